@@ -1,0 +1,118 @@
+# aclog: every command of the project; `make help` lists them.
+#
+# The environment is .venv, made by plain venv and pip from requirements.lock (with hashes). A stamp in it is newer
+# than the lock and pyproject.toml, so a second run is offline and takes no time.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+JARS_STAMP := $(VENV)/.kafka-jars
+
+# The interpreter for .venv: the first of these that runs and is 3.11 or newer. `make PYTHON=/path/to/python` decides.
+PYTHON ?= python3.14 python3.13 python3.12 python3.11 python3
+
+# What the linters and mypy read: the four layers and whatever else holds Python.
+CODE := $(wildcard records snapshot replay authorizer tests benchmarks examples)
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+# One worker for each core of the smallest machine that we build on.
+TEST_WORKERS ?= 2
+PYTEST_ARGS ?=
+
+say = @printf '\033[1m==> %s\033[0m\n' '$(1)'
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: setup ## Set up, then run everything on an example log: aclog quickstart
+	$(call say,aclog quickstart)
+	@exec $(BIN)/aclog quickstart
+
+.PHONY: setup
+setup: $(STAMP) $(JARS_STAMP) ## Make .venv and fetch the Kafka jars of the tests; afterwards all works offline
+
+$(STAMP): requirements.lock pyproject.toml
+	$(call say,making $(VENV) from requirements.lock: a few minutes the first time)
+	@for candidate in $(PYTHON); do \
+	    if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	        python="$$candidate"; break; \
+	    fi; \
+	done; \
+	if [ -z "$${python:-}" ]; then \
+	    echo 'aclog needs Python 3.11 or newer; none of these is: $(PYTHON). Name one with `make PYTHON=...`.' >&2; \
+	    exit 1; \
+	fi; \
+	"$$python" -m venv $(VENV)
+	@$(PIP) install --require-hashes --requirement requirements.lock
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(JARS_STAMP): $(STAMP) tests/support/kafka_jars.py tests/support/kafka_jars.sha256
+	$(call say,fetching the Kafka jars of the tests)
+	@if ! java -version 2>&1 | awk -F '[".]' '/version/ { found = 1; exit $$2 < 17 } END { if (!found) exit 1 }'; then \
+	    echo 'aclog needs Java 17 or newer on PATH: its tests run real Kafka tools, and its Spark jobs run Spark.' >&2; \
+	    exit 1; \
+	fi
+	@$(BIN)/python tests/support/kafka_jars.py
+	@touch $@
+
+.PHONY: test
+test: setup check ## Everything that CI gates: check, then all tests
+	$(call say,tests)
+	@$(BIN)/python -m pytest -n $(TEST_WORKERS) $(PYTEST_ARGS)
+
+.PHONY: check
+check: lint types layers ## Lint, format, types and layers
+
+.PHONY: lint
+lint: $(STAMP) ## ruff (rules and format) and codespell; changes nothing
+	$(call say,lint)
+	@$(BIN)/ruff check $(CODE)
+	@$(BIN)/ruff format --check $(CODE)
+	@$(BIN)/codespell
+
+.PHONY: format
+format: $(STAMP) ## Format, and fix what ruff can fix
+	$(call say,format)
+	@$(BIN)/ruff check --fix-only $(CODE)
+	@$(BIN)/ruff format $(CODE)
+
+.PHONY: types
+types: $(STAMP) ## mypy
+	$(call say,types)
+	@$(BIN)/mypy $(CODE)
+
+.PHONY: layers
+layers: $(STAMP) ## The import contracts: records <- snapshot <- replay <- authorizer
+	$(call say,layers)
+	@$(BIN)/lint-imports
+
+.PHONY: bench
+bench: $(STAMP) ## Benchmarks
+	$(call say,benchmarks)
+	@$(BIN)/python -m benchmarks
+
+.PHONY: docs
+docs: $(STAMP) ## Write docs/cli.md anew from the commands themselves
+	$(call say,docs/cli.md)
+	@$(BIN)/python -m authorizer.cli.reference
+
+.PHONY: lock
+lock: ## Write requirements.lock anew, with newer versions where pyproject.toml allows
+	$(call say,requirements.lock)
+	@test -x $(BIN)/uv || { python3 -m venv $(VENV) && $(PIP) install uv; }
+	@UV_CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/uv pip compile pyproject.toml --quiet --upgrade --universal \
+	    --python-version 3.11 --all-extras --group dev --generate-hashes --no-annotate --output-file requirements.lock
+
+.PHONY: clean
+clean: ## Remove .venv, caches and builds
+	$(call say,clean)
+	@rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

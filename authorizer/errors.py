@@ -1,0 +1,141 @@
+"""Kafka's exceptions, with Kafka's class and error-code names (KIP-50, KIP-504, KIP-801).
+
+    AclogError
+    +-- AuthorizerError
+    |   +-- ApiError                           what a broker would answer a client with
+    |   |   +-- AuthorizerNotReadyError        AUTHORIZER_NOT_READY: not loaded yet; never a DENIED (I4)
+    |   |   +-- InvalidRequestError            INVALID_REQUEST: a binding or filter that cannot be
+    |   |   +-- NotControllerError             NOT_CONTROLLER: this node cannot write
+    |   |   +-- PolicyViolationError           POLICY_VIOLATION: too many records in one operation
+    |   |   +-- OperationTimedOutError         REQUEST_TIMED_OUT: the outcome of a write is not known
+    |   |   +-- UnknownServerError             UNKNOWN_SERVER_ERROR
+    |   |   +-- AuthorizationError             KIP-50's family
+    |   |       +-- InvalidAclError
+    |   |       +-- InvalidOperationError
+    |   |       +-- InvalidPrincipalError
+    |   |       +-- InvalidResourceError
+    |   |       +-- ClusterAuthorizationError  CLUSTER_AUTHORIZATION_FAILED
+    |   +-- ConfigError                        a configuration value that stops the start
+
+Names end in Error as Python's do; ``kafka_name`` is the Java class's.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from records.errors import AclogError
+
+
+class AuthorizerError(AclogError):
+    """Root of the authorizer layer's errors."""
+
+
+class ApiError(AuthorizerError):
+    """An error that Kafka has a name and a code for.
+
+    Attributes:
+        kafka_name: simple name of the Java exception class.
+        code_name: name in org.apache.kafka.common.protocol.Errors.
+    """
+
+    kafka_name: ClassVar[str] = "ApiException"
+    code_name: ClassVar[str] = "UNKNOWN_SERVER_ERROR"
+
+
+class AuthorizerNotReadyError(ApiError):
+    """The authorizer has not finished loading, or cannot trust what it has."""
+
+    kafka_name = "AuthorizerNotReadyException"
+    code_name = "AUTHORIZER_NOT_READY"
+
+
+class InvalidRequestError(ApiError):
+    """A binding or filter that Kafka's controller refuses."""
+
+    kafka_name = "InvalidRequestException"
+    code_name = "INVALID_REQUEST"
+
+
+class NotControllerError(ApiError):
+    """This node cannot write to the log."""
+
+    kafka_name = "NotControllerException"
+    code_name = "NOT_CONTROLLER"
+
+
+class PolicyViolationError(ApiError):
+    """More records than one operation may write."""
+
+    kafka_name = "PolicyViolationException"
+    code_name = "POLICY_VIOLATION"
+
+
+class OperationTimedOutError(ApiError):
+    """A write whose outcome is not known yet: it may or may not be in the log."""
+
+    kafka_name = "TimeoutException"
+    code_name = "REQUEST_TIMED_OUT"
+
+
+class UnknownServerError(ApiError):
+    """Something that should not happen happened."""
+
+    kafka_name = "UnknownServerException"
+
+
+class AuthorizationError(ApiError):
+    """KIP-50: root of what can be wrong with an authorization or with an ACL."""
+
+    kafka_name = "AuthorizationException"
+
+
+class InvalidAclError(AuthorizationError):
+    """KIP-50: an invalid ACL is being added or removed."""
+
+    kafka_name = "InvalidAclException"
+    code_name = "INVALID_REQUEST"
+
+
+class InvalidOperationError(AuthorizationError):
+    """KIP-50: an operation that the resource does not support."""
+
+    kafka_name = "InvalidOperationException"
+    code_name = "INVALID_REQUEST"
+
+
+class InvalidPrincipalError(AuthorizationError):
+    """KIP-50: a principal that cannot be."""
+
+    kafka_name = "InvalidPrincipalException"
+    code_name = "INVALID_REQUEST"
+
+
+class InvalidResourceError(AuthorizationError):
+    """KIP-50: a resource that cannot be."""
+
+    kafka_name = "InvalidResourceException"
+    code_name = "INVALID_REQUEST"
+
+
+class ClusterAuthorizationError(AuthorizationError):
+    """The caller may not list or change ACLs."""
+
+    kafka_name = "ClusterAuthorizationException"
+    code_name = "CLUSTER_AUTHORIZATION_FAILED"
+
+
+class ConfigError(AuthorizerError):
+    """A configuration value that stops the start.
+
+    Attributes:
+        key: the configuration key.
+        value: what it was set to.
+        allowed: what it may be.
+    """
+
+    def __init__(self, key: str, value: object, allowed: str) -> None:
+        super().__init__(f"invalid value `{value}` for `{key}`: {allowed}")
+        self.key = key
+        self.value = value
+        self.allowed = allowed

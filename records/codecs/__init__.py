@@ -1,0 +1,1 @@
+"""Codecs between metadata records and bytes: KRaft frames, Avro single-object, kafka-dump-log's JSON."""

@@ -1,0 +1,157 @@
+"""The metadata records that aclog understands, as values.
+
+Source: KIP-801; AccessControlEntryRecord.json and the other schemas inside kafka-metadata-4.3.1.jar. Codes
+stay plain ints: a newer Kafka may write codes that this build has no name for, and they decide and are
+listed by their number (architecture.md 8.4). ``msgspec.Struct`` with ``gc=False`` instead of a dataclass,
+because a node holds a million of these: cheap to make and invisible to the garbage collector.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from records.acl import (
+    AccessControlEntry,
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+)
+from records.ids import Uuid
+
+ACCESS_CONTROL_ENTRY_API_KEY: Final = 18
+REMOVE_ACCESS_CONTROL_ENTRY_API_KEY: Final = 19
+FEATURE_LEVEL_API_KEY: Final = 12
+BEGIN_TRANSACTION_API_KEY: Final = 23
+END_TRANSACTION_API_KEY: Final = 24
+ABORT_TRANSACTION_API_KEY: Final = 25
+
+#: Key of the metadata.version feature in a FeatureLevelRecord.
+METADATA_VERSION_FEATURE: Final = "metadata.version"
+
+
+class AccessControlEntryRecord(msgspec.Struct, frozen=True, gc=False):
+    """An ACL exists from here on (in a log), or exists (in a snapshot)."""
+
+    id: Uuid
+    resource_type: int
+    resource_name: str
+    pattern_type: int
+    principal: str
+    host: str
+    operation: int
+    permission_type: int
+
+    @classmethod
+    def from_binding(cls, id: Uuid, binding: AclBinding) -> AccessControlEntryRecord:  # noqa: A002 - Kafka's field
+        pattern, entry = binding.pattern, binding.entry
+        """The record that puts ``binding`` in force under this id."""
+        return cls(
+            id,
+            int(pattern.resource_type),
+            pattern.name,
+            int(pattern.pattern_type),
+            entry.principal,
+            entry.host,
+            int(entry.operation),
+            int(entry.permission_type),
+        )
+
+    @property
+    def content(self) -> tuple[int, str, int, str, str, int, int]:
+        """All fields but the id: two records with equal content are one ACL under two ids (I8)."""
+        return (
+            self.resource_type,
+            self.resource_name,
+            self.pattern_type,
+            self.principal,
+            self.host,
+            self.operation,
+            self.permission_type,
+        )
+
+    def binding(self) -> AclBinding:
+        """The ACL as Kafka's API has it; codes without a name become UNKNOWN."""
+        return AclBinding(
+            ResourcePattern(
+                ResourceType.from_code(self.resource_type),
+                self.resource_name,
+                PatternType.from_code(self.pattern_type),
+            ),
+            AccessControlEntry(
+                self.principal,
+                self.host,
+                AclOperation.from_code(self.operation),
+                AclPermissionType.from_code(self.permission_type),
+            ),
+        )
+
+    def standard_acl(self) -> str:
+        """``StandardAcl[resourceType=TOPIC, ...]``, as Kafka 4.3's record class prints itself."""
+        return (
+            f"StandardAcl[resourceType={ResourceType.from_code(self.resource_type).name}, "
+            f"resourceName={self.resource_name}, "
+            f"patternType={PatternType.from_code(self.pattern_type).name}, "
+            f"principal={self.principal}, host={self.host}, "
+            f"operation={AclOperation.from_code(self.operation).name}, "
+            f"permissionType={AclPermissionType.from_code(self.permission_type).name}]"
+        )
+
+
+class RemoveAccessControlEntryRecord(msgspec.Struct, frozen=True, gc=False):
+    """The ACL with this id is gone from here on."""
+
+    id: Uuid
+
+
+class FeatureLevelRecord(msgspec.Struct, frozen=True, gc=False):
+    """A feature (``metadata.version``) is at this level from here on; 0 removes it."""
+
+    name: str
+    level: int
+
+
+class BeginTransactionRecord(msgspec.Struct, frozen=True, gc=False):
+    """KIP-868: what follows becomes visible only at the matching EndTransactionRecord."""
+
+    name: str | None = None
+
+
+class EndTransactionRecord(msgspec.Struct, frozen=True, gc=False):
+    """KIP-868: what the transaction held becomes visible, whole."""
+
+
+class AbortTransactionRecord(msgspec.Struct, frozen=True, gc=False):
+    """KIP-868: what the transaction held never existed."""
+
+    reason: str | None = None
+
+
+class OtherRecord(msgspec.Struct, frozen=True, gc=False):
+    """Any other metadata record: it passes by, known only by its header."""
+
+    api_key: int
+    version: int
+
+
+class ControlRecord(msgspec.Struct, frozen=True, gc=False):
+    """A record of a control batch: of the log itself, never of the state."""
+
+    type: int
+    version: int
+    value: bytes
+
+
+AclRecord = AccessControlEntryRecord | RemoveAccessControlEntryRecord
+MetadataRecord = (
+    AclRecord
+    | FeatureLevelRecord
+    | BeginTransactionRecord
+    | EndTransactionRecord
+    | AbortTransactionRecord
+    | OtherRecord
+)

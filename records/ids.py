@@ -1,0 +1,69 @@
+"""Kafka's Uuid: 16 bytes, written as 22 characters of URL-safe base64 without padding.
+
+Source: org.apache.kafka.common.Uuid. An id is plain ``bytes`` at run time, because a log of a million
+ACLs holds a million of them.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import uuid
+from typing import TYPE_CHECKING, Final, NewType
+
+from records.errors import DecodeError
+
+if TYPE_CHECKING:
+    from records.acl import AclBinding
+
+Uuid = NewType("Uuid", bytes)
+
+UUID_BYTES: Final = 16
+_TEXT_LENGTH: Final = 22
+
+ZERO_UUID: Final = Uuid(bytes(UUID_BYTES))
+#: Topic id of ``__cluster_metadata`` (Uuid.METADATA_TOPIC_ID).
+METADATA_TOPIC_ID: Final = Uuid(bytes(UUID_BYTES - 1) + b"\x01")
+
+# Any fixed namespace will do, as long as no writer ever uses another one.
+_BINDING_NAMESPACE: Final = uuid.UUID("6f3d3c1e-5f0a-5c0b-9a43-0d7c4ac10601")
+
+
+def uuid_to_string(value: bytes) -> str:
+    """22 characters, as Kafka prints ids."""
+    return base64.urlsafe_b64encode(value)[:_TEXT_LENGTH].decode("ascii")
+
+
+def uuid_from_string(text: str) -> Uuid:
+    """Parse Kafka's 22 characters.
+
+    Raises:
+        DecodeError: not 22 characters of URL-safe base64.
+    """
+    try:
+        value = base64.b64decode(text + "==", altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise DecodeError(f"`{text}` is not a Kafka id: {error}") from error
+    if len(value) != UUID_BYTES or len(text) != _TEXT_LENGTH:
+        raise DecodeError(f"`{text}` is not a Kafka id: expected 22 characters of URL-safe base64")
+    return Uuid(value)
+
+
+def binding_uuid(binding: AclBinding) -> Uuid:
+    """The id that every aclog writer gives this binding: UUIDv5 of its content.
+
+    Two writers that add the same ACL therefore agree, and the later record replaces the earlier one by
+    equal content (architecture.md, section 4).
+    """
+    pattern, entry = binding.pattern, binding.entry
+    parts = (
+        str(int(pattern.resource_type)),
+        pattern.name,
+        str(int(pattern.pattern_type)),
+        entry.principal,
+        entry.host,
+        str(int(entry.operation)),
+        str(int(entry.permission_type)),
+    )
+    # Lengths first: a name may hold any separator.
+    return Uuid(uuid.uuid5(_BINDING_NAMESPACE, "".join(f"{len(part)}:{part}" for part in parts)).bytes)

@@ -1,0 +1,101 @@
+"""What every kind of metadata log offers: read committed batches from an offset, high watermark, append.
+
+One writer's view and many readers' are the same protocol; a log that cannot be written raises
+LogReadOnlyError. Offsets are inclusive, ends are exclusive. A log is driven by one thread; ``wait`` may be
+interrupted from another by ``close``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+import msgspec
+
+from records.entries import ControlRecord, MetadataRecord
+from records.ids import Uuid
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: Bytes of batches that one read returns at most (one whole batch at least).
+READ_BYTES_MAX: Final = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class LogIdentity:
+    """Which log this is (I9): two logs with the same identity hold the same history."""
+
+    cluster_id: str
+    topic_id: Uuid
+
+
+class LogRecord(msgspec.Struct, frozen=True, gc=False):
+    """One record with its place: ``offset`` in the log, ``timestamp_ms`` since the epoch (CreateTime)."""
+
+    offset: int
+    timestamp_ms: int
+    record: MetadataRecord | ControlRecord
+
+
+class LogBatch(msgspec.Struct, frozen=True, gc=False):
+    """One committed record batch: the unit in which state becomes visible (I2).
+
+    Attributes:
+        base_offset: offset of the first record that the batch ever held.
+        end_offset: one past the last offset that it covers (compaction may have dropped records).
+        epoch: leader epoch under which it was appended.
+        timestamp_ms: greatest timestamp in the batch.
+        size_bytes: bytes on disk or on the wire.
+        records: in offset order; control records only in control batches.
+    """
+
+    base_offset: int
+    end_offset: int
+    epoch: int
+    timestamp_ms: int
+    size_bytes: int
+    records: tuple[LogRecord, ...]
+
+
+class MetadataLog(Protocol):
+    """A totally ordered, durable log of metadata records."""
+
+    @property
+    def url(self) -> str:
+        """As given by the user: ``file:DIR``, ``kafka://...``, ``kraft://...``."""
+
+    @property
+    def identity(self) -> LogIdentity:
+        """Cluster id and topic id."""
+
+    def start_offset(self) -> int:
+        """First offset that the log still holds."""
+
+    def high_watermark(self) -> int:
+        """One past the last committed offset, looked up anew on each call."""
+
+    def read(self, offset: int, *, max_bytes: int = READ_BYTES_MAX) -> Sequence[LogBatch]:
+        """Whole committed batches from the one that contains ``offset`` on; empty at the high watermark.
+
+        A batch may begin below ``offset``: the caller skips what it has applied. When a batch cannot be
+        decoded, the batches before it are returned first and the next call raises.
+
+        Raises:
+            OffsetOutOfRangeError: ``offset`` is below the start (trimmed) or beyond the end (truncated).
+            DecodeError: the batch at ``offset`` cannot be decoded (I7).
+        """
+
+    def wait(self, offset: int, timeout_s: float) -> bool:
+        """Block until the high watermark is beyond ``offset``; False on timeout or close."""
+
+    def append(self, records: Sequence[MetadataRecord]) -> int:
+        """Append one atomic batch; returns the end offset once it is durable and committed.
+
+        Raises:
+            LogReadOnlyError: this log was not opened for writing.
+            EncodeError: a record that the format cannot hold; nothing was written.
+        """
+
+    def close(self) -> None:
+        """Release files, sockets and locks. Idempotent."""
