@@ -56,7 +56,8 @@ $(STAMP): requirements.lock pyproject.toml
 
 $(JARS_STAMP): $(STAMP) tests/support/kafka_jars.py tests/support/kafka_jars.sha256
 	$(call say,fetching the Kafka jars of the tests)
-	@if ! java -version 2>&1 | awk -F '[".]' '/version/ { found = 1; exit $$2 < 17 } END { if (!found) exit 1 }'; then \
+	@java="$$( { java -version 2>&1 || true; } | awk -F '[".]' '/ version "/ { print $$2 }')"; \
+	if [ "$${java:-0}" -lt 17 ]; then \
 	    echo 'aclog needs Java 17 or newer on PATH: its tests run real Kafka tools, and its Spark jobs run Spark.' >&2; \
 	    exit 1; \
 	fi
@@ -92,7 +93,7 @@ types: $(STAMP) ## mypy
 .PHONY: layers
 layers: $(STAMP) ## The import contracts: records <- snapshot <- replay <- authorizer
 	$(call say,layers)
-	@$(BIN)/lint-imports
+	@$(BIN)/lint-imports --no-logo
 
 .PHONY: bench
 bench: $(STAMP) ## Benchmarks

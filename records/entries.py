@@ -48,8 +48,8 @@ class AccessControlEntryRecord(msgspec.Struct, frozen=True, gc=False):
 
     @classmethod
     def from_binding(cls, id: Uuid, binding: AclBinding) -> AccessControlEntryRecord:  # noqa: A002 - Kafka's field
-        pattern, entry = binding.pattern, binding.entry
         """The record that puts ``binding`` in force under this id."""
+        pattern, entry = binding.pattern, binding.entry
         return cls(
             id,
             int(pattern.resource_type),

@@ -12,6 +12,7 @@
         +-- LogLockedError               another process is the writer
         +-- LogReadOnlyError             the log belongs to someone else (a broker) or was opened to read
         +-- LogCorruptError              a log file that cannot be trusted, beyond a torn tail
+        +-- LogStorageError              the operating system or the disk refused
         +-- OffsetOutOfRangeError        the offset asked for is below the log's start or beyond its end
 
 Decoder invariant (fuzzed): any input gives a value or a DecodeError, nothing else.
@@ -106,6 +107,10 @@ class LogReadOnlyError(LogError):
 
 class LogCorruptError(LogError):
     """A log whose files contradict one another, beyond a torn tail."""
+
+
+class LogStorageError(LogError):
+    """The operating system or the disk refused to read or write a file of a log."""
 
 
 class OffsetOutOfRangeError(LogError):

@@ -73,6 +73,30 @@ class AclsDelta:
         self._digest = image.digest
         self._features: Mapping[str, int] = image.features
 
+    @classmethod
+    def between(cls, before: AclsImage, after: AclsImage) -> AclsDelta:
+        """What makes ``after`` of ``before``, for whoever did not follow the records from one to the other.
+
+        Costs one look at every ACL of both, and no hashing: the digest is that of ``after``.
+        """
+        delta = cls(before)
+        changes, counts = delta._changes, delta.counts
+        for acl in after:
+            held = before.get(acl.record.id)
+            if held is None:
+                counts.added += 1
+            elif held.record != acl.record:
+                counts.replaced += 1
+            elif held == acl:
+                continue
+            changes[acl.record.id] = acl
+        for acl in before:
+            if acl.record.id not in after:
+                counts.removed += 1
+                changes[acl.record.id] = None
+        delta._count, delta._digest, delta._features = len(after), after.digest, after.features
+        return delta
+
     @property
     def changes(self) -> Mapping[Uuid, AppliedAcl | None]:
         """By id: the content now in force, or None where an ACL of the image is gone.

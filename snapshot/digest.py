@@ -11,9 +11,12 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from records.entries import AccessControlEntryRecord
 
 DIGEST_BITS: Final = 128
+_HEX_DIGITS: Final = frozenset("0123456789abcdef")
 _MASK: Final = (1 << DIGEST_BITS) - 1
 # The key separates these hashes from any other use of BLAKE2b; changing it changes every digest.
 _HASHER: Final = blake2b(digest_size=DIGEST_BITS // 8, key=b"aclog acl digest v1")
@@ -55,13 +58,19 @@ def digest_remove(digest: int, record: AccessControlEntryRecord) -> int:
     return (digest - acl_hash(record)) & _MASK
 
 
+def digest_of(records: Iterable[AccessControlEntryRecord]) -> int:
+    """The digest of a whole set, computed anew."""
+    return sum(map(acl_hash, records)) & _MASK
+
+
 def digest_to_string(digest: int) -> str:
     """32 hexadecimal digits."""
     return f"{digest:032x}"
 
 
 def digest_from_string(text: str) -> int:
-    """Parse 32 hexadecimal digits; ValueError otherwise."""
-    if len(text) != DIGEST_BITS // 4:
-        raise ValueError(f"a digest has {DIGEST_BITS // 4} hexadecimal digits, got `{text}`")
+    """Parse 32 lower-case hexadecimal digits; ValueError otherwise."""
+    # int() alone would also take signs, blanks, `_` and `0x`.
+    if len(text) != DIGEST_BITS // 4 or not _HEX_DIGITS.issuperset(text):
+        raise ValueError(f"a digest has {DIGEST_BITS // 4} lower-case hexadecimal digits, got `{text}`")
     return int(text, 16)

@@ -1,10 +1,10 @@
 """Kafka's own jars, for tests that run the real broker and the real tools.
 
-They are resolved from Maven's central repository by the Ivy jar inside the pyspark install, so nothing but Java and
-the project's own environment is needed. What arrives must equal `kafka_jars.sha256`, name by name and byte by byte.
-The first call takes about half a minute; later ones only compare checksums, and are offline.
+They are resolved from Maven's central repository by the Ivy jar inside the pyspark install, so nothing but
+Java and the project's own environment is needed. What arrives must equal `kafka_jars.sha256`, name by name
+and byte by byte. The first call takes about half a minute; later ones only compare checksums, offline.
 
-As a program: `python tests/support/kafka_jars.py` fetches and prints the directory; with `--write-checksums` it
+As a program: `python tests/support/kafka_jars.py` fetches and prints the directory; `--write-checksums`
 writes `kafka_jars.sha256` from what Maven gives now (for a new KAFKA_VERSION).
 """
 
@@ -29,15 +29,16 @@ CHECKSUMS = Path(__file__).with_name("kafka_jars.sha256")
 ROOT = Path(__file__).resolve().parents[2]
 FETCH_TIMEOUT_S = 900
 
-# kafka-tools adds DumpLogSegments and AclCommand; its other dependencies (Connect, Jetty) are for tools not used here.
+# kafka-tools adds DumpLogSegments and AclCommand; what it depends on besides (Connect, Jetty) is not needed.
 IVY_XML = f"""\
 <ivy-module version="2.0">
   <info organisation="aclog" module="kafka-for-tests"/>
   <configurations><conf name="default"/></configurations>
   <dependencies>
-    <dependency org="org.apache.kafka" name="kafka_2.13" rev="{KAFKA_VERSION}" conf="default->runtime,master"/>
-    <dependency org="org.apache.kafka" name="kafka-tools" rev="{KAFKA_VERSION}" conf="default->master"
-                transitive="false"/>
+    <dependency org="org.apache.kafka" name="kafka_2.13" rev="{KAFKA_VERSION}"
+                conf="default->runtime,master"/>
+    <dependency org="org.apache.kafka" name="kafka-tools" rev="{KAFKA_VERSION}"
+                conf="default->master" transitive="false"/>
     <dependency org="org.slf4j" name="slf4j-simple" rev="{SLF4J_VERSION}" conf="default->runtime,master"/>
   </dependencies>
 </ivy-module>
@@ -52,8 +53,8 @@ class KafkaJarsError(Exception):
 def kafka_libs() -> Path:
     """The directory with all of Kafka's jars, fetched if need be; for a class path `<it>/*`.
 
-    It is `.cache/kafka/<version>/libs` in the repository, or what ACLOG_KAFKA_LIBS names. Any number of processes
-    may ask at once: one fetches, the others wait. Raises KafkaJarsError.
+    It is `.cache/kafka/<version>/libs` in the repository, or what ACLOG_KAFKA_LIBS names. Any number of
+    processes may ask at once: one fetches, the others wait. Raises KafkaJarsError.
     """
     override = os.environ.get("ACLOG_KAFKA_LIBS")
     libs = Path(override) if override else ROOT / ".cache" / "kafka" / KAFKA_VERSION / "libs"
@@ -78,7 +79,8 @@ def install(libs: Path, expected: dict[str, str]) -> None:
         problems = differences(fetched, expected)
         if problems:
             raise KafkaJarsError(
-                f"what Maven gave for Kafka {KAFKA_VERSION} is not what {CHECKSUMS.name} says: {summary(problems)}"
+                f"what Maven gave for Kafka {KAFKA_VERSION} is not what {CHECKSUMS.name} lists: "
+                f"{summary(problems)}"
             )
         if libs.exists():  # an older or damaged one
             libs.rename(Path(scratch) / "replaced")
@@ -96,7 +98,10 @@ def fetch(target: Path, *, ivy_cache: Path) -> None:
         "java", "-jar", str(ivy_jar()), "-ivy", str(module), "-cache", str(ivy_cache), "-confs", "default",
         "-types", "jar", "bundle", "-retrieve", f"{target}/[artifact]-[revision](-[classifier]).[ext]",
     ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_TIMEOUT_S, check=False)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_TIMEOUT_S, check=False)
+    except subprocess.TimeoutExpired:
+        raise KafkaJarsError(f"Ivy did not fetch Kafka {KAFKA_VERSION} within {FETCH_TIMEOUT_S} s") from None
     if done.returncode != 0:
         tail = "\n".join((done.stdout + done.stderr).splitlines()[-25:])
         raise KafkaJarsError(f"Ivy could not fetch Kafka {KAFKA_VERSION} (exit {done.returncode}):\n{tail}")
@@ -126,11 +131,11 @@ def checksums(libs: Path) -> dict[str, str]:
 def differences(libs: Path, expected: dict[str, str]) -> list[str]:
     """What is missing from `libs`, damaged or too much; empty when all is as committed."""
     actual = checksums(libs)
-    return [
-        f"{name} is {'missing' if name not in actual else 'unexpected' if name not in expected else 'different'}"
-        for name in sorted(expected.keys() | actual.keys())
-        if expected.get(name) != actual.get(name)
-    ]
+    common = expected.keys() & actual.keys()
+    missing = [f"{name} is missing" for name in expected.keys() - common]
+    unexpected = [f"{name} is unexpected" for name in actual.keys() - common]
+    different = [f"{name} is different" for name in common if expected[name] != actual[name]]
+    return sorted(missing + unexpected + different)
 
 
 def summary(problems: list[str]) -> str:
@@ -155,7 +160,9 @@ def main(argv: list[str]) -> int:
             with tempfile.TemporaryDirectory() as scratch:
                 fetch(Path(scratch) / "libs", ivy_cache=Path(scratch) / "ivy")
                 found = checksums(Path(scratch) / "libs")
-            CHECKSUMS.write_text("".join(f"{found[name]}  {name}\n" for name in sorted(found)), encoding="ascii")
+            CHECKSUMS.write_text(
+                "".join(f"{found[name]}  {name}\n" for name in sorted(found)), encoding="ascii"
+            )
             print(f"{CHECKSUMS}: {len(found)} jars")
             return 0
         if argv:

@@ -1,0 +1,198 @@
+"""What a creation or removal of ACLs writes and answers: decided here, written elsewhere.
+
+Source: AclControlManager (controller) and, before it, AclApis (broker), as in Kafka 4.3.1; the messages are
+Kafka's. KIP-504, KIP-801. The rules:
+
+- Each binding and each filter has its own result; one that is refused does not stop the others.
+- An ACL that exists already, or twice in one request, is a success without a record (H27).
+- One operation is one atomic batch of at most 10,000 records; a larger one writes nothing at all (H26).
+- Several filters that match one ACL write one removal, and each lists it (KAFKA-13892). Equal content under
+  two
+  ids goes with both ids (I8).
+- An id is the UUIDv5 of its binding, so that two writers agree; a random one only where that id is in force
+  with
+  other content.
+
+Like Kafka's, the checks are thin: any operation on any resource type, any host (H14).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+from authorizer.api import AclBindingDeleteResult, AclCreateResult, AclDeleteResult
+from authorizer.errors import ApiError, InvalidRequestError, PolicyViolationError
+from records.acl import CLUSTER_NAME, AclOperation, AclPermissionType, PatternType, ResourceType
+from records.entries import AccessControlEntryRecord, AclRecord, RemoveAccessControlEntryRecord
+from records.ids import Uuid, binding_uuid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from records.acl import AclBinding, AclBindingFilter
+
+#: QuorumController.MAX_RECORDS_PER_USER_OP: what fits into one batch.
+RECORDS_PER_OPERATION_MAX: Final = 10_000
+
+AclContent = tuple[int, str, int, str, str, int, int]
+
+
+class AclView(Protocol):
+    """The ACLs as the log will have them once everything appended so far is replayed."""
+
+    def get(self, acl_id: Uuid) -> AccessControlEntryRecord | None:
+        """The ACL with this id."""
+
+    def holds(self, content: AclContent) -> bool:
+        """Whether an ACL with this content is in force, under any id."""
+
+    def __iter__(self) -> Iterator[AccessControlEntryRecord]:
+        """All of them, in any order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Creation:
+    """What to append, and the answer for each binding once that is done."""
+
+    records: tuple[AclRecord, ...]
+    results: tuple[AclCreateResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """What to append, and the answer for each filter once that is done."""
+
+    records: tuple[AclRecord, ...]
+    results: tuple[AclDeleteResult, ...]
+
+
+def validate_binding(binding: AclBinding) -> None:
+    """Raise InvalidRequestError with Kafka's message for a binding that Kafka refuses."""
+    pattern, entry = binding.pattern, binding.entry
+    # AclApis.handleCreateAcls
+    if pattern.resource_type is ResourceType.CLUSTER and pattern.name != CLUSTER_NAME:
+        raise InvalidRequestError(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
+    if not pattern.name:
+        raise InvalidRequestError("Invalid empty resource name")
+    # AclControlManager.validateNewAcl
+    if pattern.resource_type in (ResourceType.UNKNOWN, ResourceType.ANY):
+        raise InvalidRequestError(f"Invalid resourceType {pattern.resource_type.name}")
+    if pattern.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
+        raise InvalidRequestError(f"Invalid patternType {pattern.pattern_type.name}")
+    if entry.operation in (AclOperation.UNKNOWN, AclOperation.ANY):
+        raise InvalidRequestError(f"Invalid operation {entry.operation.name}")
+    if entry.permission_type not in (AclPermissionType.DENY, AclPermissionType.ALLOW):
+        raise InvalidRequestError(f"Invalid permissionType {entry.permission_type.name}")
+    if ":" not in entry.principal:
+        raise InvalidRequestError(
+            f"Could not parse principal from `{entry.principal}` (no colon is present separating the "
+            "principal type from the principal name)"
+        )
+
+
+def validate_filter(acl_filter: AclBindingFilter) -> None:
+    """Raise InvalidRequestError for a filter that holds a code without a name."""
+    if acl_filter.pattern_filter.is_unknown:
+        raise InvalidRequestError("Unknown patternFilter.")
+    if acl_filter.entry_filter.is_unknown:
+        raise InvalidRequestError("Unknown entryFilter.")
+
+
+def plan_creation(view: AclView, bindings: Sequence[AclBinding], random_uuid: Callable[[], Uuid]) -> Creation:
+    """Decide a creation.
+
+    Raises:
+        PolicyViolationError: it would write more than RECORDS_PER_OPERATION_MAX records.
+    """
+    records: dict[Uuid, AccessControlEntryRecord] = {}
+    contents: set[AclContent] = set()
+    results: list[AclCreateResult] = []
+    for binding in bindings:
+        try:
+            validate_binding(binding)
+        except ApiError as error:
+            results.append(AclCreateResult(error))
+            continue
+        results.append(AclCreateResult())
+        acl_id = binding_uuid(binding)
+        record = AccessControlEntryRecord.from_binding(acl_id, binding)
+        content = record.content
+        if content in contents or view.holds(content):
+            continue
+        if len(records) >= RECORDS_PER_OPERATION_MAX:
+            raise PolicyViolationError("Unable to perform excessively large batch operation.")
+        while acl_id in records or view.get(acl_id) is not None:
+            acl_id = random_uuid()
+            record = AccessControlEntryRecord.from_binding(acl_id, binding)
+        contents.add(content)
+        records[acl_id] = record
+    return Creation(tuple(records.values()), tuple(results))
+
+
+def plan_deletion(view: AclView, filters: Sequence[AclBindingFilter]) -> Deletion:
+    """Decide a removal.
+
+    Raises:
+        InvalidRequestError: it would write more than RECORDS_PER_OPERATION_MAX records.
+    """
+    removed: dict[Uuid, RemoveAccessControlEntryRecord] = {}
+    results: list[AclDeleteResult] = []
+    for acl_filter in filters:
+        try:
+            validate_filter(acl_filter)
+        except ApiError as error:
+            results.append(AclDeleteResult(exception=error))
+            continue
+        deleted: list[AclBindingDeleteResult] = []
+        for record in _matching(view, acl_filter):
+            # Before it is known whether another filter removes it already: as Kafka counts.
+            if len(removed) >= RECORDS_PER_OPERATION_MAX:
+                raise InvalidRequestError(
+                    f"Cannot remove more than {RECORDS_PER_OPERATION_MAX} acls in a single delete operation."
+                )
+            deleted.append(AclBindingDeleteResult(record.binding()))
+            removed[record.id] = RemoveAccessControlEntryRecord(record.id)
+        results.append(AclDeleteResult(tuple(deleted)))
+    return Deletion(tuple(removed.values()), tuple(results))
+
+
+def _matching(view: AclView, acl_filter: AclBindingFilter) -> Iterator[AccessControlEntryRecord]:
+    """The ACLs that a valid filter matches.
+
+    Codes and texts are compared on the record first, because making a binding of each of a million records
+    takes seconds.
+    """
+    wanted_type = acl_filter.pattern_filter.resource_type
+    entry = acl_filter.entry_filter
+    any_type = wanted_type is ResourceType.ANY
+    any_operation = entry.operation is AclOperation.ANY
+    any_permission = entry.permission_type is AclPermissionType.ANY
+    # Only where the name must be equal: MATCH looks at prefixes and the wildcard too.
+    name = (
+        None
+        if acl_filter.pattern_filter.pattern_type is PatternType.MATCH
+        else acl_filter.pattern_filter.name
+    )
+    for record in view:
+        if (
+            (any_type or record.resource_type == wanted_type)
+            and (name is None or record.resource_name == name)
+            and (entry.principal is None or record.principal == entry.principal)
+            and (entry.host is None or record.host == entry.host)
+            and (any_operation or record.operation == entry.operation)
+            and (any_permission or record.permission_type == entry.permission_type)
+            and _matches_pattern(acl_filter, record)
+        ):
+            yield record
+
+
+def _matches_pattern(acl_filter: AclBindingFilter, record: AccessControlEntryRecord) -> bool:
+    """Kafka's rule, except that a pattern type without a name is PREFIXED, as decisions have it (8.4)."""
+    pattern_filter = acl_filter.pattern_filter
+    if pattern_filter.pattern_type is PatternType.MATCH and record.pattern_type not in (
+        PatternType.LITERAL,
+        PatternType.PREFIXED,
+    ):
+        return pattern_filter.name is None or pattern_filter.name.startswith(record.resource_name)
+    return pattern_filter.matches(record.binding().pattern)

@@ -1,0 +1,60 @@
+"""What differs between two states, ACL by ACL."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from authorizer.cli.acl_json import acl_json
+
+if TYPE_CHECKING:
+    from records.entries import AccessControlEntryRecord
+    from snapshot.image import AclsImage
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """By id; an id with different content on the two sides is in ``changed`` as (here, there)."""
+
+    only_here: tuple[AccessControlEntryRecord, ...]
+    only_there: tuple[AccessControlEntryRecord, ...]
+    changed: tuple[tuple[AccessControlEntryRecord, AccessControlEntryRecord], ...]
+
+    @classmethod
+    def between(cls, here: AclsImage, there: AclsImage) -> Differences:
+        """Sorted by content, so that two runs show the same ones first."""
+        only_here, only_there, changed = [], [], []
+        for acl in here:
+            other = there.get(acl.record.id)
+            if other is None:
+                only_here.append(acl.record)
+            elif other.record != acl.record:
+                changed.append((acl.record, other.record))
+        for acl in there:
+            if acl.record.id not in here:
+                only_there.append(acl.record)
+        return cls(
+            tuple(sorted(only_here, key=_order)),
+            tuple(sorted(only_there, key=_order)),
+            tuple(sorted(changed, key=lambda pair: _order(pair[0]))),
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.only_here or self.only_there or self.changed)
+
+    def to_json(self, at_most: int) -> dict[str, Any]:
+        """Counts, and the first of each kind."""
+        return {
+            "onlyHereCount": len(self.only_here),
+            "onlyThereCount": len(self.only_there),
+            "changedCount": len(self.changed),
+            "onlyHere": [acl_json(record) for record in self.only_here[:at_most]],
+            "onlyThere": [acl_json(record) for record in self.only_there[:at_most]],
+            "changed": [
+                {"here": acl_json(here), "there": acl_json(there)} for here, there in self.changed[:at_most]
+            ],
+        }
+
+
+def _order(record: AccessControlEntryRecord) -> tuple[tuple[int, str, int, str, str, int, int], bytes]:
+    return record.content, record.id

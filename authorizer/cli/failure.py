@@ -1,0 +1,167 @@
+"""Which error gives which message, exit code and way out: the one place that knows (architecture.md 6).
+
+The layers' errors say what is wrong and where; a way out is the command line's to add, because it names
+commands and flags.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import IO, Any, Final
+
+import click
+
+from authorizer.errors import (
+    ApiError,
+    AuthorizerNotReadyError,
+    ConfigError,
+    NotControllerError,
+    OperationTimedOutError,
+    UnknownServerError,
+)
+from records.errors import (
+    AclogError,
+    DecodeError,
+    EncodeError,
+    LogCorruptError,
+    LogError,
+    LogLockedError,
+    LogNotFoundError,
+    LogReadOnlyError,
+    OffsetOutOfRangeError,
+    UnsupportedVersionError,
+)
+from replay.errors import LogGapError, OffsetUnavailableError
+from snapshot.errors import (
+    SnapshotCorruptError,
+    SnapshotError,
+    SnapshotForeignError,
+    SnapshotMissingError,
+    SnapshotRefusedError,
+    SnapshotUnsupportedError,
+)
+
+
+class ExitCode(IntEnum):
+    """What scripts rely on. 0 to 4 are pinned; the others are the shell's own customs."""
+
+    OK = 0
+    NO = 1  # denied, or different
+    USAGE = 2
+    NOT_READY = 3
+    BAD_DATA = 4
+    DEFECT = 70  # EX_SOFTWARE: an error that aclog does not raise on purpose
+    INTERRUPTED = 130
+    BROKEN_PIPE = 141
+
+
+class Failure(click.ClickException):
+    """An error as a user sees it: what, and the way out."""
+
+    def __init__(self, message: str, code: ExitCode, way_out: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.way_out = way_out
+
+    @property
+    def exit_code(self) -> int:  # type: ignore[override]  # click's is a class variable
+        return int(self.code)
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        click.echo(f"Error: {self.message}", file=file, err=file is None)
+        if self.way_out:
+            click.echo(f"  {self.way_out}", file=file, err=file is None)
+
+
+_DAMAGED_LOG: Final = (
+    "An ACL record is never skipped, for it may be a DENY. `aclog log verify` walks the whole log; take the "
+    "directory from another replica, or start from a snapshot that ends after the damage (--snapshots)."
+)
+_NEWER: Final = "Something newer wrote it: use a newer aclog."
+_DAMAGED_SNAPSHOT: Final = (
+    "`aclog snapshot verify` says which snapshots are whole. The log alone is enough to start from."
+)
+
+# The first class that fits counts: subclasses come before their bases.
+_RULES: Final[tuple[tuple[type[BaseException], ExitCode, str], ...]] = (
+    (
+        ConfigError,
+        ExitCode.USAGE,
+        "Set it in the --config file, in the environment (ACLOG_...) or by its flag.",
+    ),
+    (AuthorizerNotReadyError, ExitCode.NOT_READY, "Not loaded yet: try again, or see why in the log output."),
+    (
+        OperationTimedOutError,
+        ExitCode.NOT_READY,
+        "The change may or may not be in the log: list the ACLs before trying again.",
+    ),
+    (NotControllerError, ExitCode.NOT_READY, ""),
+    (UnknownServerError, ExitCode.BAD_DATA, ""),
+    (ApiError, ExitCode.USAGE, ""),
+    (UnsupportedVersionError, ExitCode.BAD_DATA, _NEWER),
+    (DecodeError, ExitCode.BAD_DATA, _DAMAGED_LOG),
+    (EncodeError, ExitCode.BAD_DATA, ""),
+    (
+        LogNotFoundError,
+        ExitCode.USAGE,
+        "--log takes file:DIR or DIR: the directory that holds the *.log files.",
+    ),
+    (
+        LogLockedError,
+        ExitCode.NOT_READY,
+        "A log has one writer. Only reading needs no lock: check, acls --list, log dump, log verify.",
+    ),
+    (
+        LogReadOnlyError,
+        ExitCode.USAGE,
+        "Only a log that aclog made can be written: `aclog log append --create`.",
+    ),
+    (LogCorruptError, ExitCode.BAD_DATA, _DAMAGED_LOG),
+    (OffsetOutOfRangeError, ExitCode.USAGE, "`aclog log verify` prints what the log holds."),
+    (LogError, ExitCode.USAGE, ""),
+    (SnapshotUnsupportedError, ExitCode.BAD_DATA, _NEWER),
+    (SnapshotCorruptError, ExitCode.BAD_DATA, _DAMAGED_SNAPSHOT),
+    (SnapshotMissingError, ExitCode.BAD_DATA, "`aclog snapshot list` shows what the store holds."),
+    (
+        SnapshotForeignError,
+        ExitCode.BAD_DATA,
+        "The store and the log must belong to one cluster: compare --snapshots and --log.",
+    ),
+    (SnapshotRefusedError, ExitCode.NOT_READY, ""),
+    (SnapshotError, ExitCode.BAD_DATA, _DAMAGED_SNAPSHOT),
+    (OffsetUnavailableError, ExitCode.USAGE, ""),
+    (
+        LogGapError,
+        ExitCode.BAD_DATA,
+        "Name a store that has a snapshot (--snapshots), or put Kafka's .checkpoint beside the *.log files.",
+    ),
+    # What is left of aclog's own errors is replay's: a state that cannot be trusted.
+    (AclogError, ExitCode.BAD_DATA, ""),
+    (FileNotFoundError, ExitCode.USAGE, ""),
+    (NotADirectoryError, ExitCode.USAGE, ""),
+    (IsADirectoryError, ExitCode.USAGE, ""),
+    (PermissionError, ExitCode.USAGE, "Run as a user who may, or choose another path."),
+    (OSError, ExitCode.BAD_DATA, ""),
+)
+
+
+def failure_of(error: BaseException) -> Failure:
+    """The message and exit code for anything that a command raised."""
+    code, way_out = outcome(type(error))
+    if code is ExitCode.DEFECT:
+        return Failure(f"a defect in aclog: {type(error).__name__}: {error}", code, way_out)
+    return Failure(_message(error), code, way_out)
+
+
+def outcome(kind: type[BaseException]) -> tuple[ExitCode, str]:
+    """Exit code and way out for a class of errors."""
+    for base, code, way_out in _RULES:
+        if issubclass(kind, base):
+            return code, way_out
+    return ExitCode.DEFECT, "Please report it with the traceback that `aclog --debug ...` prints."
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error) or type(error).__name__

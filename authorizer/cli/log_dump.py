@@ -1,0 +1,81 @@
+"""``aclog log dump``: a log's records as JSON lines, with the fields of kafka-dump-log's payloads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from authorizer.cli.options import config_option, log_option, progress_option
+from authorizer.cli.output import JsonLines, Progress
+from authorizer.cli.place import Place, warn_of_guess
+from records.codecs.json import to_json
+from records.control import describe_control
+from records.entries import AccessControlEntryRecord, ControlRecord, RemoveAccessControlEntryRecord
+from records.errors import OffsetOutOfRangeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from records.log.base import LogRecord, MetadataLog
+
+
+@click.command("dump")
+@log_option
+@click.option("--from", "first", type=click.IntRange(min=0), metavar="OFFSET", help="First offset.  [default: the log's start]")
+@click.option("--to", "last", type=click.IntRange(min=0), metavar="OFFSET", help="Last offset, inclusive.  [default: the last committed one]")
+@click.option("--acls-only", is_flag=True, help="Only ACL records.")
+@config_option
+@progress_option
+def dump_command(
+    *,
+    log_url: str | None,
+    first: int | None,
+    last: int | None,
+    acls_only: bool,
+    config_file: str | None,
+    progress: bool | None,
+) -> None:
+    """Print the committed records of a log, one JSON line each.
+
+    {"file","offset","timestamp","type","version","data"} for the records that aclog understands, the same
+    without "data" for those that it passes by, {"file","offset","timestamp","control","value"} for control
+    records.
+
+    \b
+    Examples:
+      aclog log dump --log /var/kafka/__cluster_metadata-0 --from 1000 --to 1999
+      aclog log dump --log DIR --acls-only | aclog log append --log COPY --create
+    """
+    place = Place.named(config_file=config_file, log_url=log_url)
+    with place.log() as log, Progress("records", wanted=progress) as shown_progress, JsonLines() as lines:
+        warn_of_guess(log)
+        file_of = _file_names(log)
+        position = log.start_offset() if first is None else first
+        end = log.high_watermark()
+        if position > end:
+            raise OffsetOutOfRangeError(position, start=log.start_offset(), end=end)
+        if last is not None:
+            end = min(end, last + 1)
+        done = 0
+        while position < end and (batches := log.read(position)):
+            for batch in batches:
+                for logged in batch.records:
+                    if position <= logged.offset < end and (not acls_only or _is_acl(logged)):
+                        lines.write(_line(logged, file_of))
+                        done += 1
+            position = batches[-1].end_offset
+            shown_progress.at(done)
+
+
+def _is_acl(logged: LogRecord) -> bool:
+    return isinstance(logged.record, AccessControlEntryRecord | RemoveAccessControlEntryRecord)
+
+
+def _line(logged: LogRecord, file_of: Callable[[int], str] | None) -> dict[str, Any]:
+    line: dict[str, Any] = {} if file_of is None else {"file": file_of(logged.offset)}
+    line |= {"offset": logged.offset, "timestamp": logged.timestamp_ms}
+    if isinstance(logged.record, ControlRecord):
+        name, value = describe_control(logged.record)
+        return line | {"control": name, "value": value}
+    return line | to_json(logged.record)

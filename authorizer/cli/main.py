@@ -1,0 +1,122 @@
+"""``aclog`` itself: which commands there are, and how each of them ends.
+
+Every command runs inside ``Commands.invoke``: whatever it raises becomes a message and an exit code there
+(``failure.failure_of``), or a traceback too with ``--debug``.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import traceback
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import click
+
+from authorizer.cli.failure import ExitCode, failure_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class _Place(NamedTuple):
+    module: str
+    summary: str
+
+
+#: In the order of ``aclog --help``. The summary is the first line of the command's own help (a test compares
+#: them), so that listing the commands imports none of them.
+_COMMANDS: Final = {
+    "quickstart": _Place("quickstart", "Run everything here and now, on an example log."),
+    "check": _Place("check", "May this principal do this? Answer as the broker would."),
+    "acls": _Place("acls", "Add, remove or list ACLs, with the flags and output of kafka-acls."),
+    "log": _Place("log", "Look into a metadata log, append to one, or verify it."),
+    "snapshot": _Place("snapshot", "List, create, verify, import or export snapshots."),
+    "serve": _Place("serve", "Answer over HTTP, beside a gateway, registry or proxy."),
+}
+
+_EPILOG: Final = (
+    "Exit codes: 0 yes or done; 1 denied or different; 2 wrong usage or configuration; 3 not ready, try "
+    "again; 4 bad data; 70 a defect in aclog."
+)
+
+
+class Commands(click.Group):
+    """The root group: imports commands late, and turns what they raise into messages and exit codes."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        place = _COMMANDS.get(cmd_name)
+        if place is None:
+            return None
+        command = getattr(import_module(f"authorizer.cli.{place.module}"), f"{place.module}_command")
+        if not isinstance(command, click.Command):
+            raise TypeError(f"{place.module}_command is not a command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, place.summary) for name, place in _COMMANDS.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            result = super().invoke(ctx)
+            # A reader that has gone (`| head`) must be noticed here, not while the interpreter shuts down.
+            sys.stdout.flush()
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except BrokenPipeError:
+            _drop_stdout()
+            raise click.exceptions.Exit(ExitCode.BROKEN_PIPE) from None
+        except KeyboardInterrupt:
+            raise click.exceptions.Exit(ExitCode.INTERRUPTED) from None
+        except Exception as error:
+            if ctx.params.get("debug"):
+                traceback.print_exc()
+            raise failure_of(error) from error
+        return result
+
+
+def _drop_stdout() -> None:
+    # What is still in the buffer has no reader, and flushing it at exit would fail again.
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, io.UnsupportedOperation):
+        sys.stdout = io.TextIOWrapper(io.BytesIO())
+
+
+@click.command(
+    cls=Commands,
+    epilog=_EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    no_args_is_help=True,
+)
+@click.version_option(package_name="aclog", message="%(prog)s %(version)s")
+@click.option(
+    "--debug", is_flag=True, envvar="ACLOG_DEBUG", help="Print a traceback with every error (ACLOG_DEBUG)."
+)
+def cli(*, debug: bool) -> None:
+    """Kafka's access control, outside the broker.
+
+    aclog replays a cluster's ACL records from its metadata log and answers "may this principal do this?"
+    exactly as Kafka's own StandardAuthorizer does.
+
+    \b
+    Examples:
+      aclog quickstart
+      aclog check --log file:/var/kafka/__cluster_metadata-0 \\
+          --principal User:alice --operation Read --topic orders --explain
+    """
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """The console script."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # Names hold any character; a locale that cannot show one must not end the command.
+            stream.reconfigure(errors="backslashreplace")
+    cli.main(args, prog_name="aclog")

@@ -1,0 +1,96 @@
+"""Flags that several commands share, and the types that turn text into Kafka's vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import click
+
+from records.acl import AclOperation, PatternType
+from records.principal import KafkaPrincipal, parse_kafka_principal
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+log_option: Final = click.option(
+    "--log",
+    "log_url",
+    metavar="URL",
+    help="The metadata log: file:DIR, or the directory itself.  [default: aclog.log.url of --config]",
+)
+snapshots_option: Final = click.option(
+    "--snapshots",
+    "snapshots_url",
+    metavar="STORE",
+    help="Snapshot store to start from: a path, or a URL that fsspec has a file system for.  [default: "
+    "aclog.snapshot.store of --config, else none]",
+)
+config_option: Final = click.option(
+    "--config",
+    "config_file",
+    metavar="FILE",
+    help="Java properties with Kafka's keys (super.users, ...); a broker's server.properties will do. "
+    "Environment ACLOG_... is over the file, flags are over both.",
+)
+json_option: Final = click.option("--json", "as_json", is_flag=True, help="Answer in JSON, on one line.")
+progress_option: Final = click.option(
+    "--progress/--no-progress",
+    "progress",
+    default=None,
+    help="Show on stderr how far the work is.  [default: on a terminal]",
+)
+
+
+def shared(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _Command]:
+    """Several options in the order in which --help lists them."""
+
+    def decorate(command: _Command) -> _Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+class _PrincipalType(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
+    name = "TYPE:NAME"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> KafkaPrincipal:
+        if isinstance(value, KafkaPrincipal):
+            return value
+        try:
+            return parse_kafka_principal(value)
+        except ValueError as error:
+            self.fail(f"{error}, such as User:alice", param, ctx)
+
+
+class _OperationType(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
+    """Any case, with or without underscores; what nobody can do (Any, Unknown) is refused."""
+
+    name = "OPERATION"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> AclOperation:
+        if isinstance(value, AclOperation):
+            return value
+        operation = AclOperation.from_name(value)
+        if operation <= AclOperation.ANY:
+            names = ", ".join(known.title for known in AclOperation if known > AclOperation.ANY)
+            self.fail(f"`{value}` is not an operation; they are {names}", param, ctx)
+        return operation
+
+
+class _PatternTypeType(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
+    name = "ANY|MATCH|LITERAL|PREFIXED"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> PatternType:
+        if isinstance(value, PatternType):
+            return value
+        known = {member.name: member for member in PatternType if not member.is_unknown}
+        if value.upper() not in known:
+            self.fail(f"`{value}` is none of {', '.join(known)}", param, ctx)
+        return known[value.upper()]
+
+
+PRINCIPAL: Final = _PrincipalType()
+OPERATION: Final = _OperationType()
+PATTERN_TYPE: Final = _PatternTypeType()

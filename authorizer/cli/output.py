@@ -1,0 +1,114 @@
+"""How commands print: text that is safe on a terminal, JSON that is always UTF-8, progress on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import click
+import msgspec
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+#: Bytes of JSON lines that are gathered before one write.
+_BUFFER_BYTES: Final = 64 * 1024
+#: Time between two progress lines: on a terminal, where they overwrite one another, and elsewhere.
+_PROGRESS_EVERY_S: Final = 0.2
+_PROGRESS_LINE_EVERY_S: Final = 5.0
+
+# A name from a log may hold escape sequences and line ends, which would forge output on a terminal.
+_CONTROL: Final = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))}
+_CONTROL.update({ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"})
+
+
+def shown(name: str) -> str:
+    """A name as text output shows it: control characters escaped, all else as it is."""
+    return name.translate(_CONTROL)
+
+
+def json_line(value: Any) -> bytes:
+    """One line of JSON in UTF-8, whatever the locale; lone surrogates as JSON escapes."""
+    try:
+        return msgspec.json.encode(value) + b"\n"
+    except UnicodeEncodeError:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        return text.encode("utf-8", "backslashreplace") + b"\n"
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on one line of stdout."""
+    click.echo(json_line(value), nl=False)
+
+
+def note(message: str) -> None:
+    """Something to know beside the answer: stderr."""
+    click.echo(message, err=True)
+
+
+class JsonLines:
+    """A long stream of JSON lines to stdout, written in large pieces; line by line on a terminal."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._bytes = 0
+        self._limit = 0 if sys.stdout.isatty() else _BUFFER_BYTES
+
+    def write(self, value: Any) -> None:
+        line = json_line(value)
+        self._parts.append(line)
+        self._bytes += len(line)
+        if self._bytes > self._limit:
+            self._flush()
+
+    def _flush(self) -> None:
+        click.echo(b"".join(self._parts), nl=False)
+        self._parts.clear()
+        self._bytes = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # Also after an error: what was answered before it stays answered.
+        if not isinstance(error, BrokenPipeError):
+            self._flush()
+
+
+class Progress:
+    """How far long work is, on stderr: on a terminal, or where ``--progress`` asks for it."""
+
+    def __init__(self, what: str, *, wanted: bool | None) -> None:
+        self._terminal = sys.stderr.isatty()
+        self._on = self._terminal if wanted is None else wanted
+        self._what = what
+        self._started = self._printed = time.monotonic()
+        self._every_s = _PROGRESS_EVERY_S if self._terminal else _PROGRESS_LINE_EVERY_S
+        self._open_line = False
+
+    def at(self, done: int, total: int | None = None) -> None:
+        """Called as often as one likes; prints a few times a second."""
+        if not self._on:
+            return
+        now = time.monotonic()
+        if now - self._printed < self._every_s:
+            return
+        self._printed = now
+        share = f" of {total:,} ({done * 100 // total} %)" if total else ""
+        rate = done / (now - self._started)
+        line = f"{self._what}: {done:,}{share}, {rate:,.0f}/s"
+        click.echo(f"\r\x1b[K{line}" if self._terminal else line, nl=not self._terminal, err=True)
+        self._open_line = self._terminal
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._open_line:
+            click.echo("\r\x1b[K", nl=False, err=True)

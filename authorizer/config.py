@@ -1,0 +1,266 @@
+"""The configuration: a Java properties file with Kafka's keys, the environment over it, flags over both.
+
+A broker's own server.properties works as it is: keys that aclog has no use for are passed by. Its own keys
+begin with ``aclog.``, and one of those that does not exist is an error, as a typing mistake must not switch
+something off. A value that is not allowed stops the start with the key, the value and what is allowed. The
+keys are the table in ``config_keys.py``; docs/configuration.md is written from it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import io
+import os
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+import javaproperties
+
+from authorizer.config_keys import (
+    ACLOG_LISTENERS,
+    ACLOG_PREFIX,
+    BROKER_KEYS,
+    BY_NAME,
+    BY_VARIABLE,
+    CLIENT_PREFIX,
+    CONTROLLER_LISTENER_NAMES,
+    EARLY_START_LISTENERS,
+    ENVIRONMENT_PREFIX,
+    KEYS,
+    LISTENERS,
+    LOG_URL,
+    PROTOCOL_MAP,
+)
+from authorizer.errors import ConfigError
+from authorizer.listeners import (
+    DEFAULT_PROTOCOL_MAP,
+    parse_listeners,
+    parse_protocol_map,
+    require_served,
+    with_controller_listeners,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from authorizer.api import Endpoint
+
+#: What an error calls the file itself.
+CONFIG_FLAG: Final = "--config"
+# Above this likeness a variable is taken for a mistyped one. Others are left alone: Kubernetes sets
+# ACLOG_SERVICE_HOST and the like for a service named aclog.
+_LIKENESS: Final = 0.85
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """All settings, read and checked.
+
+    Attributes:
+        super_users: ``Type:name`` texts.
+        allow_everyone_if_no_acl_found: whether resources without any ACL are open.
+        early_start_listeners: names of listeners that accept before the log is loaded.
+        listeners: where the sidecar is to listen; ``served_listeners`` says whether it can.
+        listeners_key: the key that they came from, for errors.
+        node_id: number of this node, -1 if it has none.
+        sidecar_default_host: host of AuthZEN requests that carry none.
+        log_url: the metadata log; ``require_log_url`` raises if there is none.
+        log_mode: one of ``config_keys.LOG_MODES``.
+        snapshot_store: fsspec URL or path, None for no snapshots.
+        snapshot_keep: how many are kept at least.
+        snapshot_max_bytes: bytes of log between two snapshots.
+        snapshot_max_age_ms: time between two snapshots, 0 for no limit.
+        max_lag_ms: how long a ready node may be behind, 0 for any time.
+        acl_update_timeout_ms: for one creation or removal.
+        audit_level: a key of ``audit.AUDIT_LEVELS``.
+        logging_format: one of ``log_setup.LOGGING_FORMATS``.
+        logging_level: one of ``log_setup.LOGGING_LEVELS``.
+        kafka: settings for the Kafka client, without ``aclog.kafka.``.
+        properties: every key and text as merged, for ``Authorizer.configure``; it may hold secrets.
+    """
+
+    super_users: frozenset[str]
+    allow_everyone_if_no_acl_found: bool
+    early_start_listeners: frozenset[str]
+    listeners: tuple[Endpoint, ...]
+    listeners_key: str
+    node_id: int
+    sidecar_default_host: str | None
+    log_url: str | None
+    log_mode: str
+    snapshot_store: str | None
+    snapshot_keep: int
+    snapshot_max_bytes: int
+    snapshot_max_age_ms: int
+    max_lag_ms: int
+    acl_update_timeout_ms: int
+    audit_level: str
+    logging_format: str
+    logging_level: str
+    kafka: Mapping[str, str]
+    properties: Mapping[str, str]
+
+    def served_listeners(self) -> tuple[Endpoint, ...]:
+        """The listeners, once it is sure that the sidecar can serve each of them safely.
+
+        Raises:
+            ConfigError: one is not PLAINTEXT on a loopback address.
+        """
+        require_served(self.listeners, key=self.listeners_key)
+        return self.listeners
+
+    def require_log_url(self) -> str:
+        """The log's URL.
+
+        Raises:
+            ConfigError: none was set.
+        """
+        if self.log_url is None:
+            raise ConfigError(LOG_URL, "", f"name the metadata log to replay: {BY_NAME[LOG_URL].allowed}")
+        return self.log_url
+
+
+def load_config(
+    path: str | os.PathLike[str] | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    flags: Mapping[str, str | None] | None = None,
+) -> Config:
+    """Read and check the whole configuration.
+
+    Args:
+        path: a Java properties file; None for defaults only.
+        environ: environment variables, os.environ if None. Those of ``config_keys.BY_VARIABLE`` count, and
+            ``ACLOG_KAFKA_...`` for client settings.
+        flags: by key name; None values count as not given.
+
+    Raises:
+        ConfigError: an unreadable file, an unknown ``aclog.`` key, a value that is not allowed.
+    """
+    in_file = {} if path is None else read_properties(path)
+    merged = dict(in_file)
+    merged.update(_from_environment(os.environ if environ is None else environ))
+    merged.update({name: text for name, text in (flags or {}).items() if text is not None})
+    _refuse_unknown(merged)
+    values = {key.name: key.read(merged.get(key.name)) for key in KEYS}
+
+    listeners_key = ACLOG_LISTENERS if ACLOG_LISTENERS in merged else LISTENERS
+    listeners_text = merged.get(listeners_key)
+    if listeners_key == LISTENERS and any(key in in_file for key in BROKER_KEYS):
+        listeners_text = None
+    if listeners_text is None:
+        listeners_text = str(BY_NAME[LISTENERS].default)
+    controllers: tuple[str, ...] = values[CONTROLLER_LISTENER_NAMES]
+    if PROTOCOL_MAP in merged:
+        protocols = {**parse_protocol_map(merged[PROTOCOL_MAP], key=PROTOCOL_MAP)}
+        # A broker's map need not know the listener that is aclog's alone.
+        if listeners_key == ACLOG_LISTENERS or listeners_text != merged.get(LISTENERS):
+            protocols = {**DEFAULT_PROTOCOL_MAP, **protocols}
+    else:
+        protocols = with_controller_listeners(DEFAULT_PROTOCOL_MAP, controllers, listeners_text)
+    listeners = parse_listeners(listeners_text, key=listeners_key, protocols=protocols)
+
+    return Config(
+        super_users=values["super.users"],
+        allow_everyone_if_no_acl_found=values["allow.everyone.if.no.acl.found"],
+        early_start_listeners=_early_start(merged, values[EARLY_START_LISTENERS], controllers, listeners),
+        listeners=listeners,
+        listeners_key=listeners_key,
+        node_id=values["node.id"],
+        sidecar_default_host=values["aclog.sidecar.default.host"],
+        log_url=values[LOG_URL],
+        log_mode=values["aclog.log.mode"],
+        snapshot_store=values["aclog.snapshot.store"],
+        snapshot_keep=values["aclog.snapshot.keep"],
+        snapshot_max_bytes=values["aclog.snapshot.max.bytes"],
+        snapshot_max_age_ms=values["aclog.snapshot.max.age.ms"],
+        max_lag_ms=values["aclog.max.lag.ms"],
+        acl_update_timeout_ms=values["aclog.acl.update.timeout.ms"],
+        audit_level=values["aclog.audit.level"],
+        logging_format=values["aclog.logging.format"],
+        logging_level=values["aclog.logging.level"],
+        kafka=MappingProxyType(
+            {
+                name.removeprefix(CLIENT_PREFIX): text
+                for name, text in merged.items()
+                if name.startswith(CLIENT_PREFIX)
+            }
+        ),
+        properties=MappingProxyType(merged),
+    )
+
+
+def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
+    r"""The keys and texts of a Java properties file; the last of several equal keys counts, as in Java.
+
+    The bytes are read as UTF-8 if they are that, else as Latin-1, as Java reads them; ``\uXXXX`` works in
+    both.
+
+    Raises:
+        ConfigError: the file cannot be read, or holds a malformed ``\u`` escape.
+    """
+    allowed = "a readable Java properties file"
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - any path-like
+            data = file.read()
+    except OSError as error:
+        raise ConfigError(CONFIG_FLAG, os.fspath(path), f"{allowed}: {error.strerror}") from error
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = data.decode("latin-1")
+    try:
+        return javaproperties.load(io.StringIO(text))
+    except javaproperties.InvalidUEscapeError as error:
+        raise ConfigError(CONFIG_FLAG, os.fspath(path), f"{allowed}: {error}") from error
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """By key name. Unknown variables are left alone unless they look like a known one."""
+    client_variables = ENVIRONMENT_PREFIX + CLIENT_PREFIX.removeprefix(ACLOG_PREFIX).upper().replace(".", "_")
+    found: dict[str, str] = {}
+    for variable, text in environ.items():
+        if not variable.startswith(ENVIRONMENT_PREFIX):
+            continue
+        if variable in BY_VARIABLE:
+            found[BY_VARIABLE[variable].name] = text
+        elif variable.startswith(client_variables):
+            name = variable.removeprefix(client_variables).lower().replace("_", ".")
+            found[CLIENT_PREFIX + name] = text
+        elif alike := difflib.get_close_matches(variable, BY_VARIABLE, n=1, cutoff=_LIKENESS):
+            raise ConfigError(variable, text, f"there is no such variable; did you mean {alike[0]}?")
+    return found
+
+
+def _refuse_unknown(merged: Mapping[str, str]) -> None:
+    """Raise ConfigError for an ``aclog.`` key that does not exist."""
+    for name, text in merged.items():
+        if not name.startswith(ACLOG_PREFIX) or name in BY_NAME or name.startswith(CLIENT_PREFIX):
+            continue
+        own = [known for known in BY_NAME if known.startswith(ACLOG_PREFIX)]
+        alike = difflib.get_close_matches(name, own, n=1)
+        hint = f"did you mean `{alike[0]}`?" if alike else f"the keys are {', '.join(own)}"
+        raise ConfigError(name, text, f"there is no such key; {hint}")
+
+
+def _early_start(
+    merged: Mapping[str, str],
+    names: tuple[str, ...] | None,
+    controllers: tuple[str, ...],
+    listeners: tuple[Endpoint, ...],
+) -> frozenset[str]:
+    """KafkaConfig.earlyStartListeners: the controllers' listeners unless said otherwise."""
+    if names is None:
+        return frozenset(controllers)
+    # Also those of a broker's file whose listeners are not ours.
+    in_file = {part.partition("://")[0].strip().upper() for part in merged.get(LISTENERS, "").split(",")}
+    known = in_file.union(controllers, (str(endpoint.listener_name) for endpoint in listeners))
+    for name in names:
+        if name not in known:
+            raise ConfigError(
+                EARLY_START_LISTENERS,
+                merged[EARLY_START_LISTENERS],
+                f"listener {name} is not in {LISTENERS} or {CONTROLLER_LISTENER_NAMES}",
+            )
+    return frozenset(names)

@@ -1,0 +1,309 @@
+"""Every configuration key in one table: name, type, default, what is allowed, what it is for.
+
+``config.py`` reads values by it, ``config_reference.py`` writes docs/configuration.md from it. A key's
+environment variable is ``ACLOG_`` and its name in capitals, dots as underscores, without a leading
+``aclog.``: ``ACLOG_LOG_URL`` sets ``aclog.log.url``, ``ACLOG_SUPER_USERS`` sets ``super.users``.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from authorizer.audit import AUDIT_LEVELS
+from authorizer.errors import ConfigError
+from authorizer.listeners import LISTENERS_ALLOWED, PROTOCOL_MAP_ALLOWED, split_list
+from authorizer.log_setup import LOGGING_FORMATS, LOGGING_LEVELS
+from authorizer.super_users import (
+    ALLOW_EVERYONE_CONFIG,
+    SUPER_USERS_ALLOWED,
+    SUPER_USERS_CONFIG,
+    parse_allow_everyone,
+    parse_super_users,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+ACLOG_PREFIX: Final = "aclog."
+ENVIRONMENT_PREFIX: Final = "ACLOG_"
+#: Settings for the Kafka client, passed through as they are.
+CLIENT_PREFIX: Final = "aclog.kafka."
+
+LISTENERS: Final = "listeners"
+ACLOG_LISTENERS: Final = "aclog.listeners"
+PROTOCOL_MAP: Final = "listener.security.protocol.map"
+CONTROLLER_LISTENER_NAMES: Final = "controller.listener.names"
+EARLY_START_LISTENERS: Final = "early.start.listeners"
+NODE_ID: Final = "node.id"
+LOG_URL: Final = "aclog.log.url"
+LOG_MODE: Final = "aclog.log.mode"
+SNAPSHOT_STORE: Final = "aclog.snapshot.store"
+AUDIT_LEVEL: Final = "aclog.audit.level"
+
+#: Values of ``aclog.log.mode``.
+LOG_MODES: Final = ("auto", "read", "write", "create")
+#: A file that sets one of these is a broker's own: its ``listeners`` are the broker's, not ours.
+BROKER_KEYS: Final = ("process.roles", "zookeeper.connect", "log.dirs", "log.dir")
+
+_MEGABYTE: Final = 1024 * 1024
+_INT64_MAX: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigKey:
+    """One key.
+
+    Attributes:
+        name: in the file.
+        type: for people: ``string``, ``list``, ``int``, ...
+        default: as it would be written in a file; None means unset.
+        allowed: for people and for ConfigError.
+        doc: what it is for, in full sentences.
+        parse: text to value; ValueError means not allowed.
+        environment: whether a variable sets it: ``listeners`` leaves its variable to ``aclog.listeners``.
+    """
+
+    name: str
+    type: str
+    default: str | None
+    allowed: str
+    doc: str
+    parse: Callable[[str], Any] = str
+    environment: bool = True
+
+    @property
+    def variable(self) -> str:
+        """The environment variable."""
+        return ENVIRONMENT_PREFIX + self.name.removeprefix(ACLOG_PREFIX).upper().replace(".", "_")
+
+    def read(self, text: str | None) -> Any:
+        """The value of ``text``, or of the default if there is none.
+
+        Raises:
+            ConfigError: with the key, the text and what is allowed.
+        """
+        text = self.default if text is None else text
+        if text is None:
+            return None
+        try:
+            return self.parse(text)
+        except ValueError as error:
+            raise ConfigError(self.name, text, self.allowed) from error
+
+
+def _text(text: str) -> str | None:
+    return text.strip() or None
+
+
+def _address(text: str) -> str:
+    return str(ipaddress.ip_address(text.strip()))
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.upper() for name in split_list(text))
+
+
+def _integer(at_least: int, at_most: int = _INT64_MAX) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        value = int(text.strip())
+        if not at_least <= value <= at_most:
+            raise ValueError(text)
+        return value
+
+    return parse
+
+
+def _one_of(choices: Sequence[str]) -> Callable[[str], str]:
+    by_lower = {choice.lower(): choice for choice in choices}
+
+    def parse(text: str) -> str:
+        try:
+            return by_lower[text.strip().lower()]
+        except KeyError:
+            raise ValueError(text) from None
+
+    return parse
+
+
+KEYS: Final = (
+    ConfigKey(
+        name=SUPER_USERS_CONFIG,
+        type="list",
+        default="",
+        allowed=SUPER_USERS_ALLOWED,
+        doc="Principals that may do everything, before the log is loaded and whatever the ACLs say. "
+        "`User:*` is an ordinary name here.",
+        parse=parse_super_users,
+    ),
+    ConfigKey(
+        name=ALLOW_EVERYONE_CONFIG,
+        type="boolean",
+        default="false",
+        allowed="`true` in any case; everything else is false, as in Kafka",
+        doc="Whether a resource that no ACL covers is open to everyone. Any ACL that covers it, for "
+        "whomever, ends that.",
+        parse=parse_allow_everyone,
+    ),
+    ConfigKey(
+        name=EARLY_START_LISTENERS,
+        type="list",
+        default=None,
+        allowed=f"names out of {LISTENERS} or {CONTROLLER_LISTENER_NAMES}, separated by commas",
+        doc="Listeners that accept before the log is loaded: super users are answered there, everyone else "
+        f"gets AUTHORIZER_NOT_READY. Unset: those of {CONTROLLER_LISTENER_NAMES}.",
+        parse=_names,
+    ),
+    ConfigKey(
+        name=CONTROLLER_LISTENER_NAMES,
+        type="list",
+        default="",
+        allowed="listener names, separated by commas",
+        doc=f"Only used as the default of {EARLY_START_LISTENERS}.",
+        parse=_names,
+    ),
+    ConfigKey(
+        name=LISTENERS,
+        type="list",
+        default="PLAINTEXT://127.0.0.1:8180",
+        allowed=LISTENERS_ALLOWED,
+        doc="Where the sidecar listens. This version serves PLAINTEXT on loopback addresses. In a broker's "
+        f"own file (one that sets {', '.join(BROKER_KEYS[:-1])} or {BROKER_KEYS[-1]}) they are the "
+        f"broker's, and aclog uses {ACLOG_LISTENERS} or the default.",
+        environment=False,
+    ),
+    ConfigKey(
+        name=PROTOCOL_MAP,
+        type="list",
+        default=None,
+        allowed=PROTOCOL_MAP_ALLOWED,
+        doc="The security protocol of each listener name. Unset: a name is its own protocol, and "
+        "controller listeners are PLAINTEXT if nothing else is SSL or SASL.",
+    ),
+    ConfigKey(
+        name=NODE_ID,
+        type="int",
+        default="-1",
+        allowed="a whole number, -1 or more",
+        doc="Number of this node in log lines.",
+        parse=_integer(-1, 2**31 - 1),
+    ),
+    ConfigKey(
+        name=ACLOG_LISTENERS,
+        type="list",
+        default=None,
+        allowed=LISTENERS_ALLOWED,
+        doc=f"Where the sidecar listens, over {LISTENERS}: the key to add to a broker's own file.",
+    ),
+    ConfigKey(
+        name="aclog.sidecar.default.host",
+        type="string",
+        default=None,
+        allowed="an IP address",
+        doc="The host that an AuthZEN request is decided for when it carries none. Unset: such a request "
+        "is refused.",
+        parse=_address,
+    ),
+    ConfigKey(
+        name=LOG_URL,
+        type="url",
+        default=None,
+        allowed="file:DIR or a path",
+        doc="The metadata log to replay: a directory in Kafka's segment format, aclog's own or a broker's "
+        "`__cluster_metadata-0`.",
+        parse=_text,
+    ),
+    ConfigKey(
+        name=LOG_MODE,
+        type="string",
+        default="auto",
+        allowed=f"one of {', '.join(LOG_MODES)}",
+        doc="`read` never writes. `write` takes the writer's lock of a log that aclog made. `create` makes "
+        "the log if there is none, then writes. `auto` writes to a log that aclog made and reads a "
+        "broker's.",
+        parse=_one_of(LOG_MODES),
+    ),
+    ConfigKey(
+        name=SNAPSHOT_STORE,
+        type="url",
+        default=None,
+        allowed="a path or any URL that fsspec has a file system for",
+        doc="Where snapshots are kept; a start then replays only what came after the newest one. Unset: "
+        "none are written, and every start replays the log.",
+        parse=_text,
+    ),
+    ConfigKey(
+        name="aclog.snapshot.keep",
+        type="int",
+        default="3",
+        allowed="a whole number, 1 or more",
+        doc="How many snapshots are kept at least.",
+        parse=_integer(1),
+    ),
+    ConfigKey(
+        name="aclog.snapshot.max.bytes",
+        type="long",
+        default=str(20 * _MEGABYTE),
+        allowed="a whole number of bytes, 1 or more",
+        doc="A snapshot is written after this many bytes of log, as Kafka's "
+        "metadata.log.max.record.bytes.between.snapshots.",
+        parse=_integer(1),
+    ),
+    ConfigKey(
+        name="aclog.snapshot.max.age.ms",
+        type="long",
+        default=str(60 * 60 * 1000),
+        allowed="a whole number of milliseconds, 0 or more",
+        doc="A snapshot is written this long after the last one if anything changed, as Kafka's "
+        "metadata.log.max.snapshot.interval.ms; 0 turns this off.",
+        parse=_integer(0),
+    ),
+    ConfigKey(
+        name="aclog.max.lag.ms",
+        type="long",
+        default="0",
+        allowed="a whole number of milliseconds, 0 or more",
+        doc="A node that has been behind its log for longer than this reports not ready; decisions go on. "
+        "0 never does.",
+        parse=_integer(0),
+    ),
+    ConfigKey(
+        name="aclog.acl.update.timeout.ms",
+        type="long",
+        default="30000",
+        allowed="a whole number of milliseconds, 1 or more",
+        doc="How long a creation or removal of ACLs may take until it is visible here. Past that it "
+        "answers REQUEST_TIMED_OUT and says whether it may still happen.",
+        parse=_integer(1),
+    ),
+    ConfigKey(
+        name=AUDIT_LEVEL,
+        type="string",
+        default="INFO",
+        allowed=f"one of {', '.join(AUDIT_LEVELS)}",
+        doc="What the audit log (kafka.authorizer.logger) writes: INFO denials that were asked for, DEBUG "
+        "also what was allowed, TRACE everything, OFF nothing.",
+        parse=_one_of(tuple(AUDIT_LEVELS)),
+    ),
+    ConfigKey(
+        name="aclog.logging.format",
+        type="string",
+        default="auto",
+        allowed=f"one of {', '.join(LOGGING_FORMATS)}",
+        doc="`console` for people, `json` for machines; `auto` is console on a terminal and json "
+        "elsewhere. Lines go to stderr.",
+        parse=_one_of(LOGGING_FORMATS),
+    ),
+    ConfigKey(
+        name="aclog.logging.level",
+        type="string",
+        default="INFO",
+        allowed=f"one of {', '.join(LOGGING_LEVELS)}",
+        doc="The lowest level that is logged; the audit log has its own.",
+        parse=_one_of(LOGGING_LEVELS),
+    ),
+)
+
+BY_NAME: Final = {key.name: key for key in KEYS}
+BY_VARIABLE: Final = {key.variable: key for key in KEYS if key.environment}

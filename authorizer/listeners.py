@@ -1,0 +1,139 @@
+"""Listeners as Kafka writes them: ``NAME://HOST:PORT,...`` and ``NAME:PROTOCOL,...``.
+
+Source: SocketServerConfigs.listenerListToEndPoints, CoreUtils.listenerListToEndPoints (names and ports are
+distinct), KafkaConfig.effectiveListenerSecurityProtocolMap and earlyStartListeners. Reading is Kafka's and
+takes every protocol, because a broker's own file must be readable; what aclog can serve is asked apart
+(``require_served``), and only by what binds a port.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import TYPE_CHECKING, Final
+
+from authorizer.api import Endpoint, SecurityProtocol
+from authorizer.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+LISTENERS_ALLOWED: Final = "NAME://HOST:PORT, separated by commas, such as PLAINTEXT://127.0.0.1:8180"
+PROTOCOL_MAP_ALLOWED: Final = (
+    f"NAME:PROTOCOL, separated by commas; protocols are {', '.join(each.name for each in SecurityProtocol)}"
+)
+#: Each protocol is also a listener's name by itself.
+DEFAULT_PROTOCOL_MAP: Final = {each.name: each for each in SecurityProtocol}
+
+_LISTENER: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
+_PORT_MAX: Final = 65535
+
+
+def split_list(text: str) -> list[str]:
+    """The parts of a comma-separated list, trimmed, empty ones left out."""
+    return [part for part in (part.strip() for part in text.split(",")) if part]
+
+
+def parse_protocol_map(text: str, *, key: str) -> dict[str, SecurityProtocol]:
+    """By listener name (upper case, as Kafka normalises them)."""
+    protocols: dict[str, SecurityProtocol] = {}
+    for part in split_list(text):
+        name, colon, protocol = part.rpartition(":")
+        if not colon or protocol.strip().upper() not in SecurityProtocol.__members__:
+            raise ConfigError(key, text, PROTOCOL_MAP_ALLOWED)
+        protocols[name.strip().upper()] = SecurityProtocol[protocol.strip().upper()]
+    return protocols
+
+
+def with_controller_listeners(
+    protocols: Mapping[str, SecurityProtocol], controller_names: Iterable[str], listeners: str
+) -> dict[str, SecurityProtocol]:
+    """The default map plus PLAINTEXT for controller listeners, as a KRaft broker assumes.
+
+    Only where the map was not set, and nothing in sight is SSL or SASL: then a missing entry is a mistake.
+    """
+    named = [*controller_names, *(part.partition("://")[0].upper() for part in split_list(listeners))]
+    secured = {each.name for each in SecurityProtocol} - {SecurityProtocol.PLAINTEXT.name}
+    if secured.intersection(named):
+        return dict(protocols)
+    return {**protocols, **dict.fromkeys(controller_names, SecurityProtocol.PLAINTEXT)}
+
+
+def parse_listeners(
+    text: str, *, key: str, protocols: Mapping[str, SecurityProtocol]
+) -> tuple[Endpoint, ...]:
+    """In the order given; an empty host (every interface) is None, port 0 any free one.
+
+    Raises:
+        ConfigError: not a listener, no protocol for its name, or a name or port twice.
+    """
+    endpoints: list[Endpoint] = []
+    for part in split_list(text):
+        matched = _LISTENER.fullmatch(part)
+        if matched is None:
+            raise ConfigError(key, text, f"{LISTENERS_ALLOWED}; `{part}` is none")
+        name, host, port = matched[1].upper(), matched[2] or None, int(matched[3])
+        if not 0 <= port <= _PORT_MAX:
+            raise ConfigError(key, text, f"ports are 0 to {_PORT_MAX}; `{part}` has {port}")
+        if name not in protocols:
+            raise ConfigError(
+                key,
+                text,
+                f"no security protocol is defined for listener {name}; "
+                f"name it in listener.security.protocol.map, such as {name}:PLAINTEXT",
+            )
+        endpoints.append(Endpoint(name, protocols[name], host, port))
+    if not endpoints:
+        raise ConfigError(key, text, f"at least one of {LISTENERS_ALLOWED}")
+    names = [endpoint.listener_name for endpoint in endpoints]
+    if len(set(names)) != len(names):
+        raise ConfigError(key, text, "each listener must have a different name")
+    ports = [(endpoint.port, _ip_version(endpoint.host)) for endpoint in endpoints if endpoint.port]
+    # One IPv4 and one IPv6 address may share a port; a host that is neither may be both.
+    for index, (port, version) in enumerate(ports):
+        for other_port, other_version in ports[:index]:
+            if port == other_port and (version is None or other_version is None or version == other_version):
+                raise ConfigError(key, text, "each listener must have a different port")
+    return tuple(endpoints)
+
+
+def require_served(endpoints: Sequence[Endpoint], *, key: str) -> None:
+    """Refuse what the sidecar cannot serve safely yet.
+
+    Raises:
+        ConfigError: a listener that is not PLAINTEXT, or not on a loopback address.
+    """
+    for endpoint in endpoints:
+        shown = f"{endpoint.listener_name}://{endpoint.host or ''}:{endpoint.port}"
+        way_out = "Set it to something like PLAINTEXT://127.0.0.1:8180 and put a TLS proxy in front of it"
+        if endpoint.security_protocol is not SecurityProtocol.PLAINTEXT:
+            raise ConfigError(
+                key,
+                shown,
+                f"this version serves PLAINTEXT only, not {endpoint.security_protocol.name}. {way_out}",
+            )
+        if not _is_loopback(endpoint.host):
+            raise ConfigError(
+                key,
+                shown,
+                "PLAINTEXT is served on loopback addresses only, because its callers are not authenticated. "
+                f"{way_out}",
+            )
+
+
+def _is_loopback(host: str | None) -> bool:
+    if host is None:
+        return False
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _ip_version(host: str | None) -> int | None:
+    try:
+        return None if host is None else ipaddress.ip_address(host).version
+    except ValueError:
+        return None

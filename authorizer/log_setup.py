@@ -1,0 +1,72 @@
+"""Logging, set up once by a program (never by the library): structlog over the standard library's logging.
+
+Lines go to stderr, because stdout is for answers: coloured text on a terminal, else one JSON object a line.
+Both structlog's own events and records of plain ``logging`` users (uvicorn, the audit log) come out the
+same way; what the audit log passes as ``extra`` becomes keys.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import TYPE_CHECKING, Final, TextIO
+
+import structlog
+
+from authorizer.audit import AUDIT_LOGGER_NAME
+
+if TYPE_CHECKING:
+    from structlog.typing import Processor
+
+#: Values of ``aclog.logging.format``; auto is console on a terminal and json elsewhere.
+LOGGING_FORMATS: Final = ("auto", "console", "json")
+#: Values of ``aclog.logging.level``.
+LOGGING_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
+
+
+def setup_logging(format: str = "auto", level: str = "INFO", *, stream: TextIO | None = None) -> None:
+    """Configure structlog and the root logger; a second call replaces what the first did.
+
+    Args:
+        format: one of LOGGING_FORMATS.
+        level: the lowest level that is written, except by the audit log, which has its own.
+        stream: where lines go; stderr as it is at the time of the call if None.
+    """
+    stream = sys.stderr if stream is None else stream
+    as_json = format == "json" or (format == "auto" and not stream.isatty())
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.StackInfoRenderer(),
+    ]
+    renderers: list[Processor]
+    if as_json:
+        renderers = [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer(sort_keys=False)]
+    else:
+        renderers = [structlog.dev.ConsoleRenderer(colors=stream.isatty())]
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[structlog.stdlib.ExtraAdder(), *shared],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderers],
+        )
+    )
+    root = logging.getLogger()
+    for old in root.handlers[:]:
+        root.removeHandler(old)
+    root.addHandler(handler)
+    root.setLevel(level)
+    # Its level is the audit log's own (AuditLog.set_level); its lines take the same way out.
+    logging.getLogger(AUDIT_LOGGER_NAME).propagate = True
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )

@@ -1,0 +1,208 @@
+"""Where creations and removals of ACLs wait until they are visible here, or their time is up.
+
+Source: DelayedOperationPurgatory and DelayedFuture; KIP-504 names the two gauges. An operation is QUEUED
+until the writer takes it, WRITING while its outcome cannot be known, and WRITTEN once its records are
+committed below an end offset; it is answered when this node has replayed up to there. What an answer says
+on timeout follows from the state.
+
+Futures are resolved by a thread of this file's own. Their callbacks are the callers' code: on the loader's
+thread they would hold up the replay, and one that waits for an offset would wait for ever.
+"""
+
+from __future__ import annotations
+
+import threading
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+
+from authorizer.errors import ApiError, OperationTimedOutError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from concurrent.futures import Future
+
+    from replay.clock import Clock
+
+#: Operations that may wait at once; each holds at most 10,000 records. More are refused at once.
+OPERATIONS_MAX: Final = 1_000
+
+_log = structlog.get_logger(__name__)
+
+
+class OperationState(Enum):
+    """How far an operation has come."""
+
+    QUEUED = "queued"
+    WRITING = "writing"
+    WRITTEN = "written"
+    ANSWERED = "answered"
+
+
+class DelayedOperation:
+    """One creation or removal: a future for each of its items.
+
+    Attributes:
+        futures: one for each binding or filter, resolved together.
+        failure: makes a future's result out of an error.
+        end_offset: the operation is visible once everything below is replayed; None before it is written.
+    """
+
+    __slots__ = ("deadline_s", "end_offset", "failure", "futures", "results", "state", "timeout_s")
+
+    def __init__(self, futures: Sequence[Future[Any]], failure: Callable[[ApiError], object]) -> None:
+        self.futures = futures
+        self.failure = failure
+        self.state = OperationState.QUEUED
+        self.timeout_s = self.deadline_s = 0.0
+        self.end_offset: int | None = None
+        self.results: Sequence[object] = ()
+
+
+class Purgatory:
+    """All waiting operations of one node. Thread-safe."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._changed = threading.Condition()
+        # In order of arrival, which is also that of deadlines and, among the written, of end offsets.
+        self._waiting: dict[DelayedOperation, None] = {}
+        self._decided: list[DelayedOperation] = []
+        self._replayed_end = 0
+        self._closed: ApiError | None = None
+        self._thread: threading.Thread | None = None
+
+    @property
+    def num_delayed_operations(self) -> int:
+        """NumDelayedOperations: operations that have no outcome yet."""
+        return len(self._waiting)
+
+    @property
+    def size(self) -> int:
+        """PurgatorySize: these, and those whose futures are just being resolved."""
+        return len(self._waiting) + len(self._decided)
+
+    def watch(self, operation: DelayedOperation, timeout_s: float) -> bool:
+        """Take in a queued operation. False if it was answered at once: closed, or too many are waiting."""
+        with self._changed:
+            refusal = self._closed
+            if refusal is None and len(self._waiting) >= OPERATIONS_MAX:
+                refusal = OperationTimedOutError(
+                    f"{OPERATIONS_MAX} ACL operations are waiting already. Nothing was written; try again later."
+                )
+            if refusal is None:
+                operation.timeout_s = timeout_s
+                operation.deadline_s = self._clock.monotonic_s() + timeout_s
+                self._waiting[operation] = None
+                if self._thread is None:
+                    self._thread = threading.Thread(target=self._run, name="aclog-purgatory", daemon=True)
+                    self._thread.start()
+                self._changed.notify()
+                return True
+        operation.state = OperationState.ANSWERED
+        operation.results = [operation.failure(refusal)] * len(operation.futures)
+        _resolve(operation)
+        return False
+
+    def begin(self, operation: DelayedOperation) -> bool:
+        """The writer takes the operation; False if it has been answered meanwhile."""
+        with self._changed:
+            if operation.state is not OperationState.QUEUED:
+                return False
+            operation.state = OperationState.WRITING
+            return True
+
+    def written(self, operation: DelayedOperation, results: Sequence[object], end_offset: int) -> None:
+        """Answer with these results, one for each future, once everything below ``end_offset`` is replayed."""
+        with self._changed:
+            if operation.state is not OperationState.WRITING:
+                return  # timed out meanwhile
+            operation.state = OperationState.WRITTEN
+            operation.results = results
+            operation.end_offset = end_offset
+            if end_offset <= self._replayed_end:
+                self._decide(operation)
+
+    def failed(self, operation: DelayedOperation, error: ApiError) -> None:
+        """Answer every future with this error."""
+        with self._changed:
+            if operation.state is not OperationState.ANSWERED:
+                self._decide(operation, error)
+
+    def replayed(self, end_offset: int) -> None:
+        """Everything below ``end_offset`` is visible here. Called by the loader: returns at once."""
+        with self._changed:
+            self._replayed_end = end_offset
+            for operation in list(self._waiting):
+                if operation.end_offset is None or operation.end_offset > end_offset:
+                    break
+                self._decide(operation)
+
+    def close(self, error: ApiError) -> None:
+        """Answer everything that waits, and everything that comes, with ``error``. Idempotent."""
+        with self._changed:
+            if self._closed is None:
+                self._closed = error
+                for operation in list(self._waiting):
+                    self._decide(operation, error)
+            thread = self._thread
+        # From a future's callback, it is this very thread.
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+
+    def _decide(self, operation: DelayedOperation, error: ApiError | None = None) -> None:
+        """The outcome is known; under the lock."""
+        operation.state = OperationState.ANSWERED
+        if error is not None:
+            operation.results = [operation.failure(error)] * len(operation.futures)
+        del self._waiting[operation]
+        self._decided.append(operation)
+        self._changed.notify()
+
+    def _expire(self) -> None:
+        now_s = self._clock.monotonic_s()
+        for operation in list(self._waiting):
+            if operation.deadline_s > now_s:
+                break
+            self._decide(operation, _timed_out(operation))
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._expire()
+                while not self._decided:
+                    if self._closed is not None:
+                        return
+                    first = next(iter(self._waiting), None)
+                    self._changed.wait(
+                        None if first is None else max(0.0, first.deadline_s - self._clock.monotonic_s())
+                    )
+                    self._expire()
+                decided = self._decided[:]
+            for operation in decided:
+                _resolve(operation)
+            with self._changed:
+                del self._decided[: len(decided)]
+
+
+def _timed_out(operation: DelayedOperation) -> OperationTimedOutError:
+    after = f"Request has been timed out after {round(operation.timeout_s * 1000)} ms."
+    match operation.state:
+        case OperationState.QUEUED:
+            return OperationTimedOutError(f"{after} Nothing was written, and nothing will be.")
+        case OperationState.WRITING:
+            return OperationTimedOutError(
+                f"{after} The outcome is unknown: the log has not said whether it took the records."
+            )
+        case _:
+            return OperationTimedOutError(
+                f"{after} The records are in the log below offset {operation.end_offset}, but this node has not "
+                "replayed them yet: they take effect here once it has."
+            )
+
+
+def _resolve(operation: DelayedOperation) -> None:
+    for future, result in zip(operation.futures, operation.results, strict=True):
+        # A failing callback is logged by the future itself.
+        future.set_result(result)

@@ -1,0 +1,275 @@
+"""The sidecar's ASGI application.
+
+Rules:
+- Health, state and metrics answer from the first moment: they show no ACL and decide nothing, and an
+  orchestrator must be able to ask why a node is not ready.
+- Decisions are refused with 503 until the node is ready (I4), but for super users on early-start listeners;
+  never with ``decision: false``.
+- Every decision of one request is made on one state, and says at which offset (I1).
+- The caller is a principal, and Kafka's own ACLs guard it: anyone may ask about themselves, about others
+  only with DESCRIBE on the cluster. On a plaintext listener the caller is User:ANONYMOUS.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
+import prometheus_client
+import structlog
+
+from authorizer.api import Action, AuthorizationResult, RequestContext
+from authorizer.errors import AuthorizerNotReadyError
+from authorizer.host import host_address
+from authorizer.sidecar.authzen import (
+    EVALUATIONS_MAX,
+    Evaluation,
+    EvaluationsRequest,
+    decode_request,
+    to_kafka,
+    with_defaults,
+)
+from authorizer.sidecar.decision_json import decision_json
+from authorizer.sidecar.http import (
+    HttpError,
+    Listener,
+    Request,
+    Response,
+    error_response,
+    json_response,
+    read_body,
+    send_response,
+)
+from records.acl import CLUSTER_NAME, AclOperation, PatternType, ResourcePattern, ResourceType
+from records.principal import ANONYMOUS
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
+
+    from authorizer.node import Node
+    from authorizer.sidecar.http import Receive, Scope, Send
+    from authorizer.standard import AuthorizerState
+
+    Handler = Callable[[Request], Awaitable[Response]]
+
+log = structlog.get_logger(__name__)
+
+#: Seconds that a request with min_offset waits for the write to become visible.
+MIN_OFFSET_TIMEOUT_S: Final = 5.0
+
+_NOT_READY_HEADERS: Final = ((b"retry-after", b"1"),)
+_DESCRIBE_CLUSTER: Final = Action(
+    AclOperation.DESCRIBE,
+    ResourcePattern(ResourceType.CLUSTER, CLUSTER_NAME, PatternType.LITERAL),
+    resource_reference_count=1,
+    log_if_allowed=False,
+    log_if_denied=True,
+)
+
+
+class SidecarApp:
+    """ASGI 3 application for all listeners, which it knows by their ports."""
+
+    def __init__(self, node: Node, listeners: Mapping[int, Listener]) -> None:
+        self._node = node
+        self._listeners = listeners
+        self._default_host = node.config.sidecar_default_host
+        self._routes: dict[str, dict[str, Handler]] = {
+            "/access/v1/evaluation": {"POST": self._evaluation},
+            "/access/v1/evaluations": {"POST": self._evaluations},
+            "/.well-known/authzen-configuration": {"GET": self._metadata},
+            "/v1/state": {"GET": self._state},
+            "/livez": {"GET": self._livez},
+            "/readyz": {"GET": self._readyz},
+            "/metrics": {"GET": self._metrics},
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one HTTP request; WebSockets are not offered."""
+        if scope["type"] != "http":
+            raise TypeError(f"the sidecar speaks HTTP only, not {scope['type']}")
+        headers = dict(scope["headers"])
+        try:
+            response = await self._dispatch(scope, headers, receive)
+        except HttpError as error:
+            response = error_response(error)
+        except AuthorizerNotReadyError as error:
+            response = error_response(_not_ready(str(error)))
+        except ConnectionResetError:
+            return
+        except Exception:
+            # The last line of defence: the client gets an error, never a decision.
+            log.exception("request_failed", path=scope["path"])
+            response = error_response(
+                HttpError(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error: see the sidecar's log")
+            )
+        await send_response(send, response, headers.get(b"x-request-id"))
+
+    async def _dispatch(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive) -> Response:
+        path, method = scope["path"], scope["method"]
+        methods = self._routes.get(path)
+        if methods is None:
+            raise HttpError(HTTPStatus.NOT_FOUND, f"there is nothing at {path}; see {', '.join(self._routes)}")
+        handler = methods.get("GET" if method == "HEAD" else method)
+        if handler is None:
+            allowed = ", ".join(methods)
+            raise HttpError(
+                HTTPStatus.METHOD_NOT_ALLOWED,
+                f"{path} takes {allowed}, not {method}",
+                ((b"allow", allowed.encode("ascii")),),
+            )
+        body = await read_body(receive)
+        request = Request(
+            method, path, headers, body, _address(scope["client"]), self._listeners[scope["server"][1]]
+        )
+        return await handler(request)
+
+    # -- decisions ---------------------------------------------------------------------------------------------
+
+    async def _evaluation(self, request: Request) -> Response:
+        evaluation = decode_request(request.body, Evaluation)
+        await self._wait_for_min_offset([evaluation])
+        return json_response(self._decide(self._ready_state(request), request, evaluation))
+
+    async def _evaluations(self, request: Request) -> Response:
+        batch = decode_request(request.body, EvaluationsRequest)
+        if not batch.evaluations:
+            # AuthZEN 1.0, section 7.1: without evaluations this is the single call.
+            await self._wait_for_min_offset([batch])
+            return json_response(self._decide(self._ready_state(request), request, batch))
+        if len(batch.evaluations) > EVALUATIONS_MAX:
+            raise HttpError(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                f"{len(batch.evaluations)} evaluations in one request: at most {EVALUATIONS_MAX}",
+            )
+        semantic = batch.options.evaluations_semantic if batch.options else "execute_all"
+        stop_at = {"execute_all": None, "deny_on_first_deny": False, "permit_on_first_permit": True}[semantic]
+        items = [with_defaults(item, batch) for item in batch.evaluations]
+        await self._wait_for_min_offset(items)
+        state = self._ready_state(request)
+        answers: list[dict[str, Any]] = []
+        for item in items:
+            try:
+                answer = self._decide(state, request, item)
+            except HttpError as error:
+                # One bad question does not take the others' answers away (section 7.2.1).
+                answer = {
+                    "decision": False,
+                    "context": {"error": {"status": int(error.status), "message": error.message}},
+                }
+            answers.append(answer)
+            if answer["decision"] is stop_at:
+                break
+        return json_response({"evaluations": answers})
+
+    def _ready_state(self, request: Request) -> AuthorizerState:
+        """The one state that this request is decided on.
+
+        Raises:
+            HttpError: 503, not ready and no early-start listener.
+        """
+        state = self._node.authorizer.state
+        if not state.ready and not request.listener.early_start:
+            raise _not_ready(self._node.status().not_ready_reason or "loading")
+        return state
+
+    def _decide(self, state: AuthorizerState, request: Request, evaluation: Evaluation) -> dict[str, Any]:
+        context, action = to_kafka(evaluation, self._default_host)
+        self._guard(state, request, context)
+        decision = self._node.authorizer.decide(context, action, state)
+        return decision_json(decision, state)
+
+    def _guard(self, state: AuthorizerState, request: Request, context: RequestContext) -> None:
+        """Anyone may ask about themselves; about others with DESCRIBE on the cluster."""
+        caller = ANONYMOUS
+        if context.principal == caller:
+            return
+        asking = RequestContext(caller, request.peer, request.listener.name)
+        if (
+            self._node.authorizer.decide(asking, _DESCRIBE_CLUSTER, state).result
+            is not AuthorizationResult.ALLOWED
+        ):
+            raise HttpError(
+                HTTPStatus.FORBIDDEN,
+                f"{caller} on listener {request.listener.name} may ask about itself only: to ask about "
+                f"{context.principal} it needs DESCRIBE on the cluster "
+                f"(aclog acls --add --allow-principal {caller} --operation Describe --cluster), "
+                f"or a place in super.users",
+            )
+
+    async def _wait_for_min_offset(self, evaluations: Iterable[Evaluation]) -> None:
+        wanted = max((item.context.min_offset or 0 for item in evaluations if item.context), default=0)
+        if wanted <= self._node.authorizer.state.end_offset:
+            return
+        visible = await asyncio.to_thread(self._node.wait_for, wanted, MIN_OFFSET_TIMEOUT_S)
+        if not visible:
+            raise HttpError(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                f"min_offset {wanted} is not visible here after {MIN_OFFSET_TIMEOUT_S:g} s; "
+                f"this node has applied the log up to {self._node.authorizer.state.end_offset}",
+                _NOT_READY_HEADERS,
+            )
+
+    # -- the node ----------------------------------------------------------------------------------------------
+
+    async def _metadata(self, request: Request) -> Response:
+        host = request.headers.get(b"host", b"localhost").decode("latin-1")
+        base = f"http://{host}"
+        return json_response(
+            {
+                "policy_decision_point": base,
+                "access_evaluation_endpoint": f"{base}/access/v1/evaluation",
+                "access_evaluations_endpoint": f"{base}/access/v1/evaluations",
+            }
+        )
+
+    async def _state(self, _request: Request) -> Response:
+        status = self._node.status()
+        return json_response(
+            {
+                "cluster_id": status.identity.cluster_id,
+                "log": status.log_url,
+                "offset": status.end_offset,
+                "epoch": status.epoch,
+                "high_watermark": status.high_watermark,
+                "high_watermark_is_guess": status.high_watermark_is_guess,
+                "lag_records": status.lag_records,
+                "lag_ms": status.lag_ms,
+                "acl_count": status.acl_count,
+                "digest": status.digest,
+                "ready": status.ready,
+                "reason": status.not_ready_reason,
+                "writable": status.writable,
+            }
+        )
+
+    async def _livez(self, _request: Request) -> Response:
+        return json_response({"live": True})
+
+    async def _readyz(self, _request: Request) -> Response:
+        status = self._node.status()
+        answer = {"ready": status.ready, "offset": status.end_offset, "lag_records": status.lag_records}
+        if status.ready:
+            return json_response(answer)
+        return json_response(
+            {**answer, "reason": status.not_ready_reason}, HTTPStatus.SERVICE_UNAVAILABLE
+        )
+
+    async def _metrics(self, _request: Request) -> Response:
+        return Response(
+            HTTPStatus.OK,
+            prometheus_client.generate_latest(self._node.metrics),
+            prometheus_client.CONTENT_TYPE_LATEST.encode("ascii"),
+        )
+
+
+def _address(client: tuple[str, int] | None) -> str:
+    """The peer's address as ACL hosts are written; empty when there is none (a UNIX socket)."""
+    return host_address(client[0]) if client else ""
+
+
+def _not_ready(reason: str) -> HttpError:
+    return HttpError(
+        HTTPStatus.SERVICE_UNAVAILABLE, f"AUTHORIZER_NOT_READY: {reason}", _NOT_READY_HEADERS
+    )

@@ -1,0 +1,170 @@
+"""AuthZEN's JSON, read into Kafka's terms. Pure: no state, no sockets.
+
+Source: AuthZEN Authorization API 1.0; the mapping is kafka-facts 1.7:
+
+    subject   {"type": principal type ("User"; case matters), "id": name}
+    resource  {"type": TOPIC | GROUP | CLUSTER | ... (any case), "id": name}
+    action    {"name": an AclOperation (any case)}
+    context   {"host": the client's IP address, "log_if_allowed", "log_if_denied", "min_offset"}
+
+Unknown fields are ignored, as the specification asks.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Final, Literal, TypeVar
+
+import msgspec
+
+from authorizer.api import Action, RequestContext
+from authorizer.host import host_address
+from authorizer.sidecar.http import HttpError
+from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
+from records.principal import KafkaPrincipal
+
+Semantic = Literal["execute_all", "deny_on_first_deny", "permit_on_first_permit"]
+
+# A request of this size is refused: its answer would hold the event loop for too long.
+EVALUATIONS_MAX: Final = 10_000
+
+
+class Subject(msgspec.Struct, gc=False):
+    """Who wants to."""
+
+    type: str
+    id: str
+
+
+class Resource(msgspec.Struct, gc=False):
+    """On what."""
+
+    type: str
+    id: str
+
+
+class ActionName(msgspec.Struct, gc=False):
+    """Wants to do what."""
+
+    name: str
+
+
+class Context(msgspec.Struct, gc=False):
+    """From where, and how the answer is wanted."""
+
+    host: str | None = None
+    log_if_allowed: bool = True
+    log_if_denied: bool = True
+    min_offset: int | None = None
+    as_of: int | str | None = None
+
+
+class Evaluation(msgspec.Struct):
+    """One question; in a batch, absent parts come from the request's defaults."""
+
+    subject: Subject | None = None
+    action: ActionName | None = None
+    resource: Resource | None = None
+    context: Context | None = None
+
+
+class Options(msgspec.Struct):
+    """How a batch is to be executed."""
+
+    evaluations_semantic: Semantic = "execute_all"
+
+
+class EvaluationsRequest(Evaluation):
+    """A batch; without evaluations it is a single question."""
+
+    evaluations: list[Evaluation] | None = None
+    options: Options | None = None
+
+
+RequestT = TypeVar("RequestT", Evaluation, EvaluationsRequest)
+
+
+def decode_request(body: bytes, kind: type[RequestT]) -> RequestT:
+    """The request in ``body``.
+
+    Raises:
+        HttpError: 400 with the field and what it should be.
+    """
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.ValidationError as error:
+        raise HttpError(HTTPStatus.BAD_REQUEST, f"not an AuthZEN request: {error}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise HttpError(HTTPStatus.BAD_REQUEST, f"the body is not JSON: {error}") from error
+
+
+def with_defaults(item: Evaluation, defaults: Evaluation) -> Evaluation:
+    """``item`` with its absent parts taken from ``defaults``; a part that is present replaces the whole."""
+    return Evaluation(
+        item.subject or defaults.subject,
+        item.action or defaults.action,
+        item.resource or defaults.resource,
+        item.context or defaults.context,
+    )
+
+
+def to_kafka(evaluation: Evaluation, default_host: str | None) -> tuple[RequestContext, Action]:
+    """The question in Kafka's terms.
+
+    Raises:
+        HttpError: 400, naming what is absent or cannot be.
+    """
+    subject, action, resource = evaluation.subject, evaluation.action, evaluation.resource
+    if subject is None or action is None or resource is None:
+        absent = [
+            name
+            for name, part in (("subject", subject), ("action", action), ("resource", resource))
+            if part is None
+        ]
+        raise HttpError(HTTPStatus.BAD_REQUEST, f"the request has no {' and no '.join(absent)}")
+    context = evaluation.context or Context()
+    if context.as_of is not None:
+        # Answering for the present what was asked about the past would be a wrong answer.
+        raise HttpError(
+            HTTPStatus.BAD_REQUEST,
+            "context.as_of is not supported here: use `aclog check --at-offset` for the past",
+        )
+    host = context.host or default_host
+    if host is None:
+        raise HttpError(
+            HTTPStatus.BAD_REQUEST,
+            "the request has no context.host, the client's IP address, which ACLs are matched against; "
+            "send it, or set aclog.sidecar.default.host",
+        )
+    try:
+        address = host_address(host)
+    except ValueError as error:
+        raise HttpError(HTTPStatus.BAD_REQUEST, f"context.host: {error}") from error
+    return (
+        RequestContext(KafkaPrincipal(subject.type, subject.id), address),
+        Action(
+            _operation(action.name),
+            ResourcePattern(_resource_type(resource.type), resource.id, PatternType.LITERAL),
+            1,
+            context.log_if_allowed,
+            context.log_if_denied,
+        ),
+    )
+
+
+def _operation(name: str) -> AclOperation:
+    operation = AclOperation.from_name(name)
+    if operation in (AclOperation.UNKNOWN, AclOperation.ANY):
+        known = ", ".join(member.name for member in AclOperation if member > AclOperation.ANY)
+        raise HttpError(HTTPStatus.BAD_REQUEST, f"action.name `{name}` is not a Kafka operation: {known}")
+    return operation
+
+
+def _resource_type(name: str) -> ResourceType:
+    resource_type = ResourceType.from_name(name)
+    if resource_type in (ResourceType.UNKNOWN, ResourceType.ANY):
+        known = ", ".join(member.name for member in ResourceType if member > ResourceType.ANY)
+        raise HttpError(
+            HTTPStatus.BAD_REQUEST, f"resource.type `{name}` is not a Kafka resource type: {known}"
+        )
+    return resource_type

@@ -1,0 +1,132 @@
+"""Requests and responses of the sidecar, as values between ASGI and the handlers.
+
+Errors are AuthZEN's: a status and a message string as the JSON body (1.0, section 10.1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from records.errors import AclogError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+
+    Scope = MutableMapping[str, Any]
+    Message = MutableMapping[str, Any]
+    Receive = Callable[[], Awaitable[Message]]
+    Send = Callable[[Message], Awaitable[None]]
+
+#: A request body beyond this is refused before it is read to its end: an evaluation takes some hundred
+#: bytes, so this is room for ten thousand of them.
+BODY_BYTES_MAX: Final = 4 * 1024 * 1024
+
+JSON: Final = b"application/json"
+
+
+class HttpError(AclogError):
+    """An answer other than 200, raised where the reason is known.
+
+    Attributes:
+        status: HTTP status.
+        message: for the body; names the thing and the way out.
+        headers: beyond Content-Type, lower case.
+    """
+
+    def __init__(
+        self, status: HTTPStatus, message: str, headers: tuple[tuple[bytes, bytes], ...] = ()
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.headers = headers
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """What a request's listener means for it; all of them are PLAINTEXT so far.
+
+    Attributes:
+        name: as configured.
+        early_start: decides for super users before the node is ready (KIP-801).
+    """
+
+    name: str
+    early_start: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One HTTP request, read whole.
+
+    Attributes:
+        peer: the client's address as ACL hosts are written; empty when there is none.
+        listener: where it came in.
+    """
+
+    method: str
+    path: str
+    headers: Mapping[bytes, bytes]
+    body: bytes
+    peer: str
+    listener: Listener
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """One HTTP response."""
+
+    status: HTTPStatus
+    body: bytes
+    content_type: bytes = JSON
+    headers: tuple[tuple[bytes, bytes], ...] = field(default=())
+
+
+def json_response(value: object, status: HTTPStatus = HTTPStatus.OK) -> Response:
+    """``value`` as JSON."""
+    return Response(status, msgspec.json.encode(value))
+
+
+def error_response(error: HttpError) -> Response:
+    """The answer for an HttpError."""
+    return Response(error.status, msgspec.json.encode(error.message), headers=error.headers)
+
+
+async def read_body(receive: Receive) -> bytes:
+    """The whole request body.
+
+    Raises:
+        HttpError: 413, larger than BODY_BYTES_MAX.
+        ConnectionResetError: the client went away.
+    """
+    body = b""
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ConnectionResetError("the client closed the connection before its request was complete")
+        body += message.get("body", b"")
+        if len(body) > BODY_BYTES_MAX:
+            raise HttpError(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                f"the request body is larger than {BODY_BYTES_MAX} bytes: send fewer evaluations at once",
+            )
+        if not message.get("more_body", False):
+            return body
+
+
+async def send_response(send: Send, response: Response, request_id: bytes | None) -> None:
+    """Send ``response``; X-Request-ID is echoed (AuthZEN 1.0, section 10.1.3)."""
+    headers = [
+        (b"content-type", response.content_type),
+        (b"content-length", str(len(response.body)).encode("ascii")),
+        (b"cache-control", b"no-store"),
+        *response.headers,
+    ]
+    if request_id is not None:
+        headers.append((b"x-request-id", request_id))
+    await send({"type": "http.response.start", "status": int(response.status), "headers": headers})
+    await send({"type": "http.response.body", "body": response.body})

@@ -1,0 +1,48 @@
+"""How Kafka reads ``super.users`` and ``allow.everyone.if.no.acl.found``.
+
+Shared by ``StandardAuthorizer.configure`` and the configuration file.
+
+Source: StandardAuthorizer.getConfiguredSuperUsers and getDefaultResult; the rules as run against 4.3.1 are
+in kafka-facts.md H12: split on ``;`` only (distinguished names hold commas), Java's trim, empty parts
+skipped, no wildcard, a part without a colon stops the start. ``allow.everyone`` is true for "true" in any
+case and false for everything else, "yes" and "1" too.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from authorizer.errors import ConfigError
+from records.principal import parse_kafka_principal
+
+SUPER_USERS_CONFIG: Final = "super.users"
+ALLOW_EVERYONE_CONFIG: Final = "allow.everyone.if.no.acl.found"
+SUPER_USERS_ALLOWED: Final = (
+    "principals as `Type:name`, separated by semicolons, such as User:admin;User:CN=a,O=b"
+)
+
+# java.lang.String.trim: everything up to and including the space, and nothing else.
+_JAVA_WHITESPACE: Final = "".join(map(chr, range(0x21)))
+
+
+def parse_super_users(value: object) -> frozenset[str]:
+    """The super users as ``Type:name`` texts; None and empty texts give none.
+
+    Raises:
+        ConfigError: a part without a colon.
+    """
+    if value is None:
+        return frozenset()
+    parts = (part.strip(_JAVA_WHITESPACE) for part in str(value).split(";"))
+    users = frozenset(part for part in parts if part)
+    for user in users:
+        try:
+            parse_kafka_principal(user)
+        except ValueError as error:
+            raise ConfigError(SUPER_USERS_CONFIG, value, f"{SUPER_USERS_ALLOWED} ({error})") from error
+    return users
+
+
+def parse_allow_everyone(value: object) -> bool:
+    """Whether a resource without any ACL is open to everyone; None means no."""
+    return value is not None and str(value).strip(_JAVA_WHITESPACE).lower() == "true"

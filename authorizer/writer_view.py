@@ -1,0 +1,177 @@
+"""The ACLs as the writer must see them: what was replayed here, and on top what it appended since.
+
+Without the second part a creation followed at once by its removal would find nothing to remove. Source:
+AclControlManager's idToAcl and existingAcls, which a controller keeps up to the last record it wrote.
+
+An image answers by id. Whether an ACL *exists* is asked by content, for which there is an index of its own:
+by the hash of the content, so that at a million ACLs it costs about 130 MB and not a second copy of them.
+It is built at the first question, about a second at that size, so a node that never writes never pays.
+
+Not thread-safe; the mutator holds its lock.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+import immutables
+
+from records.entries import AccessControlEntryRecord
+from snapshot.image import AclsImage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from authorizer.acl_control import AclContent
+    from records.entries import AclRecord
+    from records.ids import Uuid
+    from snapshot.delta import AclsDelta
+
+
+class _Written:
+    """The last write of one id that is not replayed here yet."""
+
+    __slots__ = ("end_offset", "record")
+
+    def __init__(self, record: AccessControlEntryRecord | None, end_offset: int) -> None:
+        self.record = record
+        self.end_offset = end_offset
+
+
+class FrozenView:
+    """The view at one moment, for a scan that must not hold the lock. Only answers by id and by iteration."""
+
+    __slots__ = ("_image", "_written")
+
+    def __init__(self, image: AclsImage, written: immutables.Map[Uuid, _Written]) -> None:
+        self._image = image
+        self._written = written
+
+    def __iter__(self) -> Iterator[AccessControlEntryRecord]:
+        written = self._written
+        for acl in self._image:
+            if acl.record.id not in written:
+                yield acl.record
+        for write in written.values():
+            if write.record is not None:
+                yield write.record
+
+
+class WriterView:
+    """Implements acl_control.AclView."""
+
+    __slots__ = ("_appends", "_ids_by_hash", "_image", "_written")
+
+    def __init__(self) -> None:
+        self._image = AclsImage.EMPTY
+        # Immutable, so that a FrozenView may keep it.
+        self._written: immutables.Map[Uuid, _Written] = immutables.Map()
+        # What each append wrote, oldest first.
+        self._appends: deque[tuple[int, tuple[Uuid, ...]]] = deque()
+        self._ids_by_hash: dict[int, Uuid | tuple[Uuid, ...]] | None = None
+
+    def get(self, acl_id: Uuid) -> AccessControlEntryRecord | None:
+        written = self._written.get(acl_id)
+        if written is not None:
+            return written.record
+        acl = self._image.get(acl_id)
+        return None if acl is None else acl.record
+
+    def holds(self, content: AclContent) -> bool:
+        ids = self._index().get(hash(content))
+        if ids is None:
+            return False
+        return any(
+            record is not None and record.content == content
+            for record in map(self.get, (ids,) if isinstance(ids, bytes) else ids)
+        )
+
+    def __iter__(self) -> Iterator[AccessControlEntryRecord]:
+        return iter(self.frozen())
+
+    def frozen(self) -> FrozenView:
+        """What ``__iter__`` gives now, whatever happens next."""
+        return FrozenView(self._image, self._written)
+
+    def append(self, records: Iterable[AclRecord], end_offset: int) -> None:
+        """These records are in the log, as the last ones below ``end_offset``."""
+        if end_offset <= self._image.provenance.end_offset:
+            return  # the loader was quicker
+        changed = {
+            record.id: _Written(record if isinstance(record, AccessControlEntryRecord) else None, end_offset)
+            for record in records
+        }
+        before = self._contents(changed)
+        self._written = self._written.update(changed)
+        self._appends.append((end_offset, tuple(changed)))
+        self._reindex(before)
+
+    def replayed(self, delta: AclsDelta, image: AclsImage) -> None:
+        """Everything below the image's end offset is now replayed here."""
+        if delta.image is AclsImage.EMPTY:
+            # The whole state anew (Publisher): to index a million changes one by one would take longer.
+            self._ids_by_hash = None
+        end_offset = image.provenance.end_offset
+        done: set[Uuid] = set()
+        while self._appends and self._appends[0][0] <= end_offset:
+            done.update(self._appends.popleft()[1])
+        before = self._contents([*delta.changes, *done])
+        self._image = image
+        with self._written.mutate() as written:
+            for acl_id in done:
+                # An id may have been written again since.
+                if written[acl_id].end_offset <= end_offset:
+                    del written[acl_id]
+            self._written = written.finish()
+        self._reindex(before)
+
+    def _contents(self, ids: Iterable[Uuid]) -> dict[Uuid, AclContent | None]:
+        """What each id holds, as far as there is an index to keep."""
+        if self._ids_by_hash is None:
+            return {}
+        records = ((acl_id, self.get(acl_id)) for acl_id in ids)
+        return {acl_id: None if record is None else record.content for acl_id, record in records}
+
+    def _reindex(self, before: dict[Uuid, AclContent | None]) -> None:
+        """Follow what changed since ``before`` was taken."""
+        if self._ids_by_hash is None:
+            return
+        for acl_id, content in before.items():
+            record = self.get(acl_id)
+            now = None if record is None else record.content
+            if content == now:
+                continue
+            if content is not None:
+                _discard(self._ids_by_hash, hash(content), acl_id)
+            if now is not None:
+                _add(self._ids_by_hash, hash(now), acl_id)
+
+    def _index(self) -> dict[int, Uuid | tuple[Uuid, ...]]:
+        if self._ids_by_hash is None:
+            index: dict[int, Uuid | tuple[Uuid, ...]] = {}
+            for record in self:
+                _add(index, hash(record.content), record.id)
+            self._ids_by_hash = index
+        return self._ids_by_hash
+
+
+def _add(index: dict[int, Uuid | tuple[Uuid, ...]], key: int, acl_id: Uuid) -> None:
+    """One id nearly always; a tuple only for equal content under several ids, or equal hashes."""
+    ids = index.setdefault(key, acl_id)
+    if ids is acl_id:
+        return
+    several = (ids,) if isinstance(ids, bytes) else ids
+    if acl_id not in several:
+        index[key] = (*several, acl_id)
+
+
+def _discard(index: dict[int, Uuid | tuple[Uuid, ...]], key: int, acl_id: Uuid) -> None:
+    ids = index.get(key)
+    if ids is None:
+        return
+    rest = tuple(each for each in ((ids,) if isinstance(ids, bytes) else ids) if each != acl_id)
+    if not rest:
+        del index[key]
+    else:
+        index[key] = rest[0] if len(rest) == 1 else rest

@@ -1,0 +1,329 @@
+"""KRaft metadata frames: how a broker writes metadata records into its log.
+
+A frame is varint frame version (1), varint api key, varint record version, and the message in flexible
+encoding (records.flexible). Source: AbstractApiMessageSerde, MetadataRecordSerde and the schemas inside
+kafka-metadata-4.3.1.jar. Rules of this file:
+
+- The two ACL records, the transaction markers (KIP-868) and FeatureLevelRecord are understood at version 0,
+  the only one there is. Another version of these raises: to skip one could drop a DENY (I7).
+- Any other record is known by its header alone; its body is not looked at.
+- Any bytes give a record or a DecodeError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, assert_never
+
+from records.entries import (
+    ABORT_TRANSACTION_API_KEY,
+    ACCESS_CONTROL_ENTRY_API_KEY,
+    BEGIN_TRANSACTION_API_KEY,
+    END_TRANSACTION_API_KEY,
+    FEATURE_LEVEL_API_KEY,
+    REMOVE_ACCESS_CONTROL_ENTRY_API_KEY,
+    AbortTransactionRecord,
+    AccessControlEntryRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    OtherRecord,
+    RemoveAccessControlEntryRecord,
+)
+from records.errors import DecodeError, EncodeError, UnsupportedVersionError
+from records.flexible import MessageReader, append_signed, append_string, append_uuid
+from records.ids import Uuid
+from records.varint import append_unsigned_varint
+
+FRAME_VERSION: Final = 1
+#: Version of every record that is written or understood here.
+RECORD_VERSION: Final = 0
+
+#: MetadataRecordType of Kafka 4.3: every api key that has ever had a record.
+RECORD_TYPE_NAMES: Final[dict[int, str]] = {
+    0: "REGISTER_BROKER_RECORD",
+    1: "UNREGISTER_BROKER_RECORD",
+    2: "TOPIC_RECORD",
+    3: "PARTITION_RECORD",
+    4: "CONFIG_RECORD",
+    5: "PARTITION_CHANGE_RECORD",
+    7: "FENCE_BROKER_RECORD",
+    8: "UNFENCE_BROKER_RECORD",
+    9: "REMOVE_TOPIC_RECORD",
+    10: "DELEGATION_TOKEN_RECORD",
+    11: "USER_SCRAM_CREDENTIAL_RECORD",
+    12: "FEATURE_LEVEL_RECORD",
+    14: "CLIENT_QUOTA_RECORD",
+    15: "PRODUCER_IDS_RECORD",
+    17: "BROKER_REGISTRATION_CHANGE_RECORD",
+    18: "ACCESS_CONTROL_ENTRY_RECORD",
+    19: "REMOVE_ACCESS_CONTROL_ENTRY_RECORD",
+    20: "NO_OP_RECORD",
+    21: "ZK_MIGRATION_STATE_RECORD",
+    22: "REMOVE_USER_SCRAM_CREDENTIAL_RECORD",
+    23: "BEGIN_TRANSACTION_RECORD",
+    24: "END_TRANSACTION_RECORD",
+    25: "ABORT_TRANSACTION_RECORD",
+    26: "REMOVE_DELEGATION_TOKEN_RECORD",
+    27: "REGISTER_CONTROLLER_RECORD",
+    28: "CLEAR_ELR_RECORD",
+}
+UNKNOWN_TYPE_PREFIX: Final = "UNKNOWN_RECORD_TYPE_"
+
+# Kafka keeps api keys and versions in a short.
+_CODE_MAX: Final = 0x7FFF
+# Tag 0 of the begin and abort records: an optional text.
+_DESCRIPTION_TAG: Final = 0
+
+_ACL_HEADER: Final = bytes((FRAME_VERSION, ACCESS_CONTROL_ENTRY_API_KEY, RECORD_VERSION))
+_REMOVE_HEADER: Final = bytes((FRAME_VERSION, REMOVE_ACCESS_CONTROL_ENTRY_API_KEY, RECORD_VERSION))
+_REMOVE_FRAME_BYTES: Final = 20
+
+# A log of a million ACLs repeats a few thousand principals, hosts and names: decoding each once is faster,
+# and the image then holds one string for all. Emptied when full, so that a log of unique names costs no more
+# memory than this.
+_TEXTS_MAX: Final = 1 << 16
+_texts: dict[bytes, str] = {}
+
+
+def record_type_name(api_key: int) -> str:
+    """``ACCESS_CONTROL_ENTRY_RECORD`` and so on; ``UNKNOWN_RECORD_TYPE_<n>`` for what Kafka 4.3 lacks."""
+    return RECORD_TYPE_NAMES.get(api_key) or f"{UNKNOWN_TYPE_PREFIX}{api_key}"
+
+
+def decode_frame(value: bytes | memoryview) -> MetadataRecord:
+    """The record in a value of the metadata log.
+
+    Raises:
+        UnsupportedVersionError: a frame version other than 1, or a known record in a version other than 0.
+        DecodeError: anything else that is wrong; ``position`` counts from the start of ``value``.
+    """
+    data = value if isinstance(value, bytes) else bytes(value)
+    return decode_frame_at(data, 0, len(data))
+
+
+def decode_frame_at(data: bytes, start: int, end: int) -> MetadataRecord:
+    """The record in ``data[start:end]``; raises as `decode_frame`, with positions within ``data``.
+
+    Nearly all records of a large log have one of three plain shapes: these are tried first.
+    """
+    header = data[start : start + 3]
+    if header == _ACL_HEADER:
+        record: MetadataRecord | None = _plain_acl(data, start, end)
+        if record is not None:
+            return record
+    elif header == _REMOVE_HEADER:
+        if end - start == _REMOVE_FRAME_BYTES and data[end - 1] == 0:
+            return RemoveAccessControlEntryRecord(Uuid(data[start + 3 : end - 1]))
+    elif end - start >= 3 and header[0] == FRAME_VERSION and header[1] | header[2] < 0x80:  # noqa: SIM102
+        if header[1] not in _DECODERS:
+            return OtherRecord(header[1], header[2])
+    return _decode(MessageReader(data[start:end], start))
+
+
+def _plain_acl(data: bytes, start: int, end: int) -> AccessControlEntryRecord | None:
+    """An ACL record where every length and code takes one byte and nothing is tagged on; None for any other.
+
+    Never raises for bad input: `_decode` then says exactly what is wrong.
+    """
+    try:
+        resource_type = data[start + 19]
+        name_size = data[start + 20]
+        name_end = start + 20 + name_size
+        pattern_type = data[name_end]
+        principal_size = data[name_end + 1]
+        principal_end = name_end + 1 + principal_size
+        host_size = data[principal_end]
+        host_end = principal_end + host_size
+        operation = data[host_end]
+        permission_type = data[host_end + 1]
+        if (
+            host_end + 3 != end
+            or data[host_end + 2] != 0
+            or not (name_size and principal_size and host_size)
+            or (
+                resource_type
+                | name_size
+                | pattern_type
+                | principal_size
+                | host_size
+                | operation
+                | permission_type
+            )
+            > 0x7F
+        ):
+            return None
+        name = data[start + 21 : name_end]
+        principal = data[name_end + 2 : principal_end]
+        host = data[principal_end + 1 : host_end]
+        return AccessControlEntryRecord(
+            Uuid(data[start + 3 : start + 19]),
+            resource_type,
+            _texts.get(name) or _text(name),
+            pattern_type,
+            _texts.get(principal) or _text(principal),
+            _texts.get(host) or _text(host),
+            operation,
+            permission_type,
+        )
+    except (IndexError, UnicodeDecodeError):
+        return None
+
+
+def _text(raw: bytes) -> str:
+    text = raw.decode("utf-8")
+    if len(_texts) >= _TEXTS_MAX:
+        _texts.clear()
+    _texts[raw] = text
+    return text
+
+
+def _decode(reader: MessageReader) -> MetadataRecord:
+    position = reader.position
+    frame_version = reader.unsigned_varint()
+    if frame_version != FRAME_VERSION:
+        raise UnsupportedVersionError(
+            f"metadata frame version {frame_version}, only {FRAME_VERSION} is known", position=position
+        )
+    api_key = _code(reader, "record type")
+    position = reader.position
+    version = _code(reader, "record version")
+    decoder = _DECODERS.get(api_key)
+    if decoder is None:
+        return OtherRecord(api_key, version)
+    if version != RECORD_VERSION:
+        raise UnsupportedVersionError(
+            f"{record_type_name(api_key)} version {version}, only {RECORD_VERSION} is known",
+            position=position,
+        )
+    record = decoder(reader)
+    reader.finish()
+    return record
+
+
+def _code(reader: MessageReader, what: str) -> int:
+    position = reader.position
+    code = reader.unsigned_varint()
+    if code > _CODE_MAX:
+        raise DecodeError(f"{what} {code} is too large", position=position)
+    return code
+
+
+def _decode_acl(reader: MessageReader) -> AccessControlEntryRecord:
+    record = AccessControlEntryRecord(
+        reader.uuid("id"),
+        reader.signed(1, "resource type"),
+        reader.string("resource name"),
+        reader.signed(1, "pattern type"),
+        reader.string("principal"),
+        reader.string("host"),
+        reader.signed(1, "operation"),
+        reader.signed(1, "permission type"),
+    )
+    reader.skip_tagged_fields()
+    return record
+
+
+def _decode_remove(reader: MessageReader) -> RemoveAccessControlEntryRecord:
+    record = RemoveAccessControlEntryRecord(reader.uuid("id"))
+    reader.skip_tagged_fields()
+    return record
+
+
+def _decode_feature_level(reader: MessageReader) -> FeatureLevelRecord:
+    record = FeatureLevelRecord(reader.string("feature name"), reader.signed(2, "feature level"))
+    reader.skip_tagged_fields()
+    return record
+
+
+def _decode_begin(reader: MessageReader) -> BeginTransactionRecord:
+    return BeginTransactionRecord(_description(reader, "transaction name"))
+
+
+def _decode_end(reader: MessageReader) -> EndTransactionRecord:
+    reader.skip_tagged_fields()
+    return EndTransactionRecord()
+
+
+def _decode_abort(reader: MessageReader) -> AbortTransactionRecord:
+    return AbortTransactionRecord(_description(reader, "abort reason"))
+
+
+def _description(reader: MessageReader, what: str) -> str | None:
+    description = None
+    for tag, field in reader.tagged_fields():
+        if tag == _DESCRIPTION_TAG:
+            description = field.nullable_string(what)
+            field.finish()
+    return description
+
+
+_DECODERS: Final[dict[int, Callable[[MessageReader], MetadataRecord]]] = {
+    ACCESS_CONTROL_ENTRY_API_KEY: _decode_acl,
+    REMOVE_ACCESS_CONTROL_ENTRY_API_KEY: _decode_remove,
+    FEATURE_LEVEL_API_KEY: _decode_feature_level,
+    BEGIN_TRANSACTION_API_KEY: _decode_begin,
+    END_TRANSACTION_API_KEY: _decode_end,
+    ABORT_TRANSACTION_API_KEY: _decode_abort,
+}
+
+
+def encode_frame(record: MetadataRecord) -> bytes:
+    """The value that a broker writes for ``record``, byte for byte.
+
+    Raises:
+        EncodeError: a record known by its header only, or a field that the format cannot hold.
+    """
+    match record:
+        case AccessControlEntryRecord():
+            out = _frame(ACCESS_CONTROL_ENTRY_API_KEY)
+            append_uuid(out, record.id, "id")
+            append_signed(out, record.resource_type, 1, "resource type")
+            append_string(out, record.resource_name, "resource name")
+            append_signed(out, record.pattern_type, 1, "pattern type")
+            append_string(out, record.principal, "principal")
+            append_string(out, record.host, "host")
+            append_signed(out, record.operation, 1, "operation")
+            append_signed(out, record.permission_type, 1, "permission type")
+            out.append(0)
+        case RemoveAccessControlEntryRecord():
+            out = _frame(REMOVE_ACCESS_CONTROL_ENTRY_API_KEY)
+            append_uuid(out, record.id, "id")
+            out.append(0)
+        case FeatureLevelRecord():
+            out = _frame(FEATURE_LEVEL_API_KEY)
+            append_string(out, record.name, "feature name")
+            append_signed(out, record.level, 2, "feature level")
+            out.append(0)
+        case BeginTransactionRecord():
+            out = _frame(BEGIN_TRANSACTION_API_KEY)
+            _append_description(out, record.name, "transaction name")
+        case EndTransactionRecord():
+            out = _frame(END_TRANSACTION_API_KEY)
+            out.append(0)
+        case AbortTransactionRecord():
+            out = _frame(ABORT_TRANSACTION_API_KEY)
+            _append_description(out, record.reason, "abort reason")
+        case OtherRecord():
+            raise EncodeError(
+                f"{record_type_name(record.api_key)} is known by its header only and cannot be written"
+            )
+        case _:
+            assert_never(record)
+    return bytes(out)
+
+
+def _frame(api_key: int) -> bytearray:
+    return bytearray((FRAME_VERSION, api_key, RECORD_VERSION))
+
+
+def _append_description(out: bytearray, text: str | None, what: str) -> None:
+    if text is None:
+        out.append(0)
+        return
+    field = bytearray()
+    append_string(field, text, what)
+    out += bytes((1, _DESCRIPTION_TAG))
+    append_unsigned_varint(out, len(field))
+    out += field

@@ -1,0 +1,150 @@
+"""The five ways in which Kafka compresses the records of a batch.
+
+Source: org.apache.kafka.common.compress. Written so that Kafka's Java clients read it: gzip, zstd and LZ4 as
+one frame, snappy in the framing of snappy-java (xerial). Read: any LZ4 frame, snappy framed or bare. KRaft itself never compresses, but other tools that write a log may.
+
+The size of what comes out is bounded: a few bytes may claim to be gigabytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import Any, Final
+
+import cramjam
+
+from records.errors import DecodeError
+
+#: Bytes that a batch may hold uncompressed. KRaft writes 8 MiB at most (KafkaRaftClient.MAX_BATCH_SIZE_BYTES),
+#: a topic 1 MiB unless told otherwise; 10,000 ACLs, the most in one operation, are about 1 MiB.
+DECOMPRESSED_BYTES_MAX: Final = 64 * 1024 * 1024
+
+# LZ4 frame: magic, version 1 with independent blocks (Kafka refuses linked ones), 64 KiB blocks, the checksum of
+# these two bytes. What follows is size and block, again and again; a zero ends it (Lz4BlockOutputStream).
+_LZ4_HEADER: Final = bytes.fromhex("04224d18 60 40 82")
+_LZ4_BLOCK_BYTES: Final = 64 * 1024
+_LZ4_STORED: Final = 1 << 31
+_LZ4_END: Final = bytes(4)
+
+# snappy-java: magic, version 1, readable since version 1. What follows is size and block, again and again.
+_XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
+_XERIAL_HEADER: Final = _XERIAL_MAGIC + bytes.fromhex("00000001 00000001")
+_XERIAL_BLOCK_BYTES: Final = 32 * 1024
+
+# What cramjam says when the output is full; anything else is bad input.
+_OUTPUT_FULL: Final = "failed to write whole buffer"
+_FIRST_GUESS_BYTES: Final = 64 * 1024
+
+
+class Compression(IntEnum):
+    """The lowest three bits of a batch's attributes."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+def compress(compression: Compression, data: bytes) -> bytes:
+    """The records of a batch, compressed as Kafka's Java client can read them."""
+    match compression:
+        case Compression.NONE:
+            return data
+        case Compression.GZIP:
+            return bytes(cramjam.gzip.compress(data))
+        case Compression.SNAPPY:
+            return _compress_xerial(data)
+        case Compression.LZ4:
+            return _compress_lz4(data)
+        case Compression.ZSTD:
+            return bytes(cramjam.zstd.compress(data))
+
+
+def decompress(compression: Compression, data: bytes, *, max_bytes: int = DECOMPRESSED_BYTES_MAX) -> bytes:
+    """What `compress` was given, or what another writer was.
+
+    Raises:
+        DecodeError: damaged, cut short, followed by something else, or larger than ``max_bytes``.
+    """
+    try:
+        match compression:
+            case Compression.NONE:
+                return data
+            case Compression.GZIP:
+                return _decompress_stream(cramjam.gzip, data, max_bytes)
+            case Compression.SNAPPY:
+                return _decompress_snappy(data, max_bytes)
+            case Compression.LZ4:
+                return _decompress_stream(cramjam.lz4, data, max_bytes)
+            case Compression.ZSTD:
+                return _decompress_stream(cramjam.zstd, data, max_bytes)
+    except cramjam.DecompressionError as error:
+        raise DecodeError(f"cannot decompress {compression.name.lower()}: {error}") from error
+
+
+def _decompress_stream(codec: Any, data: bytes, max_bytes: int) -> bytes:
+    """Into a buffer that grows until all fits.
+
+    cramjam can be told the size of the output, but not its limit; a full buffer is that limit.
+    """
+    size = min(max(_FIRST_GUESS_BYTES, 4 * len(data)), max_bytes)
+    while True:
+        output = bytearray(size)
+        try:
+            written = codec.decompress_into(data, output)
+        except cramjam.DecompressionError as error:
+            if str(error) != _OUTPUT_FULL:
+                raise
+        else:
+            return bytes(memoryview(output)[:written])
+        if size >= max_bytes:
+            raise _too_large(max_bytes)
+        size = min(4 * size, max_bytes)
+
+
+def _too_large(max_bytes: int) -> DecodeError:
+    return DecodeError(f"the decompressed records would have more than {max_bytes} bytes")
+
+
+def _compress_lz4(data: bytes) -> bytes:
+    out = bytearray(_LZ4_HEADER)
+    for start in range(0, len(data), _LZ4_BLOCK_BYTES):
+        plain = data[start : start + _LZ4_BLOCK_BYTES]
+        block = bytes(cramjam.lz4.compress_block(plain, store_size=False))
+        # A block that does not get smaller is stored as it is.
+        size, block = (len(block), block) if len(block) < len(plain) else (len(plain) | _LZ4_STORED, plain)
+        out += size.to_bytes(4, "little") + block
+    return bytes(out + _LZ4_END)
+
+
+def _compress_xerial(data: bytes) -> bytes:
+    out = bytearray(_XERIAL_HEADER)
+    for start in range(0, len(data), _XERIAL_BLOCK_BYTES):
+        block = bytes(cramjam.snappy.compress_raw(data[start : start + _XERIAL_BLOCK_BYTES]))
+        out += len(block).to_bytes(4, "big") + block
+    return bytes(out)
+
+
+def _decompress_snappy(data: bytes, max_bytes: int) -> bytes:
+    out = bytearray()
+    for block in _xerial_blocks(data) if data.startswith(_XERIAL_MAGIC) else [data]:
+        # The size is at the start of a block; snappy trusts it, so look at it first.
+        if len(out) + cramjam.snappy.decompress_raw_len(block) > max_bytes:
+            raise _too_large(max_bytes)
+        out += cramjam.snappy.decompress_raw(block)
+    return bytes(out)
+
+
+def _xerial_blocks(data: bytes) -> Iterator[bytes]:
+    if len(data) < len(_XERIAL_HEADER):
+        raise DecodeError("the snappy header is cut short")
+    at = len(_XERIAL_HEADER)
+    while at < len(data):
+        size = int.from_bytes(data[at : at + 4], "big")
+        block = data[at + 4 : at + 4 + size]
+        if len(block) < size or at + 4 > len(data):
+            raise DecodeError("a snappy block is cut short")
+        yield block
+        at += 4 + size

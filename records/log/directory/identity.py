@@ -1,0 +1,173 @@
+"""Which log a directory holds (I9), and whether it is aclog's own.
+
+- Own log: ``aclog.properties`` in the directory holds ``version``, ``cluster.id`` and ``topic.id``. It is the
+  first file of a new log, so a directory without it is not ours to write to. ``partition.metadata`` repeats the
+  topic id for Kafka's tools. Both ids are random for each log that is created (a cluster id may be given), so a
+  log that was deleted and created again is another log.
+- A broker's log: ``cluster.id`` from ``meta.properties`` in the parent directory (the broker's log.dir), topic
+  id from ``partition.metadata``.
+- A broker's log that was copied out without ``meta.properties``: its cluster id is ``unknown-`` and the CRC of
+  its first batch. Two copies of one log agree, two different logs do not share snapshots, and a log whose start
+  has moved is taken for another one, which costs a full replay and never a wrong answer.
+
+Source: org.apache.kafka.metadata.properties.MetaProperties, PartitionMetadataFile, Uuid.randomUuid.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import javaproperties
+
+from records.errors import DecodeError, LogCorruptError, LogError
+from records.ids import METADATA_TOPIC_ID, Uuid, uuid_from_string, uuid_to_string
+from records.log.base import LogIdentity
+from records.log.directory.files import (
+    META_PROPERTIES_FILE,
+    OWNER_FILE,
+    PARTITION_METADATA_FILE,
+    segment_name,
+)
+from records.batch import HEADER_BYTES
+from records.log.directory.segment import parse_header
+from records.log.directory.storage import write_file
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from records.log.directory.files import SegmentId
+
+#: Format of an own log's directory: which files there are and what they mean.
+_OWN_VERSION: Final = "1"
+_PARTITION_METADATA_VERSION: Final = "0"
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityStamp:
+    """Tells without reading whether the files that say who the log is may have changed."""
+
+    inode: int
+    modified_ns: int
+
+
+def random_id() -> Uuid:
+    """A random id as Kafka makes them: none that begins with a dash, which a command line takes for an option."""
+    while True:
+        value = Uuid(uuid.uuid4().bytes)
+        if not uuid_to_string(value).startswith("-"):
+            return value
+
+
+def is_own(directory: Path) -> bool:
+    """Whether aclog created the log. Raises OSError."""
+    return (directory / OWNER_FILE).exists()
+
+
+def write_owner(directory: Path, identity: LogIdentity) -> None:
+    """Make ``directory`` an own log of that identity, durably. Raises OSError."""
+    lines = [
+        "# A metadata log that aclog writes; do not edit. Kafka's tools can read its .log files.",
+        f"version={_OWN_VERSION}",
+        f"cluster.id={javaproperties.escape(identity.cluster_id)}",
+        f"topic.id={uuid_to_string(identity.topic_id)}",
+    ]
+    write_file(directory / OWNER_FILE, "\n".join(lines) + "\n")
+
+
+def write_partition_metadata(directory: Path, topic_id: Uuid) -> None:
+    """Write Kafka's own file with the topic id. Raises OSError."""
+    text = f"version: {_PARTITION_METADATA_VERSION}\ntopic_id: {uuid_to_string(topic_id)}"
+    write_file(directory / PARTITION_METADATA_FILE, text)
+
+
+def read_identity(
+    directory: Path, segments: Sequence[SegmentId], *, expected_cluster_id: str | None = None
+) -> LogIdentity:
+    """Who the log is. A given cluster id must be the log's; where the log names none, it is taken for it.
+
+    Raises:
+        LogCorruptError: a file that says it makes no sense.
+        LogError: the log belongs to another cluster than the given one.
+        OSError: a file cannot be read.
+    """
+    if is_own(directory):
+        identity = _read_owner(directory / OWNER_FILE)
+    else:
+        topic_id = _read_topic_id(directory / PARTITION_METADATA_FILE)
+        cluster_id = _broker_cluster_id(directory) or expected_cluster_id or _fingerprint(directory, segments)
+        identity = LogIdentity(cluster_id, topic_id)
+    if expected_cluster_id not in (None, identity.cluster_id):
+        raise LogError(
+            f"{directory}: this log belongs to cluster {identity.cluster_id}, not to {expected_cluster_id}"
+        )
+    return identity
+
+
+def identity_stamp(directory: Path) -> IdentityStamp | None:
+    """Changes when the log is deleted and created again. Raises OSError."""
+    try:
+        stat = (directory / PARTITION_METADATA_FILE).stat()
+    except FileNotFoundError:
+        return None
+    return IdentityStamp(stat.st_ino, stat.st_mtime_ns)
+
+
+def _read_owner(path: Path) -> LogIdentity:
+    properties = _read_properties(path) or {}
+    version = properties.get("version")
+    if version != _OWN_VERSION:
+        raise LogCorruptError(f"{path}: version={version}; this build of aclog knows version {_OWN_VERSION}")
+    if not properties.get("cluster.id"):
+        raise LogCorruptError(f"{path}: cluster.id is missing")
+    try:
+        topic_id = uuid_from_string(properties.get("topic.id", ""))
+    except DecodeError as error:
+        raise LogCorruptError(f"{path}: topic.id: {error}") from error
+    return LogIdentity(properties["cluster.id"], topic_id)
+
+
+def _broker_cluster_id(directory: Path) -> str | None:
+    # A symbolic link may lead into the broker's log.dir: the parent of where it leads is the one that counts.
+    for home in (directory.resolve().parent, directory):
+        properties = _read_properties(home / META_PROPERTIES_FILE) or {}
+        if properties.get("cluster.id"):
+            return properties["cluster.id"]
+    return None
+
+
+def _read_properties(path: Path) -> dict[str, str] | None:
+    try:
+        # Java's Properties.store writes Latin-1 with \\uXXXX escapes.
+        text = path.read_text(encoding="latin-1")
+    except FileNotFoundError:
+        return None
+    try:
+        return javaproperties.loads(text)
+    except javaproperties.InvalidUEscapeError as error:
+        raise LogCorruptError(f"{path}: not a properties file: {error}") from error
+
+
+def _read_topic_id(path: Path) -> Uuid:
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return METADATA_TOPIC_ID  # the topic of every KRaft metadata log
+    values = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
+    if values.get("version") != _PARTITION_METADATA_VERSION:
+        raise LogCorruptError(f"{path}: version {values.get('version')} is not known")
+    try:
+        return uuid_from_string(values.get("topic_id", ""))
+    except DecodeError as error:
+        raise LogCorruptError(f"{path}: {error}") from error
+
+
+def _fingerprint(directory: Path, segments: Sequence[SegmentId]) -> str:
+    for segment in segments[:1]:
+        with (directory / segment_name(segment.base_offset)).open("rb") as file:
+            header = file.read(HEADER_BYTES)
+        if len(header) == HEADER_BYTES:
+            return f"unknown-{parse_header(header).crc:08x}"
+    return "unknown-empty"

@@ -1,0 +1,193 @@
+"""Reads batches in offset order across segments, and knows where it stopped.
+
+What is read is checked against what came before it: offsets increase, no batch reaches into the next segment,
+and a batch read earlier is still what it was (a follower truncates its log when its leader's differs). Offsets
+that are missing show as a jump of ``base_offset``; in an own log, which never has any, they are an error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from records.batch import HEADER_BYTES, MAGIC, decode_batch, to_log_batch
+from records.errors import DecodeError, LogCorruptError, OffsetOutOfRangeError
+from records.log.directory.segment import Segment, parse_header
+from records.log.directory.segments import Mark
+
+if TYPE_CHECKING:
+    from records.batch import RecordBatch
+    from records.log.base import LogBatch
+    from records.log.directory.segments import Segments
+
+_NO_PRODUCER: Final = -1
+
+
+@dataclass(slots=True)
+class _Cursor:
+    """Between two batches: where the next one begins, and the least offset that it may have."""
+
+    segment: Segment
+    position: int
+    next_offset: int
+    before: Mark | None = None
+
+
+class SegmentReader:
+    """Batches from the segments as they were at their last refresh. Not thread-safe.
+
+    Args:
+        segments: refreshed by the caller.
+        is_own: the log is aclog's own: no offset is missing below its high watermark.
+    """
+
+    def __init__(self, segments: Segments, *, is_own: bool) -> None:
+        self._segments = segments
+        self._is_own = is_own
+        self._cursor: _Cursor | None = None
+
+    def is_diverged(self) -> bool:
+        """Whether the batch that was read last is not in the log any more. Raises OSError."""
+        before = self._cursor.before if self._cursor is not None else None
+        return before is not None and not self._segments.is_intact(before)
+
+    def read(self, offset: int, end_offset: int, max_bytes: int) -> list[LogBatch]:
+        """Whole batches from the one that contains ``offset`` on, up to the log's end at ``end_offset``.
+
+        Raises:
+            DecodeError: the first batch cannot be decoded.
+            LogCorruptError: the first batch contradicts the one before, or the end.
+            OffsetOutOfRangeError: the batch before ``offset`` was replaced, or the log has a hole up to its end.
+            OSError: FileNotFoundError if a segment went away since the refresh.
+        """
+        cursor = self._cursor = self._resume(offset) or self._seek(offset)
+        batches: list[LogBatch] = []
+        while not batches and cursor.next_offset < end_offset:
+            left_bytes = cursor.segment.size_bytes() - cursor.position
+            if left_bytes > 0:
+                self._read_chunk(cursor, batches, offset, end_offset, min(left_bytes, max_bytes))
+            elif not self._move_on(cursor):
+                break
+        if not batches and offset < end_offset:
+            if self._is_own:
+                raise LogCorruptError(
+                    f"{cursor.segment.path}: the log ends at offset {cursor.next_offset}, but everything below "
+                    f"{end_offset} was acknowledged; put back a backup of this file"
+                )
+            raise OffsetOutOfRangeError(offset, start=end_offset, end=end_offset)
+        return batches
+
+    def _resume(self, offset: int) -> _Cursor | None:
+        cursor = self._cursor
+        if cursor is None or cursor.next_offset != offset:
+            return None
+        if cursor.before is not None and self.is_diverged():
+            self._cursor = None
+            start = self._segments.first.base_offset
+            raise OffsetOutOfRangeError(offset, start=start, end=cursor.before.base_offset)
+        is_listed = self._segments.at_or_before(cursor.segment.base_offset) is cursor.segment
+        return cursor if is_listed else None
+
+    def _seek(self, offset: int) -> _Cursor:
+        segment = self._segments.at_or_before(offset)
+        if self._cursor is not None and self._cursor.segment is not segment:
+            self._cursor.segment.close()
+        next_offset, start = segment.nearest(offset)
+        # Hopping trusts the headers. If no batch says that it contains `offset`, the one before it is read and
+        # checked too, because a damaged last offset could pass for a hole.
+        for position, header in segment.headers(start, next_offset, segment.size_bytes()):
+            if header.base_offset > offset:
+                break
+            start, next_offset = position, header.base_offset
+            if header.end_offset > offset:
+                break
+        return _Cursor(segment, start, next_offset)
+
+    def _move_on(self, cursor: _Cursor) -> bool:
+        """Go to the start of the next segment, if there is one."""
+        following = self._segments.after(cursor.segment.base_offset)
+        if following is None:
+            return False
+        cursor.segment.close()
+        cursor.segment, cursor.position = following, 0
+        return True
+
+    def _read_chunk(
+        self, cursor: _Cursor, batches: list[LogBatch], offset: int, end_offset: int, chunk_bytes: int
+    ) -> None:
+        """Append what one read of the file gives, one batch at least; stop before a batch that is damaged."""
+        segment, origin = cursor.segment, cursor.position
+        following = self._segments.after(segment.base_offset)
+        data = self._chunk(cursor, chunk_bytes)
+        at = 0
+        batch = None
+        try:
+            while at < len(data) and cursor.next_offset < end_offset and (at == 0 or _is_whole(data, at)):
+                met = decode_batch(data, at, origin=origin)
+                self._check(met, cursor, end_offset, following)
+                if met.end_offset > offset:
+                    batches.append(to_log_batch(met))
+                segment.remember(met.base_offset, met.position)
+                batch = met
+                at += met.size_bytes
+                cursor.position, cursor.next_offset = origin + at, met.end_offset
+        except DecodeError as error:
+            if not batches:
+                raise error.located(source=str(segment.path)) from error
+        except LogCorruptError:
+            if not batches:
+                raise
+        finally:
+            if batch is not None:
+                header = data[batch.position - origin :][:HEADER_BYTES]
+                cursor.before = Mark(segment.base_offset, batch.position, batch.base_offset, header)
+
+    def _chunk(self, cursor: _Cursor, chunk_bytes: int) -> bytes:
+        """At least the batch at the cursor, or all that is left of the file."""
+        data = cursor.segment.read_at(cursor.position, chunk_bytes)
+        if _is_whole(data, 0):
+            return data
+        header = cursor.segment.read_at(cursor.position, HEADER_BYTES)
+        if len(header) < HEADER_BYTES:
+            return header
+        left_bytes = cursor.segment.size_bytes() - cursor.position
+        return cursor.segment.read_at(cursor.position, min(parse_header(header).size_bytes, left_bytes))
+
+    def _check(self, batch: RecordBatch, cursor: _Cursor, end_offset: int, following: Segment | None) -> None:
+        """What a batch that is whole may still get wrong: its kind, and its place among the others."""
+        if batch.is_transactional or batch.producer_id != _NO_PRODUCER:
+            raise DecodeError(
+                "a batch of a transactional producer, which no metadata log has (its outcome is not known here)",
+                offset=batch.base_offset,
+                position=batch.position,
+            )
+        problem = None
+        if batch.base_offset < cursor.next_offset:
+            problem = f"after offset {cursor.next_offset - 1}"
+        elif following is not None and batch.end_offset > following.base_offset:
+            problem = f"ends at {batch.end_offset}, beyond the start of {following.path.name}"
+        elif self._is_own and batch.end_offset > end_offset:
+            problem = f"ends at {batch.end_offset}, beyond the high watermark {end_offset}"
+        elif batch.base_offset > cursor.next_offset:
+            problem = self._jump_problem(batch, cursor)
+        if problem is not None:
+            raise LogCorruptError(
+                f"{cursor.segment.path}: byte {batch.position}: the batch at offset {batch.base_offset} {problem}"
+            )
+
+    def _jump_problem(self, batch: RecordBatch, cursor: _Cursor) -> str | None:
+        if self._is_own:
+            return f"leaves out offsets from {cursor.next_offset} on, which an own log has"
+        # The CRC does not cover the base offset: a flipped bit in it looks like a hole, until the next batch.
+        raw = cursor.segment.read_at(batch.position + batch.size_bytes, HEADER_BYTES)
+        if len(raw) == HEADER_BYTES and (header := parse_header(raw)).magic == MAGIC:
+            if cursor.next_offset <= header.base_offset < batch.end_offset:
+                return f"is followed by one at {header.base_offset}"
+        return None
+
+
+def _is_whole(data: bytes, at: int) -> bool:
+    """Whether ``data`` holds the batch at ``at`` to its end, if its length is right."""
+    if len(data) - at < HEADER_BYTES:
+        return False
+    return at + parse_header(data, at).size_bytes <= len(data)

@@ -1,0 +1,86 @@
+"""What opening an own log for writing finds, and what it makes of it.
+
+- Whole, valid batches up to the high watermark: as it should be.
+- More whole, valid batches behind it: kept and committed. They were written by an append that nobody got an
+  answer to, so both outcomes are allowed; Kafka's next leader keeps them too, and a high-watermark file that
+  fell behind (restored from a backup, say) must not destroy data.
+- Then anything else, up to the end of the file: a torn tail. It is cut, as Kafka does.
+- Something damaged or missing *below* the high watermark: LogCorruptError. That was acknowledged, and a writer
+  that cut it would turn a damaged file into a lost one.
+
+Only the last segment is looked at. The others were synced before it was begun; whoever reads them checks every
+CRC (``aclog log verify`` reads all).
+
+Source: org.apache.kafka.storage.internals.log.LogSegment.recover.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from records.batch import HEADER_BYTES, decode_batch
+from records.errors import DecodeError, LogCorruptError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from records.log.directory.segment import Segment
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """Where the last segment ends, and the leader epoch of its last batch (0 if it has none)."""
+
+    end_offset: int
+    size_bytes: int
+    last_epoch: int
+
+
+def recover(segment: Segment, high_watermark: int) -> Recovered:
+    """Check the last segment and cut its torn tail, durably.
+
+    Raises:
+        LogCorruptError: something below the high watermark is damaged or missing; nothing was changed.
+        OSError: the file cannot be read or cut.
+    """
+    if segment.base_offset > high_watermark:
+        raise _acknowledged(segment.path, 0, segment.base_offset, high_watermark, "the segment begins behind it")
+    file_bytes = segment.size_bytes()
+    found = Recovered(segment.base_offset, 0, 0)
+    problem = "the file ends"
+    for position, header in segment.headers(0, segment.base_offset, file_bytes):
+        if header.base_offset != found.end_offset:
+            break
+        try:
+            decode_batch(segment.read_at(position, header.size_bytes))
+        except DecodeError as error:
+            problem = error.reason
+            break
+        found = Recovered(header.end_offset, position + header.size_bytes, header.epoch)
+    if found.end_offset < high_watermark:
+        if file_bytes - found.size_bytes >= HEADER_BYTES and problem == "the file ends":
+            problem = "the batch header there is damaged"
+        raise _acknowledged(segment.path, found.size_bytes, found.end_offset, high_watermark, problem)
+    if found.size_bytes < file_bytes:
+        _cut(segment.path, found.size_bytes)
+    return found
+
+
+def _cut(path: Path, size_bytes: int) -> None:
+    descriptor = os.open(path, os.O_WRONLY)
+    try:
+        os.ftruncate(descriptor, size_bytes)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _acknowledged(path: Path, position: int, offset: int, high_watermark: int, problem: str) -> LogCorruptError:
+    return LogCorruptError(
+        f"{path}: byte {position}: damaged at offset {offset} ({problem}), but everything below offset "
+        f"{high_watermark} was acknowledged, so the log is not opened for writing. Put back a backup of this "
+        f"file; or keep what can still be read: aclog log dump --log file:{path.parent} | "
+        f"aclog log append --log file:NEW_DIRECTORY"
+    )

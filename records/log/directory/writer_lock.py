@@ -1,0 +1,51 @@
+"""One writer for each own log: an advisory lock on a file in its directory.
+
+The kernel gives the lock back when its holder ends, however it ends; the process id in the file only makes the
+message better. Readers take no lock.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from typing import TYPE_CHECKING
+
+from records.errors import LogLockedError
+from records.log.directory.files import LOCK_FILE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class WriterLock:
+    """Held from construction to ``release``.
+
+    Raises:
+        LogLockedError: another opening, in this process or another one, holds it.
+        OSError: the lock file cannot be opened.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._descriptor = os.open(directory / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            self._take(directory)
+        except BaseException:
+            os.close(self._descriptor)
+            raise
+
+    def _take(self, directory: Path) -> None:
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            holder = os.pread(self._descriptor, 32, 0).decode("ascii", errors="replace").strip()
+            by = f"process {holder}" if holder.isdigit() else "another process"
+            raise LogLockedError(
+                f"{directory}: {by} has this log open for writing, and a log has one writer; "
+                f"read it, or stop that process first"
+            ) from error
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
+
+    def release(self) -> None:
+        # The file stays: removing it would let two processes lock two files of the same name.
+        os.close(self._descriptor)

@@ -1,0 +1,27 @@
+"""How long to wait before trying again."""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: A file being replaced or a leader being elected takes about this long.
+FIRST_WAIT_S: Final = 0.1
+#: Long enough not to matter to whoever is failing, short enough that nobody restarts us by hand.
+LONGEST_WAIT_S: Final = 10.0
+
+
+class Backoff:
+    """Doubles the wait with each failure in a row."""
+
+    def __init__(self) -> None:
+        self._next_s = FIRST_WAIT_S
+
+    def next_s(self) -> float:
+        """The wait after one more failure, in seconds."""
+        wait_s = self._next_s
+        self._next_s = min(2 * wait_s, LONGEST_WAIT_S)
+        return wait_s
+
+    def reset(self) -> None:
+        """Something went well."""
+        self._next_s = FIRST_WAIT_S

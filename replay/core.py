@@ -1,0 +1,351 @@
+"""The replay state machine: events in, effects out; no clock, thread, client or logger.
+
+    RECOVERING --Recovered: position = the snapshot's end, or 0--> CATCHING_UP --target reached--> FOLLOWING
+      |  ^  ^        target = the high watermark then (I4)           ^   publish once, ready           |
+      |  |  |                                                        |                                 |
+      +--+  +----- Reload, from either ------------------------------+--- a gap (I6), a stop (I7) -----+
+     nothing covers the log's start: stop
+
+- RECOVERING: the driver looks for a snapshot and answers with Recovered.
+- CATCHING_UP: the driver reads from ``position``; nothing is published before the target is reached.
+- FOLLOWING: what each read completed is published.
+
+``ready`` is a second, separate matter. What changes it, and what goes on being served meanwhile:
+
+    first load                       not ready until the target: the high watermark as it stood at the start
+    undecodable or impossible batch  not ready; ``position`` stays before it, the driver tries again. The first
+                                     read that goes well sets a new target: the high watermark then
+    truncated, rewritten or          not ready at once: the state served may hold records that no longer
+    another log, StateLost           exist, an ALLOW that was never committed among them (I11)
+    log start beyond position        stays ready: the state is an old one, but one that the log had; it is
+                                     served until the swap (I11). Not ready if nothing covers the start
+    too long without the log's end   the same (I10)
+    gap                              the same (I6)
+    log out of reach (LogError, OS)  the same: the state is old, not wrong; the driver reports the lag
+
+What is published is always the state at the end of a batch, outside any metadata transaction (I2, KIP-868):
+records of an open transaction wait until its end and are dropped at its abort. Those of a batch that begins or
+continues one wait with it, because half a batch is never seen either (MetadataBatchLoader.java shows it).
+
+A gap is seen where batches or records are missing between two offsets. What was removed there may have been
+overwritten later, at the latest just below the high watermark as it stands once the gap was read.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final, assert_never
+
+from records.entries import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
+from records.errors import DecodeError, LogCorruptError, OffsetOutOfRangeError
+from records.log.base import LogBatch, LogRecord
+from replay.errors import InvariantError, LogDivergedError, LogGapError, ReplayError
+from replay.events import (
+    BatchesRead,
+    Effect,
+    Event,
+    Fail,
+    GapSeen,
+    OutOfRange,
+    Publish,
+    ReadFailed,
+    Recovered,
+    Reload,
+    ReportNotReady,
+    ReportReady,
+    StateLost,
+)
+from replay.manifest import LogDeltaManifest, ReloadManifest
+from snapshot.delta import AclsDelta
+from snapshot.image import AclsImage, Provenance
+
+_TRANSACTION_MARKERS: Final = frozenset({BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord})
+# The log itself is bad: to go on serving would be to guess. Any other error means that it is out of reach.
+_BAD_LOG: Final = (DecodeError, LogCorruptError, ReplayError)
+
+LOG_START: Final = "the log's start"
+
+
+class Phase(Enum):
+    """What the driver is to do next."""
+
+    RECOVERING = "recovering"
+    CATCHING_UP = "catching up"
+    FOLLOWING = "following"
+
+
+class Core:
+    """One log's replay. Everything but ``step`` is for reading only.
+
+    Attributes:
+        phase: what ``step`` expects: Recovered in RECOVERING, a read from ``position`` else.
+        position: offset of the next record to apply.
+        ready: whether decisions may be made on ``published``.
+        reason: why not.
+        published: the image published last, if any.
+        log_end_time_ms: the last time at which the log did not reach beyond what was applied (I10).
+    """
+
+    def __init__(self, *, delete_retention_ms: int | None = None, published: AclsImage | None = None) -> None:
+        """
+        Args:
+            delete_retention_ms: for how long the log keeps the trace of a removal; None if it does not compact.
+            published: what publishers hold already.
+        """
+        if delete_retention_ms is not None and delete_retention_ms <= 0:
+            raise ValueError(f"a log that forgets removals at once cannot be followed: {delete_retention_ms} ms")
+        self.phase = Phase.RECOVERING
+        self.position = 0
+        self.ready = False
+        self.reason = "loading"
+        self.published = published
+        self.log_end_time_ms = 0
+        self._delete_retention_ms = delete_retention_ms
+        self._begin(AclsImage.EMPTY, LOG_START)
+
+    def step(self, event: Event) -> list[Effect]:
+        """Take one event; the effects are to be carried out in order before the next one.
+
+        Raises:
+            InvariantError: an event that does not fit the phase.
+        """
+        match event:
+            case BatchesRead():
+                return self._batches_read(event)
+            case Recovered():
+                return self._recovered(event)
+            case OutOfRange():
+                return self._out_of_range(event)
+            case ReadFailed():
+                if isinstance(event.error, _BAD_LOG):
+                    return self._stop(event.error)
+                return [Fail(event.error)]
+            case StateLost():
+                return self._reload(event.reason, lost=True)
+            case _:
+                assert_never(event)
+
+    # --- where to begin ------------------------------------------------------------------------------------------
+
+    def _begin(self, image: AclsImage, origin: str) -> None:
+        self._delta = AclsDelta(image)
+        self._origin = origin
+        # Whether the next update replaces what publishers hold.
+        self._replaces = True
+        # Where the delta stands: what it began with, or the batch that it ends with.
+        self._settled: Provenance | LogBatch = image.provenance
+        self.position = image.provenance.end_offset
+        self._epoch = image.provenance.epoch
+        # Read, but not settled: records outside and records inside the open transaction, if there is one.
+        self._waiting: list[LogRecord] = []
+        self._transaction: list[LogRecord] | None = None
+        # Catching up ends here; None until the first read after a stop.
+        self._target: int | None = None
+        self._gap_end = 0
+        self._batches = self._records = self._size_bytes = 0
+
+    def _recovered(self, event: Recovered) -> list[Effect]:
+        if self.phase is not Phase.RECOVERING:
+            raise InvariantError(f"recovered while {self.phase.value}")
+        snapshot = event.snapshot
+        image = AclsImage.EMPTY if snapshot is None else snapshot.image
+        end_offset = image.provenance.end_offset
+        if end_offset > event.high_watermark:
+            raise InvariantError(f"snapshot ends at {end_offset}, beyond the log's end {event.high_watermark}")
+        if end_offset < min(event.log_start, event.high_watermark):
+            return self._stop(LogGapError(event.log_start, event.refused))
+        self._begin(image, LOG_START if snapshot is None else f"snapshot {snapshot.origin}")
+        # From the start of the log, every trace that is there now will be seen if the end is reached in time.
+        known_end_time = None if snapshot is None else snapshot.log_end_time_ms
+        self.log_end_time_ms = event.now_ms if known_end_time is None else known_end_time
+        self._target = event.high_watermark
+        self.phase = Phase.CATCHING_UP
+        return self._end_of_read(event.high_watermark, event.now_ms)
+
+    def _out_of_range(self, event: OutOfRange) -> list[Effect]:
+        if self.position < event.start:
+            return self._reload(f"log starts at {event.start}, {self.position} was to be read next", lost=False)
+        if self.position > event.end:
+            return self._reload(f"log was truncated to {event.end}, {self.position} was applied", lost=True)
+        # Changed between the read and the answer, or a log at odds with itself: ask again.
+        return [Fail(OffsetOutOfRangeError(self.position, start=event.start, end=event.end))]
+
+    def _reload(self, reason: str, *, lost: bool) -> list[Effect]:
+        """Build the state anew. ``lost``: what is served is not known to be a state of the log."""
+        self.phase = Phase.RECOVERING
+        self._begin(AclsImage.EMPTY, LOG_START)
+        return [Reload(reason), *(self._not_ready(reason) if lost else ())]
+
+    def _stop(self, error: Exception) -> list[Effect]:
+        """I7: nothing is skipped; whoever asks is told why there is no answer."""
+        if self.phase is Phase.FOLLOWING:
+            self.phase = Phase.CATCHING_UP
+        self._target = None
+        return [*self._not_ready(str(error)), Fail(error)]
+
+    def _not_ready(self, reason: str) -> list[Effect]:
+        if not self.ready and reason == self.reason:
+            return []
+        self.ready, self.reason = False, reason
+        return [ReportNotReady(reason)]
+
+    # --- what was read -------------------------------------------------------------------------------------------
+
+    def _batches_read(self, event: BatchesRead) -> list[Effect]:
+        if self.phase is Phase.RECOVERING:
+            raise InvariantError("batches were read before it was known where to begin")
+        if event.high_watermark < self.position:
+            return self._reload(
+                f"log was truncated: its high watermark is {event.high_watermark}, {self.position} was applied",
+                lost=True,
+            )
+        if self._is_stale(event.now_ms):
+            return self._reload(
+                f"the log's end was last reached {event.now_ms - self.log_end_time_ms} ms ago, and it forgets "
+                f"removals after {self._delete_retention_ms} ms",
+                lost=False,
+            )
+        if self.phase is Phase.CATCHING_UP and self._target is None:
+            self._target = event.high_watermark
+        effects: list[Effect] = []
+        for batch in event.batches:
+            try:
+                self._apply(batch, event.high_watermark, effects)
+            except LogDivergedError as error:
+                return [*effects, *self._reload(str(error), lost=True)]
+            except InvariantError as error:
+                # What came before it is sound, and whoever followed the log until here may have it.
+                if self.phase is Phase.FOLLOWING:
+                    effects += self._end_of_read(event.high_watermark, event.now_ms)
+                return [*effects, *self._stop(error)]
+        return [*effects, *self._end_of_read(event.high_watermark, event.now_ms)]
+
+    def _is_stale(self, now_ms: int) -> bool:
+        """I10: removals since the log's end was last reached may have been forgotten."""
+        retention_ms = self._delete_retention_ms
+        return retention_ms is not None and not (now_ms - self.log_end_time_ms) * 2 < retention_ms
+
+    def _apply(self, batch: LogBatch, high_watermark: int, effects: list[Effect]) -> None:
+        """Apply one batch, or nothing of it when it raises."""
+        position = self.position
+        end_offset = batch.end_offset
+        if end_offset <= position:
+            return
+        records = batch.records
+        if batch.base_offset < position:
+            records = tuple(logged for logged in records if logged.offset >= position)
+        if batch.epoch < self._epoch:
+            raise LogDivergedError(
+                f"log was written anew: epoch {batch.epoch} at offset {batch.base_offset} follows epoch {self._epoch}"
+            )
+        if end_offset > high_watermark:
+            raise LogDivergedError(f"batch ends at {end_offset}, beyond the high watermark {high_watermark}")
+        missing = end_offset - position - len(records)
+        if missing < 0 or (records and not position <= records[0].offset <= records[-1].offset < end_offset):
+            raise InvariantError(
+                f"batch [{batch.base_offset}, {end_offset}) holds records outside of itself",
+                offset=batch.base_offset,
+            )
+        for logged in records:
+            if type(logged.record) in _TRANSACTION_MARKERS:
+                self._check_transactions(records)
+                self._collect(records)
+                break
+        else:
+            if self._transaction is None:
+                replay = self._delta.replay
+                for logged in records:
+                    replay(logged)
+            else:
+                self._transaction += records
+        # Nothing raises from here on.
+        if missing:
+            self._gap_end = max(self._gap_end, high_watermark)
+            self._target = max(self._target or 0, high_watermark)
+            self.phase = Phase.CATCHING_UP
+            next_offset = batch.base_offset if batch.base_offset > position else end_offset
+            effects.append(GapSeen(offset=position, next_offset=next_offset, until=self._gap_end))
+        self.position = end_offset
+        self._epoch = batch.epoch
+        self._batches += 1
+        self._records += len(records)
+        self._size_bytes += batch.size_bytes
+        if self._transaction is None:
+            for logged in self._waiting:
+                self._delta.replay(logged)
+            self._waiting = []
+            self._settled = batch
+
+    def _check_transactions(self, records: tuple[LogRecord, ...]) -> None:
+        is_open = self._transaction is not None
+        for logged in records:
+            match logged.record:
+                case BeginTransactionRecord():
+                    if is_open:
+                        raise InvariantError("a transaction begins within another", offset=logged.offset)
+                    is_open = True
+                case EndTransactionRecord() | AbortTransactionRecord():
+                    if not is_open:
+                        raise InvariantError("a transaction ends that never began", offset=logged.offset)
+                    is_open = False
+
+    def _collect(self, records: tuple[LogRecord, ...]) -> None:
+        """Sort the records of a batch that begins, ends or aborts transactions."""
+        for logged in records:
+            match logged.record:
+                case BeginTransactionRecord():
+                    self._transaction = []
+                case EndTransactionRecord():
+                    self._waiting += self._transaction or ()
+                    self._transaction = None
+                case AbortTransactionRecord():
+                    self._transaction = None
+                case _ if self._transaction is None:
+                    self._waiting.append(logged)
+                case _:
+                    self._transaction.append(logged)
+
+    # --- what that makes visible ---------------------------------------------------------------------------------
+
+    def _end_of_read(self, high_watermark: int, now_ms: int) -> list[Effect]:
+        end_offset = self._settled.end_offset
+        if end_offset >= high_watermark:
+            self.log_end_time_ms = now_ms
+        if self.phase is Phase.CATCHING_UP:
+            # An open transaction at the target changes nothing that is visible, but behind a gap it may hold
+            # what the gap hides.
+            if self._target is None or self.position < self._target or end_offset < self._gap_end:
+                return []
+            self.phase = Phase.FOLLOWING
+            self._target = None
+        effects: list[Effect] = []
+        if self._replaces or end_offset > self._delta.image.provenance.end_offset:
+            effects.append(self._publish(high_watermark))
+        if not self.ready:
+            self.ready, self.reason = True, ""
+            effects.append(ReportReady())
+        return effects
+
+    def _publish(self, high_watermark: int) -> Publish:
+        settled = self._settled
+        provenance = Provenance(settled.end_offset, settled.epoch, settled.timestamp_ms)
+        delta = self._delta
+        image = delta.apply(provenance)
+        made_of = LogDeltaManifest(
+            provenance=provenance,
+            batches=self._batches,
+            records=self._records,
+            size_bytes=self._size_bytes,
+            counts=delta.counts,
+            high_watermark=high_watermark,
+            log_end_time_ms=self.log_end_time_ms,
+        )
+        manifest = made_of.as_reload(self._origin) if self._replaces else made_of
+        held = AclsImage.EMPTY if self.published is None else self.published
+        if delta.image is not held:
+            delta = AclsDelta.between(held, image)
+        self.published = image
+        self._delta = AclsDelta(image)
+        self._replaces = False
+        self._batches = self._records = self._size_bytes = 0
+        return Publish(delta, image, manifest)

@@ -1,0 +1,61 @@
+"""What one published update was made of: the loader's manifests.
+
+Source: org.apache.kafka.image.loader.{LoaderManifest,LogDeltaManifest,SnapshotManifest}. Kafka's loader calls
+the second kind SnapshotManifest; here that name is the stored snapshot's, and a replacement may as well come
+from the start of the log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from snapshot.delta import DeltaCounts
+    from snapshot.image import Provenance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoaderManifest:
+    """What both kinds say.
+
+    Attributes:
+        provenance: where the image stands; always the end of a batch, outside any metadata transaction.
+        batches: read from the log for this update.
+        records: in these batches, of all types.
+        size_bytes: of these batches.
+        counts: what the records did to the state.
+        high_watermark: of the log, after the batches were read.
+        log_end_time_ms: a time, since the epoch, at which the log did not reach beyond this image; as late
+            a time as this node knows (I10).
+    """
+
+    provenance: Provenance
+    batches: int
+    records: int
+    size_bytes: int
+    counts: DeltaCounts
+    high_watermark: int
+    log_end_time_ms: int
+
+
+    def as_reload(self, origin: str) -> ReloadManifest:
+        """The same of an update that replaces the whole state."""
+        own = {field.name: getattr(self, field.name) for field in fields(LoaderManifest)}
+        return ReloadManifest(**own, origin=origin)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogDeltaManifest(LoaderManifest):
+    """The records of the log that follow the image before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReloadManifest(LoaderManifest):
+    """The whole state, in one swap: the first update, a reload (I5, I11), or a publisher that came late.
+
+    Attributes:
+        origin: what the state was built on: a snapshot's name, or ``the log's start``.
+    """
+
+    origin: str

@@ -1,0 +1,125 @@
+"""Where replay begins: at the newest snapshot that can be continued, or at the start of the log.
+
+A snapshot can be continued if it
+
+- is whole and of this log (I9: its source checks that),
+- does not end beyond the log's end (I9), nor before its start (I11),
+- ends with a batch that the log has: the same epoch at the same offset, wherever the log still holds it. A log
+  that was truncated and written on has a newer epoch there;
+- is fresh enough for a log that forgets removals (I10).
+
+The newest is the one with the greatest epoch, then the greatest end offset, as Kafka orders them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from records.errors import DecodeError
+from replay.events import LoadedSnapshot, Recovered
+from snapshot.errors import SnapshotError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from records.log.base import LogIdentity, MetadataLog
+    from replay.clock import Clock
+    from replay.snapshot_source import SnapshotOffer, SnapshotSource
+
+
+def recover(
+    log: MetadataLog,
+    sources: Sequence[SnapshotSource],
+    clock: Clock,
+    *,
+    delete_retention_ms: int | None = None,
+    max_end_offset: int | None = None,
+) -> Recovered:
+    """Look where the log stands, then read the newest snapshot that can be continued.
+
+    Args:
+        log: looked at, and read at one place for each snapshot in question.
+        sources: of two snapshots of the same state the one of the first source is taken.
+        clock: its wall time.
+        delete_retention_ms: for how long the log keeps the trace of a removal; None if it does not compact.
+        max_end_offset: pretend that the log ends here.
+
+    Raises:
+        LogError, OSError: the log cannot be read.
+    """
+    # Before anything else: everything below it must be applied before the node is ready (I4).
+    high_watermark = log.high_watermark()
+    now_ms = clock.now_ms()
+    log_start = log.start_offset()
+    end = high_watermark if max_end_offset is None else min(high_watermark, max_end_offset)
+    offers, refused = _offers(sources, log.identity)
+    found: LoadedSnapshot | None = None
+    for offer in offers:
+        if end < offer.end_offset <= high_watermark:
+            continue  # nothing is wrong with it, it is only later than what was asked for
+        problem = (
+            offer.problem
+            or _misplaced(offer, log_start, end, high_watermark)
+            or _too_old(offer, now_ms, delete_retention_ms)
+            or _diverged(offer, log, log_start)
+        )
+        if problem is None:
+            try:
+                found = LoadedSnapshot(
+                    image=offer.load(), log_end_time_ms=offer.log_end_time_ms, origin=offer.origin
+                )
+                break
+            except (SnapshotError, OSError) as error:
+                problem = str(error)
+        refused.append(f"snapshot {offer.origin}: {problem}")
+    return Recovered(
+        snapshot=found, log_start=log_start, high_watermark=end, now_ms=now_ms, refused=tuple(refused)
+    )
+
+
+def _offers(
+    sources: Sequence[SnapshotSource], identity: LogIdentity
+) -> tuple[list[SnapshotOffer], list[str]]:
+    """All offers, newest first, and what is wrong with the sources."""
+    offers: list[SnapshotOffer] = []
+    problems: list[str] = []
+    for source in sources:
+        try:
+            offers += source.offers(identity)
+        except (SnapshotError, OSError) as error:
+            problems.append(str(error))
+    return sorted(offers, key=lambda offer: (offer.epoch, offer.end_offset), reverse=True), problems
+
+
+def _misplaced(offer: SnapshotOffer, log_start: int, end: int, high_watermark: int) -> str | None:
+    if offer.end_offset > high_watermark:
+        return f"it ends at {offer.end_offset}, beyond the log's end {high_watermark}"
+    if offer.end_offset < min(log_start, end):
+        return f"it ends at {offer.end_offset}, the log starts at {log_start}"
+    return None
+
+
+def _too_old(offer: SnapshotOffer, now_ms: int, delete_retention_ms: int | None) -> str | None:
+    if delete_retention_ms is None:
+        return None
+    if offer.log_end_time_ms is None:
+        return "it does not say when its end was the log's end, and the log forgets removals"
+    age_ms = now_ms - offer.log_end_time_ms
+    if age_ms * 2 < delete_retention_ms:
+        return None
+    return f"its end was last the log's end {age_ms} ms ago, and the log forgets removals after {delete_retention_ms} ms"
+
+
+def _diverged(offer: SnapshotOffer, log: MetadataLog, log_start: int) -> str | None:
+    if offer.end_offset <= log_start:
+        return None  # the log no longer holds what the snapshot ends with
+    try:
+        batches = log.read(offer.end_offset - 1, max_bytes=1)
+    except DecodeError:
+        return None  # a snapshot may well reach beyond what this build can read
+    if not batches or batches[0].base_offset >= offer.end_offset or batches[0].epoch == offer.epoch:
+        return None
+    return (
+        f"it ends in epoch {offer.epoch}, and the log has epoch {batches[0].epoch} there: "
+        "the log was truncated and written on"
+    )

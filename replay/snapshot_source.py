@@ -1,0 +1,115 @@
+"""Where a log's state can be continued from: the snapshot store, and the checkpoints beside a broker's log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from snapshot.kraft_file import read_checkpoint
+
+if TYPE_CHECKING:
+    from records.log.base import LogIdentity
+    from snapshot.image import AclsImage
+    from snapshot.layout import SnapshotRef
+    from snapshot.store import SnapshotStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotOffer:
+    """A snapshot that a source has, not read yet.
+
+    Attributes:
+        end_offset: last contained offset + 1.
+        epoch: leader epoch of the last contained batch.
+        log_end_time_ms: the last time, since the epoch, at which its end offset was the log's end; None where
+            that is not recorded.
+        origin: its name, for people.
+        load: reads and checks it; SnapshotError when it is not what it should be.
+        problem: why it cannot be used, if that is known already.
+    """
+
+    end_offset: int
+    epoch: int
+    log_end_time_ms: int | None
+    origin: str
+    load: Callable[[], AclsImage]
+    problem: str | None = None
+
+
+class SnapshotSource(Protocol):
+    """Something that may have snapshots of a log."""
+
+    def offers(self, identity: LogIdentity) -> Sequence[SnapshotOffer]:
+        """What there is for this log, in any order.
+
+        Raises:
+            SnapshotError, OSError: the source cannot be listed.
+        """
+
+
+class StoredSnapshots:
+    """The snapshot store."""
+
+    def __init__(self, store: SnapshotStore) -> None:
+        self._store = store
+
+    def offers(self, identity: LogIdentity) -> Sequence[SnapshotOffer]:
+        return [
+            SnapshotOffer(
+                end_offset=status.ref.end_offset,
+                epoch=status.ref.epoch,
+                log_end_time_ms=None if status.manifest is None else status.manifest.log_end_time_ms,
+                origin=status.ref.name,
+                load=partial(self._load, status.ref, identity),
+                problem=status.problem,
+            )
+            for status in self._store.survey(identity)
+        ]
+
+    def _load(self, ref: SnapshotRef, identity: LogIdentity) -> AclsImage:
+        return self._store.read(ref, identity).image
+
+
+class Checkpoint(Protocol):
+    """The name of a checkpoint file, taken apart."""
+
+    @property
+    def end_offset(self) -> int:
+        """Last contained offset + 1."""
+
+    @property
+    def epoch(self) -> int:
+        """Leader epoch of the last contained batch."""
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+
+
+class HasCheckpoints(Protocol):
+    """A log with checkpoint files beside it."""
+
+    def checkpoints(self) -> Sequence[Checkpoint]:
+        """Those that are there now."""
+
+
+class CheckpointFiles:
+    """Kafka's ``.checkpoint`` files. They belong to the log whose directory they are in."""
+
+    def __init__(self, log: HasCheckpoints) -> None:
+        self._log = log
+
+    def offers(self, identity: LogIdentity) -> Sequence[SnapshotOffer]:
+        return [
+            SnapshotOffer(
+                end_offset=checkpoint.end_offset,
+                epoch=checkpoint.epoch,
+                log_end_time_ms=None,
+                origin=checkpoint.path.name,
+                load=partial(read_checkpoint, checkpoint.path),
+            )
+            for checkpoint in self._log.checkpoints()
+        ]

@@ -1,0 +1,88 @@
+"""Which stored snapshots and leftovers may go.
+
+- The newest ``keep`` complete snapshots of this log stay, and so does the one just written, wherever it
+  stands: it is the one that is known to be whole. Older complete ones go, manifest first: a crash half way
+  leaves an unfinished snapshot, never a corrupt one.
+- An unfinished or corrupt directory goes when none of its files was touched for the grace period: a writer
+  that fills it now touches one every few seconds. The same for files that a complete snapshot's manifest does
+  not name: another attempt at it may still be writing them.
+- Another log's snapshots, those in a newer format, those that could not be looked at, and files that aclog
+  does not write are never touched. Nor is a leftover whose age the store does not tell.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from snapshot.atomic_file import TEMPORARY_PREFIX
+from snapshot.layout import MANIFEST_NAME, is_part_name
+from snapshot.stored import SnapshotState, SnapshotStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from snapshot.layout import SnapshotRef
+    from snapshot.storage import Storage
+
+#: No snapshot takes a day to write, and what waits to be collected costs only space.
+GRACE_S: Final = 24 * 60 * 60
+
+
+def retain(
+    storage: Storage,
+    statuses: Sequence[SnapshotStatus],
+    *,
+    keep: int,
+    written: SnapshotRef,
+    now_s: float,
+) -> None:
+    """Delete what the rules above let go.
+
+    Args:
+        storage: of the store.
+        statuses: everything stored of one log, oldest first.
+        keep: how many complete ones stay at least; 1 or more.
+        written: known to be whole; stays.
+        now_s: seconds since the epoch, by the clock that the files' times are compared with.
+
+    Raises:
+        SnapshotError: something could not be removed.
+    """
+    complete = [status.ref for status in statuses if status.state is SnapshotState.COMPLETE]
+    kept = {*complete[-keep:], written}
+    for status in statuses:
+        match status.state:
+            case SnapshotState.COMPLETE if status.ref not in kept:
+                _remove(storage, status.ref, _our_files(storage, status.ref))
+            case SnapshotState.COMPLETE if status.manifest is not None:
+                named = {MANIFEST_NAME, *(part.name for part in status.manifest.parts)}
+                for name in _our_files(storage, status.ref):
+                    if name not in named and _is_old(storage, status.ref, name, now_s):
+                        storage.remove(status.ref.file(name))
+            case SnapshotState.UNFINISHED | SnapshotState.CORRUPT:
+                files = _our_files(storage, status.ref)
+                if all(_is_old(storage, status.ref, name, now_s) for name in files):
+                    _remove(storage, status.ref, files)
+            case _:
+                pass
+
+
+def _our_files(storage: Storage, ref: SnapshotRef) -> list[str]:
+    """Files that an aclog wrote, the manifest first."""
+    names = (
+        name
+        for name in storage.files(ref.directory)
+        if name == MANIFEST_NAME or is_part_name(name) or name.startswith(TEMPORARY_PREFIX)
+    )
+    return sorted(names, key=lambda name: (name != MANIFEST_NAME, name))
+
+
+def _is_old(storage: Storage, ref: SnapshotRef, name: str, now_s: float) -> bool:
+    modified_s = storage.modified_s(ref.file(name))
+    return modified_s is not None and now_s - modified_s > GRACE_S
+
+
+def _remove(storage: Storage, ref: SnapshotRef, names: Sequence[str]) -> None:
+    for name in names:
+        storage.remove(ref.file(name))
+    storage.remove_directory(ref.directory)

@@ -1,0 +1,283 @@
+"""SnapshotStore: stored snapshots of any number of clusters, at one fsspec URL.
+
+Rules:
+
+- A snapshot is put once, parts first, ``manifest.json`` last: the manifest is the commit. Two nodes that
+  write the same snapshot at once share no file but the manifest; the later one wins, and both say the same.
+- Corrupt, unfinished, foreign or unsupported: ``latest`` takes the one before and says why (I9).
+- A store holds one log of each cluster: a snapshot's directory tells the cluster, not the topic. A second log
+  of the same cluster is refused where it would overwrite, and is never deleted.
+
+A store may be used from several threads and nodes at once; it holds no state of its own.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from snapshot.digest import digest_of, digest_to_string
+from snapshot.errors import (
+    SnapshotCorruptError,
+    SnapshotError,
+    SnapshotForeignError,
+    SnapshotMissingError,
+    SnapshotRefusedError,
+    SnapshotUnsupportedError,
+)
+from snapshot.layout import (
+    MANIFEST_NAME,
+    SnapshotRef,
+    cluster_directory,
+    parse_cluster_directory,
+    parse_snapshot_name,
+)
+from snapshot.reading import read_manifest, read_part, read_snapshot
+from snapshot.retention import retain
+from snapshot.storage import Storage
+from snapshot.stored import SkippedSnapshot, SnapshotState, SnapshotStatus, StoredSnapshot
+from snapshot.writing import ROWS_PER_PART, write_snapshot
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+
+    from records.log.base import LogIdentity
+    from snapshot.image import AclsImage
+    from snapshot.manifest import SnapshotManifest
+
+#: One may turn out damaged, and still there is one to fall back to while the next is written.
+KEEP_DEFAULT: Final = 3
+
+
+class SnapshotStore:
+    """Snapshots below ``url``: a local path, ``file:``, or whatever the user's fsspec packages know.
+
+    Args:
+        url: the store; it need not exist before the first write.
+        rows_per_part: see ROWS_PER_PART.
+        clock_s: seconds since the epoch; retention compares the files' times with it.
+
+    Raises:
+        SnapshotError: an unknown scheme, or its package is not installed.
+    """
+
+    def __init__(
+        self,
+        url: str | os.PathLike[str],
+        *,
+        rows_per_part: int = ROWS_PER_PART,
+        clock_s: Callable[[], float] = time.time,
+    ) -> None:
+        self.url = str(url)
+        self._storage = Storage(self.url)
+        self._rows_per_part = rows_per_part
+        self._clock_s = clock_s
+
+    def clusters(self) -> tuple[str, ...]:
+        """The ids of all clusters that the store has a directory for."""
+        named = map(parse_cluster_directory, self._storage.directories(""))
+        return tuple(sorted(cluster_id for cluster_id in named if cluster_id is not None))
+
+    def list(self, identity: LogIdentity) -> tuple[SnapshotRef, ...]:
+        """The complete snapshots of this log, newest last."""
+        return tuple(status.ref for status in self.survey(identity) if status.state is SnapshotState.COMPLETE)
+
+    def survey(self, log: LogIdentity | str) -> tuple[SnapshotStatus, ...]:
+        """Everything stored of a log, or of a cluster by its id, newest last; unfinished and corrupt too.
+
+        Manifests are read; parts are only looked at: there, and of the right size.
+        """
+        identity = None if isinstance(log, str) else log
+        cluster_id = log if isinstance(log, str) else log.cluster_id
+        return tuple(self._status(ref, identity) for ref in self._refs(cluster_id))
+
+    def read(self, ref: SnapshotRef, identity: LogIdentity | None = None) -> StoredSnapshot:
+        """Read one snapshot and check it, its digest excepted; against a log, when one is given (I9).
+
+        Raises:
+            SnapshotMissingError: there is no such snapshot.
+            SnapshotCorruptError: it is unfinished, or not what was written.
+            SnapshotForeignError: it is of another log.
+            SnapshotUnsupportedError: it is in a newer format.
+            SnapshotError: the store cannot be read.
+        """
+        return read_snapshot(self._storage, ref, identity)
+
+    def latest(
+        self,
+        identity: LogIdentity,
+        *,
+        max_end_offset: int | None = None,
+        on_skipped: Callable[[SkippedSnapshot], None] | None = None,
+    ) -> StoredSnapshot | None:
+        """The newest usable snapshot of this log, or None.
+
+        Args:
+            identity: the log (I9).
+            max_end_offset: the log's end, or whatever else the snapshot must not go beyond.
+            on_skipped: called for each newer one that cannot be used, also when the answer is None.
+
+        Raises:
+            SnapshotError: the store cannot be listed.
+        """
+        skipped: list[SkippedSnapshot] = []
+        for ref in reversed(self._refs(identity.cluster_id)):
+            try:
+                if max_end_offset is not None and ref.end_offset > max_end_offset:
+                    raise SnapshotForeignError(
+                        f"{self._storage.shown(ref.directory)} ends at offset {ref.end_offset}, "
+                        f"beyond {max_end_offset}"
+                    )
+                found = self.read(ref, identity)
+            except SnapshotError as error:
+                skipped.append(SkippedSnapshot(ref, error))
+                if on_skipped is not None:
+                    on_skipped(skipped[-1])
+            else:
+                return replace(found, skipped=tuple(skipped))
+        return None
+
+    def verify(self, ref: SnapshotRef, identity: LogIdentity | None = None) -> tuple[str, ...]:
+        """Everything that is wrong with one snapshot, its digest computed anew; empty when it is whole.
+
+        Raises:
+            SnapshotMissingError: there is no such snapshot.
+        """
+        try:
+            manifest = read_manifest(self._storage, ref, identity)
+            problems = self._part_problems(ref, manifest)
+            if problems:
+                return problems
+            image = self.read(ref, identity).image
+        except SnapshotMissingError:
+            raise
+        except SnapshotError as error:
+            return (str(error),)
+        digest = digest_of(acl.record for acl in image)
+        if digest == manifest.digest:
+            return ()
+        shown = self._storage.shown(ref.directory)
+        computed, said = digest_to_string(digest), digest_to_string(manifest.digest)
+        return (f"{shown} has digest {computed}, its manifest says {said}",)
+
+    def write(
+        self,
+        image: AclsImage,
+        identity: LogIdentity,
+        *,
+        log_end_time_ms: int,
+        keep: int = KEEP_DEFAULT,
+    ) -> SnapshotRef:
+        """Store the image, then delete what is not to be kept (retention.py).
+
+        When the same snapshot is there already and whole, only its ``logEndTimeMs`` moves forward; a damaged
+        or half-written one is written anew.
+
+        Args:
+            image: what to store.
+            identity: the log that it is a state of.
+            log_end_time_ms: the last time at which the image's end offset was the log's end (I10).
+            keep: whole snapshots of this log that stay at least; 1 or more.
+
+        Raises:
+            SnapshotRefusedError: the image's digest is not its content's, or another state is stored at the
+                same end offset and epoch.
+            SnapshotForeignError: another log's snapshot is in this place.
+            SnapshotUnsupportedError: one in a newer format is.
+            EncodeError: an ACL that the format cannot hold.
+            SnapshotError: the store cannot be written to, or something old cannot be removed from it.
+        """
+        if keep < 1:
+            raise ValueError(f"at least 1 snapshot must be kept, not {keep}")
+        place = image.provenance
+        ref = SnapshotRef(cluster_id=identity.cluster_id, epoch=place.epoch, end_offset=place.end_offset)
+        stored = self._whole(ref, identity)
+        if stored is None:
+            write_snapshot(
+                self._storage,
+                ref,
+                image,
+                identity,
+                log_end_time_ms=log_end_time_ms,
+                rows_per_part=self._rows_per_part,
+            )
+        else:
+            self._check_same(ref, stored, image)
+            if log_end_time_ms > stored.log_end_time_ms:
+                newer = replace(stored, log_end_time_ms=log_end_time_ms)
+                self._storage.put(ref.file(MANIFEST_NAME), newer.to_json())
+        retain(self._storage, self.survey(identity), keep=keep, written=ref, now_s=self._clock_s())
+        return ref
+
+    def _refs(self, cluster_id: str) -> tuple[SnapshotRef, ...]:
+        places = map(parse_snapshot_name, self._storage.directories(cluster_directory(cluster_id)))
+        return tuple(
+            sorted(
+                SnapshotRef(cluster_id=cluster_id, end_offset=place[0], epoch=place[1])
+                for place in places
+                if place is not None
+            )
+        )
+
+    def _status(self, ref: SnapshotRef, identity: LogIdentity | None) -> SnapshotStatus:
+        try:
+            manifest = read_manifest(self._storage, ref, identity)
+            sizes = self._storage.files(ref.directory)
+        except SnapshotError as error:
+            return SnapshotStatus(ref, self._state(ref, error), None, str(error))
+        for part in manifest.parts:
+            size = sizes.get(part.name)
+            if size != part.bytes:
+                found = "is missing" if size is None else f"has {size} bytes, its manifest says {part.bytes}"
+                problem = f"{self._storage.shown(ref.file(part.name))} {found}"
+                return SnapshotStatus(ref, SnapshotState.CORRUPT, manifest, problem)
+        return SnapshotStatus(ref, SnapshotState.COMPLETE, manifest, None)
+
+    def _state(self, ref: SnapshotRef, error: SnapshotError) -> SnapshotState:
+        match error:
+            case SnapshotForeignError():
+                return SnapshotState.FOREIGN
+            case SnapshotUnsupportedError():
+                return SnapshotState.UNSUPPORTED
+            case SnapshotMissingError():
+                return SnapshotState.UNFINISHED  # an empty directory
+            case SnapshotCorruptError():
+                finished = MANIFEST_NAME in self._storage.files(ref.directory)
+                return SnapshotState.CORRUPT if finished else SnapshotState.UNFINISHED
+            case _:
+                return SnapshotState.UNREADABLE
+
+    def _part_problems(self, ref: SnapshotRef, manifest: SnapshotManifest) -> tuple[str, ...]:
+        problems = []
+        for part in manifest.parts:
+            try:
+                read_part(self._storage, ref, part)
+            except SnapshotError as error:
+                problems.append(str(error))
+        return tuple(problems)
+
+    def _whole(self, ref: SnapshotRef, identity: LogIdentity) -> SnapshotManifest | None:
+        """The manifest of the snapshot that is there, if it and its parts are what was written."""
+        try:
+            manifest = read_manifest(self._storage, ref, identity)
+            for part in manifest.parts:
+                read_part(self._storage, ref, part)
+        except (SnapshotMissingError, SnapshotCorruptError):
+            return None
+        return manifest
+
+    def _check_same(self, ref: SnapshotRef, stored: SnapshotManifest, image: AclsImage) -> None:
+        """I12: two replicas at one offset have one state; if not, neither may overwrite the other."""
+        there = (stored.count, stored.digest, stored.features)
+        here = (len(image), image.digest, image.features)
+        if there != here:
+            raise SnapshotRefusedError(
+                f"{self._storage.shown(ref.directory)} holds another state: {_described(*there)}; "
+                f"this node has {_described(*here)}"
+            )
+
+
+def _described(count: int, digest: int, features: object) -> str:
+    return f"{count} ACLs with digest {digest_to_string(digest)} and features {features}"

@@ -1,0 +1,93 @@
+"""Writing one snapshot: the image is proved, its parts are put, the manifest is put last."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from contextlib import suppress
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+from uuid import uuid4
+
+from snapshot.digest import digest_of, digest_to_string
+from snapshot.errors import SnapshotError, SnapshotRefusedError
+from snapshot.layout import MANIFEST_NAME, part_name
+from snapshot.manifest import SnapshotManifest, SnapshotPart
+from snapshot.parquet import encode_part
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from records.log.base import LogIdentity
+    from snapshot.image import AclsImage, AppliedAcl
+    from snapshot.layout import SnapshotRef
+    from snapshot.storage import Storage
+
+#: About 6 MB of Parquet: a part is encoded and hashed in memory, and is small enough for one put.
+ROWS_PER_PART: Final = 250_000
+
+
+def write_snapshot(
+    storage: Storage,
+    ref: SnapshotRef,
+    image: AclsImage,
+    identity: LogIdentity,
+    *,
+    log_end_time_ms: int,
+    rows_per_part: int = ROWS_PER_PART,
+) -> None:
+    """Put the whole snapshot, over whatever an earlier attempt left there.
+
+    Raises:
+        SnapshotRefusedError: the image's digest or count is not its content's; nothing was written.
+        EncodeError: an ACL that the format cannot hold.
+        SnapshotError: the store cannot be written to.
+    """
+    _prove(image)
+    # Names of this attempt alone: another node may be writing the same snapshot right now, and one part must
+    # never be half ours. Parts that no manifest came to name are collected later (retention.py).
+    attempt = uuid4().hex
+    parts: list[SnapshotPart] = []
+    try:
+        for index, acls in enumerate(_batches(image, rows_per_part)):
+            data = encode_part(acls)
+            part = SnapshotPart(
+                part_name(index, attempt), len(acls), len(data), hashlib.sha256(data).hexdigest()
+            )
+            parts.append(part)
+            storage.put(ref.file(part.name), data)
+        manifest = SnapshotManifest(
+            identity=identity,
+            provenance=image.provenance,
+            log_end_time_ms=log_end_time_ms,
+            count=len(image),
+            count_by_resource_type=Counter(acl.record.resource_type for acl in image),
+            digest=image.digest,
+            features=image.features,
+            parts=tuple(parts),
+        )
+        storage.put(ref.file(MANIFEST_NAME), manifest.to_json())
+    except BaseException:
+        # A full disk would otherwise stay full until retention comes by.
+        for part in parts:
+            with suppress(SnapshotError):
+                storage.remove(ref.file(part.name))
+        raise
+
+
+def _prove(image: AclsImage) -> None:
+    """The digest and the count followed the fold record by record; here they meet what they stand for."""
+    count = sum(1 for _ in image)
+    digest = digest_of(acl.record for acl in image)
+    if (count, digest) != (len(image), image.digest):
+        raise SnapshotRefusedError(
+            f"the state at end offset {image.provenance.end_offset} contradicts itself: it says {len(image)} "
+            f"ACLs with digest {digest_to_string(image.digest)}, and holds {count} with "
+            f"{digest_to_string(digest)}"
+        )
+
+
+def _batches(image: AclsImage, size: int) -> Iterator[list[AppliedAcl]]:
+    rows = iter(image)
+    while batch := list(islice(rows, size)):
+        yield batch

@@ -1,0 +1,49 @@
+"""What every test has: Hypothesis profiles, and one real broker for those that ask for it.
+
+ACLOG_HYPOTHESIS_PROFILE chooses `fast` (the default), `ci` (the default where CI is set) or `deep`. The first
+two always try the same examples, so that a change fails for what it did; `deep` is for hunting, and prints a
+blob that repeats what it found.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from support.kafka_broker import Broker
+
+# No deadlines: the machines are small and shared. too_slow would be one by another name.
+for name, examples, derandomize in (("fast", 30, True), ("ci", 100, True), ("deep", 2000, False)):
+    settings.register_profile(
+        name,
+        max_examples=examples,
+        derandomize=derandomize,
+        deadline=None,
+        print_blob=not derandomize,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+settings.load_profile(
+    os.environ.get("ACLOG_HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "fast")
+)
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[Broker]:
+    """A real Kafka broker, started once; a test uses names of its own (topics, principals) on it."""
+    from support.kafka_broker import kafka_broker  # noqa: PLC0415  (most runs need no Kafka client)
+
+    with kafka_broker() as running:
+        yield running
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let one pytest-xdist worker run all tests that use the broker, so that only one broker is started."""
+    for item in items:
+        if "broker" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("broker"))

@@ -1,0 +1,77 @@
+"""Kafka's own kafka-acls, run from the jars against ACLs held in memory (RecordAclCommand.java)."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from support.kafka_jars import kafka_libs
+from support.kafka_tools import java_command
+
+RECORDER = Path(__file__).with_name("RecordAclCommand.java")
+
+Acl = dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One kafka-acls command line (bootstrap arguments left out) and the ACLs that it meets."""
+
+    args: tuple[str, ...]
+    existing: tuple[Acl, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What kafka-acls did: exit code, stdout, first line of stderr, and the ACLs afterwards."""
+
+    exit: int
+    out: str
+    err: str
+    acls: list[Acl]
+
+
+def ask_kafka_acls(questions: Sequence[Question]) -> list[Answer]:
+    """All questions to one JVM; a compile and a second or so."""
+    lines = "".join(
+        json.dumps({"args": question.args, "existing": question.existing}) + "\n" for question in questions
+    )
+    done = subprocess.run(
+        java_command(str(RECORDER), libs=kafka_libs(), log_level="off"),
+        input=lines,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"the recorder ended with {done.returncode}:\n{done.stderr}")
+    return [Answer(**json.loads(line)) for line in done.stdout.splitlines()]
+
+
+def blocks(text: str) -> set[tuple[str, frozenset[str]]]:
+    """kafka-acls' output without its order: (title, its indented lines) of each block."""
+    found: dict[str, set[str]] = {}
+    title = ""
+    for line in re.split(r"\n", text):
+        if line.startswith(("\t", " \t")):
+            found[title].add(line.strip())
+        elif line.strip():
+            title = line
+            found.setdefault(title, set())
+    return {(title, frozenset(lines)) for title, lines in found.items()}
+
+
+def listed_commands(text: str) -> list[tuple[tuple[str, ...], str, int]]:
+    """A recorded kafka-acls-list.txt: (arguments, output, exit code) of each ``$ kafka-acls ...``."""
+    found = []
+    for piece in re.split(r"^\$ kafka-acls ", text, flags=re.MULTILINE)[1:]:
+        args, _, rest = piece.partition("\n")
+        output, _, code = rest.rpartition("[exit ")
+        found.append((tuple(args.split(" ")), output, int(code.strip().rstrip("]"))))
+    return found

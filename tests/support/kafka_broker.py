@@ -1,0 +1,218 @@
+"""One real Kafka broker for the integration tests: combined mode KRaft with StandardAuthorizer.
+
+`kafka_broker()` takes, in this order: the cluster that ACLOG_TEST_BOOTSTRAP names (its controllers are
+ACLOG_TEST_CONTROLLERS), a container where Docker works, or a JVM on the jars of `kafka_jars`. It never skips:
+when none of them works it raises. ANONYMOUS is a super user, so a plain client may do everything.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from support.kafka_jars import KAFKA_VERSION
+from support.kafka_tools import BROKER, STORAGE, java_command, run_java
+
+HOST = "127.0.0.1"
+HEAP = "512m"
+START_TIMEOUT_S = 90
+STOP_TIMEOUT_S = 30
+START_TRIES = 3  # a free port may be taken by another program before the broker binds it
+IMAGE = f"apache/kafka:{KAFKA_VERSION}"
+
+
+class BrokerError(Exception):
+    """No broker could be had, or the one that was started ended too early."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broker:
+    """Where a running cluster is to be found."""
+
+    bootstrap_servers: str
+    controllers: str | None
+    """`host:port,...` of the controller listener; None for a foreign cluster that does not tell."""
+    metadata_dir: Path | None
+    """Its `__cluster_metadata-0` on this machine; None for a foreign cluster or a container."""
+
+
+@contextmanager
+def kafka_broker(settings: Mapping[str, str] | None = None) -> Iterator[Broker]:
+    """A broker that answers, until the end of the block; `settings` are added to server.properties.
+
+    With settings a foreign cluster is not good enough, and one is started.
+    """
+    bootstrap = os.environ.get("ACLOG_TEST_BOOTSTRAP")
+    if bootstrap and not settings:
+        controllers = os.environ.get("ACLOG_TEST_CONTROLLERS")
+        wait_until_ready(bootstrap, lambda: None)
+        yield Broker(bootstrap_servers=bootstrap, controllers=controllers, metadata_dir=None)
+    elif docker_works():
+        with container_broker(settings or {}) as broker:
+            yield broker
+    else:
+        with jar_broker(settings or {}) as broker:
+            yield broker
+
+
+def server_properties(port: int, controller_port: int, *, bind: str = HOST) -> dict[str, str]:
+    """What every broker that is started here runs with."""
+    return {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.quorum.voters": f"1@{HOST}:{controller_port}",
+        "listeners": f"PLAINTEXT://{bind}:{port},CONTROLLER://{bind}:{controller_port}",
+        "advertised.listeners": f"PLAINTEXT://{HOST}:{port}",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "controller.listener.names": "CONTROLLER",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+        # One broker cannot keep three replicas, and a test does not wait for a group that may still grow.
+        "offsets.topic.replication.factor": "1",
+        "offsets.topic.num.partitions": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "transaction.state.log.num.partitions": "1",
+        "share.coordinator.state.topic.replication.factor": "1",
+        "share.coordinator.state.topic.min.isr": "1",
+        "group.initial.rebalance.delay.ms": "0",
+    }
+
+
+@contextmanager
+def jar_broker(settings: Mapping[str, str]) -> Iterator[Broker]:
+    """A broker in a JVM of its own; its directory goes with it."""
+    with tempfile.TemporaryDirectory(prefix="aclog-kafka-", ignore_cleanup_errors=True) as home:
+        for attempt in range(1, START_TRIES + 1):
+            work = Path(home, str(attempt))
+            with running_jvm(work, settings) as (broker, why_ended):
+                try:
+                    wait_until_ready(broker.bootstrap_servers, why_ended)
+                except BrokerError as error:
+                    if "BindException" in str(error) and attempt < START_TRIES:
+                        continue
+                    raise
+                yield broker
+                return
+
+
+@contextmanager
+def running_jvm(work: Path, settings: Mapping[str, str]) -> Iterator[tuple[Broker, Callable[[], str | None]]]:
+    """A broker starting in the new directory `work`, and what says why it ended (None: it has not)."""
+    work.mkdir()
+    port, controller_port = free_ports(2)
+    data, config, log = work / "data", work / "server.properties", work / "broker.log"
+    properties = {**server_properties(port, controller_port), "log.dirs": str(data), **settings}
+    config.write_text("".join(f"{key}={value}\n" for key, value in properties.items()), encoding="utf-8")
+    run_java(STORAGE, "format", "--cluster-id", random_kafka_uuid(), "--config", config)
+    command = java_command(BROKER, config, heap=HEAP, log_level="info")
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, cwd=work
+        )
+
+    def why_ended() -> str | None:
+        if process.poll() is None:
+            return None
+        lines = log.read_text(errors="replace").splitlines()
+        said = [line for line in lines if " ERROR " in line or "Exception" in line]
+        return f"the broker exited with {process.returncode}:\n" + "\n".join(said[:20] or lines[-20:])
+
+    try:
+        yield (
+            Broker(
+                bootstrap_servers=f"{HOST}:{port}",
+                controllers=f"{HOST}:{controller_port}",
+                metadata_dir=data / "__cluster_metadata-0",
+            ),
+            why_ended,
+        )
+    finally:
+        stop(process)
+
+
+@contextmanager
+def container_broker(settings: Mapping[str, str]) -> Iterator[Broker]:
+    """A broker from Kafka's own image; its ports are the same inside and outside, as it advertises them."""
+    from testcontainers.core.container import DockerContainer  # noqa: PLC0415  (slow, and rarely needed)
+
+    port, controller_port = free_ports(2)
+    properties = {**server_properties(port, controller_port, bind="0.0.0.0"), **settings}
+    container = DockerContainer(IMAGE).with_env("CLUSTER_ID", random_kafka_uuid())
+    for key, value in properties.items():
+        container = container.with_env("KAFKA_" + key.upper().replace(".", "_"), value)
+    container = container.with_bind_ports(port, port).with_bind_ports(controller_port, controller_port)
+    with container:
+        servers = f"{HOST}:{port}"
+        wait_until_ready(servers, lambda: None)
+        yield Broker(bootstrap_servers=servers, controllers=f"{HOST}:{controller_port}", metadata_dir=None)
+
+
+def docker_works() -> bool:
+    """Whether a Docker engine answers; the client alone is not enough."""
+    docker = shutil.which("docker")
+    if docker is None:
+        return False
+    try:
+        done = subprocess.run([docker, "info"], capture_output=True, timeout=20, check=False)
+    except subprocess.TimeoutExpired:
+        return False
+    return done.returncode == 0
+
+
+def wait_until_ready(servers: str, why_ended: Callable[[], str | None]) -> None:
+    """Return once the cluster lists a broker, which it does when its authorizer is loaded and it is unfenced.
+
+    `why_ended` says why waiting is in vain, or None. Raises BrokerError.
+    """
+    client = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < deadline:
+        reason = why_ended()
+        if reason:
+            raise BrokerError(reason)
+        with suppress(KafkaException):  # not listening yet
+            if client.list_topics(timeout=1).brokers:
+                return
+        time.sleep(0.1)
+    raise BrokerError(f"Kafka at {servers} did not answer within {START_TIMEOUT_S} s")
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """End one process, by its own id, cleanly if it can."""
+    process.terminate()
+    try:
+        process.wait(STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that are free now: all are held at once, so that they differ."""
+    held = [socket.create_server((HOST, 0)) for _ in range(count)]
+    ports = [server.getsockname()[1] for server in held]
+    for server in held:
+        server.close()
+    return ports
+
+
+def random_kafka_uuid() -> str:
+    """A cluster id as kafka-storage makes it: 22 characters of base64, not beginning with a dash."""
+    while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
+        pass
+    return text

@@ -1,0 +1,136 @@
+"""Kafka's own command line tools, run from the jars: chiefly kafka-dump-log, whose output is parsed here."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from support.kafka_jars import kafka_libs
+
+DUMP_LOG = "org.apache.kafka.tools.DumpLogSegments"
+ACLS = "org.apache.kafka.tools.AclCommand"
+STORAGE = "kafka.tools.StorageTool"
+BROKER = "kafka.Kafka"
+
+# Short-lived JVMs: no C2, no parallel collector; and UTF-8 whatever the locale is (Java 17 asks it).
+JVM_OPTIONS = (
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-Dfile.encoding=UTF-8",
+    "-Dsun.stdout.encoding=UTF-8",
+    "-Dstdout.encoding=UTF-8",
+)
+BATCH_LINE = re.compile(r"baseOffset: \d+ ")
+RECORD_LINE = re.compile(
+    r"\| offset: (?P<offset>\d+) (?:CreateTime|LogAppendTime): (?P<timestamp>-?\d+) .*?"
+    r"headerKeys: \[[^\]]*\] (?P<kind>\w+):? (?P<value>\{.*\})$"
+)
+PAIR = re.compile(r"(\w+): (\S+)")
+
+
+class KafkaToolError(Exception):
+    """A tool ended with another exit code than 0, or printed what is not understood."""
+
+
+def java_command(
+    main_class: str, *args: str | Path, libs: Path | None = None, heap: str = "256m", log_level: str = "warn"
+) -> list[str]:
+    """The command that runs a class of Kafka's; its own log goes to stderr."""
+    return [
+        "java",
+        f"-Xmx{heap}",
+        *JVM_OPTIONS,
+        f"-Dorg.slf4j.simpleLogger.defaultLogLevel={log_level}",
+        "-cp",
+        f"{libs or kafka_libs()}/*",
+        main_class,
+        *map(str, args),
+    ]
+
+
+def run_java(
+    main_class: str,
+    *args: str | Path,
+    libs: Path | None = None,
+    heap: str = "256m",
+    timeout_s: float = 120,
+    check: bool = True,
+) -> subprocess.CompletedProcess[str]:
+    """Run a class of Kafka's to its end; with `check`, KafkaToolError unless it exits with 0."""
+    command = java_command(main_class, *args, libs=libs, heap=heap)
+    done = subprocess.run(
+        command, capture_output=True, text=True, encoding="utf-8", timeout=timeout_s, check=False
+    )
+    if check and done.returncode != 0:
+        raise KafkaToolError(f"{main_class} exited with {done.returncode}:\n{done.stdout}{done.stderr}")
+    return done
+
+
+def dump_log(*files: Path, libs: Path | None = None) -> list[dict[str, Any]]:
+    """Every record of some metadata segments or checkpoints, in order, as kafka-dump-log decodes it.
+
+    A record is {"file", "offset", "timestamp", "type", "version", "data"}; a control record is {"file",
+    "offset", "timestamp", "control", "value"}. So is a line of dump.jsonl under tests/data/oracle/logs.
+    """
+    return list(parse_records(dump_log_text(*files, libs=libs)))
+
+
+def dump_batches(*files: Path, libs: Path | None = None) -> list[dict[str, Any]]:
+    """Every batch header of some segments or checkpoints, in order.
+
+    A header is "file" and kafka-dump-log's own names, with numbers and booleans converted; "isvalid" is
+    Kafka's check of the CRC.
+    """
+    return list(parse_batches(dump_log_text(*files, libs=libs)))
+
+
+def dump_log_text(*files: Path, libs: Path | None = None) -> str:
+    """What `kafka-dump-log --cluster-metadata-decoder --print-data-log` prints."""
+    names = ",".join(map(str, files))
+    return run_java(
+        DUMP_LOG, "--cluster-metadata-decoder", "--print-data-log", "--files", names, libs=libs
+    ).stdout
+
+
+def parse_records(text: str) -> Iterator[dict[str, Any]]:
+    """The record lines of kafka-dump-log."""
+    for file, line in lines_of_files(text):
+        if not line.startswith("| "):
+            continue
+        match = RECORD_LINE.match(line)
+        if match is None:  # a payload that the tool could not decode, say
+            raise KafkaToolError(f"kafka-dump-log printed for {file}: {line}")
+        head = {"file": file, "offset": int(match["offset"]), "timestamp": int(match["timestamp"])}
+        value = json.loads(match["value"])
+        yield head | (value if match["kind"] == "payload" else {"control": match["kind"], "value": value})
+
+
+def parse_batches(text: str) -> Iterator[dict[str, Any]]:
+    """The batch lines of kafka-dump-log."""
+    for file, line in lines_of_files(text):
+        if BATCH_LINE.match(line):
+            yield {"file": file} | {name: plain(value) for name, value in PAIR.findall(line)}
+
+
+def lines_of_files(text: str) -> Iterator[tuple[str, str]]:
+    """(file name, line); a new file begins with "Dumping <path>".
+
+    Lines end with a newline only: names in records may hold what str.splitlines() also splits at.
+    """
+    file = ""
+    for line in text.split("\n"):
+        if line.startswith("Dumping "):
+            file = Path(line.removeprefix("Dumping ")).name
+        else:
+            yield file, line
+
+
+def plain(text: str) -> int | bool | str:
+    """A number or a boolean where the text is one."""
+    if text in {"true", "false"}:
+        return text == "true"
+    return int(text) if re.fullmatch(r"-?\d+", text) else text

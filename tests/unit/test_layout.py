@@ -1,0 +1,86 @@
+"""The layers as import-linter cannot check them: no fifth package, no undeclared dependency, typed."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LAYERS = ("records", "snapshot", "replay", "authorizer")
+NOT_SHIPPED = {"tests", "benchmarks", "examples", "docs"}
+
+# Distributions whose module has another name.
+MODULE_OF = {"google-crc32c": "google_crc32c", "prometheus-client": "prometheus_client"}
+
+
+def declared_modules() -> set[str]:
+    """The top-level modules of the dependencies and extras in pyproject.toml."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = [
+        *project["dependencies"],
+        *(dep for deps in project["optional-dependencies"].values() for dep in deps),
+    ]
+    names = {re.split(r"[^A-Za-z0-9._-]", dep, maxsplit=1)[0] for dep in wanted}
+    return {MODULE_OF.get(name, name.replace("-", "_")) for name in names}
+
+
+def python_files() -> list[Path]:
+    return sorted(path for layer in LAYERS for path in (ROOT / layer).rglob("*.py"))
+
+
+def imports_of(path: Path) -> Iterator[tuple[int, str]]:
+    """(line, absolute dotted name) of everything a file imports, also inside functions."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), filename=str(path))):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            yield node.lineno, node.module or ""
+
+
+def offences(allowed: set[str]) -> list[str]:
+    return [
+        f"{path.relative_to(ROOT)}:{line} imports {name}"
+        for path in python_files()
+        for line, name in imports_of(path)
+        if name.partition(".")[0] not in allowed
+    ]
+
+
+def test_imports_are_layers_declared_dependencies_or_stdlib() -> None:
+    """The four packages import one another, what pyproject.toml declares, and the standard library."""
+    assert offences({*LAYERS, *declared_modules(), *sys.stdlib_module_names}) == []
+
+
+def test_no_fifth_package() -> None:
+    """A folder with Python at the top is a layer, or is not shipped."""
+    found = {path.parent.name for path in ROOT.glob("*/*.py") if not path.parent.name.startswith(".")}
+    assert found - NOT_SHIPPED == set(LAYERS)
+
+
+def test_pyspark_only_in_the_jobs() -> None:
+    """Spark is imported in snapshot/jobs and nowhere else, so that aclog runs without it."""
+    users = {
+        path.relative_to(ROOT).as_posix()
+        for path in python_files()
+        for _, name in imports_of(path)
+        if name.partition(".")[0] == "pyspark"
+    }
+    assert {user for user in users if not user.startswith("snapshot/jobs/")} == set()
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_package_is_typed(layer: str) -> None:
+    """Every package says to type checkers that its annotations count."""
+    assert (ROOT / layer / "py.typed").is_file()
+
+
+def test_tests_are_not_packages() -> None:
+    """An __init__.py in a test folder could shadow a layer of the same name (style: names are flat)."""
+    found = {path.parent.name for path in (ROOT / "tests").rglob("__init__.py")}
+    assert found == {"support"}
