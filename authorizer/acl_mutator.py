@@ -32,12 +32,11 @@ from authorizer.errors import (
     AuthorizerNotReadyError,
     InvalidRequestError,
     NotControllerError,
-    OperationTimedOutError,
     UnknownServerError,
 )
 from authorizer.purgatory import DelayedOperation, Purgatory
 from authorizer.writer_view import WriterView
-from records.errors import EncodeError, LogReadOnlyError
+from records.errors import EncodeError, LogError, LogReadOnlyError
 from records.ids import Uuid
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ class LogAclMutator:
         purgatory: what is waiting, with its gauges.
     """
 
-    name: Final = "acl-mutator"
+    name: Final = "acl_mutator"
 
     def __init__(
         self,
@@ -72,18 +71,22 @@ class LogAclMutator:
         *,
         timeout_ms: int,
         clock: Clock,
+        refusal: str | None = None,
         random_uuid: Callable[[], Uuid] | None = None,
     ) -> None:
-        """
+        """Wire it up; threads start with the first operation.
+
         Args:
             log: appended to by the mutator's own thread only; closed by whoever opened it.
             timeout_ms: for one operation, from the call to the answer.
             clock: for the timeout.
+            refusal: why nothing can be written here, and the way out; None where it can.
             random_uuid: for ids whose UUIDv5 is taken.
         """
         self.purgatory = Purgatory(clock)
         self._log = log
         self._timeout_s = timeout_ms / 1000
+        self._refusal = None if refusal is None else NotControllerError(refusal)
         self._random_uuid = _random_uuid if random_uuid is None else random_uuid
         # Guards the view, which the loader and the writer change, and what goes with it.
         self._lock = threading.Lock()
@@ -91,7 +94,8 @@ class LogAclMutator:
         self._not_ready: str | None = "loading"
         self._appended_end = 0
         self._queue: queue.SimpleQueue[tuple[DelayedOperation, _Plan] | None] = queue.SimpleQueue()
-        self._starting = threading.Lock()
+        # One order for the queue and the purgatory.
+        self._submitting = threading.Lock()
         self._thread: threading.Thread | None = None
         self._closed = False
 
@@ -121,21 +125,18 @@ class LogAclMutator:
 
     def close(self) -> None:
         """Fail what is pending, let a running append end, stop the threads. Idempotent."""
-        with self._starting:
+        with self._submitting:
             self._closed = True
             thread, self._thread = self._thread, None
-        self.purgatory.close(
-            OperationTimedOutError(
-                "The node was closed before the operation was visible here; it may or may not be in the log."
-            )
-        )
         if thread is not None:
             self._queue.put(None)
-            thread.join()
+            # Not for ever: a disk may never answer. The thread is a daemon.
+            thread.join(self._timeout_s)
+        self.purgatory.close()
 
     # --- Publisher -----------------------------------------------------------------------------------------
 
-    def on_update(self, delta: AclsDelta, image: AclsImage, manifest: LoaderManifest) -> None:  # noqa: ARG002
+    def on_update(self, delta: AclsDelta, image: AclsImage, manifest: LoaderManifest) -> None:
         with self._lock:
             self._view.replayed(delta, image)
         self.purgatory.replayed(image.provenance.end_offset)
@@ -156,37 +157,44 @@ class LogAclMutator:
             # It cannot be called back: cancel() is to say so.
             future.set_running_or_notify_cancel()
         operation = DelayedOperation(futures, failure)
-        if futures and self.purgatory.watch(operation, self._timeout_s):
-            with self._starting:
+        if self._refusal is not None:
+            self.purgatory.refuse(operation, self._refusal)
+            return futures
+        with self._submitting:
+            if futures and self.purgatory.watch(operation, self._timeout_s):
                 if self._thread is None and not self._closed:
                     self._thread = threading.Thread(target=self._run, name="aclog-writer", daemon=True)
                     self._thread.start()
-            self._queue.put((operation, plan))
+                self._queue.put((operation, plan))
         return futures
 
     def _run(self) -> None:
         while (taken := self._queue.get()) is not None:
             operation, plan = taken
-            if self.purgatory.begin(operation):
+            if not self._closed and self.purgatory.begin(operation):
                 self._carry_out(operation, plan)
 
     def _carry_out(self, operation: DelayedOperation, plan: _Plan) -> None:
         try:
-            with self._lock:
-                not_ready = self._not_ready
-            if not_ready is not None:
-                raise AuthorizerNotReadyError(f"Nothing was written, this node is not ready: {not_ready}")
+            self._require_ready()
             planned = plan()
             if planned.records:
                 end_offset = self._log.append(planned.records)
                 with self._lock:
                     self._view.append(planned.records, end_offset)
-                    self._appended_end = end_offset
+                self._appended_end = end_offset
         except Exception as error:  # noqa: BLE001 - a future must never be left hanging
             self.purgatory.failed(operation, self._api_error(error))
             return
         # Without records, what it found may be on its way still: wait for that.
         self.purgatory.written(operation, planned.results, self._appended_end)
+
+    def _require_ready(self) -> None:
+        """Before everything is replayed, nobody knows what there is to remove."""
+        with self._lock:
+            not_ready = self._not_ready
+        if not_ready is not None:
+            raise AuthorizerNotReadyError(f"Nothing was written, this node is not ready: {not_ready}")
 
     def _api_error(self, error: Exception) -> ApiError:
         match error:
@@ -196,10 +204,14 @@ class LogAclMutator:
                 return NotControllerError(f"{NOT_CONTROLLER} {error}")
             case EncodeError():
                 return InvalidRequestError(f"Nothing was written: {error}")
+            case LogError():
+                # Its text says whether anything was appended, where that is known.
+                _log.error("acl_append_failed", url=self._log.url, error=str(error))
+                return UnknownServerError(f"The log could not be appended to: {error}")
             case _:
                 _log.error("acl_append_failed", url=self._log.url, exc_info=error)
                 return UnknownServerError(
-                    f"The log failed, and it is not known whether it holds the records: {error}"
+                    f"It is not known whether the log holds the records, because appending failed: {error!r}"
                 )
 
 

@@ -1,8 +1,8 @@
-"""A bucket: every ACL with one resource type, name and way of matching (literal or prefixed), whoever it is for.
+"""A bucket: every ACL of one resource type and name, literal or prefixed, whoever it is for.
 
-A tuple while it is small. A name that very many ACLs share (``*``, one busy topic) gets a CrowdedBucket, ordered by
-principal and host, so that finding one asker's ACLs and replacing one ACL do not grow with the crowd. Buckets
-never change; a changed ACL makes a new one.
+A tuple while it is small. A name that very many ACLs share (``*``, one busy topic) gets a CrowdedBucket,
+ordered by principal and host, so that finding one asker's ACLs and replacing one ACL do not grow with the crowd.
+Buckets never change; a changed ACL makes a new one.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from authorizer.overlay import Table, with_entries
+from records.acl import WILDCARD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -51,8 +52,8 @@ class CrowdedBucket:
         return self._count
 
     def __iter__(self) -> Iterator[AppliedAcl]:
-        for _, by_host in self._by_principal.items():
-            for _, acls in by_host.items():
+        for hosts in self._by_principal.values():
+            for acls in hosts.values():
                 yield from acls
 
     def by_host(self, principal: str) -> Table[str, _Acls]:
@@ -93,16 +94,29 @@ def replacing(bucket: Bucket | None, before: AppliedAcl | None, after: AppliedAc
     return changed if len(changed) else None
 
 
-def by_host(bucket: Bucket, principal: str) -> Table[str, _Acls]:
+def by_host(bucket: Bucket | None, principal: str) -> Table[str, _Acls]:
     """The ACLs of one principal, by their host."""
     if isinstance(bucket, CrowdedBucket):
         return bucket.by_host(principal)
     hosts: dict[str, _Acls] = {}
-    for acl in bucket:
+    for acl in bucket or ():
         if acl.record.principal == principal:
             host = acl.record.host
             hosts[host] = (*hosts.get(host, ()), acl)
     return hosts
+
+
+def acls_for(bucket: Bucket, principal: str, host: str) -> Iterator[AppliedAcl]:
+    """The ACLs of one principal that match a host."""
+    if isinstance(bucket, CrowdedBucket):
+        hosts = bucket.by_host(principal)
+        for each in {host, WILDCARD}:
+            yield from hosts.get(each) or ()
+        return
+    for acl in bucket:
+        record = acl.record
+        if record.principal == principal and (record.host in (host, WILDCARD)):
+            yield acl
 
 
 def _replacing(acls: _Acls, before: AppliedAcl | None, after: AppliedAcl | None) -> _Acls:

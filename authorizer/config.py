@@ -139,15 +139,15 @@ def load_config(
         ConfigError: an unreadable file, an unknown ``aclog.`` key, a value that is not allowed.
     """
     in_file = {} if path is None else read_properties(path)
-    merged = dict(in_file)
-    merged.update(_from_environment(os.environ if environ is None else environ))
-    merged.update({name: text for name, text in (flags or {}).items() if text is not None})
+    in_flags = {name: text for name, text in (flags or {}).items() if text is not None}
+    merged = {**in_file, **_from_environment(os.environ if environ is None else environ), **in_flags}
     _refuse_unknown(merged)
     values = {key.name: key.read(merged.get(key.name)) for key in KEYS}
 
-    listeners_key = ACLOG_LISTENERS if ACLOG_LISTENERS in merged else LISTENERS
+    listeners_key = ACLOG_LISTENERS if ACLOG_LISTENERS in merged and LISTENERS not in in_flags else LISTENERS
     listeners_text = merged.get(listeners_key)
-    if listeners_key == LISTENERS and any(key in in_file for key in BROKER_KEYS):
+    is_brokers = any(key in in_file for key in BROKER_KEYS)
+    if listeners_key == LISTENERS and LISTENERS not in in_flags and is_brokers:
         listeners_text = None
     if listeners_text is None:
         listeners_text = str(BY_NAME[LISTENERS].default)

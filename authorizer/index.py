@@ -1,48 +1,272 @@
+"""AclIndex: all ACLs of one image, arranged for decisions. Immutable; the next one shares what did not change.
+
+    AclIndex
+    |-- image                                      the ACLs by id (snapshot.image)
+    |-- resources[type]: ResourceIndex             who may what with a *name*: "does any ACL cover it?", audit,
+    |   |-- literals  name   -> Bucket             explanations, listings. A Bucket holds the ACLs themselves
+    |   `-- prefixes  prefix -> Bucket             (AppliedAcl), a small tuple or, for a crowd, by principal and host.
+    `-- principals[principal type][principal name][type]: Grants
+        |-- literals  name -> Leaf                 what a *principal* may: all that a decision reads. A Leaf is an
+        |-- star      Leaf of the literal "*"      int of allow and deny bits, or such an int for each host
+        `-- prefixes  PrefixRanges -> Leaf         (authorizer.masks); ranges of names by bisection.
+
+A decision reads the Grants of two principals, the asker's and ``User:*``'s, and ors at most three leaves of each.
+What those leaves say is worked out anew from the bucket whenever one of its ACLs changes, so removals need no
+arithmetic, and an equal ACL under two ids is in force until both are gone (I8).
+
+Building takes every ACL once; ``advanced`` costs what changed, wherever it is: no table with many entries is
+copied (authorizer.overlay).
+
+Codes: a resource type without a name counts as UNKNOWN, a pattern type other than LITERAL as PREFIXED, as Kafka
+decides them (architecture.md 8.4). An ACL principal without a colon matches nobody and is only in `resources`;
+the principal's type ends at its first colon.
+"""
+
 from __future__ import annotations
-from typing import Final
-from records.acl import *
-from authorizer.masks import *
-from authorizer.buckets import *
-from authorizer.name_table import NameTable
-from authorizer.prefixes import Prefixes
-from records.principal import WILDCARD_PRINCIPAL
-T=8
+
+from typing import TYPE_CHECKING, Final
+
+from authorizer.buckets import Bucket, bucket_of, by_host, replacing
+from authorizer.grants import Grants
+from authorizer.masks import Leaf, acl_mask, add_to_leaf, union_mask
+from authorizer.overlay import Table, with_entries
+from authorizer.prefix_ranges import PrefixRanges
+from authorizer.resource_index import ResourceIndex
+from records.acl import WILDCARD, AclPermissionType, PatternType, ResourceType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from records.entries import AccessControlEntryRecord
+    from snapshot.delta import AclsDelta
+    from snapshot.image import AclsImage, AppliedAcl
+
+_TYPES: Final = len(ResourceType)
+_LITERAL: Final = int(PatternType.LITERAL)
+
+#: Grants by resource type.
+PrincipalGrants = tuple[Grants | None, ...]
+NO_GRANTS: Final[PrincipalGrants] = (None,) * _TYPES
+
+_NO_NAMES: Final[dict[str, Leaf]] = {}
+_NO_LEAVES: Final = Grants(_NO_NAMES, None)
+_PATTERNS: Final = frozenset({PatternType.LITERAL, PatternType.PREFIXED})
+_PERMISSIONS: Final = frozenset({AclPermissionType.ALLOW, AclPermissionType.DENY})
+
+# A delta that changes more than this is not followed step by step: building anew is quicker.
+_REBUILD_MINIMUM: Final = 1_000
+_REBUILD_SHARE: Final = 4
+
+# Where one ACL is: resource type, name, and whether that is a prefix.
+_Place = tuple[int, str, bool]
+
+
 class AclIndex:
-    __slots__=("image","resources","principals","everyone")
-    def __init__(self,image,resources,principals,everyone):
-        self.image=image; self.resources=resources; self.principals=principals; self.everyone=everyone
+    """See the module.
 
-def build(image):
-    names=[{} for _ in range(2*T)]
-    leaves={}
-    for acl in image:
-        r=acl.record
-        t=r.resource_type
-        slot=2*t if 0<=t<T else 0
-        if r.pattern_type!=3: slot+=1
-        name=r.resource_name
-        by_name=names[slot]
-        b=by_name.get(name)
-        if b is None: by_name[name]=[acl]
-        else: b.append(acl)
-        p=r.principal
-        mine=leaves.get(p)
-        if mine is None:
-            mine=leaves[p]=[None]*(2*T)
-        d=mine[slot]
-        if d is None: d=mine[slot]={}
-        m=acl_mask(r.operation,r.permission_type)
-        leaf=d.get(name)
-        if leaf is None and r.host=="*": d[name]=m
-        else: d[name]=add_to_leaf(leaf,r.host,m)
-    return names,leaves
+    Attributes:
+        everyone: the grants of ``User:*``, kept apart because every question needs them.
+        odd: for each resource type, how many ACLs have a pattern or permission type that is none of Kafka's
+            four; masks decide them rightly, but authorize-by-resource-type has rules of its own for them.
+    """
 
-def finish(image,names,leaves):
-    resources=tuple(table({n:bucket_of(v) for n,v in names[2*t].items()},{n:bucket_of(v) for n,v in names[2*t+1].items()}) for t in range(T))
-    principals={}
-    for p,mine in leaves.items():
-        a,c,n=p.partition(":")
-        if not c: continue
-        principals.setdefault(a,{})[n]=tuple(table(mine[2*t] or {},mine[2*t+1]) if mine[2*t] or mine[2*t+1] else None for t in range(T))
-    return AclIndex(image,resources,principals,principals.get("User",{}).get("*",(None,)*T))
-def table(l,p): return NameTable(l,Prefixes.of(p) if p else None)
+    __slots__ = ("everyone", "image", "odd", "principals", "resources")
+
+    def __init__(
+        self,
+        image: AclsImage,
+        resources: tuple[ResourceIndex, ...],
+        principals: Mapping[str, Table[str, PrincipalGrants]],
+        odd: tuple[int, ...],
+    ) -> None:
+        self.image = image
+        self.resources = resources
+        self.principals = principals
+        self.everyone = principals.get("User", {}).get(WILDCARD) or NO_GRANTS
+        self.odd = odd
+
+    @classmethod
+    def of(cls, image: AclsImage) -> AclIndex:
+        """All of an image."""
+        buckets: list[dict[str, list[AppliedAcl]]] = [{} for _ in range(2 * _TYPES)]
+        leaves: dict[str, dict[int, dict[str, Leaf]]] = {}
+        odd = [0] * _TYPES
+        # A million times at worst: type and prefixed are one int here, and nothing is called twice.
+        for acl in image:
+            record = acl.record
+            kind = _known_type(record.resource_type)
+            if _is_odd(record):
+                odd[kind] += 1
+            if record.pattern_type != _LITERAL:
+                kind += _TYPES
+            name = record.resource_name
+            bucket = buckets[kind].get(name)
+            if bucket is None:
+                buckets[kind][name] = [acl]
+            else:
+                bucket.append(acl)
+            by_kind = leaves.get(record.principal)
+            if by_kind is None:
+                by_kind = leaves[record.principal] = {}
+            by_name = by_kind.get(kind)
+            if by_name is None:
+                by_name = by_kind[kind] = {}
+            mask = acl_mask(record.operation, record.permission_type)
+            leaf = by_name.get(name)
+            if leaf is None and record.host == WILDCARD:
+                by_name[name] = mask
+            else:
+                by_name[name] = add_to_leaf(leaf, record.host, mask)
+        frozen = [{name: bucket_of(acls) for name, acls in each.items()} for each in buckets]
+        return cls(
+            image,
+            tuple(map(ResourceIndex.of, frozen[:_TYPES], frozen[_TYPES:])),
+            _principals(leaves),
+            tuple(odd),
+        )
+
+    def advanced(self, delta: AclsDelta, image: AclsImage) -> AclIndex:
+        """The index of ``image``, which is this one's image with the changes of ``delta``."""
+        if len(delta.changes) > max(_REBUILD_MINIMUM, len(image) // _REBUILD_SHARE):
+            return AclIndex.of(image)
+        buckets: dict[_Place, Bucket | None] = {}
+        touched: set[tuple[str, _Place, str]] = set()
+        odd = list(self.odd)
+        for before, after in delta.changed():
+            for old, new in _in_place(before, after):
+                record = (new or old).record  # type: ignore[union-attr] # one of the two is there
+                kind, name, prefixed = place = _place(record)
+                bucket = (
+                    buckets[place] if place in buckets else self.resources[kind].get(name, prefixed=prefixed)
+                )
+                buckets[place] = replacing(bucket, old, new)
+                touched.add((record.principal, place, record.host))
+                odd[kind] += _is_odd(record) * ((new is not None) - (old is not None))
+        return AclIndex(
+            image,
+            self._resources_with(buckets),
+            self._principals_with(self._leaves(touched, buckets)),
+            tuple(odd),
+        )
+
+    def grants_of(self, principal_type: str, name: str) -> PrincipalGrants | None:
+        """What the ACLs of exactly this principal say; None if it has none."""
+        names = self.principals.get(principal_type)
+        return None if names is None else names.get(name)
+
+    def _leaves(
+        self, touched: Iterable[tuple[str, _Place, str]], buckets: Mapping[_Place, Bucket | None]
+    ) -> dict[str, dict[_Place, Leaf | None]]:
+        """The leaf of each touched place, by principal, as the new buckets have it."""
+        leaves: dict[str, dict[_Place, Leaf | None]] = {}
+        for principal, place, host in touched:
+            here = leaves.setdefault(principal, {})
+            leaf = here[place] if place in here else self._leaf(principal, place)
+            here[place] = _leaf_with(leaf, by_host(buckets[place], principal), host)
+        return leaves
+
+    def _leaf(self, principal: str, place: _Place) -> Leaf | None:
+        kind, name, prefixed = place
+        split = split_principal(principal)
+        mine = None if split is None else self.grants_of(*split)
+        grants = None if mine is None else mine[kind]
+        return None if grants is None else grants.get(name, prefixed=prefixed)
+
+    def _resources_with(self, buckets: Mapping[_Place, Bucket | None]) -> tuple[ResourceIndex, ...]:
+        by_kind: dict[int, dict[tuple[str, bool], Bucket | None]] = {}
+        for (kind, name, prefixed), bucket in buckets.items():
+            by_kind.setdefault(kind, {})[name, prefixed] = bucket
+        return tuple(
+            each.with_buckets(by_kind[kind]) if kind in by_kind else each
+            for kind, each in enumerate(self.resources)
+        )
+
+    def _principals_with(
+        self, leaves: Mapping[str, Mapping[_Place, Leaf | None]]
+    ) -> dict[str, Table[str, PrincipalGrants]]:
+        changes: dict[str, dict[str, PrincipalGrants | None]] = {}
+        for principal, by_place in leaves.items():
+            split = split_principal(principal)
+            if split is None:
+                continue
+            by_kind: dict[int, dict[tuple[str, bool], Leaf | None]] = {}
+            for (kind, name, prefixed), leaf in by_place.items():
+                by_kind.setdefault(kind, {})[name, prefixed] = leaf
+            mine = list(self.grants_of(*split) or NO_GRANTS)
+            for kind, of_kind in by_kind.items():
+                mine[kind] = (mine[kind] or _NO_LEAVES).with_leaves(of_kind)
+            principal_type, name = split
+            changes.setdefault(principal_type, {})[name] = tuple(mine) if any(mine) else None
+        principals = dict(self.principals)
+        for principal_type, by_name in changes.items():
+            principals[principal_type] = with_entries(principals.get(principal_type, {}), by_name)
+        return principals
+
+
+def split_principal(principal: str) -> tuple[str, str] | None:
+    """(type, name) of an ACL's principal; None without a colon, when it matches nobody."""
+    principal_type, colon, name = principal.partition(":")
+    return (principal_type, name) if colon else None
+
+
+def _place(record: AccessControlEntryRecord) -> _Place:
+    return (
+        _known_type(record.resource_type),
+        record.resource_name,
+        record.pattern_type != _LITERAL,
+    )
+
+
+def _known_type(code: int) -> int:
+    return code if 0 <= code < _TYPES else 0
+
+
+def _is_odd(record: AccessControlEntryRecord) -> bool:
+    return record.pattern_type not in _PATTERNS or record.permission_type not in _PERMISSIONS
+
+
+def _in_place(
+    before: AppliedAcl | None, after: AppliedAcl | None
+) -> tuple[tuple[AppliedAcl | None, AppliedAcl | None], ...]:
+    """One ACL's change as changes of one bucket, principal and host each: out of the old, into the new."""
+    return tuple(each for each in ((before, None), (None, after)) if each != (None, None))
+
+
+def _leaf_with(leaf: Leaf | None, acls: Table[str, tuple[AppliedAcl, ...]], host: str) -> Leaf | None:
+    """A principal's leaf after its ACLs for ``host`` changed; ``acls`` are all that it now has here."""
+    if not len(acls):
+        return None
+    star = union_mask(acls.get(WILDCARD) or ())
+    if host != WILDCARD and isinstance(leaf, dict):
+        changed = leaf.copy()
+        own = acls.get(host)
+        if own:
+            changed[host] = union_mask(own) | star
+        else:
+            changed.pop(host, None)
+    else:
+        changed = {each: union_mask(own) | star for each, own in acls.items()}
+    changed[WILDCARD] = star
+    return changed if len(changed) > 1 else star
+
+
+def _principals(
+    leaves: Mapping[str, Mapping[int, dict[str, Leaf]]],
+) -> dict[str, dict[str, PrincipalGrants]]:
+    principals: dict[str, dict[str, PrincipalGrants]] = {}
+    for principal, by_kind in leaves.items():
+        split = split_principal(principal)
+        if split is None:
+            continue
+        mine: list[Grants | None] = [None] * _TYPES
+        for kind in range(_TYPES):
+            literals, prefixes = by_kind.get(kind), by_kind.get(kind + _TYPES)
+            if literals or prefixes:
+                mine[kind] = Grants(
+                    _NO_NAMES if literals is None else literals,
+                    None if prefixes is None else PrefixRanges.of(prefixes),
+                )
+        principal_type, name = split
+        by_name = principals.setdefault(principal_type, {})
+        by_name[name] = tuple(mine)
+    return principals

@@ -41,11 +41,17 @@ def setup_logging(format: str = "auto", level: str = "INFO", *, stream: TextIO |
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.StackInfoRenderer(),
     ]
+    # Never with the frames' local variables: they hold whole states, and passwords.
     renderers: list[Processor]
     if as_json:
-        renderers = [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer(sort_keys=False)]
+        tracebacks = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+        renderers = [structlog.processors.ExceptionRenderer(tracebacks), structlog.processors.JSONRenderer()]
     else:
-        renderers = [structlog.dev.ConsoleRenderer(colors=stream.isatty())]
+        renderers = [
+            structlog.dev.ConsoleRenderer(
+                colors=stream.isatty(), exception_formatter=structlog.dev.plain_traceback
+            )
+        ]
     handler = logging.StreamHandler(stream)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(

@@ -42,6 +42,9 @@ _DENY_SHIFT: Final = 16
 #: Every mask from here on has a deny bit: ``mask & asked >= DENY_BASE`` means denied.
 DENY_BASE: Final = 1 << _DENY_SHIFT
 
+# Unions are copies; a name below a prefix with a thousand hosts must not hold a thousand of its own.
+_UNION_HOSTS_MAXIMUM: Final = 32
+
 _NAMED: Final = tuple(op for op in AclOperation if op >= AclOperation.ALL)
 _STATED: Final = {
     AclOperation.DESCRIBE: 1 << 14,
@@ -109,6 +112,18 @@ def leaf_mask(leaf: Leaf, host: str) -> int:
     if isinstance(leaf, int):
         return leaf
     return leaf.get(host, leaf[WILDCARD])
+
+
+def union_leaf(one: Leaf, other: Leaf) -> Leaf | None:
+    """The leaf that says what both say; None if it would name too many hosts to keep such copies."""
+    if isinstance(one, int):
+        if isinstance(other, int):
+            return one | other
+        one, other = other, one
+    hosts = one if isinstance(other, int) else one.keys() | other.keys()
+    if len(hosts) > _UNION_HOSTS_MAXIMUM:
+        return None
+    return {host: leaf_mask(one, host) | leaf_mask(other, host) for host in hosts}
 
 
 def add_to_leaf(leaf: Leaf | None, host: str, mask: int) -> Leaf:

@@ -1,43 +1,71 @@
-"""Node: the composition root. It opens a log and a snapshot store and wires replay, decisions and writes together.
+"""Node: the composition root. It opens a log and a snapshot store, and wires replay, decisions and writes.
 
-SKELETON: signatures first; bodies follow.
+    log ------> Loader --> StandardAuthorizer, LogAclMutator, SnapshotGenerator   (in this order)
+     ^            ^                                 |
+     |            +--- snapshots: store, .checkpoint files beside a broker's log
+     +--- appends, by LogAclMutator
 
-    Node.open(config)  builds: log (records.log.open.open_log), SnapshotStore, StandardAuthorizer, LogAclMutator,
-                       Loader, SnapshotGenerator, metrics registry. Nothing runs yet, nothing is bound.
-    node.start()       starts the loader and the mutator; returns the authorizer's endpoint futures (KIP-504).
-    node.close()       in the reverse order; idempotent. `with Node.open(config) as node: node.start()` closes.
+``open`` takes files and locks; ``start`` starts threads; ``close`` undoes both, in the reverse order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from concurrent.futures import Future
+from contextlib import ExitStack
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Final, Self
 
-from prometheus_client import CollectorRegistry
+from authorizer.acl_mutator import NOT_CONTROLLER, LogAclMutator
+from authorizer.api import AuthorizerServerInfo
+from authorizer.audit import AUDIT_LEVELS, AuditLog
+from authorizer.config_keys import LOG_MODE
+from authorizer.metrics import MetricSources, metrics_registry
+from authorizer.standard import StandardAuthorizer
+from records.errors import LogReadOnlyError
+from records.log.directory import DirectoryLog
+from records.log.open import open_log
+from replay.clock import SystemClock
+from replay.fault import LoggingFaultHandler
+from replay.loader import Loader
+from replay.snapshot_generator import SnapshotGenerator
+from replay.snapshot_source import CheckpointFiles, SnapshotSource, StoredSnapshots
+from snapshot.digest import digest_to_string
+from snapshot.store import SnapshotStore
 
-from authorizer.api import AuthorizerServerInfo, Endpoint
-from authorizer.config import Config
-from records.log.base import LogIdentity, MetadataLog
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from concurrent.futures import Future
+
+    from prometheus_client import CollectorRegistry
+
+    from authorizer.api import Endpoint
+    from authorizer.config import Config
+    from records.log.base import LogIdentity, MetadataLog
+    from replay.clock import Clock
+    from replay.publisher import Publisher
+    from replay.status import LoaderStatus
+
+#: Publishers whose failure leaves every decision right.
+_HARMLESS: Final = (SnapshotGenerator.name, LogAclMutator.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeStatus:
-    """One consistent view of where a node stands; what /v1/state, /readyz and `aclog quickstart` print.
+    """One moment of a node: what /v1/state, /readyz and the command line tell.
 
     Attributes:
+        identity: which log it follows.
+        log_url: where that is.
         end_offset: last applied offset + 1.
         epoch: leader epoch of the last applied batch.
         high_watermark: of the log when last looked at; None before the first look.
+        high_watermark_is_guess: the last whole batch was taken for the last committed one (a broker's files).
         lag_records: high watermark - end offset; None before the first look.
-        lag_ms: for how long the node has been behind; 0 when it is not.
+        lag_ms: for how long the node has not been known to be up to date; 0 when it is.
         ready: whether decisions may be trusted.
-        not_ready_reason: why not, in words for a person; None when ready.
-        acl_count: ACLs in force (an equal ACL under two ids counts as two ids, as Kafka's image does).
-        digest: 32 hexadecimal digits (I12).
-        writable: whether create_acls and delete_acls can work here.
+        not_ready_reason: why not, for people; None when ready.
+        acl_count: ACLs in force, by id.
+        digest: of them, 32 hexadecimal digits (I12).
+        writable: whether this node can create and remove ACLs.
     """
 
     identity: LogIdentity
@@ -45,6 +73,7 @@ class NodeStatus:
     end_offset: int
     epoch: int
     high_watermark: int | None
+    high_watermark_is_guess: bool
     lag_records: int | None
     lag_ms: int
     ready: bool
@@ -52,46 +81,188 @@ class NodeStatus:
     acl_count: int
     digest: str
     writable: bool
-    high_watermark_is_guess: bool
 
 
 class Node:
-    """A running aclog: the authorizer and everything that keeps it current."""
+    """A running aclog; made by ``open``. All methods may be called from any thread.
 
-    config: Config
-    log: MetadataLog
-    authorizer: object  # authorizer.standard.StandardAuthorizer
-    metrics: CollectorRegistry  # prometheus_client.generate_latest(node.metrics)
+    Attributes:
+        config: what it was opened with.
+        log: the metadata log.
+        authorizer: decisions, listings and writes (KIP-504).
+        loader: replay; more publishers may be added to it.
+        audit: the audit log, whose level may change while running.
+        metrics: for ``prometheus_client.generate_latest``.
+    """
+
+    def __init__(self, config: Config, log: MetadataLog, *, writable: bool, clock: Clock) -> None:
+        """Wire everything to an open log; nothing runs yet.
+
+        Raises:
+            ConfigError: a setting that the authorizer refuses.
+            SnapshotError: the store's URL makes no sense.
+        """
+        self.config = config
+        self.log = log
+        self.audit = AuditLog(AUDIT_LEVELS[config.audit_level])
+        self._writable = writable
+        self._clock = clock
+        store = None if config.snapshot_store is None else SnapshotStore(config.snapshot_store)
+        sources: list[SnapshotSource] = [] if store is None else [StoredSnapshots(store)]
+        if isinstance(log, DirectoryLog):
+            sources.append(CheckpointFiles(log))
+        self._mutator = LogAclMutator(
+            log,
+            timeout_ms=config.acl_update_timeout_ms,
+            clock=clock,
+            refusal=None if writable else _refusal(log),
+        )
+        self.authorizer = StandardAuthorizer(audit=self.audit, mutator=self._mutator)
+        self.authorizer.configure(config.properties)
+        # The authorizer first: when the mutator answers, the decision is there.
+        publishers: list[Publisher] = [self.authorizer, self._mutator]
+        generator = None
+        if store is not None:
+            generator = SnapshotGenerator(
+                store,
+                keep=config.snapshot_keep,
+                bytes_between=config.snapshot_max_bytes,
+                interval_ms=config.snapshot_max_age_ms,
+                clock=clock,
+            )
+            publishers.append(generator)
+        self.loader = Loader(
+            log,
+            sources,
+            publishers,
+            fault_handler=LoggingFaultHandler(harmless=_HARMLESS),
+            clock=clock,
+        )
+        self.metrics: CollectorRegistry = metrics_registry(
+            MetricSources(
+                status=self.loader.status,
+                is_ready=lambda: self.status().ready,
+                decisions=self.authorizer.metrics,
+                audit=self.audit,
+                purgatory=self._mutator.purgatory,
+                loader=self.loader.metrics,
+                snapshots=None if generator is None else generator.metrics,
+                clock=clock,
+            )
+        )
 
     @classmethod
-    def open(cls, config: Config) -> Self:
-        """Open log and store. ConfigError, LogError (LogNotFoundError, LogLockedError, ...), SnapshotError."""
-        raise NotImplementedError
+    def open(cls, config: Config, *, clock: Clock | None = None) -> Self:
+        """Open the log that the configuration names and wire everything to it.
+
+        Raises:
+            ConfigError: no log is named, or a setting is refused.
+            LogError: there is no log, it is locked, damaged, or not to be had (see records.errors).
+            SnapshotError: the snapshot store's URL makes no sense.
+        """
+        log, writable = _open_log(config)
+        with ExitStack() as on_failure:
+            on_failure.callback(log.close)
+            node = cls(config, log, writable=writable, clock=clock or SystemClock())
+            on_failure.pop_all()
+        return node
 
     def start(self, server_info: AuthorizerServerInfo | None = None) -> Mapping[Endpoint, Future[None]]:
-        """Begin to replay; by default the endpoints are those of the configuration."""
-        raise NotImplementedError
+        """Begin to replay. Call once.
+
+        Args:
+            server_info: where the server listens; by default what the configuration says.
+
+        Returns:
+            For each endpoint, when it may accept (KIP-504): early-start listeners at once.
+        """
+        if server_info is None:
+            server_info = AuthorizerServerInfo(
+                cluster_id=self.log.identity.cluster_id,
+                broker_id=self.config.node_id,
+                endpoints=self.config.listeners,
+                early_start_listeners=self.config.early_start_listeners,
+            )
+        futures = self.authorizer.start(server_info)
+        self.loader.start()
+        return futures
 
     def status(self) -> NodeStatus:
-        """Where the node stands now. Cheap enough for every request."""
-        raise NotImplementedError
+        """Where the node stands; cheap."""
+        status = self.loader.status()
+        reason = status.reason or self._lag_reason(status)
+        return NodeStatus(
+            identity=self.log.identity,
+            log_url=self.log.url,
+            end_offset=status.end_offset or 0,
+            epoch=status.epoch,
+            high_watermark=status.high_watermark,
+            high_watermark_is_guess=isinstance(self.log, DirectoryLog) and self.log.high_watermark_is_guess,
+            lag_records=status.lag_records,
+            lag_ms=status.lag_ms,
+            ready=reason is None,
+            not_ready_reason=reason,
+            acl_count=status.acl_count,
+            digest=digest_to_string(status.digest),
+            writable=self._writable,
+        )
 
-    def wait_for(self, offset: int, timeout_s: float) -> bool:
-        """Block until everything below ``offset`` (an end offset) is visible here; False on timeout or close."""
-        raise NotImplementedError
+    def wait_for(self, end_offset: int, timeout_s: float) -> bool:
+        """Block until everything below ``end_offset`` is visible here; False on timeout or close."""
+        return self.loader.wait_for(end_offset, timeout_s)
 
     def wait_until_ready(self, timeout_s: float) -> bool:
-        """Block until the first load is complete; False on timeout. Raises what made the load fail."""
-        raise NotImplementedError
+        """Block until the first load is complete; False on timeout or close.
+
+        Raises:
+            AclogError: what keeps it from completing; the node goes on trying.
+        """
+        return self.loader.wait_until_ready(timeout_s)
 
     def close(self) -> None:
-        """Fail what is pending, stop the threads, release the log. Idempotent."""
-        raise NotImplementedError
+        """Fail what is pending, stop the threads, give the log back. Idempotent."""
+        self._mutator.close()
+        self.authorizer.close()
+        self.loader.close()
+        self.log.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self.close()
+
+    def _lag_reason(self, status: LoaderStatus) -> str | None:
+        """Why a node that may decide reports itself not ready all the same: it is too far behind."""
+        allowed_ms = self.config.max_lag_ms
+        if not allowed_ms or status.lag_ms <= allowed_ms:
+            return None
+        return (
+            f"behind its log for {status.lag_ms} ms, and aclog.max.lag.ms is {allowed_ms}"
+            f"{'' if status.error is None else f': {status.error}'}"
+        )
+
+
+def _open_log(config: Config) -> tuple[MetadataLog, bool]:
+    """The log, and whether this node writes to it."""
+    url = config.require_log_url()
+    match config.log_mode:
+        case "read":
+            return open_log(url, mode="read"), False
+        case "write":
+            return open_log(url, mode="write"), True
+        case "create":
+            return open_log(url, mode="create"), True
+    try:
+        return open_log(url, mode="write"), True
+    except LogReadOnlyError:
+        return open_log(url, mode="read"), False
+
+
+def _refusal(log: MetadataLog) -> str:
+    """What a node that cannot write answers to a write: why, and the way out."""
+    if isinstance(log, DirectoryLog) and log.high_watermark_is_guess:
+        why = f"`{log.url}` is a Kafka broker's: change its ACLs with kafka-acls, on the cluster"
+    else:
+        why = f"`{log.url}` is open for reading: write through the node that owns it, or set {LOG_MODE}=write"
+    return f"{NOT_CONTROLLER} {why}."

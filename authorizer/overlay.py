@@ -61,6 +61,10 @@ class Overlay(Generic[K, V]):
             if value is not _REMOVED:
                 yield key, value  # type: ignore[misc]
 
+    def values(self) -> Iterator[V]:
+        """Every value, in no particular order."""
+        return (value for _, value in self.items())
+
     def with_entries(self, entries: Mapping[K, V | None]) -> Overlay[K, V]:
         """The map with these entries set, or removed where the value is None; this one stays as it is."""
         length = self._length

@@ -15,8 +15,6 @@ import threading
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
-import structlog
-
 from authorizer.errors import ApiError, OperationTimedOutError
 
 if TYPE_CHECKING:
@@ -27,8 +25,6 @@ if TYPE_CHECKING:
 
 #: Operations that may wait at once; each holds at most 10,000 records. More are refused at once.
 OPERATIONS_MAX: Final = 1_000
-
-_log = structlog.get_logger(__name__)
 
 
 class OperationState(Enum):
@@ -70,7 +66,7 @@ class Purgatory:
         self._waiting: dict[DelayedOperation, None] = {}
         self._decided: list[DelayedOperation] = []
         self._replayed_end = 0
-        self._closed: ApiError | None = None
+        self._refusal: ApiError | None = None
         self._thread: threading.Thread | None = None
 
     @property
@@ -86,10 +82,10 @@ class Purgatory:
     def watch(self, operation: DelayedOperation, timeout_s: float) -> bool:
         """Take in a queued operation. False if it was answered at once: closed, or too many are waiting."""
         with self._changed:
-            refusal = self._closed
+            refusal = self._refusal
             if refusal is None and len(self._waiting) >= OPERATIONS_MAX:
                 refusal = OperationTimedOutError(
-                    f"{OPERATIONS_MAX} ACL operations are waiting already. Nothing was written; try again later."
+                    f"{OPERATIONS_MAX} ACL operations are waiting already. Nothing was written; try again."
                 )
             if refusal is None:
                 operation.timeout_s = timeout_s
@@ -100,10 +96,14 @@ class Purgatory:
                     self._thread.start()
                 self._changed.notify()
                 return True
-        operation.state = OperationState.ANSWERED
-        operation.results = [operation.failure(refusal)] * len(operation.futures)
-        _resolve(operation)
+        self.refuse(operation, refusal)
         return False
+
+    def refuse(self, operation: DelayedOperation, error: ApiError) -> None:
+        """Answer an operation that is not watched, at once."""
+        operation.state = OperationState.ANSWERED
+        operation.results = [operation.failure(error)] * len(operation.futures)
+        _resolve(operation)
 
     def begin(self, operation: DelayedOperation) -> bool:
         """The writer takes the operation; False if it has been answered meanwhile."""
@@ -114,7 +114,7 @@ class Purgatory:
             return True
 
     def written(self, operation: DelayedOperation, results: Sequence[object], end_offset: int) -> None:
-        """Answer with these results, one for each future, once everything below ``end_offset`` is replayed."""
+        """Answer with these results, one for each future, once all below ``end_offset`` is replayed."""
         with self._changed:
             if operation.state is not OperationState.WRITING:
                 return  # timed out meanwhile
@@ -139,13 +139,15 @@ class Purgatory:
                     break
                 self._decide(operation)
 
-    def close(self, error: ApiError) -> None:
-        """Answer everything that waits, and everything that comes, with ``error``. Idempotent."""
+    def close(self) -> None:
+        """Answer everything that waits, and everything that comes. Idempotent."""
+        why = "The node was closed."
         with self._changed:
-            if self._closed is None:
-                self._closed = error
+            if self._refusal is None:
+                self._refusal = OperationTimedOutError(f"{why} Nothing was written.")
                 for operation in list(self._waiting):
-                    self._decide(operation, error)
+                    self._decide(operation, _unanswered(operation, why))
+                self._changed.notify()
             thread = self._thread
         # From a future's callback, it is this very thread.
         if thread is not None and thread is not threading.current_thread():
@@ -165,14 +167,15 @@ class Purgatory:
         for operation in list(self._waiting):
             if operation.deadline_s > now_s:
                 break
-            self._decide(operation, _timed_out(operation))
+            why = f"Request has been timed out after {round(operation.timeout_s * 1000)} ms."
+            self._decide(operation, _unanswered(operation, why))
 
     def _run(self) -> None:
         while True:
             with self._changed:
                 self._expire()
                 while not self._decided:
-                    if self._closed is not None:
+                    if self._refusal is not None:
                         return
                     first = next(iter(self._waiting), None)
                     self._changed.wait(
@@ -186,19 +189,19 @@ class Purgatory:
                 del self._decided[: len(decided)]
 
 
-def _timed_out(operation: DelayedOperation) -> OperationTimedOutError:
-    after = f"Request has been timed out after {round(operation.timeout_s * 1000)} ms."
+def _unanswered(operation: DelayedOperation, why: str) -> OperationTimedOutError:
+    """What a caller may conclude."""
     match operation.state:
         case OperationState.QUEUED:
-            return OperationTimedOutError(f"{after} Nothing was written, and nothing will be.")
+            return OperationTimedOutError(f"{why} Nothing was written, and nothing will be.")
         case OperationState.WRITING:
             return OperationTimedOutError(
-                f"{after} The outcome is unknown: the log has not said whether it took the records."
+                f"{why} The outcome is unknown: the log has not said whether it took the records."
             )
         case _:
             return OperationTimedOutError(
-                f"{after} The records are in the log below offset {operation.end_offset}, but this node has not "
-                "replayed them yet: they take effect here once it has."
+                f"{why} The records are in the log below offset {operation.end_offset}, but this node has "
+                "not replayed them yet: they take effect here once it has."
             )
 
 

@@ -40,7 +40,7 @@ class _Written:
 
 
 class FrozenView:
-    """The view at one moment, for a scan that must not hold the lock. Only answers by id and by iteration."""
+    """Every ACL at one moment, for a scan that must not hold the lock."""
 
     __slots__ = ("_image", "_written")
 
@@ -87,11 +87,8 @@ class WriterView:
             for record in map(self.get, (ids,) if isinstance(ids, bytes) else ids)
         )
 
-    def __iter__(self) -> Iterator[AccessControlEntryRecord]:
-        return iter(self.frozen())
-
     def frozen(self) -> FrozenView:
-        """What ``__iter__`` gives now, whatever happens next."""
+        """All ACLs as they are now, whatever happens next."""
         return FrozenView(self._image, self._written)
 
     def append(self, records: Iterable[AclRecord], end_offset: int) -> None:
@@ -150,7 +147,7 @@ class WriterView:
     def _index(self) -> dict[int, Uuid | tuple[Uuid, ...]]:
         if self._ids_by_hash is None:
             index: dict[int, Uuid | tuple[Uuid, ...]] = {}
-            for record in self:
+            for record in self.frozen():
                 _add(index, hash(record.content), record.id)
             self._ids_by_hash = index
         return self._ids_by_hash

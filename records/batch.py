@@ -1,7 +1,7 @@
 """Record batches v2: how records lie in a segment file, on the wire and in a .checkpoint file.
 
 A batch is a header of 61 bytes and its records, compressed as a whole or not. A CRC-32C covers all from the
-attributes on. Source: KIP-98, DefaultRecordBatch, DefaultRecord; RecordsIterator for what KRaft puts into them.
+attributes on. Source: KIP-98, DefaultRecordBatch, DefaultRecord; RecordsIterator, for what KRaft expects.
 Rules of this file:
 
 - No batch is returned whose CRC does not fit (`decode_batch`); what it holds is looked at only afterwards.
@@ -54,7 +54,20 @@ _COMPRESSION_MASK: Final = 0x07
 _LOG_APPEND_TIME: Final = 0x08
 _TRANSACTIONAL: Final = 0x10
 _CONTROL: Final = 0x20
+_UNUSUAL: Final = _COMPRESSION_MASK | _LOG_APPEND_TIME | _CONTROL
 
+
+def _plain_start(offset_delta: int) -> bytes:
+    """What stands between the size of a record without a key and the size of its value."""
+    out = bytearray(2)  # attributes and timestamp delta
+    append_varint(out, offset_delta)
+    append_varint(out, -1)
+    return bytes(out)
+
+
+_PLAIN_STARTS: Final = tuple(_plain_start(delta) for delta in range(4096))
+
+_NULL: Final = 1  # size -1
 _NO_PRODUCER: Final = -1
 _BATCH_BYTES_MAX: Final = 2**31 - 1
 
@@ -137,7 +150,7 @@ def decode_batch(data: bytes | memoryview, position: int = 0, *, origin: int = 0
     Args:
         data: a piece of a segment file, say.
         position: index in ``data`` where the batch begins.
-        origin: what positions in errors and in the batch count from, where ``data`` is not the start of its file.
+        origin: where ``data`` begins in its file; added to positions in errors and in the batch.
 
     Raises:
         TruncatedRecordError: ``data`` ends inside the batch.
@@ -233,17 +246,66 @@ def to_log_batch(batch: RecordBatch) -> LogBatch:
     Raises:
         DecodeError: a record that cannot be decoded, with its offset (I7).
     """
-    content = _content(batch)
-    spans = _spans(batch, content)
-    records = _control_records(content, spans) if batch.is_control else _metadata_records(content, spans)
+    records = None
+    if not batch.attributes & _UNUSUAL:
+        records = _plain_metadata_records(batch)
+    if records is None:
+        content = _content(batch)
+        records = _control_records(batch, content) if batch.is_control else _metadata_records(batch, content)
     return LogBatch(
         batch.base_offset,
-        batch.end_offset,
+        batch.last_offset + 1,
         batch.epoch,
         batch.max_timestamp_ms,
         batch.size_bytes,
         tuple(records),
     )
+
+
+def _plain_metadata_records(batch: RecordBatch) -> list[LogRecord] | None:
+    """The records of a batch as KRaft's leader and `encode_batch` write it; None for any other batch.
+
+    That is: one timestamp, offsets without gaps, no keys, no headers, no record of more than 8 KB. A million
+    records pass here, so it is written for speed; anything unusual, or wrong, is left to `_metadata_records`.
+    """
+    data, at = batch.covered, _COVERED.size
+    offset, timestamp_ms = batch.base_offset, batch.base_timestamp_ms
+    count = batch.record_count
+    if count > len(_PLAIN_STARTS) or offset + count - 1 > batch.last_offset:
+        return None
+    records: list[LogRecord] = []
+    try:
+        for plain_start in _PLAIN_STARTS[:count]:
+            record_size = data[at]
+            if record_size < 0x80:
+                at += 1
+            elif data[at + 1] < 0x80:
+                record_size += (data[at + 1] - 1) << 7
+                at += 2
+            else:
+                return None
+            record_end = at + (record_size >> 1)
+            start = at + len(plain_start)
+            if data[at:start] != plain_start:
+                return None
+            value_size = data[start]
+            if value_size < 0x80:
+                start += 1
+            elif data[start + 1] < 0x80:
+                value_size += (data[start + 1] - 1) << 7
+                start += 2
+            else:
+                return None
+            end = start + (value_size >> 1)
+            # The last byte says that there are no headers; an odd size is a negative one.
+            if data[end] or end + 1 != record_end or (record_size | value_size) & 1:
+                return None
+            records.append(LogRecord(offset, timestamp_ms, decode_frame_at(data, start, end)))
+            offset += 1
+            at = record_end
+    except (IndexError, DecodeError):
+        return None  # `_metadata_records` says what is wrong, and where
+    return records if at == len(data) else None
 
 
 class _Content(msgspec.Struct, frozen=True, gc=False):
@@ -281,7 +343,7 @@ def _content(batch: RecordBatch) -> _Content:
     return _Content(data, 0, None, batch.position)
 
 
-# Offset, timestamp, start and end of the key, start and end of the value; a start of -1 for null.
+# Offset, timestamp, start and end of the key, start and end of the value; -1 for null.
 _Span = tuple[int, int, int, int, int, int]
 
 
@@ -294,85 +356,61 @@ def _spans(batch: RecordBatch, content: _Content) -> list[_Span]:
 
 
 def _read_spans(batch: RecordBatch, data: bytes, at: int) -> list[_Span]:
-    """As `_spans`, with positions in ``data`` in its errors.
-
-    A million records pass here: the one- and two-byte forms of a varint are read in place.
-    """
-    base_offset, base_timestamp_ms = batch.base_offset, batch.base_timestamp_ms
-    delta_max = batch.last_offset - base_offset
-    append_time_ms = batch.max_timestamp_ms if batch.attributes & _LOG_APPEND_TIME else None
-    delta_before = -1
-    end = len(data)
+    """As `_spans`, with positions in ``data`` in its errors. The short forms of varints are read in place."""
+    base_offset, end = batch.base_offset, len(data)
+    delta_before, delta_max = -1, batch.last_offset - base_offset
     spans: list[_Span] = []
-    start = at
+    record_at = at
     try:
         for _ in range(batch.record_count):
-            start = at
-            number = data[at]
-            if number < 0x80:
-                at += 1
-            elif data[at + 1] < 0x80:
-                number += (data[at + 1] - 1) << 7
+            record_at = at
+            size, at = read_varint(data, at)
+            record_end = at + size
+            if size < 0 or record_end > end:
+                raise DecodeError("a record ends beyond its batch", position=record_at)
+
+            timestamp_delta = 0
+            if data[at + 1] == 0:  # after the attributes, which are unused
                 at += 2
             else:
-                number, at = read_varint(data, at)
-                number <<= 1
-            record_end = at + (number >> 1)
-            if number & 1 or number < 0 or record_end > end:
-                raise DecodeError("a record ends beyond its batch", position=start)
+                timestamp_delta, at = read_varlong(data, at + 1)
 
-            # The attributes of a record are unused.
-            if data[at + 1] == 0:
-                timestamp_ms = base_timestamp_ms
-                at += 2
-            else:
-                delta, at = read_varlong(data, at + 1)
-                timestamp_ms = base_timestamp_ms + delta
-            if append_time_ms is not None:
-                timestamp_ms = append_time_ms
-
-            number = data[at]
-            if number < 0x80:
-                delta = (number >> 1) ^ -(number & 1)
-                at += 1
-            else:
-                delta, at = read_varint(data, at)
-            if not delta_before < delta <= delta_max:
+            offset_delta, at = read_varint(data, at)
+            if not delta_before < offset_delta <= delta_max:
                 raise DecodeError(
-                    f"offset delta {delta} after {delta_before}, in a batch that ends at {delta_max}",
-                    position=start,
+                    f"offset delta {offset_delta} after {delta_before}, in a batch that ends at {delta_max}",
+                    position=record_at,
                 )
-            delta_before = delta
+            delta_before = offset_delta
 
             key_start = key_end = -1
-            if data[at] == 1:
+            if data[at] == _NULL:
                 at += 1
             else:
                 size, at = read_varint(data, at)
                 if size >= 0:
-                    key_start = at
-                    key_end = at = at + size
+                    key_start, key_end, at = at, at + size, at + size
 
-            number = data[at]
-            if number < 0x80:
-                size = (number >> 1) ^ -(number & 1)
-                at += 1
-            elif data[at + 1] < 0x80 and not number & 1:
-                size = (number + ((data[at + 1] - 1) << 7)) >> 1
-                at += 2
-            else:
-                size, at = read_varint(data, at)
             value_start = value_end = -1
+            size, at = read_varint(data, at)
             if size >= 0:
-                value_start = at
-                value_end = at = at + size
+                value_start, value_end, at = at, at + size, at + size
 
             at = at + 1 if data[at] == 0 else _skip_headers(data, at)
             if at != record_end:
-                raise DecodeError(f"a record ends {at - record_end:+d} bytes from its end", position=start)
-            spans.append((base_offset + delta, timestamp_ms, key_start, key_end, value_start, value_end))
+                raise DecodeError(
+                    f"a record ends {at - record_end:+d} bytes from its end", position=record_at
+                )
+
+            if batch.attributes & _LOG_APPEND_TIME:
+                timestamp_ms = batch.max_timestamp_ms
+            else:
+                timestamp_ms = batch.base_timestamp_ms + timestamp_delta
+            spans.append(
+                (base_offset + offset_delta, timestamp_ms, key_start, key_end, value_start, value_end)
+            )
     except IndexError:
-        raise DecodeError("a record ends beyond its batch", position=start) from None
+        raise DecodeError("a record ends beyond its batch", position=record_at) from None
     if at != end:
         raise DecodeError(f"{end - at} bytes follow the last record of a batch", position=at)
     return spans
@@ -394,10 +432,10 @@ def _skip_headers(data: bytes, at: int) -> int:
     return at
 
 
-def _metadata_records(content: _Content, spans: list[_Span]) -> list[LogRecord]:
+def _metadata_records(batch: RecordBatch, content: _Content) -> list[LogRecord]:
     data = content.data
     records: list[LogRecord] = []
-    for offset, timestamp_ms, _, _, value_start, value_end in spans:
+    for offset, timestamp_ms, _, _, value_start, value_end in _spans(batch, content):
         if value_start < 0:
             raise content.located(DecodeError("a metadata record without a value"), offset)
         try:
@@ -408,10 +446,10 @@ def _metadata_records(content: _Content, spans: list[_Span]) -> list[LogRecord]:
     return records
 
 
-def _control_records(content: _Content, spans: list[_Span]) -> list[LogRecord]:
+def _control_records(batch: RecordBatch, content: _Content) -> list[LogRecord]:
     data = content.data
     records: list[LogRecord] = []
-    for offset, timestamp_ms, key_start, key_end, value_start, value_end in spans:
+    for offset, timestamp_ms, key_start, key_end, value_start, value_end in _spans(batch, content):
         try:
             control_type, version = decode_control_key(data[key_start:key_end] if key_start >= 0 else None)
         except DecodeError as error:
@@ -431,7 +469,7 @@ def encode_batch(
     is_control: bool = False,
     compression: Compression = Compression.NONE,
 ) -> bytes:
-    """One batch with a record for each value, all with one timestamp, byte for byte as KRaft's leader writes it.
+    """One batch with a record for each value, all with one timestamp, byte for byte as KRaft's leader.
 
     Args:
         values: at least one.

@@ -1,7 +1,8 @@
 """The five ways in which Kafka compresses the records of a batch.
 
 Source: org.apache.kafka.common.compress. Written so that Kafka's Java clients read it: gzip, zstd and LZ4 as
-one frame, snappy in the framing of snappy-java (xerial). Read: any LZ4 frame, snappy framed or bare. KRaft itself never compresses, but other tools that write a log may.
+one frame, snappy in the framing of snappy-java (xerial). Read: any LZ4 frame, snappy framed or bare. KRaft
+itself never compresses, but other tools that write a log may.
 
 The size of what comes out is bounded: a few bytes may claim to be gigabytes.
 """
@@ -16,12 +17,12 @@ import cramjam
 
 from records.errors import DecodeError
 
-#: Bytes that a batch may hold uncompressed. KRaft writes 8 MiB at most (KafkaRaftClient.MAX_BATCH_SIZE_BYTES),
-#: a topic 1 MiB unless told otherwise; 10,000 ACLs, the most in one operation, are about 1 MiB.
+#: Bytes that a batch may hold uncompressed. KRaft writes 8 MiB at most (KafkaRaftClient), a topic 1 MiB
+#: unless told otherwise; 10,000 ACLs, the most in one operation, are about 1 MiB.
 DECOMPRESSED_BYTES_MAX: Final = 64 * 1024 * 1024
 
-# LZ4 frame: magic, version 1 with independent blocks (Kafka refuses linked ones), 64 KiB blocks, the checksum of
-# these two bytes. What follows is size and block, again and again; a zero ends it (Lz4BlockOutputStream).
+# LZ4 frame: magic, version 1 with independent blocks (Kafka refuses linked ones), 64 KiB blocks, the checksum
+# of these two bytes. What follows is size and block, again and again; a zero ends it (Lz4BlockOutputStream).
 _LZ4_HEADER: Final = bytes.fromhex("04224d18 60 40 82")
 _LZ4_BLOCK_BYTES: Final = 64 * 1024
 _LZ4_STORED: Final = 1 << 31

@@ -1,9 +1,9 @@
 """Control records: what a log says about itself, never about the state.
 
-The key is int16 version and int16 type, the value a flexible message (records.flexible) that begins with its own
-version, but for the end of a producer's transaction. Source: ControlRecordType, EndTransactionMarker, and the
-schemas LeaderChangeMessage, SnapshotHeaderRecord, SnapshotFooterRecord, KRaftVersionRecord and VotersRecord
-inside kafka-clients-4.3.1.jar.
+The key is int16 version and int16 type, the value a flexible message (records.flexible) that begins with its
+own version, but for the end of a producer's transaction. Source: ControlRecordType, EndTransactionMarker, and
+the schemas LeaderChangeMessage, SnapshotHeaderRecord, SnapshotFooterRecord, KRaftVersionRecord and
+VotersRecord inside kafka-clients-4.3.1.jar.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def encode_control_key(control_type: ControlType) -> bytes:
 
 
 def snapshot_header_value(last_contained_log_timestamp_ms: int) -> bytes:
-    """Value of the first record of a .checkpoint file: the time of the last record that is contained in it."""
+    """Value of the first record of a .checkpoint file: the time of the last record that it contains."""
     out = bytearray()
     append_signed(out, 0, 2, "version")
     append_signed(out, last_contained_log_timestamp_ms, 8, "timestamp")
@@ -79,10 +79,11 @@ def snapshot_header_timestamp_ms(record: ControlRecord) -> int:
 
 
 def describe_control(record: ControlRecord) -> tuple[str, dict[str, Any]]:
-    """(name, value) as kafka-dump-log prints them; ``UNKNOWN(<type>)`` for types that Kafka 4.3 does not have.
+    """(name, value) as kafka-dump-log prints them; ``UNKNOWN(<type>)`` for types that Kafka 4.3 lacks.
 
-    Differs from it where it is of no use: it reads every LeaderChange as version 0, so that it fails on those of
-    a quorum with dynamic voters (KIP-853), and it prints the end of a producer's transaction without braces.
+    Differs from that tool where it is of no use: it reads every LeaderChange as version 0, and so fails on
+    those of a quorum with dynamic voters (KIP-853); it prints the end of a producer's transaction without
+    braces.
 
     Raises:
         UnsupportedVersionError: a message in a version that this build does not know.

@@ -31,6 +31,13 @@ def read_unsigned_varint(data: bytes, at: int) -> tuple[int, int]:
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
     """A signed 32-bit number; raises as `read_unsigned_varint`."""
+    if at + 1 < len(data):  # nearly always, and then with one byte or two
+        raw = data[at]
+        if raw < 0x80:
+            return (raw >> 1) ^ -(raw & 1), at + 1
+        if data[at + 1] < 0x80:
+            raw += (data[at + 1] - 1) << 7
+            return (raw >> 1) ^ -(raw & 1), at + 2
     raw, at = _read(data, at, _VARINT_SHIFT_MAX, _UINT32_MAX)
     return (raw >> 1) ^ -(raw & 1), at
 

@@ -13,8 +13,8 @@
 ``ready`` is a second, separate matter. What changes it, and what goes on being served meanwhile:
 
     first load                       not ready until the target: the high watermark as it stood at the start
-    undecodable or impossible batch  not ready; ``position`` stays before it, the driver tries again. The first
-                                     read that goes well sets a new target: the high watermark then
+    undecodable or impossible batch, not ready; ``position`` stays before it, and the driver tries again.
+    no log any more (I7)             The first read that goes well sets a new target: the high watermark then
     truncated, rewritten or          not ready at once: the state served may hold records that no longer
     another log, StateLost           exist, an ALLOW that was never committed among them (I11)
     log start beyond position        stays ready: the state is an old one, but one that the log had; it is
@@ -24,8 +24,8 @@
     log out of reach (LogError, OS)  the same: the state is old, not wrong; the driver reports the lag
 
 What is published is always the state at the end of a batch, outside any metadata transaction (I2, KIP-868):
-records of an open transaction wait until its end and are dropped at its abort. Those of a batch that begins or
-continues one wait with it, because half a batch is never seen either (MetadataBatchLoader.java shows it).
+records of an open transaction wait for its end, and are dropped at its abort. What precedes it in its first
+batch waits too: half a batch is never seen either (MetadataBatchLoader.java shows it).
 
 A gap is seen where batches or records are missing between two offsets. What was removed there may have been
 overwritten later, at the latest just below the high watermark as it stands once the gap was read.
@@ -37,8 +37,8 @@ from enum import Enum
 from typing import Final, assert_never
 
 from records.entries import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
-from records.errors import DecodeError, LogCorruptError, OffsetOutOfRangeError
-from records.log.base import LogBatch, LogRecord
+from records.errors import DecodeError, LogCorruptError, LogNotFoundError, OffsetOutOfRangeError
+from records.log.base import LogBatch, LogIdentity, LogRecord
 from replay.errors import InvariantError, LogDivergedError, LogGapError, ReplayError
 from replay.events import (
     BatchesRead,
@@ -55,13 +55,15 @@ from replay.events import (
     ReportReady,
     StateLost,
 )
-from replay.manifest import LogDeltaManifest, ReloadManifest
+from replay.manifest import LogDeltaManifest
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage, Provenance
 
-_TRANSACTION_MARKERS: Final = frozenset({BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord})
-# The log itself is bad: to go on serving would be to guess. Any other error means that it is out of reach.
-_BAD_LOG: Final = (DecodeError, LogCorruptError, ReplayError)
+_TRANSACTION_MARKERS: Final = frozenset(
+    {BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord}
+)
+#: The log itself is bad: to go on serving would be to guess. Any other error means that it is out of reach.
+BAD_LOG: Final = (DecodeError, LogCorruptError, LogNotFoundError, ReplayError)
 
 LOG_START: Final = "the log's start"
 
@@ -86,19 +88,20 @@ class Core:
         log_end_time_ms: the last time at which the log did not reach beyond what was applied (I10).
     """
 
-    def __init__(self, *, delete_retention_ms: int | None = None, published: AclsImage | None = None) -> None:
-        """
-        Args:
-            delete_retention_ms: for how long the log keeps the trace of a removal; None if it does not compact.
-            published: what publishers hold already.
-        """
+    # Known from Recovered on, and nothing is published before.
+    _identity: LogIdentity
+
+    def __init__(self, *, delete_retention_ms: int | None = None) -> None:
+        """``delete_retention_ms``: how long a removal can be seen in the log; None if it does not compact."""
         if delete_retention_ms is not None and delete_retention_ms <= 0:
-            raise ValueError(f"a log that forgets removals at once cannot be followed: {delete_retention_ms} ms")
+            raise ValueError(
+                f"a log that forgets removals at once cannot be followed: {delete_retention_ms} ms"
+            )
         self.phase = Phase.RECOVERING
         self.position = 0
         self.ready = False
         self.reason = "loading"
-        self.published = published
+        self.published: AclsImage | None = None
         self.log_end_time_ms = 0
         self._delete_retention_ms = delete_retention_ms
         self._begin(AclsImage.EMPTY, LOG_START)
@@ -117,7 +120,7 @@ class Core:
             case OutOfRange():
                 return self._out_of_range(event)
             case ReadFailed():
-                if isinstance(event.error, _BAD_LOG):
+                if isinstance(event.error, BAD_LOG):
                     return self._stop(event.error)
                 return [Fail(event.error)]
             case StateLost():
@@ -125,7 +128,7 @@ class Core:
             case _:
                 assert_never(event)
 
-    # --- where to begin ------------------------------------------------------------------------------------------
+    # --- where to begin ----------------------------------------------------------------------------------
 
     def _begin(self, image: AclsImage, origin: str) -> None:
         self._delta = AclsDelta(image)
@@ -151,10 +154,13 @@ class Core:
         image = AclsImage.EMPTY if snapshot is None else snapshot.image
         end_offset = image.provenance.end_offset
         if end_offset > event.high_watermark:
-            raise InvariantError(f"snapshot ends at {end_offset}, beyond the log's end {event.high_watermark}")
+            raise InvariantError(
+                f"snapshot ends at {end_offset}, beyond the log's end {event.high_watermark}"
+            )
         if end_offset < min(event.log_start, event.high_watermark):
             return self._stop(LogGapError(event.log_start, event.refused))
-        self._begin(image, LOG_START if snapshot is None else f"snapshot {snapshot.origin}")
+        self._begin(image, LOG_START if snapshot is None else snapshot.origin)
+        self._identity = event.identity
         # From the start of the log, every trace that is there now will be seen if the end is reached in time.
         known_end_time = None if snapshot is None else snapshot.log_end_time_ms
         self.log_end_time_ms = event.now_ms if known_end_time is None else known_end_time
@@ -164,11 +170,16 @@ class Core:
 
     def _out_of_range(self, event: OutOfRange) -> list[Effect]:
         if self.position < event.start:
-            return self._reload(f"log starts at {event.start}, {self.position} was to be read next", lost=False)
+            return self._reload(
+                f"log starts at {event.start}, {self.position} was to be read next", lost=False
+            )
         if self.position > event.end:
-            return self._reload(f"log was truncated to {event.end}, {self.position} was applied", lost=True)
+            return self._truncated(event.end)
         # Changed between the read and the answer, or a log at odds with itself: ask again.
         return [Fail(OffsetOutOfRangeError(self.position, start=event.start, end=event.end))]
+
+    def _truncated(self, end: int) -> list[Effect]:
+        return self._reload(f"log was truncated to {end}, all below {self.position} was applied", lost=True)
 
     def _reload(self, reason: str, *, lost: bool) -> list[Effect]:
         """Build the state anew. ``lost``: what is served is not known to be a state of the log."""
@@ -189,20 +200,17 @@ class Core:
         self.ready, self.reason = False, reason
         return [ReportNotReady(reason)]
 
-    # --- what was read -------------------------------------------------------------------------------------------
+    # --- what was read -----------------------------------------------------------------------------------
 
     def _batches_read(self, event: BatchesRead) -> list[Effect]:
         if self.phase is Phase.RECOVERING:
             raise InvariantError("batches were read before it was known where to begin")
         if event.high_watermark < self.position:
-            return self._reload(
-                f"log was truncated: its high watermark is {event.high_watermark}, {self.position} was applied",
-                lost=True,
-            )
+            return self._truncated(event.high_watermark)
         if self._is_stale(event.now_ms):
             return self._reload(
-                f"the log's end was last reached {event.now_ms - self.log_end_time_ms} ms ago, and it forgets "
-                f"removals after {self._delete_retention_ms} ms",
+                f"the log's end was last reached {event.now_ms - self.log_end_time_ms} ms ago, and the log "
+                f"forgets removals after {self._delete_retention_ms} ms",
                 lost=False,
             )
         if self.phase is Phase.CATCHING_UP and self._target is None:
@@ -236,7 +244,8 @@ class Core:
             records = tuple(logged for logged in records if logged.offset >= position)
         if batch.epoch < self._epoch:
             raise LogDivergedError(
-                f"log was written anew: epoch {batch.epoch} at offset {batch.base_offset} follows epoch {self._epoch}"
+                f"log was written anew: epoch {batch.epoch} at offset {batch.base_offset} "
+                f"follows epoch {self._epoch}"
             )
         if end_offset > high_watermark:
             raise LogDivergedError(f"batch ends at {end_offset}, beyond the high watermark {high_watermark}")
@@ -305,7 +314,7 @@ class Core:
                 case _:
                     self._transaction.append(logged)
 
-    # --- what that makes visible ---------------------------------------------------------------------------------
+    # --- what that makes visible -------------------------------------------------------------------------
 
     def _end_of_read(self, high_watermark: int, now_ms: int) -> list[Effect]:
         end_offset = self._settled.end_offset
@@ -332,6 +341,7 @@ class Core:
         delta = self._delta
         image = delta.apply(provenance)
         made_of = LogDeltaManifest(
+            identity=self._identity,
             provenance=provenance,
             batches=self._batches,
             records=self._records,

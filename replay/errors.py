@@ -1,12 +1,12 @@
 """Errors of the replay layer.
 
-    AclogError
-    +-- ReplayError
-        +-- LogGapError             the log starts beyond everything that is left of its beginning
-        +-- LogDivergedError        the log is not a continuation of what was applied (I11)
-        +-- InvariantError          the log, or this program, contradicts its own rules
-        +-- OffsetUnavailableError  the state at the offset asked for cannot be built
-        +-- ReplayClosedError       a loader that was closed, or was never started
+AclogError
++-- ReplayError
+    +-- LogGapError             the log starts beyond everything that is left of its beginning
+    +-- LogDivergedError        the log is not a continuation of what was applied (I11)
+    +-- InvariantError          the log, or this program, contradicts its own rules
+    +-- OffsetUnavailableError  the state at the offset asked for cannot be built
+    +-- ReplayClosedError       a loader that was closed, or was never started
 """
 
 from __future__ import annotations
@@ -52,16 +52,14 @@ class OffsetUnavailableError(ReplayError):
 
     Attributes:
         offset: what was asked for.
-        earliest: the earliest offset whose state can be built; None when there is none.
-        latest: the latest one; None when there is none.
+        earliest: the earliest offset whose state can be built, where that is what is wrong.
+        latest: the latest one, where that is what is wrong.
     """
 
-    def __init__(self, offset: int, reason: str, *, earliest: int | None, latest: int | None) -> None:
+    def __init__(
+        self, offset: int, reason: str, *, earliest: int | None = None, latest: int | None = None
+    ) -> None:
         super().__init__(f"no state at offset {offset}: {reason}")
         self.offset = offset
         self.earliest = earliest
         self.latest = latest
-
-
-class ReplayClosedError(ReplayError):
-    """The loader was closed."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from records.log.base import LogBatch
+from records.log.base import LogBatch, LogIdentity
 from replay.manifest import LoaderManifest
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage
 
-# --- events: what the driver saw -----------------------------------------------------------------------------
+# --- events: what the driver saw ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +34,7 @@ class Recovered:
     """Where to begin: the answer to being in Phase.RECOVERING.
 
     Attributes:
+        identity: the log.
         snapshot: the newest usable one, or None.
         log_start: first offset that the log holds.
         high_watermark: looked up before anything else: loading began here (I4).
@@ -41,6 +42,7 @@ class Recovered:
         refused: why newer snapshots than this one were not usable.
     """
 
+    identity: LogIdentity
     snapshot: LoadedSnapshot | None
     log_start: int
     high_watermark: int
@@ -87,7 +89,7 @@ class StateLost:
 
 Event = Recovered | BatchesRead | OutOfRange | ReadFailed | StateLost
 
-# --- effects: what the driver is to do, in this order --------------------------------------------------------
+# --- effects: what the driver is to do, in this order ------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,7 @@ class Reload:
 
 @dataclass(frozen=True, slots=True)
 class GapSeen:
-    """Count and log a gap: records in [offset, next_offset) are missing; nothing is published before until."""
+    """Count and log a gap: [offset, next_offset) is not complete; nothing is published before ``until``."""
 
     offset: int
     next_offset: int

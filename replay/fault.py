@@ -1,7 +1,7 @@
 """What to do about a fault: one injected handler decides, nobody else.
 
-Source: org.apache.kafka.server.fault.FaultHandler. Faults are failures of this program's own parts (a publisher
-that raised, the loader itself); a log that cannot be read or decoded is not one, it has its own rules (I7).
+Source: org.apache.kafka.server.fault.FaultHandler. A fault is a failure of this program's own parts: of a
+publisher that raised, of the loader. A log that cannot be read or decoded is none, it has its own rules (I7).
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from records.log.base import LogIdentity
     from snapshot.delta import DeltaCounts
     from snapshot.image import Provenance
 
@@ -20,6 +21,7 @@ class LoaderManifest:
     """What both kinds say.
 
     Attributes:
+        identity: the log that it is a state of.
         provenance: where the image stands; always the end of a batch, outside any metadata transaction.
         batches: read from the log for this update.
         records: in these batches, of all types.
@@ -30,6 +32,7 @@ class LoaderManifest:
             a time as this node knows (I10).
     """
 
+    identity: LogIdentity
     provenance: Provenance
     batches: int
     records: int
@@ -37,7 +40,6 @@ class LoaderManifest:
     counts: DeltaCounts
     high_watermark: int
     log_end_time_ms: int
-
 
     def as_reload(self, origin: str) -> ReloadManifest:
         """The same of an update that replaces the whole state."""

@@ -21,8 +21,8 @@ class LoaderMetrics:
         fold: what the records did to the state (I8).
         publishes: images given to publishers.
         last_publish_ms: how long the last one took, from the read until every publisher had it.
-        apply_errors: records or batches that could not be decoded or applied (I7); the same one again, when it
-            is tried again, is not counted.
+        apply_errors: records or batches that could not be decoded or applied (I7). The same one tried again
+            is not counted again.
         read_errors: the log was out of reach.
         gaps: seen in the offsets (I6).
         reloads: states built anew (I10, I11); the first load is not one.

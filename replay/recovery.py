@@ -4,8 +4,8 @@ A snapshot can be continued if it
 
 - is whole and of this log (I9: its source checks that),
 - does not end beyond the log's end (I9), nor before its start (I11),
-- ends with a batch that the log has: the same epoch at the same offset, wherever the log still holds it. A log
-  that was truncated and written on has a newer epoch there;
+- ends with a batch of this history: where the log still holds that offset, it has the same epoch there. A log
+  that was truncated and written on has a newer one;
 - is fresh enough for a log that forgets removals (I10).
 
 The newest is the one with the greatest epoch, then the greatest end offset, as Kafka orders them.
@@ -41,7 +41,7 @@ def recover(
         log: looked at, and read at one place for each snapshot in question.
         sources: of two snapshots of the same state the one of the first source is taken.
         clock: its wall time.
-        delete_retention_ms: for how long the log keeps the trace of a removal; None if it does not compact.
+        delete_retention_ms: for how long a removal can be seen in the log; None if it does not compact.
         max_end_offset: pretend that the log ends here.
 
     Raises:
@@ -52,7 +52,8 @@ def recover(
     now_ms = clock.now_ms()
     log_start = log.start_offset()
     end = high_watermark if max_end_offset is None else min(high_watermark, max_end_offset)
-    offers, refused = _offers(sources, log.identity)
+    identity = log.identity
+    offers, refused = _offers(sources, identity)
     found: LoadedSnapshot | None = None
     for offer in offers:
         if end < offer.end_offset <= high_watermark:
@@ -71,9 +72,14 @@ def recover(
                 break
             except (SnapshotError, OSError) as error:
                 problem = str(error)
-        refused.append(f"snapshot {offer.origin}: {problem}")
+        refused.append(f"{offer.origin}: {problem}")
     return Recovered(
-        snapshot=found, log_start=log_start, high_watermark=end, now_ms=now_ms, refused=tuple(refused)
+        identity=identity,
+        snapshot=found,
+        log_start=log_start,
+        high_watermark=end,
+        now_ms=now_ms,
+        refused=tuple(refused),
     )
 
 
@@ -107,7 +113,10 @@ def _too_old(offer: SnapshotOffer, now_ms: int, delete_retention_ms: int | None)
     age_ms = now_ms - offer.log_end_time_ms
     if age_ms * 2 < delete_retention_ms:
         return None
-    return f"its end was last the log's end {age_ms} ms ago, and the log forgets removals after {delete_retention_ms} ms"
+    return (
+        f"its end was last the log's end {age_ms} ms ago, and the log forgets removals "
+        f"after {delete_retention_ms} ms"
+    )
 
 
 def _diverged(offer: SnapshotOffer, log: MetadataLog, log_start: int) -> str | None:

@@ -1,4 +1,4 @@
-"""Where a log's state can be continued from: the snapshot store, and the checkpoints beside a broker's log."""
+"""Where a log can be continued from: the snapshot store, and the checkpoints beside a broker's log."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class StoredSnapshots:
                 end_offset=status.ref.end_offset,
                 epoch=status.ref.epoch,
                 log_end_time_ms=None if status.manifest is None else status.manifest.log_end_time_ms,
-                origin=status.ref.name,
+                origin=f"snapshot {status.ref.name}",
                 load=partial(self._load, status.ref, identity),
                 problem=status.problem,
             )
@@ -108,7 +108,7 @@ class CheckpointFiles:
                 end_offset=checkpoint.end_offset,
                 epoch=checkpoint.epoch,
                 log_end_time_ms=None,
-                origin=checkpoint.path.name,
+                origin=f"checkpoint {checkpoint.path.name}",
                 load=partial(read_checkpoint, checkpoint.path),
             )
             for checkpoint in self._log.checkpoints()

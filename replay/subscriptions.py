@@ -4,7 +4,7 @@ Rules:
 
 - Publishers are called in the order in which they were added, on the loader's thread.
 - One that does not hold the image that a delta is based on gets the whole state instead: a new one, and one
-  whose last update raised, because nobody knows what became of it.
+  whose last call raised, because nobody knows what became of it.
 - The FaultHandler says whether the node may go on as ready while a publisher has failed. Either way the
   publisher is given the whole state again, with growing pauses, until it takes it.
 """
@@ -12,8 +12,9 @@ Rules:
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from replay.backoff import Backoff
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from replay.metrics import LoaderMetrics
     from replay.publisher import Publisher
 
-_OWN_STATE: Final = "this node's state"
 _NEVER_TOLD: Final = ""
 
 
@@ -36,7 +36,7 @@ class _Subscription:
     """One publisher between two updates.
 
     Attributes:
-        holds: the image of the last update that it took; EMPTY before the first, None after one that raised.
+        holds: the image of the last update that it took; EMPTY before the first, None once a call raised.
         told: why the node is not ready, None for ready, as it was told last.
         failure: why the node must not go on as ready, from when it raised until it takes an update.
     """
@@ -50,7 +50,7 @@ class _Subscription:
 
 
 class Subscriptions:
-    """``add`` may be called from any thread, all else from the loader's."""
+    """``add`` may be called from any thread, all else only from the loader's."""
 
     def __init__(self, faults: FaultHandler, clock: Clock, metrics: LoaderMetrics) -> None:
         self._faults = faults
@@ -59,6 +59,8 @@ class Subscriptions:
         self._adding = threading.Lock()
         # Replaced, never changed: the loader may be going through it.
         self._all: tuple[_Subscription, ...] = ()
+        self._image: AclsImage | None = None
+        self._manifest: LoaderManifest | None = None
 
     def add(self, publisher: Publisher) -> None:
         """The publisher gets the whole state when the loader comes by.
@@ -78,39 +80,74 @@ class Subscriptions:
 
     def publish(self, delta: AclsDelta, image: AclsImage, manifest: LoaderManifest) -> None:
         """Give everyone the next image."""
-        whole: tuple[AclsDelta, LoaderManifest] | None = None
+        self._image, self._manifest = image, manifest
         for known in self._all:
             if known.holds is delta.image:
                 self._update(known, delta, image, manifest)
-            else:
-                whole = whole or _whole_state(image, manifest)
-                self._update(known, whole[0], image, whole[1])
+        self.bring_up()
 
-    def bring_up(self, image: AclsImage, manifest: LoaderManifest) -> None:
+    def bring_up(self) -> None:
         """Give those that do not hold the image published last the whole of it, if it is time to try."""
-        whole: tuple[AclsDelta, LoaderManifest] | None = None
+        image, manifest = self._image, self._manifest
+        if image is None or manifest is None:
+            return
         for known in self._all:
             if known.holds is not image and self._clock.monotonic_s() >= known.retry_at_s:
-                whole = whole or _whole_state(image, manifest)
-                self._update(known, whole[0], image, whole[1])
+                whole = AclsDelta.between(AclsImage.EMPTY, image)
+                self._update(known, whole, image, _as_whole(manifest))
 
     def tell(self, reason: str | None) -> None:
-        """Tell whoever does not know it that the node is ready (None), or why it is not."""
+        """Tell all why the node is not ready; that it is (None), only those that are up to date."""
         for known in self._all:
-            if known.told == reason:
+            if known.told == reason or (reason is None and known.holds is not self._image):
                 continue
-            publisher = known.publisher
-            if reason is not None:
-                self._call(known, "on_not_ready", lambda: publisher.on_not_ready(reason))
-            elif known.holds is None or known.told == _NEVER_TOLD and known.holds is AclsImage.EMPTY:
-                continue  # it has no state to be ready with
-            else:
-                self._call(known, "on_ready", publisher.on_ready)
             known.told = reason
+            if reason is None:
+                self._call(known, known.publisher.on_ready)
+            else:
+                self._call(known, partial(known.publisher.on_not_ready, reason))
 
     def close(self) -> None:
         """Close every publisher."""
         with self._adding:
             closing, self._all = self._all, ()
         for known in closing:
-            self._call(known, "close", known.publisher.close)
+            self._call(known, known.publisher.close)
+
+    def _update(
+        self, known: _Subscription, delta: AclsDelta, image: AclsImage, manifest: LoaderManifest
+    ) -> None:
+        if self._call(known, partial(known.publisher.on_update, delta, image, manifest)):
+            known.holds = image
+            known.failure = None
+            known.backoff.reset()
+
+    def _call(self, known: _Subscription, call: Callable[[], None]) -> bool:
+        """Whether it went well. Publishers are anybody's code: what one raises must not stop the others."""
+        try:
+            call()
+        except Exception as error:  # noqa: BLE001 - see above
+            name = known.publisher.name
+            self._metrics.publisher_faults += 1
+            known.holds = None
+            known.retry_at_s = self._clock.monotonic_s() + known.backoff.next_s()
+            message = f"publisher {name} failed: {error}"
+            if self._faults.handle(name, message, error) is Verdict.NOT_READY:
+                known.failure = message
+            return False
+        return True
+
+
+def _as_whole(manifest: LoaderManifest) -> ReloadManifest:
+    """The manifest for whoever gets the state that this node has, with nothing read for it."""
+    return ReloadManifest(
+        identity=manifest.identity,
+        provenance=manifest.provenance,
+        batches=0,
+        records=0,
+        size_bytes=0,
+        counts=DeltaCounts(),
+        high_watermark=manifest.high_watermark,
+        log_end_time_ms=manifest.log_end_time_ms,
+        origin="this node's state",
+    )

@@ -30,6 +30,7 @@ from records.acl import ResourceType
 from records.errors import DecodeError
 from records.ids import uuid_from_string, uuid_to_string
 from records.log.base import LogIdentity
+from snapshot.code_names import code_from_name, code_to_name
 from snapshot.digest import digest_from_string, digest_to_string
 from snapshot.errors import SnapshotCorruptError, SnapshotUnsupportedError
 from snapshot.image import Provenance
@@ -87,7 +88,8 @@ class SnapshotManifest:
             "logEndTimeMs": self.log_end_time_ms,
             "count": self.count,
             "countByResourceType": {
-                _type_name(code): count for code, count in sorted(self.count_by_resource_type.items())
+                code_to_name(ResourceType, code): count
+                for code, count in sorted(self.count_by_resource_type.items())
             },
             "digest": digest_to_string(self.digest),
             "features": dict(sorted(self.features.items())),
@@ -155,7 +157,9 @@ class _Fields(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
             _require(is_part_name(name), f"`{name}` cannot be a part's name")
         rows = sum(part.rows for part in self.parts)
         _require(rows == self.count, f"its parts have {rows} rows, its count is {self.count}")
-        by_type = {_type_code(name): count for name, count in self.count_by_resource_type.items()}
+        by_type = {
+            code_from_name(ResourceType, name): count for name, count in self.count_by_resource_type.items()
+        }
         _require(
             sum(by_type.values()) == self.count,
             f"its counts by resource type are {sum(by_type.values())} in all, its count is {self.count}",
@@ -183,16 +187,6 @@ def _check_version(version: object, source: str) -> None:
 def _checksum(fields: Mapping[str, Any]) -> str:
     canonical = json.dumps(fields, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode("ascii")).hexdigest()
-
-
-def _type_name(code: int) -> str:
-    """Kafka's name, or the number of a code that this build has no name for."""
-    known = ResourceType.from_code(code)
-    return known.name if known == code else str(code)
-
-
-def _type_code(name: str) -> int:
-    return ResourceType[name].value if name in ResourceType.__members__ else int(name)
 
 
 def _require(condition: bool, otherwise: str) -> None:

@@ -90,9 +90,7 @@ def decode_part(data: bytes, interned: dict[str, str], *, source: str) -> PartRo
         SnapshotCorruptError: not a Parquet file with SCHEMA's columns.
     """
     try:
-        file = pq.ParquetFile(pa.BufferReader(data), read_dictionary=list(_TEXTS))
-        # One part is small beside the building of its rows: a pool of threads would not be noticed.
-        table = file.read(columns=SCHEMA.names, use_threads=False)
+        table = _table(data)
         columns = {field.name: _column(table, field) for field in SCHEMA}
         ids = _ids(columns["id"])
         resource_types = _numbers(columns["resource_type"])
@@ -108,16 +106,25 @@ def decode_part(data: bytes, interned: dict[str, str], *, source: str) -> PartRo
             _numbers(columns["permission_type"]),
         )
         acls = list(map(AppliedAcl, records, _offsets(columns["offset"]), _numbers(columns["timestamp_ms"])))
-    except (pa.ArrowException, OSError, ValueError) as error:
-        # ValueError: UnicodeDecodeError, and what `_column` finds; OSError: a damaged page.
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+        # ValueError: UnicodeDecodeError, and what is found here; OSError: a damaged page; KeyError: a column
+        # that has columns inside.
         raise SnapshotCorruptError(f"{source} is not a snapshot part: {error}") from error
     return PartRows(ids, resource_types, acls)
 
 
+def _table(data: bytes) -> pa.Table:
+    file = pa.BufferReader(data)
+    stored = pq.read_schema(file).names
+    for name in SCHEMA.names:
+        if stored.count(name) != 1:
+            raise ValueError(f"{stored.count(name)} columns `{name}`")
+    # Reading a part takes little beside the building of its rows: a pool of threads would not be noticed.
+    return pq.ParquetFile(file, read_dictionary=list(_TEXTS)).read(columns=SCHEMA.names, use_threads=False)
+
+
 def _column(table: pa.Table, field: pa.Field) -> pa.ChunkedArray:
     """The column, of the type that the schema says, or that a writer without that type may use instead."""
-    if field.name not in table.column_names:
-        raise ValueError(f"no column `{field.name}`")
     column = table.column(field.name)
     if column.null_count and not field.nullable:
         raise ValueError(f"column `{field.name}` holds nulls")

@@ -60,19 +60,20 @@ class Storage:
     def put(self, path: str, data: bytes) -> None:
         """Write the whole file, over what may be there; readers see the old one or the new one."""
         target = self._absolute(path)
-        with self._translated("write", path):
-            if isinstance(self._fs, LocalFileSystem):
-                local = Path(target)
-                make_directories(local.parent)
-                with atomic_write(local) as file:
-                    file.write(data)
-                return
-            try:
-                self._fs.pipe_file(target, data)
-            except FileNotFoundError:
-                # Object stores have no directories and may refuse to make one; other file systems need it.
-                self._fs.makedirs(target.rpartition("/")[0], exist_ok=True)
-                self._fs.pipe_file(target, data)
+        directory = target.rpartition("/")[0]
+        try:
+            with self._translated("write", path):
+                try:
+                    self._put(target, data)
+                except FileNotFoundError:
+                    # Object stores have no directories and may refuse to make one; others need it.
+                    if isinstance(self._fs, LocalFileSystem):
+                        make_directories(Path(directory))
+                    else:
+                        self._fs.makedirs(directory, exist_ok=True)
+                    self._put(target, data)
+        except FileNotFoundError as error:
+            raise SnapshotError(f"cannot write {self.shown(path)}: {error}") from error
 
     def remove(self, path: str) -> None:
         """Remove one file; nothing happens when another node was faster."""
@@ -98,6 +99,13 @@ class Storage:
     def shown(self, path: str) -> str:
         """The path as messages name it."""
         return f"{self.url.rstrip('/')}/{path}" if path else self.url
+
+    def _put(self, target: str, data: bytes) -> None:
+        if isinstance(self._fs, LocalFileSystem):
+            with atomic_write(Path(target)) as file:
+                file.write(data)
+        else:
+            self._fs.pipe_file(target, data)
 
     def _list(self, directory: str) -> list[tuple[str, dict[str, Any]]]:
         path = self._absolute(directory)

@@ -6,18 +6,20 @@ time and may stop half way.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import closing
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from authorizer.acl_control import matching_acls, plan_creation, plan_deletion
+from authorizer.cli.acl_json import acl_json
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.kafka_acls import (
     AclsFlags,
+    Entries,
     adding,
     already_there,
-    code_name,
     confirmation,
     listing,
     listing_of_principal,
@@ -30,28 +32,29 @@ from authorizer.cli.options import (
     shared,
     snapshots_option,
 )
-from authorizer.cli.output import note, print_json
+from authorizer.cli.output import print_json
+from authorizer.cli.place import Place
+from authorizer.writer_view import WriterView
 from records.acl import (
     AccessControlEntry,
     AccessControlEntryFilter,
     AclBinding,
     AclBindingFilter,
     AclOperation,
-    AclPermissionType,
     PatternType,
     ResourcePattern,
-    ResourceType,
+    ResourcePatternFilter,
 )
-from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
-from records.ids import Uuid, uuid_to_string
+from records.entries import AccessControlEntryRecord
+from records.ids import ZERO_UUID
+from records.log.directory.identity import random_id
+from snapshot.delta import AclsDelta
+from snapshot.image import AclsImage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from authorizer.acl_control import AclContent
-    from authorizer.config import Config
+    from records.entries import AclRecord
     from records.log.base import MetadataLog
-    from snapshot.image import AclsImage, AppliedAcl
 
 _OPERATIONS: Final = ", ".join(known.title for known in AclOperation if known > AclOperation.ANY)
 
@@ -75,14 +78,16 @@ _resources = shared(
     _flag("--cluster", "The cluster itself."),
     _repeatable("--transactional-id", "ID", "Transactional id; '*' for all."),
     _repeatable("--delegation-token", "TOKEN", "Delegation token; '*' for all."),
-    _repeatable("--user-principal", "TYPE:NAME", "A user as a resource, for CreateTokens and DescribeTokens."),
+    _repeatable(
+        "--user-principal", "TYPE:NAME", "A user as a resource, for CreateTokens and DescribeTokens."
+    ),
     click.option(
         "--resource-pattern-type",
         type=PATTERN_TYPE,
         default=PatternType.LITERAL.name,
         show_default=True,
-        help="How names are meant. --add takes LITERAL and PREFIXED. --list and --remove also take ANY (this "
-        "very name, with any pattern type) and MATCH (whatever affects the resource; with --remove, take care).",
+        help="How names are meant. --add takes LITERAL and PREFIXED; --list and --remove also ANY (this very "
+        "name, with any pattern type) and MATCH (all that affects the resource; take care with --remove).",
     ),
 )
 _entries = shared(
@@ -92,8 +97,8 @@ _entries = shared(
     _repeatable("--deny-host", "HOST", "From where it is denied.  [default: '*' with --deny-principal]"),
     _repeatable("--operation", "OPERATION", f"One of {_OPERATIONS}.  [default: All]"),
     _repeatable("--principal", "TYPE:NAME", "With --list: only ACLs of exactly this principal."),
-    _flag("--producer", "Shortcut: Write, Describe, Create on --topic; Write, Describe on --transactional-id."),
-    _flag("--consumer", "Shortcut: Read, Describe on --topic; Read on --group."),
+    _flag("--producer", "Write, Describe, Create on topics; Write, Describe on transactional ids."),
+    _flag("--consumer", "Read, Describe on --topic; Read on --group."),
     _flag("--idempotent", "With --producer: IdempotentWrite on the cluster as well."),
     _flag("--force", "Do not ask before removing."),
 )
@@ -101,7 +106,9 @@ _entries = shared(
 
 def _not_here(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
     if value is not None:
-        raise click.UsageError(f"--{param.human_readable_name} is a broker's: name a log instead, with --log", ctx)
+        raise click.UsageError(
+            f"--{param.human_readable_name} is a broker's: name a log instead, with --log", ctx
+        )
 
 
 # kafka-acls' own way to say where: who types it is told what to type here.
@@ -163,13 +170,10 @@ def _list(
 ) -> None:
     with place.log() as log:
         image = place.state(log).image
-    filters = wanted or (ResourcePatternFilter(),)
-    records = [
-        acl.record for acl in image if any(covers(where, acl.record) for where in filters)
-    ]
+    records = _matching(image, wanted or (ResourcePatternFilter(),))
     if as_json:
         chosen = [record for record in records if not principals or record.principal in principals]
-        print_json({"endOffset": image.provenance.end_offset, "acls": [acl_json(each) for each in _sorted(chosen)]})
+        print_json({"endOffset": image.provenance.end_offset, "acls": _json(chosen)})
     elif principals:
         for principal in principals:
             click.echo(listing_of_principal(principal, records), nl=False)
@@ -182,7 +186,7 @@ def _add(place: Place, wanted: Mapping[ResourcePattern, Entries], *, as_json: bo
         image = place.state(log).image
         view = _view(image)
         bindings = [AclBinding(pattern, entry) for pattern, entries in wanted.items() for entry in entries]
-        creation = plan_creation(view, bindings, random_uuid)
+        creation = plan_creation(view, bindings, random_id)
         for result in creation.results:
             if result.exception is not None:
                 raise result.exception
@@ -199,14 +203,16 @@ def _add(place: Place, wanted: Mapping[ResourcePattern, Entries], *, as_json: bo
         end_offset = _append(log, creation.records, image)
     if as_json:
         added = [record for record in creation.records if isinstance(record, AccessControlEntryRecord)]
-        print_json({"endOffset": end_offset, "added": [acl_json(record) for record in _sorted(added)]})
+        print_json({"endOffset": end_offset, "added": _json(added)})
 
 
 def _remove(
     place: Place, wanted: Mapping[ResourcePatternFilter, Entries], *, force: bool, as_json: bool
 ) -> None:
     confirmed = [
-        (where, entries) for where, entries in wanted.items() if force or _confirm(where, entries, as_json=as_json)
+        (where, entries)
+        for where, entries in wanted.items()
+        if force or _confirm(where, entries, as_json=as_json)
     ]
     filters = [
         AclBindingFilter(where, entry)
@@ -215,14 +221,14 @@ def _remove(
     ]
     with place.log(mode="write") as log:
         image = place.state(log).image
-        deletion = plan_deletion(_view(image), filters)
+        deletion = plan_deletion([acl.record for acl in image], filters)
         for result in deletion.results:
             if result.exception is not None:
                 raise result.exception
         end_offset = _append(log, deletion.records, image)
     if as_json:
         removed = [acl.record for record in deletion.records if (acl := image.get(record.id)) is not None]
-        print_json({"endOffset": end_offset, "removed": [acl_json(record) for record in _sorted(removed)]})
+        print_json({"endOffset": end_offset, "removed": _json(removed)})
 
 
 def _append(log: MetadataLog, records: Sequence[AclRecord], image: AclsImage) -> int:
@@ -245,11 +251,19 @@ def _exactly(entry: AccessControlEntry) -> AccessControlEntryFilter:
 
 def _confirm(where: ResourcePatternFilter, entries: Entries, *, as_json: bool) -> bool:
     click.echo(confirmation(where, entries), nl=False, err=as_json)
-    answer = sys.stdin.readline()
+    answer: str = sys.stdin.readline()
     if not answer:
         raise click.UsageError("nobody answered y or n: --force removes without asking")
     return answer.strip().lower() == "y"
 
 
-def _sorted(records: Iterable[AccessControlEntryRecord]) -> list[AccessControlEntryRecord]:
-    return sorted(records, key=lambda record: (record.content, record.id))
+def _matching(image: AclsImage, wanted: Iterable[ResourcePatternFilter]) -> list[AccessControlEntryRecord]:
+    records = [acl.record for acl in image]
+    found = {
+        record.id: record for where in wanted for record in matching_acls(records, AclBindingFilter(where))
+    }
+    return list(found.values())
+
+
+def _json(records: Iterable[AccessControlEntryRecord]) -> list[dict[str, str]]:
+    return [acl_json(record) for record in sorted(records, key=lambda record: (record.content, record.id))]

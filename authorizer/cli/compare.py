@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from authorizer.cli.acl_json import acl_json
+from authorizer.cli.output import shown
+from records.ids import uuid_to_string
 
 if TYPE_CHECKING:
     from records.entries import AccessControlEntryRecord
@@ -23,16 +27,14 @@ class Differences:
     @classmethod
     def between(cls, here: AclsImage, there: AclsImage) -> Differences:
         """Sorted by content, so that two runs show the same ones first."""
-        only_here, only_there, changed = [], [], []
+        only_here, changed = [], []
         for acl in here:
             other = there.get(acl.record.id)
             if other is None:
                 only_here.append(acl.record)
             elif other.record != acl.record:
                 changed.append((acl.record, other.record))
-        for acl in there:
-            if acl.record.id not in here:
-                only_there.append(acl.record)
+        only_there = [acl.record for acl in there if acl.record.id not in here]
         return cls(
             tuple(sorted(only_here, key=_order)),
             tuple(sorted(only_there, key=_order)),
@@ -54,6 +56,25 @@ class Differences:
                 {"here": acl_json(here), "there": acl_json(there)} for here, there in self.changed[:at_most]
             ],
         }
+
+    def print(self, at_most: int) -> None:
+        """The same for people: ``-`` is only here, ``+`` only there, ``!`` has other content there."""
+        sides = (
+            ("-", "only here", [_text(record) for record in self.only_here]),
+            ("+", "only there", [_text(record) for record in self.only_there]),
+            ("!", "different", [f"{_text(here)}\n    there: {_text(there)}" for here, there in self.changed]),
+        )
+        for sign, what, lines in sides:
+            if lines:
+                click.echo(f"  {len(lines)} {what}")
+            for line in lines[:at_most]:
+                click.echo(f"  {sign} {line}")
+            if len(lines) > at_most:
+                click.echo(f"  {sign} ... and {len(lines) - at_most} more")
+
+
+def _text(record: AccessControlEntryRecord) -> str:
+    return f"{uuid_to_string(record.id)} {shown(record.standard_acl())}"
 
 
 def _order(record: AccessControlEntryRecord) -> tuple[tuple[int, str, int, str, str, int, int], bytes]:

@@ -28,6 +28,7 @@ from records.errors import (
     LogLockedError,
     LogNotFoundError,
     LogReadOnlyError,
+    LogStorageError,
     OffsetOutOfRangeError,
     UnsupportedVersionError,
 )
@@ -117,6 +118,7 @@ _RULES: Final[tuple[tuple[type[BaseException], ExitCode, str], ...]] = (
         "Only a log that aclog made can be written: `aclog log append --create`.",
     ),
     (LogCorruptError, ExitCode.BAD_DATA, _DAMAGED_LOG),
+    (LogStorageError, ExitCode.BAD_DATA, ""),
     (OffsetOutOfRangeError, ExitCode.USAGE, "`aclog log verify` prints what the log holds."),
     (LogError, ExitCode.USAGE, ""),
     (SnapshotUnsupportedError, ExitCode.BAD_DATA, _NEWER),
@@ -144,10 +146,17 @@ _RULES: Final[tuple[tuple[type[BaseException], ExitCode, str], ...]] = (
     (OSError, ExitCode.BAD_DATA, ""),
 )
 
+# These pass on what the operating system said: a wrong path is wrong usage, a bad disk is not.
+_FROM_THE_SYSTEM: Final = (LogStorageError, SnapshotError)
+
 
 def failure_of(error: BaseException) -> Failure:
     """The message and exit code for anything that a command raised."""
-    code, way_out = outcome(type(error))
+    cause = error.__cause__
+    if type(error) in _FROM_THE_SYSTEM and isinstance(cause, OSError):
+        code, way_out = outcome(type(cause))
+    else:
+        code, way_out = outcome(type(error))
     if code is ExitCode.DEFECT:
         return Failure(f"a defect in aclog: {type(error).__name__}: {error}", code, way_out)
     return Failure(_message(error), code, way_out)

@@ -17,7 +17,6 @@ from typing import Final
 
 import click
 
-from authorizer.cli.acl_json import code_name
 from authorizer.cli.output import shown
 from records.acl import (
     CLUSTER_NAME,
@@ -34,6 +33,7 @@ from records.acl import (
 )
 from records.entries import AccessControlEntryRecord
 from records.principal import parse_kafka_principal
+from snapshot.code_names import code_to_name
 
 Entries = tuple[AccessControlEntry, ...]
 
@@ -135,8 +135,6 @@ class AclsFlags:
             raise click.UsageError(
                 "You must specify one of: --allow-principal, --deny-principal when trying to add ACLs."
             )
-        if any(entry.operation is AclOperation.ANY for group in entries.values() for entry in group):
-            raise click.UsageError("operation must not be ANY")
         return {
             ResourcePattern(where.resource_type, where.name or "", where.pattern_type): group
             for where, group in entries.items()
@@ -186,6 +184,9 @@ class AclsFlags:
         return {where: on[where.resource_type] for where in self._resources() if where.resource_type in on}
 
     def _entries(self, *operations: AclOperation) -> Entries:
+        if AclOperation.ANY in operations and (self.allow_principal or self.deny_principal):
+            # The constructor of Kafka's AccessControlEntry throws.
+            raise click.UsageError("operation must not be ANY")
         sides = (
             (AclPermissionType.ALLOW, self.allow_principal, self.allow_host),
             (AclPermissionType.DENY, self.deny_principal, self.deny_host),
@@ -222,8 +223,7 @@ def _check_operations(found: Mapping[ResourcePatternFilter, Entries]) -> None:
     # kafka-acls is stricter here than the controller, which takes any operation on any resource type.
     for where, entries in found.items():
         valid = (AclOperation.ALL, *SUPPORTED_OPERATIONS.get(where.resource_type, ()))
-        # ANY passes in Kafka too, to be refused as an entry of its own.
-        if any(entry.operation not in (*valid, AclOperation.ANY) for entry in entries):
+        if any(entry.operation not in valid for entry in entries):
             names = ", ".join(operation.name for operation in valid)
             raise click.UsageError(
                 f"ResourceType {where.resource_type.name} only supports operations [{names}]"
@@ -232,16 +232,16 @@ def _check_operations(found: Mapping[ResourcePatternFilter, Entries]) -> None:
 
 def _pattern_text(record: AccessControlEntryRecord) -> str:
     return (
-        f"ResourcePattern(resourceType={code_name(ResourceType, record.resource_type)}, "
-        f"name={shown(record.resource_name)}, patternType={code_name(PatternType, record.pattern_type)})"
+        f"ResourcePattern(resourceType={code_to_name(ResourceType, record.resource_type)}, "
+        f"name={shown(record.resource_name)}, patternType={code_to_name(PatternType, record.pattern_type)})"
     )
 
 
 def _entry_text(record: AccessControlEntryRecord) -> str:
     return (
         f"(principal={shown(record.principal)}, host={shown(record.host)}, "
-        f"operation={code_name(AclOperation, record.operation)}, "
-        f"permissionType={code_name(AclPermissionType, record.permission_type)})"
+        f"operation={code_to_name(AclOperation, record.operation)}, "
+        f"permissionType={code_to_name(AclPermissionType, record.permission_type)})"
     )
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
-from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
@@ -14,32 +13,41 @@ from authorizer.cli.output import Progress, note, print_json
 from authorizer.cli.place import Place
 from records.codecs.json import from_json
 from records.codecs.kraft import encode_frame
-from records.entries import AccessControlEntryRecord, MetadataRecord, RemoveAccessControlEntryRecord
+from records.entries import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    MetadataRecord,
+    OtherRecord,
+)
 from records.errors import DecodeError, EncodeError
+from records.log.directory import DirectoryLog
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from records.log.directory.log import Mode
 
 #: Records in one batch where no "batch" key says otherwise: some 100 kB.
-_BATCH_SIZE = 1000
+_BATCH_SIZE: Final = 1000
 
 
 @click.command("append")
 @log_option
 @click.argument("payloads", type=click.File("rb"), default="-", metavar="[FILE]")
 @click.option("--create", is_flag=True, help="Make the log if there is none.")
-@click.option("--cluster-id", metavar="ID", help="With --create: cluster id of the new log.  [default: a random one]")
+@click.option(
+    "--cluster-id", metavar="ID", help="With --create: cluster id of the new log.  [default: a random one]"
+)
 @click.option(
     "--batch-size",
     type=click.IntRange(min=1),
     default=_BATCH_SIZE,
     show_default=True,
-    help="Records in one atomic batch, where lines have no \"batch\" key.",
+    help='Records in one atomic batch, where lines have no "batch" key.',
 )
 @click.option(
-    "--acls-only",
+    "--skip-others",
     is_flag=True,
-    help="Pass by all but ACL records: what `log dump` prints of a broker's log holds others.",
+    help="Pass by what only a broker can write: control records, topics and so on.",
 )
 @config_option
 @json_option
@@ -51,7 +59,7 @@ def append_command(
     create: bool,
     cluster_id: str | None,
     batch_size: int,
-    acls_only: bool,
+    skip_others: bool,
     config_file: str | None,
     as_json: bool,
     progress: bool | None,
@@ -60,28 +68,27 @@ def append_command(
 
     FILE holds one record a line, as kafka-dump-log prints payloads ({"type","version","data"}); the other
     fields of `aclog log dump` may be there. Default: stdin. Neighbouring lines with the same "batch" value
-    are one atomic batch.
+    are one atomic batch. A "timestamp" is kept, for each batch the greatest.
 
     Every line is checked before the first one is written.
 
     \b
     Examples:
       aclog log append --log DIR --create records.jsonl
-      aclog log dump --log /var/kafka/__cluster_metadata-0 | aclog log append --log DIR --create --acls-only
+      aclog log dump --log /var/kafka/__cluster_metadata-0 | aclog log append --log DIR --create --skip-others
     """
     if cluster_id is not None and not create:
         raise click.UsageError("--cluster-id goes with --create: a log keeps the id that it was made with")
     place = Place.named(config_file=config_file, log_url=log_url)
     with Progress("lines checked", wanted=progress) as checked:
-        plan = _Plan.of(payloads, batch_size, checked, acls_only=acls_only)
+        plan = _Plan(batch_size, skip_others=skip_others)
+        plan.read(payloads, checked)
     if plan.passed_by:
-        note(f"{plan.passed_by} records that are not ACLs were passed by (--acls-only)")
-    with place.log(mode="create" if create else "write", cluster_id=cluster_id) as log:
-        start = end = log.high_watermark()
-        with Progress("records appended", wanted=progress) as appended:
-            for batch in plan.batches:
-                end = log.append(batch)
-                appended.at(end - start, plan.record_count)
+        note(f"{plan.passed_by} records of other types were passed by (--skip-others)")
+    mode: Mode = "create" if create else "write"
+    with DirectoryLog.open(place.log_url, mode=mode, cluster_id=cluster_id) as log:
+        start = log.high_watermark()
+        end = log.append_batches(plan.batches)
     if as_json:
         print_json(
             {
@@ -95,32 +102,116 @@ def append_command(
         click.echo(f"end offset {end}: {plan.record_count} records in {len(plan.batches)} batches")
 
 
-@dataclass(slots=True)
 class _Plan:
-    """What to append: every record decoded, and known to fit the format."""
+    """What to append: every line decoded, known to fit the format, and transactions whole.
 
-    batches: list[list[MetadataRecord]] = field(default_factory=list)
-    passed_by: int = 0
+    Attributes:
+        batches: records and timestamp (None: that of the append) of each, as ``append_batches`` takes them.
+        record_count: in all batches.
+        passed_by: lines left out by --skip-others.
+    """
 
-    @property
-    def record_count(self) -> int:
-        return sum(map(len, self.batches))
+    def __init__(self, batch_size: int, *, skip_others: bool) -> None:
+        self.batches: list[tuple[list[MetadataRecord], int | None]] = []
+        self.record_count = 0
+        self.passed_by = 0
+        self._batch_size = batch_size
+        self._skip_others = skip_others
+        self._key: str | None = None
+        self._closed_keys: set[str] = set()
+        self._transaction = _Transaction()
 
-    @classmethod
-    def of(cls, lines: IO[bytes], batch_size: int, progress: Progress, *, acls_only: bool) -> _Plan:
-        plan = cls()
-        current: list[MetadataRecord] = []
-        key: Any = None
-        closed: set[str] = set()
+    def read(self, lines: IO[bytes], progress: Progress) -> None:
+        """Take all lines.
+
+        Raises:
+            DecodeError, EncodeError: a line that is not a record, or a sequence that would stop every reader.
+        """
+        name = getattr(lines, "name", "stdin")
         for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            source = f"{getattr(lines, 'name', 'stdin')} line {number}"
-            payload = _object(line, source)
-            if acls_only and not str(payload.get("type", "")).endswith(_ACL_TYPE_END):
-                plan.passed_by += 1
-                continue
-            record = _record(payload, source)
-            line_key = payload.get("batch")
-            ...
-        return plan
+            progress.at(number)
+            source = f"{name} line {number}"
+            try:
+                if line.strip():
+                    self._take(_payload(line))
+            except DecodeError as error:
+                raise error.located(source=source) from error
+            except EncodeError as error:
+                raise EncodeError(f"{error} (in {source})") from error
+        self._transaction.finish(name)
+
+    def _take(self, payload: Mapping[str, Any]) -> None:
+        record = _record(payload, skip_others=self._skip_others)
+        if record is None:
+            self.passed_by += 1
+            return
+        self._transaction.follow(record)
+        key = None if payload.get("batch") is None else json.dumps(payload["batch"])
+        if key in self._closed_keys:
+            raise DecodeError(f"batch {key} again: the lines of one batch must be neighbours")
+        is_full = key is None and bool(self.batches) and len(self.batches[-1][0]) >= self._batch_size
+        if not self.batches or key != self._key or is_full:
+            if self._key is not None:
+                self._closed_keys.add(self._key)
+            self._key = key
+            self.batches.append(([], None))
+        records, timestamp_ms = self.batches[-1]
+        records.append(record)
+        self.record_count += 1
+        if (at_ms := _timestamp_ms(payload)) is not None:
+            self.batches[-1] = (records, at_ms if timestamp_ms is None else max(at_ms, timestamp_ms))
+
+
+class _Transaction:
+    """KIP-868: a begin without its end, or an end without its begin, would stop every reader of the log."""
+
+    def __init__(self) -> None:
+        self._open = False
+
+    def follow(self, record: MetadataRecord) -> None:
+        match record:
+            case BeginTransactionRecord():
+                if self._open:
+                    raise DecodeError("a transaction begins inside another one")
+                self._open = True
+            case EndTransactionRecord() | AbortTransactionRecord():
+                if not self._open:
+                    raise DecodeError("a transaction ends that did not begin")
+                self._open = False
+            case _:
+                pass
+
+    def finish(self, source: str) -> None:
+        if self._open:
+            raise DecodeError("a transaction begins and does not end", source=source)
+
+
+def _payload(line: bytes) -> dict[str, Any]:
+    try:
+        payload = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise DecodeError(f"not JSON: {error}") from error
+    if not isinstance(payload, dict):
+        raise DecodeError("not a JSON object")
+    return payload
+
+
+def _record(payload: Mapping[str, Any], *, skip_others: bool) -> MetadataRecord | None:
+    if "control" in payload:
+        if skip_others:
+            return None
+        raise DecodeError("a control record belongs to the log that it is in; --skip-others passes it by")
+    record = from_json(payload)
+    if isinstance(record, OtherRecord) and skip_others:
+        return None
+    encode_frame(record)
+    return record
+
+
+def _timestamp_ms(payload: Mapping[str, Any]) -> int | None:
+    timestamp_ms = payload.get("timestamp")
+    if timestamp_ms is None:
+        return None
+    if not isinstance(timestamp_ms, int) or isinstance(timestamp_ms, bool) or not 0 <= timestamp_ms < 2**63:
+        raise DecodeError(f"timestamp must be milliseconds since 1970, got `{timestamp_ms}`")
+    return timestamp_ms

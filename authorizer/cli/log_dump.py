@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from authorizer.cli.options import config_option, log_option, progress_option
 from authorizer.cli.output import JsonLines, Progress
-from authorizer.cli.place import Place, warn_of_guess
+from authorizer.cli.place import Place
 from records.codecs.json import to_json
 from records.control import describe_control
-from records.entries import AccessControlEntryRecord, ControlRecord, RemoveAccessControlEntryRecord
+from records.entries import ControlRecord, OtherRecord
 from records.errors import OffsetOutOfRangeError
+from records.log.directory import DirectoryLog
+from records.log.directory.files import list_directory, segment_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,9 +25,21 @@ if TYPE_CHECKING:
 
 @click.command("dump")
 @log_option
-@click.option("--from", "first", type=click.IntRange(min=0), metavar="OFFSET", help="First offset.  [default: the log's start]")
-@click.option("--to", "last", type=click.IntRange(min=0), metavar="OFFSET", help="Last offset, inclusive.  [default: the last committed one]")
-@click.option("--acls-only", is_flag=True, help="Only ACL records.")
+@click.option(
+    "--from",
+    "first",
+    type=click.IntRange(min=0),
+    metavar="OFFSET",
+    help="First offset.  [default: the log's start]",
+)
+@click.option(
+    "--to",
+    "last",
+    type=click.IntRange(min=0),
+    metavar="OFFSET",
+    help="Last offset, inclusive.  [default: the last committed one]",
+)
+@click.option("--skip-others", is_flag=True, help="Leave out control records and what only passes by.")
 @config_option
 @progress_option
 def dump_command(
@@ -32,7 +47,7 @@ def dump_command(
     log_url: str | None,
     first: int | None,
     last: int | None,
-    acls_only: bool,
+    skip_others: bool,
     config_file: str | None,
     progress: bool | None,
 ) -> None:
@@ -45,11 +60,10 @@ def dump_command(
     \b
     Examples:
       aclog log dump --log /var/kafka/__cluster_metadata-0 --from 1000 --to 1999
-      aclog log dump --log DIR --acls-only | aclog log append --log COPY --create
+      aclog log dump --log DIR --skip-others | aclog log append --log COPY --create
     """
     place = Place.named(config_file=config_file, log_url=log_url)
     with place.log() as log, Progress("records", wanted=progress) as shown_progress, JsonLines() as lines:
-        warn_of_guess(log)
         file_of = _file_names(log)
         position = log.start_offset() if first is None else first
         end = log.high_watermark()
@@ -61,15 +75,15 @@ def dump_command(
         while position < end and (batches := log.read(position)):
             for batch in batches:
                 for logged in batch.records:
-                    if position <= logged.offset < end and (not acls_only or _is_acl(logged)):
+                    if position <= logged.offset < end and not (skip_others and _is_other(logged)):
                         lines.write(_line(logged, file_of))
                         done += 1
             position = batches[-1].end_offset
             shown_progress.at(done)
 
 
-def _is_acl(logged: LogRecord) -> bool:
-    return isinstance(logged.record, AccessControlEntryRecord | RemoveAccessControlEntryRecord)
+def _is_other(logged: LogRecord) -> bool:
+    return isinstance(logged.record, ControlRecord | OtherRecord)
 
 
 def _line(logged: LogRecord, file_of: Callable[[int], str] | None) -> dict[str, Any]:
@@ -79,3 +93,11 @@ def _line(logged: LogRecord, file_of: Callable[[int], str] | None) -> dict[str, 
         name, value = describe_control(logged.record)
         return line | {"control": name, "value": value}
     return line | to_json(logged.record)
+
+
+def _file_names(log: MetadataLog) -> Callable[[int], str] | None:
+    """Which file holds an offset, if the log is made of files."""
+    if not isinstance(log, DirectoryLog):
+        return None
+    base_offsets = [segment.base_offset for segment in list_directory(log.directory).segments]
+    return lambda offset: segment_name(base_offsets[max(bisect_right(base_offsets, offset) - 1, 0)])

@@ -32,6 +32,21 @@ config_option: Final = click.option(
     help="Java properties with Kafka's keys (super.users, ...); a broker's server.properties will do. "
     "Environment ACLOG_... is over the file, flags are over both.",
 )
+at_offset_option: Final = click.option(
+    "--at-offset",
+    type=click.IntRange(min=0),
+    metavar="OFFSET",
+    help="The state after the record at this offset.  [default: at the high watermark]",
+)
+end_offset_option: Final = click.option(
+    "--end-offset",
+    type=click.IntRange(min=0),
+    metavar="OFFSET",
+    help="The snapshot that ends there: its last contained offset + 1.",
+)
+cluster_id_option: Final = click.option(
+    "--cluster-id", metavar="ID", help="Which cluster of the store.  [default: the log's, or the only one]"
+)
 json_option: Final = click.option("--json", "as_json", is_flag=True, help="Answer in JSON, on one line.")
 progress_option: Final = click.option(
     "--progress/--no-progress",

@@ -1,26 +1,34 @@
-"""What a command works on: the log and the snapshot store that flags, environment and file name, and the state.
+"""What a command works on: the log and the store that flags, environment and file name, and the state.
 
-Also the notes that go with a state: what was a guess, and which snapshots were passed over (stderr).
+Also the notes that go with a state, on stderr: what was a guess, and which snapshots were passed over.
 """
 
 from __future__ import annotations
 
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from authorizer.cli.output import note
+from authorizer.cli.output import Progress, note
 from authorizer.config import Config, load_config
 from authorizer.config_keys import BY_NAME, LOG_URL, SNAPSHOT_STORE
+from records.log.directory import DirectoryLog
+from records.log.open import open_log
+from replay.load import load_image
+from replay.snapshot_source import CheckpointFiles, StoredSnapshots
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from records.log.base import MetadataLog
+    from records.log.directory.log import Mode
     from replay.load import LoadResult
+    from replay.snapshot_source import SnapshotSource
     from snapshot.store import SnapshotStore
+    from snapshot.stored import SkippedSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,30 +49,78 @@ class Place:
         return cls(load_config(config_file, flags={LOG_URL: log_url, SNAPSHOT_STORE: snapshots_url}))
 
     @contextmanager
-    def log(self, mode: str = "read") -> Iterator[MetadataLog]:
+    def log(self, mode: Mode = "read") -> Iterator[MetadataLog]:
         """The log, open."""
-        if self.config.log_url is None:
-            raise click.UsageError(_missing("--log", LOG_URL))
-        from records.log.open import open_log
-
-        with closing(open_log(self.config.log_url, mode=mode)) as log:
+        with closing(open_log(self.log_url, mode=mode)) as log:
             yield log
 
     @property
+    def log_url(self) -> str:
+        """The log's URL; click.UsageError if none is named."""
+        if self.config.log_url is None:
+            raise click.UsageError(_missing("--log", LOG_URL))
+        return self.config.log_url
+
+    @property
     def has_store(self) -> bool:
+        """Whether a store is named."""
         return self.config.snapshot_store is not None
 
     def store(self) -> SnapshotStore:
         """The snapshot store."""
-        if self.config.snapshot_store is None:
-            raise click.UsageError(_missing("--snapshots", SNAPSHOT_STORE))
         from snapshot.store import SnapshotStore
 
+        if self.config.snapshot_store is None:
+            raise click.UsageError(_missing("--snapshots", SNAPSHOT_STORE))
         return SnapshotStore(self.config.snapshot_store)
 
-    def state(self, log: MetadataLog, *, at_offset: int | None = None) -> LoadResult:
-        """The state at the high watermark, or after the record at ``at_offset``."""
-        ...
+    def state(
+        self, log: MetadataLog, *, at_offset: int | None = None, progress: bool | None = None
+    ) -> LoadResult:
+        """The state at the high watermark, or after the record at ``at_offset``; with notes."""
+        if is_guess(log):
+            note(
+                f"note: {log.url} is a broker's directory and does not say what is committed; its last whole "
+                f"batch, before offset {log.high_watermark()}, is taken as committed"
+            )
+        store = self.store() if self.has_store else None
+        return load_state(log, store, at_offset=at_offset, progress=progress)
+
+
+def load_state(
+    log: MetadataLog,
+    store: SnapshotStore | None,
+    *,
+    at_offset: int | None = None,
+    progress: bool | None = None,
+) -> LoadResult:
+    """The same for any log and store: from the newest snapshot, a checkpoint beside the log, or its start."""
+    sources: list[SnapshotSource] = [] if store is None else [StoredSnapshots(store)]
+    if isinstance(log, DirectoryLog):
+        sources.append(CheckpointFiles(log))
+    with Progress("offsets", wanted=progress) as shown_progress:
+        result = load_image(log, sources, at_offset=at_offset, on_progress=shown_progress.at)
+    for refused in result.refused:
+        note(f"note: snapshot {refused} (passed over)")
+    return result
+
+
+def is_guess(log: MetadataLog) -> bool:
+    """Whether nobody recorded what is committed: a broker's directory."""
+    return bool(getattr(log, "high_watermark_is_guess", False))
+
+
+def note_skipped(skipped: SkippedSnapshot) -> None:
+    """A snapshot that could not be used."""
+    note(f"note: snapshot {skipped.ref.name} was passed over: {skipped.error}")
+
+
+def is_log(url: str) -> bool:
+    """Whether a URL names a log rather than a snapshot store: by its scheme, else by the files there."""
+    if url.startswith(("kafka://", "kraft://")):
+        return True
+    directory = Path(url.removeprefix("file:"))
+    return (directory / "aclog.properties").exists() or any(directory.glob("*.log"))
 
 
 def _missing(flag: str, key: str) -> str:

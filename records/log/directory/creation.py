@@ -21,7 +21,13 @@ from records.log.directory.files import (
     segment_name,
 )
 from records.log.directory.high_watermark import create_high_watermark, read_high_watermark
-from records.log.directory.identity import is_own, random_id, read_identity, write_owner, write_partition_metadata
+from records.log.directory.identity import (
+    is_own,
+    random_id,
+    read_identity,
+    write_owner,
+    write_partition_metadata,
+)
 from records.log.directory.storage import create_file, sync_directory
 
 if TYPE_CHECKING:
@@ -54,9 +60,11 @@ def prepare_directory(directory: Path, *, create: bool) -> None:
             f"Import it into an own log: aclog log dump --log file:{directory} | "
             f"aclog log append --log file:NEW_DIRECTORY"
         )
-    others = sorted(set(os.listdir(directory)) - _NOTHING)
+    others = sorted({path.name for path in directory.iterdir()} - _NOTHING)
     if others:
-        raise LogError(f"{directory}: not empty and not a log (it holds {', '.join(others[:3])}); choose another")
+        raise LogError(
+            f"{directory}: not empty and not a log (it holds {', '.join(others[:3])}); choose another"
+        )
     if not create:
         raise LogNotFoundError(f"{directory}: there is no log to write to; mode `create` makes one")
 
@@ -71,7 +79,7 @@ def complete_creation(directory: Path, cluster_id: str | None) -> LogIdentity:
     """
     if not is_own(directory):
         write_owner(directory, LogIdentity(cluster_id or uuid_to_string(random_id()), random_id()))
-    identity = read_identity(directory, (), expected_cluster_id=cluster_id)
+    identity = read_identity(directory, expected_cluster_id=cluster_id)
     high_watermark = directory / HIGH_WATERMARK_FILE
     has_segments = bool(list_directory(directory).segments)
     if not high_watermark.exists():

@@ -36,7 +36,7 @@ _CHECKPOINT: Final = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
 
 @dataclass(frozen=True, slots=True, order=True)
 class CheckpointId:
-    """A Kafka snapshot file: it holds everything below ``end_offset``, the last of it written in ``epoch``."""
+    """A Kafka snapshot file: all below ``end_offset``, the last of it written in ``epoch``."""
 
     end_offset: int
     epoch: int

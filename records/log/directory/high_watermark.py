@@ -28,8 +28,8 @@ _LINE_BYTES: Final = 30
 _LINES: Final = 2
 _DIGITS: Final = 20
 
-# A reader may meet a line while it is being overwritten; the other one is whole then. Both are spoiled only if
-# the writer wrote twice during one read: look again.
+# A reader may meet a line while it is being overwritten; the other one is whole then. Both are spoiled only
+# if the writer wrote twice during one read: look again.
 _READ_ATTEMPTS: Final = 5
 
 

@@ -1,14 +1,14 @@
 """Which log a directory holds (I9), and whether it is aclog's own.
 
-- Own log: ``aclog.properties`` in the directory holds ``version``, ``cluster.id`` and ``topic.id``. It is the
-  first file of a new log, so a directory without it is not ours to write to. ``partition.metadata`` repeats the
-  topic id for Kafka's tools. Both ids are random for each log that is created (a cluster id may be given), so a
-  log that was deleted and created again is another log.
-- A broker's log: ``cluster.id`` from ``meta.properties`` in the parent directory (the broker's log.dir), topic
-  id from ``partition.metadata``.
-- A broker's log that was copied out without ``meta.properties``: its cluster id is ``unknown-`` and the CRC of
-  its first batch. Two copies of one log agree, two different logs do not share snapshots, and a log whose start
-  has moved is taken for another one, which costs a full replay and never a wrong answer.
+- Own log: ``aclog.properties`` in the directory holds ``version``, ``cluster.id`` and ``topic.id``. It is
+  the first file of a new log, so a directory without it is not ours to write to. ``partition.metadata``
+  repeats the topic id for Kafka's tools. Both ids are random for each log that is created (a cluster id may
+  be given), so a log that was deleted and created again is another log.
+- A broker's log: ``cluster.id`` from ``meta.properties`` in the parent directory (the broker's log.dir),
+  topic id from ``partition.metadata``.
+- A broker's log that was copied out without ``meta.properties``: its cluster id is ``unknown-`` and the CRC
+  of its first batch. Two copies of one log agree, two different logs do not share snapshots, and a log
+  whose start has moved is taken for another one, which costs a full replay and never a wrong answer.
 
 Source: org.apache.kafka.metadata.properties.MetaProperties, PartitionMetadataFile, Uuid.randomUuid.
 """
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 import javaproperties
 
+from records.batch import HEADER_BYTES
 from records.errors import DecodeError, LogCorruptError, LogError
 from records.ids import METADATA_TOPIC_ID, Uuid, uuid_from_string, uuid_to_string
 from records.log.base import LogIdentity
@@ -28,17 +29,14 @@ from records.log.directory.files import (
     META_PROPERTIES_FILE,
     OWNER_FILE,
     PARTITION_METADATA_FILE,
+    list_directory,
     segment_name,
 )
-from records.batch import HEADER_BYTES
 from records.log.directory.segment import parse_header
 from records.log.directory.storage import write_file
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
-
-    from records.log.directory.files import SegmentId
 
 #: Format of an own log's directory: which files there are and what they mean.
 _OWN_VERSION: Final = "1"
@@ -54,7 +52,7 @@ class IdentityStamp:
 
 
 def random_id() -> Uuid:
-    """A random id as Kafka makes them: none that begins with a dash, which a command line takes for an option."""
+    """As Kafka makes them: none begins with a dash, which a command line would take for an option."""
     while True:
         value = Uuid(uuid.uuid4().bytes)
         if not uuid_to_string(value).startswith("-"):
@@ -83,9 +81,7 @@ def write_partition_metadata(directory: Path, topic_id: Uuid) -> None:
     write_file(directory / PARTITION_METADATA_FILE, text)
 
 
-def read_identity(
-    directory: Path, segments: Sequence[SegmentId], *, expected_cluster_id: str | None = None
-) -> LogIdentity:
+def read_identity(directory: Path, *, expected_cluster_id: str | None = None) -> LogIdentity:
     """Who the log is. A given cluster id must be the log's; where the log names none, it is taken for it.
 
     Raises:
@@ -97,7 +93,7 @@ def read_identity(
         identity = _read_owner(directory / OWNER_FILE)
     else:
         topic_id = _read_topic_id(directory / PARTITION_METADATA_FILE)
-        cluster_id = _broker_cluster_id(directory) or expected_cluster_id or _fingerprint(directory, segments)
+        cluster_id = _broker_cluster_id(directory) or expected_cluster_id or _fingerprint(directory)
         identity = LogIdentity(cluster_id, topic_id)
     if expected_cluster_id not in (None, identity.cluster_id):
         raise LogError(
@@ -164,8 +160,8 @@ def _read_topic_id(path: Path) -> Uuid:
         raise LogCorruptError(f"{path}: {error}") from error
 
 
-def _fingerprint(directory: Path, segments: Sequence[SegmentId]) -> str:
-    for segment in segments[:1]:
+def _fingerprint(directory: Path) -> str:
+    for segment in list_directory(directory).segments[:1]:
         with (directory / segment_name(segment.base_offset)).open("rb") as file:
             header = file.read(HEADER_BYTES)
         if len(header) == HEADER_BYTES:

@@ -44,10 +44,11 @@ def read_leader_epochs(path: Path) -> tuple[EpochStart, ...]:
     try:
         version, count, *entries = lines
         epochs = tuple(EpochStart(*map(int, entry.split())) for entry in entries)
-        if version != _VERSION or int(count) != len(epochs) or list(epochs) != sorted(epochs):
-            raise ValueError("version, count or order")  # noqa: TRY301 - one message for all that can be wrong
+        is_whole = version == _VERSION and int(count) == len(epochs)
     except (TypeError, ValueError) as error:
         raise LogCorruptError(f"{path}: not a leader epoch checkpoint: {error}") from error
+    if not is_whole or list(epochs) != sorted(epochs):
+        raise LogCorruptError(f"{path}: not a leader epoch checkpoint: wrong version, count or order")
     return epochs
 
 

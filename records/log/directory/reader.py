@@ -1,8 +1,9 @@
 """Reads batches in offset order across segments, and knows where it stopped.
 
-What is read is checked against what came before it: offsets increase, no batch reaches into the next segment,
-and a batch read earlier is still what it was (a follower truncates its log when its leader's differs). Offsets
-that are missing show as a jump of ``base_offset``; in an own log, which never has any, they are an error.
+What is read is checked against what came before it: offsets increase, no batch reaches into the next
+segment, and a batch read earlier is still what it was (a follower truncates its log when its leader's
+differs). Offsets that are missing show as a jump of ``base_offset``; in an own log, which never has any,
+they are an error.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from records.batch import HEADER_BYTES, MAGIC, decode_batch, to_log_batch
 from records.errors import DecodeError, LogCorruptError, OffsetOutOfRangeError
-from records.log.directory.segment import Segment, parse_header
+from records.log.directory.segment import Segment, batch_bytes, parse_header
 from records.log.directory.segments import Mark
 
 if TYPE_CHECKING:
@@ -46,19 +47,24 @@ class SegmentReader:
         self._is_own = is_own
         self._cursor: _Cursor | None = None
 
-    def is_diverged(self) -> bool:
-        """Whether the batch that was read last is not in the log any more. Raises OSError."""
-        before = self._cursor.before if self._cursor is not None else None
-        return before is not None and not self._segments.is_intact(before)
+    def is_diverged(self, offset: int) -> bool:
+        """Whether ``offset`` is where reading stopped, and the batch before it is not the same any more.
+
+        Raises OSError.
+        """
+        cursor = self._cursor
+        if cursor is None or cursor.next_offset != offset or cursor.before is None:
+            return False
+        return not self._segments.is_intact(cursor.before)
 
     def read(self, offset: int, end_offset: int, max_bytes: int) -> list[LogBatch]:
         """Whole batches from the one that contains ``offset`` on, up to the log's end at ``end_offset``.
 
         Raises:
-            DecodeError: the first batch cannot be decoded.
-            LogCorruptError: the first batch contradicts the one before, or the end.
-            OffsetOutOfRangeError: the batch before ``offset`` was replaced, or the log has a hole up to its end.
-            OSError: FileNotFoundError if a segment went away since the refresh.
+            DecodeError: the first batch cannot be decoded. LogCorruptError: the first batch contradicts the
+            one before, or the end. OffsetOutOfRangeError: the batch before ``offset`` was replaced, or the
+            log has a hole up to its end. OSError: FileNotFoundError if a segment went away since the
+            refresh.
         """
         cursor = self._cursor = self._resume(offset) or self._seek(offset)
         batches: list[LogBatch] = []
@@ -71,8 +77,8 @@ class SegmentReader:
         if not batches and offset < end_offset:
             if self._is_own:
                 raise LogCorruptError(
-                    f"{cursor.segment.path}: the log ends at offset {cursor.next_offset}, but everything below "
-                    f"{end_offset} was acknowledged; put back a backup of this file"
+                    f"{cursor.segment.path}: the log ends at offset {cursor.next_offset}, but everything "
+                    f"below {end_offset} was acknowledged; put back a backup of this file"
                 )
             raise OffsetOutOfRangeError(offset, start=end_offset, end=end_offset)
         return batches
@@ -81,10 +87,11 @@ class SegmentReader:
         cursor = self._cursor
         if cursor is None or cursor.next_offset != offset:
             return None
-        if cursor.before is not None and self.is_diverged():
+        if cursor.before is not None and self.is_diverged(offset):
             self._cursor = None
-            start = self._segments.first.base_offset
-            raise OffsetOutOfRangeError(offset, start=start, end=cursor.before.base_offset)
+            raise OffsetOutOfRangeError(
+                offset, start=self._segments.start_offset, end=cursor.before.base_offset
+            )
         is_listed = self._segments.at_or_before(cursor.segment.base_offset) is cursor.segment
         return cursor if is_listed else None
 
@@ -93,8 +100,8 @@ class SegmentReader:
         if self._cursor is not None and self._cursor.segment is not segment:
             self._cursor.segment.close()
         next_offset, start = segment.nearest(offset)
-        # Hopping trusts the headers. If no batch says that it contains `offset`, the one before it is read and
-        # checked too, because a damaged last offset could pass for a hole.
+        # Hopping trusts the headers. If no batch says that it contains `offset`, the one before it is read
+        # and checked too, because a damaged last offset could pass for a hole.
         for position, header in segment.headers(start, next_offset, segment.size_bytes()):
             if header.base_offset > offset:
                 break
@@ -151,13 +158,13 @@ class SegmentReader:
         if len(header) < HEADER_BYTES:
             return header
         left_bytes = cursor.segment.size_bytes() - cursor.position
-        return cursor.segment.read_at(cursor.position, min(parse_header(header).size_bytes, left_bytes))
+        return cursor.segment.read_at(cursor.position, min(batch_bytes(header), left_bytes))
 
     def _check(self, batch: RecordBatch, cursor: _Cursor, end_offset: int, following: Segment | None) -> None:
         """What a batch that is whole may still get wrong: its kind, and its place among the others."""
         if batch.is_transactional or batch.producer_id != _NO_PRODUCER:
             raise DecodeError(
-                "a batch of a transactional producer, which no metadata log has (its outcome is not known here)",
+                "a producer's batch, which no metadata log has; whether it was aborted is not known here",
                 offset=batch.base_offset,
                 position=batch.position,
             )
@@ -171,23 +178,23 @@ class SegmentReader:
         elif batch.base_offset > cursor.next_offset:
             problem = self._jump_problem(batch, cursor)
         if problem is not None:
-            raise LogCorruptError(
-                f"{cursor.segment.path}: byte {batch.position}: the batch at offset {batch.base_offset} {problem}"
-            )
+            place = f"{cursor.segment.path}: byte {batch.position}"
+            raise LogCorruptError(f"{place}: the batch at offset {batch.base_offset} {problem}")
 
     def _jump_problem(self, batch: RecordBatch, cursor: _Cursor) -> str | None:
         if self._is_own:
             return f"leaves out offsets from {cursor.next_offset} on, which an own log has"
         # The CRC does not cover the base offset: a flipped bit in it looks like a hole, until the next batch.
         raw = cursor.segment.read_at(batch.position + batch.size_bytes, HEADER_BYTES)
-        if len(raw) == HEADER_BYTES and (header := parse_header(raw)).magic == MAGIC:
-            if cursor.next_offset <= header.base_offset < batch.end_offset:
-                return f"is followed by one at {header.base_offset}"
-        return None
+        if len(raw) < HEADER_BYTES:
+            return None
+        following = parse_header(raw)
+        if following.magic != MAGIC or not cursor.next_offset <= following.base_offset < batch.end_offset:
+            return None
+        return f"is followed by one at {following.base_offset}"
 
 
 def _is_whole(data: bytes, at: int) -> bool:
     """Whether ``data`` holds the batch at ``at`` to its end, if its length is right."""
-    if len(data) - at < HEADER_BYTES:
-        return False
-    return at + parse_header(data, at).size_bytes <= len(data)
+    left_bytes = len(data) - at
+    return left_bytes >= HEADER_BYTES and batch_bytes(data, at) <= left_bytes

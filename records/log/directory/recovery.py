@@ -5,11 +5,11 @@
   answer to, so both outcomes are allowed; Kafka's next leader keeps them too, and a high-watermark file that
   fell behind (restored from a backup, say) must not destroy data.
 - Then anything else, up to the end of the file: a torn tail. It is cut, as Kafka does.
-- Something damaged or missing *below* the high watermark: LogCorruptError. That was acknowledged, and a writer
-  that cut it would turn a damaged file into a lost one.
+- Something damaged or missing *below* the high watermark: LogCorruptError. That was acknowledged, and a
+  writer that cut it would turn a damaged file into a lost one.
 
-Only the last segment is looked at. The others were synced before it was begun; whoever reads them checks every
-CRC (``aclog log verify`` reads all).
+Only the last segment is looked at. The others were synced before it was begun; whoever reads them checks
+every CRC (``aclog log verify`` reads all).
 
 Source: org.apache.kafka.storage.internals.log.LogSegment.recover.
 """
@@ -46,7 +46,9 @@ def recover(segment: Segment, high_watermark: int) -> Recovered:
         OSError: the file cannot be read or cut.
     """
     if segment.base_offset > high_watermark:
-        raise _acknowledged(segment.path, 0, segment.base_offset, high_watermark, "the segment begins behind it")
+        raise _acknowledged(
+            segment.path, 0, segment.base_offset, high_watermark, "the segment begins behind it"
+        )
     file_bytes = segment.size_bytes()
     found = Recovered(segment.base_offset, 0, 0)
     problem = "the file ends"
@@ -77,7 +79,9 @@ def _cut(path: Path, size_bytes: int) -> None:
         os.close(descriptor)
 
 
-def _acknowledged(path: Path, position: int, offset: int, high_watermark: int, problem: str) -> LogCorruptError:
+def _acknowledged(
+    path: Path, position: int, offset: int, high_watermark: int, problem: str
+) -> LogCorruptError:
     return LogCorruptError(
         f"{path}: byte {position}: damaged at offset {offset} ({problem}), but everything below offset "
         f"{high_watermark} was acknowledged, so the log is not opened for writing. Put back a backup of this "

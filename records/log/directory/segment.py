@@ -1,8 +1,8 @@
 """One segment file, opened to read: its bytes, its batch headers, and roughly which offset is where.
 
-Read by ``pread``, never mapped: a follower truncates its log, and a mapped page beyond the end of a file kills
-the process. Finding an offset hops from header to header; a position every INDEX_INTERVAL_BYTES is remembered,
-as Kafka's ``.index`` files do, so that the hop is short.
+Read by ``pread``, never mapped: a follower truncates its log, and a mapped page beyond the end of a file
+kills the process. Finding an offset hops from header to header; a position every INDEX_INTERVAL_BYTES is
+remembered, as Kafka's ``.index`` files do, so that the hop is short.
 
 Source: org.apache.kafka.common.record.FileLogInputStream, org.apache.kafka.storage.internals.log.OffsetIndex.
 """
@@ -24,8 +24,11 @@ if TYPE_CHECKING:
 #: One remembered position for so many bytes: a hop of at most this much, 1,000 positions in 64 MiB.
 INDEX_INTERVAL_BYTES: Final = 64 * 1024
 
-# baseOffset, batchLength, partitionLeaderEpoch, magic, crc, attributes, lastOffsetDelta: all that hopping needs.
+# baseOffset, batchLength, partitionLeaderEpoch, magic, crc, attributes, lastOffsetDelta: all that hopping
+# needs.
 _HEADER: Final = struct.Struct(">qiibIhi")
+_LENGTH: Final = struct.Struct(">i")
+_LENGTH_AT: Final = 8
 _HOP_BYTES: Final = 64 * 1024
 
 
@@ -53,6 +56,12 @@ class BatchHeader(NamedTuple):
 def parse_header(data: bytes, at: int = 0) -> BatchHeader:
     """The header at ``at``; there are HEADER_BYTES at least."""
     return BatchHeader._make(_HEADER.unpack_from(data, at))
+
+
+def batch_bytes(data: bytes, at: int = 0) -> int:
+    """Bytes of the whole batch that begins at ``at``, as its length says. For each batch that is read."""
+    (length,) = _LENGTH.unpack_from(data, at + _LENGTH_AT)
+    return LENGTH_PREFIX_BYTES + int(length)
 
 
 def is_plausible(header: BatchHeader, next_offset: int) -> bool:
@@ -119,7 +128,7 @@ class Segment:
             next_offset = header.end_offset
 
     def remember(self, base_offset: int, position: int) -> None:
-        """A batch with this base offset begins at ``position``; kept if it is far enough from the one before."""
+        """A batch with this base offset begins at ``position``; kept if far enough from the last one."""
         if position >= self._index_positions[-1] + INDEX_INTERVAL_BYTES:
             self._index_offsets.append(base_offset)
             self._index_positions.append(position)

@@ -1,4 +1,4 @@
-"""The segments that a directory holds now: listed anew on demand, because others roll, trim and truncate them."""
+"""The segments that a directory holds now; listed anew on demand: others roll, trim and truncate them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from records.log.directory.files import Listing, list_directory
 from records.batch import HEADER_BYTES
+from records.log.directory.files import Listing, list_directory
 from records.log.directory.segment import Segment
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A batch that was met: where it is and how it begins, which tells later whether it is still the same one.
+    """Where a batch was met and how it begins: tells later whether it is still the same one.
 
     Base offset, epoch and CRC are in the header, so another history has another header there.
     """
@@ -45,19 +45,17 @@ class Segments:
         if [segment.id for segment in self._segments] != list(listing.segments):
             known = {segment.id: segment for segment in self._segments}
             self._segments = [
-                known.pop(id_, None) or Segment(self._directory, id_) for id_ in listing.segments
+                known.pop(id_) if id_ in known else Segment(self._directory, id_) for id_ in listing.segments
             ]
             self._base_offsets = [segment.base_offset for segment in self._segments]
             for gone in known.values():
                 gone.close()
         return listing
 
-    def __bool__(self) -> bool:
-        return bool(self._segments)
-
     @property
-    def first(self) -> Segment:
-        return self._segments[0]
+    def start_offset(self) -> int:
+        """First offset that the log still holds; 0 in a log that is just being created."""
+        return self._base_offsets[0] if self._base_offsets else 0
 
     @property
     def last(self) -> Segment:
@@ -80,7 +78,7 @@ class Segments:
         segment = self.at_or_before(mark.segment_base_offset)
         if segment.base_offset == mark.segment_base_offset:
             return segment.read_at(mark.position, HEADER_BYTES) == mark.header
-        return mark.segment_base_offset < self.first.base_offset
+        return mark.segment_base_offset < self.start_offset
 
     def forget(self) -> None:
         """Drop all remembered positions: a segment was truncated, and what follows is another history."""

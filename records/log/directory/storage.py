@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def storage_errors(path: Path) -> Iterator[None]:
-    """Turn an OSError into a LogError that names the file: the one that failed if it is known, else ``path``."""
+    """Turn an OSError into a LogError that names the file that failed; ``path`` if it is not known."""
     try:
         yield
     except OSError as error:

@@ -1,29 +1,31 @@
 """Where a log ends whose writer records no high watermark: a broker's.
 
-The end is the last whole batch of the last segment, and never below the newest ``.checkpoint``, which a broker
-makes of committed records only. It is a guess in one direction: the broker may hold records there that are not
-committed yet (KIP-595).
+The end is the last whole batch of the last segment, and never below the newest ``.checkpoint``, which a
+broker makes of committed records only. It is a guess in one direction: the broker may hold records there
+that are not committed yet (KIP-595).
 
-What stands behind the last whole batch is either being written or damaged, and only time tells:
+What stands behind the last whole batch is either being written or damaged:
 
-- fewer bytes than the batch says it has, or zeros only: not there yet, for however long (a broker that was
-  killed leaves such a tail, and cuts it when it starts);
-- as many bytes as the batch says, and its CRC or its header is wrong: not there yet for SETTLE_S, then damaged.
-  The time counts from when the file was last written to, or from when the same header was first met there,
-  whichever is earlier. A damaged batch counts one offset, so that whoever reads to the end meets the error.
+- A whole, valid batch is found further on: damaged. Whatever stands there was written long ago.
+- Fewer bytes than the batch says it has, or zeros only: not there yet, for however long. A broker that was
+  killed leaves such a tail, and cuts it when it starts.
+- As many bytes as the batch says, but its CRC or its header is wrong: not there yet for SETTLE_S, then
+  damaged. The time counts from when the file was last written to, or from when the same header was first
+  met there, whichever is earlier.
 
-A damaged batch that others follow is not looked for here: its reader meets it.
+A damaged batch counts one offset, so that whoever reads to the end meets the error. A wrong CRC before the
+last batch is not looked for here: its reader meets it too.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from google_crc32c import value as crc32c
-
-from records.batch import HEADER_BYTES
+from records.batch import HEADER_BYTES, decode_batch
+from records.errors import DecodeError
 from records.log.directory.segment import BatchHeader, Segment, is_plausible, parse_header
 from records.log.directory.segments import Mark
 
@@ -33,11 +35,15 @@ if TYPE_CHECKING:
     from records.log.directory.files import SegmentId
     from records.log.directory.segments import Segments
 
-#: A broker writes a batch in one call: what is still wrong after a second will not become right.
-SETTLE_S: Final = 1.0
+#: A broker writes a batch in one call, and a local file system shows its bytes before the file grows: what is
+#: still wrong after this long will not become right.
+SETTLE_S: Final = 0.25
 
-#: The CRC counts from here on.
-_CRC_FROM: Final = 21
+# The header of a batch that any KRaft leader may have written: an offset below 2**48, magic 2 and no producer
+# (-1). No text in a record looks like that, as UTF-8 has no byte 0xff.
+_SOME_HEADER: Final = re.compile(rb"(?=\x00\x00.{14}\x02.{26}\xff{8})", re.DOTALL)
+# The next batch begins at most so far behind a damaged one (KafkaRaftClient.MAX_BATCH_SIZE_BYTES).
+_SEARCH_BYTES: Final = 8 * 1024 * 1024 + HEADER_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +72,8 @@ class LastWholeBatch:
         self._next_offset = 0
         self._mark: Mark | None = None
         self._suspect: _Suspect | None = None
+        self._searched: tuple[SegmentId, int, int] | None = None
+        self._is_followed = False
 
     def end_offset(self) -> int:
         """One past the last offset of the log, or past the damaged batch at its end. Raises OSError."""
@@ -86,39 +94,54 @@ class LastWholeBatch:
             self._segment.close()  # whoever still reads it opens it again
         self._segment = segment
         self._position, self._next_offset, self._mark = 0, segment.base_offset, None
+        self._suspect, self._searched = None, None
 
     def _follow(self, segment: Segment) -> int:
-        size = segment.size_bytes()
-        last: tuple[int, BatchHeader] | None = None
-        for met in segment.headers(self._position, self._next_offset, size):
-            if last is not None:
-                self._pass(segment, *last)
-            last = met
-        if last is not None:
-            position, header = last
-            ends_here = position + header.size_bytes == size
-            if not ends_here or self._is_valid(segment, position, header):
-                self._pass(segment, position, header)
-        if self._is_damaged(segment, size):
-            return self._next_offset + 1
-        return self._next_offset
+        size_bytes = segment.size_bytes()
+        whole, newest = None, None
+        for met in segment.headers(self._position, self._next_offset, size_bytes):
+            whole, newest = newest, met
+        if newest is not None:
+            position, header = newest
+            if position + header.size_bytes < size_bytes or _is_valid(segment, position, header):
+                whole = newest
+        if whole is not None:
+            position, header = whole
+            raw = segment.read_at(position, HEADER_BYTES)
+            self._mark = Mark(segment.base_offset, position, header.base_offset, raw)
+            self._position, self._next_offset = position + header.size_bytes, header.end_offset
+        return self._next_offset + self._is_damaged(segment, size_bytes)
 
-    def _pass(self, segment: Segment, position: int, header: BatchHeader) -> None:
-        raw = segment.read_at(position, HEADER_BYTES)
-        self._mark = Mark(segment.base_offset, position, header.base_offset, raw)
-        self._position = position + header.size_bytes
-        self._next_offset = header.end_offset
-
-    def _is_valid(self, segment: Segment, position: int, header: BatchHeader) -> bool:
-        return crc32c(segment.read_at(position, header.size_bytes)[_CRC_FROM:]) == header.crc
-
-    def _is_damaged(self, segment: Segment, size: int) -> bool:
+    def _is_damaged(self, segment: Segment, size_bytes: int) -> bool:
         raw = segment.read_at(self._position, HEADER_BYTES)
-        if len(raw) < HEADER_BYTES or not any(raw):
+        if len(raw) < HEADER_BYTES:
             return False
+        place = (segment.id, self._position, size_bytes)
+        if place != self._searched:
+            self._searched, self._is_followed = place, self._search(segment, size_bytes)
+        if self._is_followed:
+            return True
         header = parse_header(raw)
-        if is_plausible(header, self._next_offset) and self._position + header.size_bytes > size:
+        is_torn = is_plausible(header, self._next_offset) and self._position + header.size_bytes > size_bytes
+        if is_torn or not any(raw):
             return False
+        return self._has_settled(segment, raw)
+
+    def _search(self, segment: Segment, size_bytes: int) -> bool:
+        """Whether a whole, valid batch stands somewhere behind the place where the next one should begin."""
+        start = self._position + 1
+        data = segment.read_at(start, min(_SEARCH_BYTES, size_bytes - start))
+        for match in _SOME_HEADER.finditer(data):
+            if len(data) - match.start() < HEADER_BYTES:
+                return False
+            header = parse_header(data, match.start())
+            position = start + match.start()
+            is_inside = position + header.size_bytes <= size_bytes
+            if is_plausible(header, self._next_offset) and is_inside and _is_valid(segment, position, header):
+                return True
+        return False
+
+    def _has_settled(self, segment: Segment, raw: bytes) -> bool:
         if self._wall_clock_s() - segment.modified_ns() / 1e9 >= SETTLE_S:
             return True
         now_s, suspect = self._monotonic_s(), self._suspect
@@ -126,3 +149,11 @@ class LastWholeBatch:
         if suspect is None or (suspect.segment, suspect.position, suspect.header) != place:
             self._suspect = suspect = _Suspect(*place, now_s)
         return now_s - suspect.met_at_s >= SETTLE_S
+
+
+def _is_valid(segment: Segment, position: int, header: BatchHeader) -> bool:
+    try:
+        decode_batch(segment.read_at(position, header.size_bytes))
+    except DecodeError:
+        return False
+    return True

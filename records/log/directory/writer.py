@@ -1,33 +1,23 @@
-"""Appends batches to the last segment: written, synced, recorded in the high-watermark file, acknowledged.
+"""The one writer of an own log, for any number of threads: they share their syncs (group commit).
 
-- One append is one batch: it is there whole or not at all.
-- Appends of several threads share their syncs: who comes while others sync waits in a queue, and the next one
-  to get the lock writes all that has gathered there.
-- A write that fails (a full disk) is undone by cutting the file back; the log goes on. A sync that fails leaves
-  open what is on disk, so that the log takes nothing more until it was opened again, which finds out.
-- A segment is left at SEGMENT_BYTES. Only the last one is looked at when a log is opened for writing, so its
-  size bounds that time (64 MiB of single-record batches: about a second), and it is small enough to copy.
+An append encodes its batch in its own thread and queues it. The first thread to get the lock commits all
+that has gathered in the queue; the others find theirs done, or go next.
 """
 
 from __future__ import annotations
 
-import os
-import struct
 import threading
 import time
 from collections import deque
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final, Self
 
-from records.batch import HEADER_BYTES, encode_batch
+from records.batch import encode_batch
 from records.codecs.kraft import encode_frame
-from records.errors import AclogError, EncodeError, LogCorruptError, LogError, LogStorageError
+from records.errors import AclogError, EncodeError, LogError
+from records.log.directory.appender import GROUP_BYTES_MAX, Appender, EncodedBatch
 from records.log.directory.creation import complete_creation, prepare_directory
-from records.log.directory.files import HIGH_WATERMARK_FILE, LEADER_EPOCHS_FILE, segment_name
-from records.log.directory.high_watermark import HighWatermarkRecorder
-from records.log.directory.leader_epochs import begin_epoch
-from records.log.directory.recovery import recover
-from records.log.directory.segments import Segments
-from records.log.directory.storage import create_file, write_all
+from records.log.directory.storage import storage_errors
 from records.log.directory.writer_lock import WriterLock
 
 if TYPE_CHECKING:
@@ -37,18 +27,8 @@ if TYPE_CHECKING:
     from records.entries import MetadataRecord
     from records.log.base import LogIdentity
 
-#: See above.
-SEGMENT_BYTES: Final = 64 * 1024 * 1024
-#: Kafka counts positions in a segment in 32 bits.
-SEGMENT_BYTES_MAX: Final = 2**31 - 1
 #: KafkaRaftClient.MAX_BATCH_SIZE_BYTES: what a KRaft quorum takes in one batch.
 BATCH_BYTES_MAX: Final = 8 * 1024 * 1024
-#: So much is written and synced at once at most, which bounds what an import holds in memory.
-GROUP_BYTES_MAX: Final = 8 * 1024 * 1024
-
-# Base offset (8 bytes), length (4) and leader epoch (4) precede the CRC and are not covered by it, so that the
-# leader can set them when it appends (KIP-98).
-_BASE_OFFSET: Final = struct.Struct(">q")
 
 
 def now_ms() -> int:
@@ -57,60 +37,132 @@ def now_ms() -> int:
 
 
 class _Request:
-    """The batches of one call, encoded but for their offsets; ``end_offset`` or ``error`` is set when done."""
+    """The batches of one call. Done when its end is committed or it has an error.
 
-    __slots__ = ("batches", "end_offset", "error")
+    Attributes:
+        end_offset: where it will end; known when it is taken from the queue.
+    """
 
-    def __init__(self, batches: list[tuple[bytearray, int]]) -> None:
+    __slots__ = ("batches", "end_offset", "error", "is_done", "record_count", "size_bytes")
+
+    def __init__(self, batches: list[EncodedBatch]) -> None:
         self.batches = batches
-        self.end_offset: int | None = None
+        self.record_count = sum(batch.record_count for batch in batches)
+        self.size_bytes = sum(len(batch.data) for batch in batches)
+        self.end_offset = 0
         self.error: AclogError | None = None
-
-    @property
-    def is_done(self) -> bool:
-        return self.end_offset is not None or self.error is not None
+        self.is_done = False
 
 
 class Writer:
-    """The one writer of an own log; safe to use from several threads.
-
-    Made by ``open``. ``on_commit`` is called after each commit, in the thread that made it.
-    """
+    """Holds the writer lock from ``open`` to ``close``."""
 
     def __init__(
         self,
         directory: Path,
         identity: LogIdentity,
         lock: WriterLock,
-        *,
-        segment_bytes: int,
+        appender: Appender,
         clock_ms: Callable[[], int],
-        on_commit: Callable[[], None],
     ) -> None:
         self._directory = directory
         self.identity = identity
         self._lock = lock
-        self._segment_bytes = segment_bytes
+        self._appender = appender
         self._clock_ms = clock_ms
-        self._on_commit = on_commit
         self._requests: deque[_Request] = deque()
-        self._writing = threading.Lock()
-        self._failure: str | None = None
-        self._closed = False
-        self._recorder, high_watermark = HighWatermarkRecorder.open(directory / HIGH_WATERMARK_FILE)
-        segments = Segments(directory)
-        if not segments.refresh().segments:
-            raise LogCorruptError(f"{directory}: all segments are gone, up to offset {high_watermark}")
+        self._committing = threading.Lock()
+        self._is_closed = False
+
+    @classmethod
+    def open(
+        cls,
+        directory: Path,
+        *,
+        create: bool,
+        cluster_id: str | None,
+        segment_bytes: int,
+        clock_ms: Callable[[], int],
+    ) -> Self:
+        """Lock the log, create it if it is not there and that is asked for, recover its tail.
+
+        Raises:
+            LogNotFoundError, LogReadOnlyError, LogLockedError, LogCorruptError, LogStorageError, LogError.
+        """
+        with storage_errors(directory), ExitStack() as opened:
+            prepare_directory(directory, create=create)
+            lock = WriterLock(directory)
+            opened.callback(lock.release)
+            identity = complete_creation(directory, cluster_id)
+            appender = Appender.open(directory, segment_bytes=segment_bytes)
+            opened.pop_all()
+        return cls(directory, identity, lock, appender, clock_ms)
+
+    @property
+    def end_offset(self) -> int:
+        """One past the last committed offset."""
+        return self._appender.end_offset
+
+    def append(self, batches: Iterable[tuple[Sequence[MetadataRecord], int | None]]) -> int:
+        """Append batches, each with its timestamp or None for now; returns the end once all are committed.
+
+        Raises:
+            EncodeError: a record that does not fit the format, or a batch that is too long; nothing was
+            written. LogStorageError: the disk refused; batches up to ``end_offset`` were appended.
+            LogError: closed.
+        """
+        request = _Request([self._encode(records, at_ms) for records, at_ms in batches if records])
+        if not request.batches:
+            return self.end_offset
+        self._requests.append(request)
+        while not request.is_done:
+            with self._committing:
+                if not request.is_done:
+                    self._commit_waiting()
+        if request.error is not None:
+            raise request.error
+        return request.end_offset
+
+    def close(self) -> None:
+        """Give the lock back, after a commit that is under way. Idempotent."""
+        with self._committing:
+            if not self._is_closed:
+                self._is_closed = True
+                self._appender.close()
+                self._lock.release()
+
+    def _encode(self, records: Sequence[MetadataRecord], timestamp_ms: int | None) -> EncodedBatch:
+        data = encode_batch(
+            [encode_frame(record) for record in records],
+            base_offset=0,
+            epoch=self._appender.epoch,
+            timestamp_ms=self._clock_ms() if timestamp_ms is None else timestamp_ms,
+        )
+        if len(data) > BATCH_BYTES_MAX:
+            raise EncodeError(
+                f"{len(records)} records make a batch of {len(data)} bytes; {BATCH_BYTES_MAX} is the most"
+            )
+        return EncodedBatch(bytearray(data), len(records))
+
+    def _commit_waiting(self) -> None:
+        group: list[_Request] = []
+        size_bytes, end_offset = 0, self.end_offset
+        while self._requests and size_bytes < GROUP_BYTES_MAX:
+            request = self._requests.popleft()
+            group.append(request)
+            size_bytes += request.size_bytes
+            end_offset += request.record_count
+            request.end_offset = end_offset
+        error: AclogError | None = LogError(f"{self._directory}: the append was interrupted")
         try:
-            found = recover(segments.last, high_watermark)
+            if self._is_closed:
+                raise LogError(f"{self._directory}: the log is closed")
+            self._appender.commit(batch for request in group for batch in request.batches)
+            error = None
+        except AclogError as caught:
+            error = caught
         finally:
-            segments.close()
-        self._size_bytes = found.size_bytes
-        self._path = segments.last.path
-        self._descriptor = os.open(self._path, os.O_WRONLY)
-        if found.end_offset > high_watermark:
-            os.fsync(self._descriptor)
-            self._recorder.record(found.end_offset)
-        #: One past the last committed offset. Read without a lock: only ever replaced by a greater one.
-        self.end_offset = found.end_offset
-        self.epoch = begin_epoch(directory / LEADER_EPOCHS_FILE, found.end_offset, found.last_epoch)
+            for request in group:
+                if request.end_offset > self.end_offset:
+                    request.error = error
+                request.is_done = True

@@ -1,7 +1,7 @@
 """One writer for each own log: an advisory lock on a file in its directory.
 
-The kernel gives the lock back when its holder ends, however it ends; the process id in the file only makes the
-message better. Readers take no lock.
+The kernel gives the lock back when its holder ends, however it ends; the process id in the file only makes
+the message better. Readers take no lock.
 """
 
 from __future__ import annotations

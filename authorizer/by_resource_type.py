@@ -1,0 +1,106 @@
+"""KIP-679: may a principal do something to *any* resource of a type?
+
+Kafka's own algorithm, which is not "is there a name that authorize() allows": it first authorizes the name
+``hardcode``, so that super users, the default, ``*`` and prefixes of "hardcode" count, with implication; then it
+looks at the ACLs themselves, without implication. A DENY for ``*`` denies, then an ALLOW for ``*`` allows; an
+ALLOW for a name counts unless the same name is denied literally or a prefix of it is; an ALLOW for a prefix counts
+unless that or a shorter prefix is denied. The empty prefix denies nothing here. ACLs whose pattern or permission
+type has no meaning are passed over (where Kafka throws for ANY and MATCH, architecture.md 8.4).
+
+Source: Authorizer.authorizeByResourceType (the interface's default method), SecurityUtils.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from authorizer.api import Action
+from authorizer.grants import Grants
+from authorizer.listing import list_acls
+from authorizer.masks import ASKED_AS_STATED, DENY_BASE, Leaf, leaf_mask, leaf_of
+from authorizer.matching import acl_principals
+from authorizer.prefix_ranges import PrefixRanges
+from records.acl import (
+    AccessControlEntryFilter,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourcePatternFilter,
+    ResourceType,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from authorizer.index import AclIndex
+    from records.principal import KafkaPrincipal
+    from snapshot.image import AppliedAcl
+
+_PROBED_NAME: Final = "hardcode"
+_DENY_BITS: Final = ~(DENY_BASE - 1)
+
+
+def check_arguments(operation: AclOperation, resource_type: ResourceType) -> None:
+    """ValueError, with Kafka's message, for what only filters may say."""
+    if resource_type is ResourceType.ANY:
+        raise ValueError("Must specify a non-filter resource type for authorizeByResourceType")
+    if resource_type is ResourceType.UNKNOWN:
+        raise ValueError("Unknown resource type")
+    if operation is AclOperation.ANY:
+        raise ValueError("Must specify a non-filter operation type for authorizeByResourceType")
+    if operation is AclOperation.UNKNOWN:
+        raise ValueError("Unknown operation type")
+
+
+def probe(operation: AclOperation, resource_type: ResourceType) -> Action:
+    """What is authorized, and audited, first."""
+    return Action(
+        operation,
+        ResourcePattern(resource_type, _PROBED_NAME, PatternType.LITERAL),
+        resource_reference_count=0,
+        log_if_denied=False,
+    )
+
+
+def allows_some_resource(
+    index: AclIndex,
+    principal: KafkaPrincipal,
+    host: str,
+    operation: AclOperation,
+    resource_type: ResourceType,
+) -> bool:
+    """The second half: whether the ACLs leave any resource of the type to the principal."""
+    asked = ASKED_AS_STATED[operation]
+    deny, allow = asked & _DENY_BITS, asked & ~_DENY_BITS
+    askers = _grants(index, principal, resource_type)
+
+    star = 0
+    for grants in askers:
+        if grants.star is not None:
+            star |= leaf_mask(grants.star, host)
+    if star & asked:
+        return not star & deny
+
+    def is_dominated(name: str) -> bool:
+        return any(
+            prefix and leaf_mask(leaf, host) & deny
+            for grants in askers
+            if grants.prefixes is not None
+            for prefix, leaf in grants.prefixes.of_name(name)
+        )
+
+    def is_denied(name: str) -> bool:
+        leaves = (grants.literals.get(name) for grants in askers)
+        return any(leaf is not None and leaf_mask(leaf, host) & deny for leaf in leaves)
+
+    for grants in askers:
+        for name, leaf in grants.literals.items():
+            if leaf_mask(leaf, host) & allow and not is_denied(name) and not is_dominated(name):
+                return True
+        if grants.prefixes is not None:
+            for prefix, leaf in grants.prefixes.values.items():
+                if leaf_mask(leaf, host) & allow and not is_dominated(prefix):
+                    return True
+    return False

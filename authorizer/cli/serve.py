@@ -1,0 +1,38 @@
+"""``aclog serve``: a node and its sidecar, until a signal."""
+
+from __future__ import annotations
+
+import click
+
+from authorizer.cli.options import config_option, log_option, snapshots_option
+from authorizer.cli.place import Place
+from authorizer.cli.signals import ends_on_signals
+
+
+@click.command("serve")
+@config_option
+@log_option
+@snapshots_option
+def serve_command(*, config_file: str | None, log_url: str | None, snapshots_url: str | None) -> None:
+    """Answer over HTTP, beside a gateway, registry or proxy.
+
+    Follows the log, keeps snapshots, and serves AuthZEN decisions (/access/v1/evaluation, /evaluations),
+    /v1/state, /livez, /readyz and /metrics on the configured listeners, by default http://127.0.0.1:8180. Log
+    lines and the audit log go to stderr. Ctrl-C or SIGTERM end it.
+
+    \b
+    Examples:
+      aclog serve --config server.properties --log /var/kafka/__cluster_metadata-0
+      aclog serve --config sidecar.properties --snapshots s3://bucket/aclog
+    """
+    from authorizer.log_setup import setup_logging
+    from authorizer.node import Node
+    from authorizer.sidecar import server
+
+    place = Place.named(config_file=config_file, log_url=log_url, snapshots_url=snapshots_url)
+    config = place.config
+    _ = place.log_url  # a missing one is wrong usage, before anything starts
+    setup_logging(config.logging_format, config.logging_level)
+    with ends_on_signals(), Node.open(config) as node:
+        node.start()
+        server.run(node, config)

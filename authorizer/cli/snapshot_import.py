@@ -1,0 +1,86 @@
+"""``aclog snapshot import``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from authorizer.cli.options import config_option, json_option, snapshots_option
+from authorizer.cli.output import print_json
+from authorizer.cli.place import Place
+from records.log.base import LogIdentity
+from records.log.directory.identity import read_identity
+from snapshot.digest import digest_to_string
+from snapshot.kraft_file import read_checkpoint
+
+
+@click.command("import")
+@click.argument("checkpoint", type=click.Path(path_type=Path), metavar="FILE.checkpoint")
+@snapshots_option
+@click.option(
+    "--cluster-id",
+    metavar="ID",
+    help="The cluster that it belongs to.  [default: that of meta.properties in the directory above]",
+)
+@click.option(
+    "--keep",
+    type=click.IntRange(min=1),
+    help="Whole snapshots of this log that stay, the newest ones.  [default: aclog.snapshot.keep, 3]",
+)
+@config_option
+@json_option
+def import_command(
+    *,
+    checkpoint: Path,
+    snapshots_url: str | None,
+    cluster_id: str | None,
+    keep: int | None,
+    config_file: str | None,
+    as_json: bool,
+) -> None:
+    """Put one of Kafka's own snapshots (a .checkpoint file) into a store.
+
+    Which offset and epoch it stands at is in its name: <end offset, 20 digits>-<epoch, 10 digits>.checkpoint.
+
+    \b
+    Examples:
+      aclog snapshot import --snapshots STORE \\
+          /var/kafka/__cluster_metadata-0/00000000000000000264-0000000001.checkpoint
+      aclog snapshot import --snapshots STORE --cluster-id Xsx_GfhLTgSDM3CjAFsT0Q FILE.checkpoint
+    """
+    place = Place.named(config_file=config_file, snapshots_url=snapshots_url)
+    store = place.store()
+    image = read_checkpoint(checkpoint)
+    identity = _identity(checkpoint.absolute().parent, cluster_id)
+    ref = store.write(
+        image,
+        identity,
+        # When it was the log's end is not recorded; it was, when its last record was written.
+        log_end_time_ms=image.provenance.timestamp_ms,
+        keep=keep or place.config.snapshot_keep,
+    )
+    if as_json:
+        print_json(
+            {
+                "store": store.url,
+                "clusterId": ref.cluster_id,
+                "endOffset": ref.end_offset,
+                "epoch": ref.epoch,
+                "count": len(image),
+                "digest": digest_to_string(image.digest),
+            }
+        )
+    else:
+        click.echo(f"{ref}: {len(image)} ACLs, digest {digest_to_string(image.digest)}")
+
+
+def _identity(directory: Path, cluster_id: str | None) -> LogIdentity:
+    """Of the log that the file lies beside; a file that was copied away needs --cluster-id."""
+    found = read_identity(directory, expected_cluster_id=cluster_id)
+    if cluster_id is None and found.cluster_id.startswith("unknown-"):
+        raise click.UsageError(
+            f"there is no meta.properties in {directory.parent} or {directory} that names the cluster: "
+            "say which it is with --cluster-id"
+        )
+    return found

@@ -1,0 +1,125 @@
+"""``aclog snapshot verify``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from authorizer.cli.compare import Differences
+from authorizer.cli.failure import ExitCode
+from authorizer.cli.options import (
+    cluster_id_option,
+    config_option,
+    end_offset_option,
+    json_option,
+    log_option,
+    snapshots_option,
+)
+from authorizer.cli.output import note, print_json, shown
+from authorizer.cli.place import Place, load_state
+from authorizer.cli.stored import status_json, surveyed
+from replay.errors import ReplayError
+from snapshot.errors import SnapshotMissingError
+
+if TYPE_CHECKING:
+    from records.log.base import MetadataLog
+    from snapshot.store import SnapshotStore
+    from snapshot.stored import SnapshotStatus
+
+#: Differences of each kind that are printed.
+_SHOWN: Final = 10
+
+
+@click.command("verify")
+@snapshots_option
+@log_option
+@cluster_id_option
+@end_offset_option
+@config_option
+@json_option
+def verify_command(
+    *,
+    snapshots_url: str | None,
+    log_url: str | None,
+    cluster_id: str | None,
+    end_offset: int | None,
+    config_file: str | None,
+    as_json: bool,
+) -> None:
+    """Read snapshots whole: every part's checksum, the counts and the digest.
+
+    With --log also compares each with what the log alone gives at its end offset. Exit code 4 when a snapshot
+    is damaged or unfinished, 1 when one is whole and differs from the log.
+
+    \b
+    Examples:
+      aclog snapshot verify --snapshots STORE
+      aclog snapshot verify --snapshots STORE --log DIR --end-offset 266
+    """
+    place = Place.named(config_file=config_file, log_url=log_url, snapshots_url=snapshots_url)
+    store = place.store()
+    chosen = [
+        status
+        for status in surveyed(place, store, cluster_id)
+        if end_offset is None or status.ref.end_offset == end_offset
+    ]
+    if not chosen:
+        at = "" if end_offset is None else f" that ends at {end_offset}"
+        raise SnapshotMissingError(f"{store.url} holds no snapshot{at}")
+    if place.config.log_url is None:
+        verdicts = [_Verdict.of(store, status, None) for status in chosen]
+    else:
+        with place.log() as log:
+            verdicts = [_Verdict.of(store, status, log) for status in chosen]
+    if as_json:
+        print_json({"store": store.url, "snapshots": [verdict.to_json() for verdict in verdicts]})
+    else:
+        for verdict in verdicts:
+            verdict.print()
+    if any(verdict.problems for verdict in verdicts):
+        raise click.exceptions.Exit(ExitCode.BAD_DATA)
+    if any(verdict.differences for verdict in verdicts):
+        raise click.exceptions.Exit(ExitCode.NO)
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """One snapshot: what is wrong with it, and how it differs from the log; None where that is not known."""
+
+    status: SnapshotStatus
+    problems: tuple[str, ...]
+    differences: Differences | None
+
+    @classmethod
+    def of(cls, store: SnapshotStore, status: SnapshotStatus, log: MetadataLog | None) -> _Verdict:
+        identity = None if log is None else log.identity
+        problems = store.verify(status.ref, identity)
+        if problems or log is None:
+            return cls(status, problems, None)
+        try:
+            # The store takes no part in this, or it would vouch for itself.
+            there = load_state(log, None, at_offset=status.ref.end_offset - 1).image
+        except ReplayError as error:
+            note(f"note: {status.ref.name} was not compared with the log: {error}")
+            return cls(status, (), None)
+        return cls(status, (), Differences.between(store.read(status.ref, identity).image, there))
+
+    def to_json(self) -> dict[str, Any]:
+        row = status_json(self.status) | {"whole": not self.problems, "problems": list(self.problems)}
+        if self.differences is not None:
+            row |= {"equalToLog": not self.differences, **self.differences.to_json(_SHOWN)}
+        return row
+
+    def print(self) -> None:
+        name = shown(str(self.status.ref))
+        if self.problems:
+            click.echo(f"{name}: DAMAGED")
+            for problem in self.problems:
+                click.echo(f"  {shown(problem)}")
+        elif self.differences:
+            click.echo(f"{name}: whole, and DIFFERENT from the log")
+            self.differences.print(_SHOWN)
+        else:
+            click.echo(f"{name}: whole{'' if self.differences is None else ', equal to the log'}")

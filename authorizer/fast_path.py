@@ -1,0 +1,191 @@
+"""authorize(): the decisions of `authorizer.decision`, as fast as Python allows.
+
+One function, because calls are what costs most here. What it inlines is written out readably, and tested to be the
+same, in `authorizer.decision` and in `Grants.mask`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Final
+
+from authorizer.api import AuthorizationResult
+from authorizer.audit import DEBUG, INFO, audit_level
+from authorizer.decision import Rule, decide, require_literal, require_ready
+from authorizer.masks import ASKED, DENY_BASE
+from records.acl import WILDCARD, PatternType
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from authorizer.api import Action, AuthorizableRequestContext
+    from authorizer.audit import AuditLog
+    from authorizer.decision import Decision
+    from authorizer.state import AuthorizerState
+
+# Looked up once, not for each decision: a member of an Enum class costs as much as two dict look-ups.
+_ALLOWED: Final = AuthorizationResult.ALLOWED
+_DENIED: Final = AuthorizationResult.DENIED
+_LITERAL: Final = PatternType.LITERAL
+
+
+class DecisionCounts:
+    """Decisions so far, by result and rule, for metrics.
+
+    Plain increments: exact under the interpreter lock, which is never released within one; on a build without
+    that lock a few may be lost. They are never used to decide.
+    """
+
+    __slots__ = ("acl_allowed", "acl_denied", "default_allowed", "default_denied", "super_user_allowed")
+
+    def __init__(self) -> None:
+        self.super_user_allowed = 0
+        self.acl_allowed = 0
+        self.acl_denied = 0
+        self.default_allowed = 0
+        self.default_denied = 0
+
+    def add(self, decision: Decision) -> None:
+        """Count one decision that was made the long way."""
+        match decision.rule:
+            case Rule.SUPER_USER:
+                self.super_user_allowed += 1
+            case Rule.MATCHING_ACL if decision.is_allowed:
+                self.acl_allowed += 1
+            case Rule.MATCHING_ACL:
+                self.acl_denied += 1
+            case Rule.DEFAULT_ALLOW:
+                self.default_allowed += 1
+            case Rule.DEFAULT_DENY:
+                self.default_denied += 1
+
+    @property
+    def allowed(self) -> int:
+        return self.super_user_allowed + self.acl_allowed + self.default_allowed
+
+    @property
+    def denied(self) -> int:
+        return self.acl_denied + self.default_denied
+
+
+def authorize_actions(
+    state: AuthorizerState,
+    context: AuthorizableRequestContext,
+    actions: Sequence[Action],
+    audit: AuditLog,
+    counts: DecisionCounts,
+) -> list[AuthorizationResult]:
+    """One result for each action, all by one state; counted, and audited if the audit log wants to know.
+
+    Raises:
+        ValueError: a resource is not LITERAL.
+        AuthorizerNotReadyError: not ready, and not a super user.
+    """
+    settings = state.settings
+    principal = context.principal
+    threshold = audit.threshold
+    super_names = settings.super_names.get(principal.principal_type)
+    if super_names is not None and principal.name in super_names:
+        return _authorize_super_user(state, context, actions, audit, counts)
+    if not state.is_ready:
+        for action in actions:
+            require_literal(action)
+            require_ready(state)
+
+    index = state.index
+    names = index.principals.get(principal.principal_type)
+    own = None if names is None else names.get(principal.name)
+    askers = (index.everyone,) if own is None else (own, index.everyone)
+    host = context.client_address
+    results = []
+    for action in actions:
+        pattern = action.resource_pattern
+        if pattern.pattern_type is not _LITERAL:
+            require_literal(action)
+        resource_type = pattern.resource_type
+        name = pattern.name
+        mask = 0
+        for grants_by_type in askers:
+            grants = grants_by_type[resource_type]
+            if grants is None:
+                continue
+            # Grants.mask: the literal *, the literal name, the prefixes.
+            leaf = grants.star
+            if leaf is not None:
+                mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
+            leaf = grants.literals.get(name)
+            if leaf is not None:
+                mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
+            prefixes = grants.prefixes
+            if prefixes is not None:
+                # PrefixRanges.mask, where all ranges are in one chunk and the leaf is worked out.
+                chunk = prefixes.only
+                leaf = None if chunk is None else chunk.leaves[bisect_right(chunk.bounds, name)]
+                if isinstance(leaf, int):
+                    mask |= leaf
+                elif leaf is not None:
+                    mask |= leaf.get(host) or leaf[WILDCARD]
+                else:
+                    mask |= prefixes.mask(name, host)
+
+        asked = ASKED[action.operation]
+        answer = mask & asked
+        if answer >= DENY_BASE:
+            result = _DENIED
+            counts.acl_denied += 1
+        elif answer:
+            result = _ALLOWED
+            counts.acl_allowed += 1
+        elif not asked:
+            decision = decide(state, context, action)
+            result = decision.result
+            counts.add(decision)
+        elif settings.allow_everyone and not index.resources[resource_type].covers(name):
+            result = _ALLOWED
+            counts.default_allowed += 1
+        else:
+            result = _DENIED
+            counts.default_denied += 1
+        # Allowed is DEBUG at most, denied INFO.
+        if threshold <= (DEBUG if result is _ALLOWED else INFO):
+            write_audit(state, context, action, result, audit)
+        results.append(result)
+    return results
+
+
+def _authorize_super_user(
+    state: AuthorizerState,
+    context: AuthorizableRequestContext,
+    actions: Sequence[Action],
+    audit: AuditLog,
+    counts: DecisionCounts,
+) -> list[AuthorizationResult]:
+    for action in actions:
+        require_literal(action)
+        counts.super_user_allowed += 1
+        write_audit(state, context, action, _ALLOWED, audit)
+    return [_ALLOWED] * len(actions)
+
+
+def write_audit(
+    state: AuthorizerState,
+    context: AuthorizableRequestContext,
+    action: Action,
+    result: AuthorizationResult,
+    audit: AuditLog,
+) -> None:
+    """Write the decision down if its level is enabled; only then look for the ACL that decided."""
+    allowed = result is _ALLOWED
+    level = audit_level(action, allowed=allowed)
+    if level < audit.threshold:
+        return
+    decision = decide(state, context, action)
+    audit.write(
+        level,
+        context,
+        action,
+        allowed=allowed,
+        rule=decision,
+        acl_id=None if decision.acl is None else decision.acl.record.id,
+        offset=state.index.image.provenance.end_offset,
+    )

@@ -1,0 +1,72 @@
+"""Grants: what the ACLs of one principal say about the names of one resource type.
+
+A name is covered by the literal entry of that name, by every prefix that it starts with, and by the literal ``*``,
+whatever order names sort in (architecture.md 8.2).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from authorizer.masks import Leaf, leaf_mask
+from authorizer.overlay import Table, with_entries
+from authorizer.prefix_ranges import PrefixRanges
+from records.acl import WILDCARD
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Grants:
+    """Immutable.
+
+    Attributes:
+        literals: the leaf of each literal name, ``*`` among them.
+        star: the leaf of the literal ``*``, kept apart because every question needs it.
+        prefixes: the leaves of the prefixes; None if there are none.
+    """
+
+    __slots__ = ("literals", "prefixes", "star")
+
+    def __init__(self, literals: Table[str, Leaf], prefixes: PrefixRanges | None) -> None:
+        self.literals = literals
+        self.star = literals.get(WILDCARD)
+        self.prefixes = prefixes
+
+    def __len__(self) -> int:
+        """How many names and prefixes."""
+        return len(self.literals) + (0 if self.prefixes is None else len(self.prefixes))
+
+    def get(self, name: str, *, prefixed: bool) -> Leaf | None:
+        """The leaf of exactly this name or prefix."""
+        if not prefixed:
+            return self.literals.get(name)
+        return None if self.prefixes is None else self.prefixes.values.get(name)
+
+    def names(self) -> set[str]:
+        """Every literal name and every prefix."""
+        names = {name for name, _ in self.literals.items()}
+        if self.prefixes is not None:
+            names.update(prefix for prefix, _ in self.prefixes.values.items())
+        return names
+
+    def mask(self, name: str, host: str) -> int:
+        """What all that covers ``name`` says to ``host``. `authorizer.decision` has it inlined."""
+        mask = 0 if self.prefixes is None else self.prefixes.mask(name, host)
+        for leaf in (self.literals.get(name), self.star):
+            if leaf is not None:
+                mask |= leaf_mask(leaf, host)
+        return mask
+
+    def with_leaves(self, leaves: Mapping[tuple[str, bool], Leaf | None]) -> Grants | None:
+        """With these leaves, by (name, prefixed), set, or removed where they are None; None if none is left."""
+        literals = {name: leaf for (name, prefixed), leaf in leaves.items() if not prefixed}
+        prefixed = {name: leaf for (name, prefixed), leaf in leaves.items() if prefixed}
+        ranges = self.prefixes
+        if prefixed:
+            ranges = (ranges or PrefixRanges.of({})).with_values(prefixed)
+        grants = Grants(
+            with_entries(self.literals, literals) if literals else self.literals,
+            ranges if ranges is not None and len(ranges) else None,
+        )
+        return grants if len(grants) else None

@@ -1,0 +1,215 @@
+"""What a node shows to Prometheus, collected when it is asked.
+
+The paths of decisions and replay only count; nothing here is on them.
+
+Names: aclog's own; Kafka's purgatory gauges (KIP-504); KIP-801's AclCount; and the four attributes that a
+broker's authorizer has since KIP-877 (``kafka.server:type=plugins``), as the JMX exporter spells them.
+There the rates are per minute over the last minute; so they are here, measured between scrapes.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Final, Protocol
+
+from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from prometheus_client import Metric
+
+    from authorizer.audit import AuditLog
+    from authorizer.purgatory import Purgatory
+    from replay.clock import Clock
+    from replay.metrics import LoaderMetrics, SnapshotMetrics
+    from replay.status import LoaderStatus
+
+#: KIP-504's name of this purgatory.
+PURGATORY: Final = {"delayedOperation": "acl-update"}
+#: The tags of KIP-877's MBean.
+PLUGIN: Final = {"config": "authorizer.class.name", "class": "StandardAuthorizer", "role": "broker"}
+
+_MINUTE_S: Final = 60.0
+
+
+class DecisionCounts(Protocol):
+    """What the authorizer counts."""
+
+    @property
+    def allowed(self) -> int: ...
+
+    @property
+    def denied(self) -> int: ...
+
+    @property
+    def not_ready(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricSources:
+    """The layers' own counters, and where the node stands."""
+
+    status: Callable[[], LoaderStatus]
+    is_ready: Callable[[], bool]
+    decisions: DecisionCounts
+    audit: AuditLog
+    purgatory: Purgatory
+    loader: LoaderMetrics
+    snapshots: SnapshotMetrics | None
+    clock: Clock
+
+
+def metrics_registry(sources: MetricSources) -> CollectorRegistry:
+    """A registry of its own, with the node, the process and the interpreter."""
+    registry = CollectorRegistry()
+    registry.register(NodeCollector(sources))
+    ProcessCollector(registry=registry)
+    PlatformCollector(registry=registry)
+    return registry
+
+
+class RatePerMinute:
+    """A total's growth over about the last minute, as far back as samples were taken. Not thread-safe."""
+
+    def __init__(self, now_s: float) -> None:
+        self._samples: deque[tuple[float, int]] = deque([(now_s, 0)])
+
+    def sample(self, total: int, now_s: float) -> float:
+        """Take a sample; growth per minute since the newest one that is a minute old, or since the first."""
+        samples = self._samples
+        while len(samples) > 1 and now_s - samples[1][0] >= _MINUTE_S:
+            samples.popleft()
+        since_s, before = samples[0]
+        # A scraper in a hurry must not make the memory grow.
+        if now_s - samples[-1][0] >= 1:
+            samples.append((now_s, total))
+        return (total - before) * _MINUTE_S / (now_s - since_s) if now_s > since_s else 0.0
+
+
+class NodeCollector(Collector):
+    """Everything that is not the process's own."""
+
+    def __init__(self, sources: MetricSources) -> None:
+        self._sources = sources
+        self._lock = threading.Lock()
+        now_s = sources.clock.monotonic_s()
+        self._requests, self._allowed, self._denied = (RatePerMinute(now_s) for _ in range(3))
+
+    def describe(self) -> list[Metric]:
+        """Nothing: names do not clash in a registry that is ours, and nobody need be asked at the start."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        yield _gauge("aclog_build_info", "The running version.", 1, {"version": version("aclog")})
+        yield from self._state()
+        yield from self._decisions()
+        yield from self._replay()
+        yield from self._snapshots()
+        yield from self._writes()
+
+    def _state(self) -> Iterator[Metric]:
+        status = self._sources.status()
+        yield _gauge("aclog_acls_total", "ACLs in force, by id.", status.acl_count)
+        yield _gauge(
+            "kafka_server_authorizer_aclcount", "ACLs in force (KIP-801 AclCount).", status.acl_count
+        )
+        yield _gauge("kafka_server_plugins_acls_total_count", "ACLs in force.", status.acl_count, PLUGIN)
+        yield _gauge("aclog_ready", "1 if decisions may be trusted.", int(self._sources.is_ready()))
+        yield _gauge(
+            "aclog_applied_offset", "Last offset of the log that was applied.", (status.end_offset or 0) - 1
+        )
+        if status.lag_records is not None:
+            yield _gauge("aclog_lag_records", "Records of the log still to apply.", status.lag_records)
+        yield _gauge("aclog_lag_ms", "For how long the node has been behind its log.", status.lag_ms)
+
+    def _decisions(self) -> Iterator[Metric]:
+        counts = self._sources.decisions
+        allowed, denied, not_ready = counts.allowed, counts.denied, counts.not_ready
+        decisions = CounterMetricFamily("aclog_authorizations", "Actions decided.", labels=["result"])
+        for result, count in (("allowed", allowed), ("denied", denied), ("not_ready", not_ready)):
+            decisions.add_metric([result], count)
+        yield decisions
+        yield _counter(
+            "aclog_audit_failures", "Audit lines that could not be written.", self._sources.audit.failures
+        )
+        now_s = self._sources.clock.monotonic_s()
+        with self._lock:
+            rates = (
+                ("request", self._requests.sample(allowed + denied, now_s)),
+                ("allowed", self._allowed.sample(allowed, now_s)),
+                ("denied", self._denied.sample(denied, now_s)),
+            )
+        for kind, rate in rates:
+            name = f"kafka_server_plugins_authorization_{kind}_rate_per_minute"
+            yield _gauge(name, "Actions decided per minute, over the last minute.", rate, PLUGIN)
+
+    def _replay(self) -> Iterator[Metric]:
+        loader = self._sources.loader
+        fold = loader.fold
+        records = CounterMetricFamily(
+            "aclog_replay_records", "ACL records by what they did to the state.", labels=["effect"]
+        )
+        for effect in ("added", "removed", "replaced", "repeated", "unknown_removals", "ignored"):
+            records.add_metric([effect], getattr(fold, effect))
+        yield records
+        for name, text, count in (
+            ("aclog_apply_errors", "Records or batches that could not be applied.", loader.apply_errors),
+            ("aclog_read_errors", "Reads of the log that failed.", loader.read_errors),
+            ("aclog_replay_batches", "Batches applied.", loader.batches),
+            ("aclog_replay_bytes", "Bytes of the batches applied.", loader.size_bytes),
+            ("aclog_publishes", "States published.", loader.publishes),
+            ("aclog_publisher_faults", "Updates that a publisher failed to take.", loader.publisher_faults),
+            ("aclog_reloads", "States built anew.", loader.reloads),
+            ("aclog_gaps", "Gaps seen in the offsets.", loader.gaps),
+            ("aclog_offset_regressions", "Reloads that went back in offsets.", loader.offset_regressions),
+            ("aclog_snapshots_loaded", "Loads that began at a snapshot.", loader.snapshots_loaded),
+            ("aclog_snapshots_refused", "Snapshots that could not be used.", loader.snapshots_refused),
+        ):
+            yield _counter(name, text, count)
+        yield _gauge("aclog_last_publish_ms", "Time the last state took.", loader.last_publish_ms)
+
+    def _snapshots(self) -> Iterator[Metric]:
+        snapshots = self._sources.snapshots
+        if snapshots is None:
+            return
+        yield _counter("aclog_snapshots_written", "Snapshots written.", snapshots.written)
+        yield _counter("aclog_snapshot_failures", "Snapshots that could not be written.", snapshots.failed)
+        if snapshots.last_end_offset is not None:
+            yield _gauge(
+                "aclog_snapshot_end_offset", "End offset of the last one.", snapshots.last_end_offset
+            )
+            yield _gauge("aclog_snapshot_write_ms", "Time the last one took.", snapshots.last_write_ms)
+
+    def _writes(self) -> Iterator[Metric]:
+        purgatory = self._sources.purgatory
+        name = "kafka_server_delayedoperationpurgatory"
+        yield _gauge(
+            f"{name}_numdelayedoperations",
+            "ACL creations and removals that wait (KIP-504 NumDelayedOperations).",
+            purgatory.num_delayed_operations,
+            PURGATORY,
+        )
+        yield _gauge(
+            f"{name}_purgatorysize",
+            "ACL creations and removals that are watched (KIP-504 PurgatorySize).",
+            purgatory.size,
+            PURGATORY,
+        )
+
+
+def _gauge(name: str, text: str, value: float, labels: dict[str, str] | None = None) -> Metric:
+    family = GaugeMetricFamily(name, text, labels=list(labels or {}))
+    family.add_metric(list((labels or {}).values()), value)
+    return family
+
+
+def _counter(name: str, text: str, value: float) -> Metric:
+    family = CounterMetricFamily(name, text)
+    family.add_metric([], value)
+    return family

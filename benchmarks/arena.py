@@ -1,0 +1,141 @@
+"""One workload with both sides ready to be asked: aclog here, Kafka's StandardAuthorizer in a Java process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import cached_property
+from itertools import chain, cycle, islice
+
+from authorizer.api import AuthorizationResult
+from benchmarks.anchor import Anchor
+from benchmarks.requests import Request, actions_per_request, list_file, read_requests
+from benchmarks.settings import Settings, progress
+from benchmarks.stored import log_directory, snapshot_directory
+from benchmarks.subject import Subject
+from benchmarks.workload import workload_directory
+
+# Calls between two looks at the clock.
+_STRIDE = 256
+
+
+class DecisionsDifferError(Exception):
+    """aclog and Kafka do not decide the same: there is nothing to measure."""
+
+
+class Arena:
+    """Made for one workload; both sides load it when they are first needed."""
+
+    def __init__(self, workload: str, settings: Settings) -> None:
+        self.workload = workload
+        self.settings = settings
+        self.directory = workload_directory(settings.cache, workload)
+        self._requests: dict[str, list[Request]] = {}
+        self._java_lists: set[str] = set()
+        self._checked: set[str] = set()
+
+    @cached_property
+    def ours(self) -> Subject:
+        progress(f"{self.workload}: loading aclog")
+        return Subject.open(log_directory(self.directory), snapshot_directory(self.directory))
+
+    @cached_property
+    def java(self) -> Anchor:
+        progress(f"{self.workload}: loading Java")
+        anchor = Anchor()
+        anchor.tell("read-acls", file=str(self.directory / "acls.jsonl"))
+        anchor.tell("load")
+        anchor.tell("heap")  # drops what was read and is not needed any more
+        return anchor
+
+    def close(self) -> None:
+        """End the Java process, if there is one."""
+        if "java" in self.__dict__:
+            self.java.close()
+        if "ours" in self.__dict__:
+            self.ours.close()
+
+    def requests(self, name: str) -> list[Request]:
+        """A list, the same objects each time."""
+        if name not in self._requests:
+            self._requests[name] = read_requests(self.directory, name)
+        return self._requests[name]
+
+    def check_decisions(self, name: str) -> int:
+        """Ask both sides about a sample of a list, with both defaults; returns how many decisions were compared.
+
+        Raises:
+            DecisionsDifferError: one differs.
+        """
+        requests = self.requests(name)
+        count = min(len(requests), max(1, self.settings.decisions_checked // actions_per_request(name)))
+        compared = 0
+        if name not in self._checked:
+            self._checked.add(name)
+            self.give_java(name)
+            progress(f"{self.workload}: comparing decisions of {name}")
+            for allow in (True, False):
+                self.java.tell("configure", allow=allow)
+                theirs = self.java.tell("decide", list=name, count=count)["results"]
+                ours = self.ours.decide(sampled(requests, count), allow_everyone=allow)
+                compared += len(ours)
+                if ours != theirs:
+                    self._say_where_different(name, ours, theirs, allow=allow)
+        return compared
+
+    def give_java(self, name: str) -> None:
+        """Let Java read a list, and get warm on it."""
+        if name not in self._java_lists:
+            self._java_lists.add(name)
+            file = str(list_file(self.directory, name))
+            self.java.tell("read-requests", list=name, file=file, actions=actions_per_request(name))
+            self.java.tell("authorize", list=name, seconds=self.settings.warm_s)
+
+    def java_round(self, name: str) -> Callable[[], float]:
+        """A round of authorize; gives ns of CPU for each call."""
+        self.give_java(name)
+        return lambda: float(self.java.tell("authorize", list=name, seconds=self.settings.round_s)["ns"])
+
+    def our_round(self, name: str) -> Callable[[], float]:
+        """The same of aclog."""
+        return timed_calls(self.ours, self.requests(name), self.settings.round_s)
+
+    def _say_where_different(self, name: str, ours: str, theirs: str, *, allow: bool) -> None:
+        differing = [i for i, (mine, other) in enumerate(zip(ours, theirs, strict=True)) if mine != other]
+        count = len(ours) // actions_per_request(name)
+        asked = sampled(self.requests(name), count)[differing[0] // actions_per_request(name)]
+        action = asked.actions[differing[0] % len(asked.actions)]
+        raise DecisionsDifferError(
+            f"{self.workload} {name}, allow.everyone.if.no.acl.found={str(allow).lower()}: {len(differing)} of "
+            f"{len(ours)} decisions differ; the first: {asked.context.principal} from "
+            f"{asked.context.client_address}: {action}: aclog {ours[differing[0]]}, Kafka {theirs[differing[0]]}"
+        )
+
+
+def sampled(requests: list[Request], count: int) -> list[Request]:
+    """This many, evenly over the list; Anchor.java takes the same."""
+    return [requests[i * len(requests) // count] for i in range(count)]
+
+
+def timed_calls(ours: Subject, requests: list[Request], seconds: float) -> Callable[[], float]:
+    """Rounds of ``authorize`` over the list, which go on where the last one ended: ns of CPU for each call."""
+    authorize = ours.authorizer.authorize
+    endless = cycle([(request.context, request.actions) for request in requests])
+
+    def a_round() -> float:
+        calls = 0
+        end = time.perf_counter() + seconds
+        began = time.thread_time_ns()
+        while time.perf_counter() < end:
+            for context, actions in islice(endless, _STRIDE):
+                authorize(context, actions)
+            calls += _STRIDE
+        return (time.thread_time_ns() - began) / calls
+
+    return a_round
+
+
+def letters(results: list[list[AuthorizationResult]]) -> str:
+    """As Anchor.java writes results."""
+    allowed = AuthorizationResult.ALLOWED
+    return "".join("A" if result is allowed else "D" for result in chain.from_iterable(results))

@@ -1,0 +1,146 @@
+"""Lists of requests, as both sides read them, and what else is derived from a workload.
+
+Beside the lists of `benchmarks.workload` each workload gets ``bulk``: requests with 500 actions each, as when a
+client asks for the metadata of 500 topics; and ``updates.jsonl``: ACLs that are not among its own.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from random import Random
+
+import msgspec
+
+from authorizer.api import Action, RequestContext, SecurityProtocol
+from benchmarks.workload import DESCRIBE, LITERAL, TOPIC
+from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
+from records.principal import parse_kafka_principal
+
+BULK = "bulk"
+BULK_ACTIONS = 500
+_BULK_REQUESTS = 100
+_UPDATES = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One call of ``authorize``."""
+
+    context: RequestContext
+    actions: list[Action]
+
+
+class _Query(msgspec.Struct):
+    principal: str
+    host: str
+    operation: int
+    resourceType: int  # noqa: N815 - Kafka's name
+    resourceName: str  # noqa: N815
+
+
+def read_requests(workload: Path, name: str) -> list[Request]:
+    """A list of requests of one action each; ``bulk``: of BULK_ACTIONS each."""
+    queries = _read_queries(list_file(workload, name))
+    size = actions_per_request(name)
+    requests = []
+    for start in range(0, len(queries), size):
+        asker = queries[start]
+        context = RequestContext(
+            parse_kafka_principal(asker.principal),
+            asker.host,
+            listener_name="CLIENTS",
+            security_protocol=SecurityProtocol.SASL_SSL,
+            request_type=3,
+            request_version=1,
+            client_id="benchmark",
+            correlation_id=1,
+        )
+        requests.append(Request(context, [_action(query) for query in queries[start : start + size]]))
+    return requests
+
+
+def actions_per_request(name: str) -> int:
+    return BULK_ACTIONS if name == BULK else 1
+
+
+def list_file(workload: Path, name: str) -> Path:
+    """The file with a list; that of ``bulk`` is written on the first call."""
+    file = workload / f"{name}.jsonl"
+    if name == BULK and not file.exists():
+        _write_bulk(workload, file)
+    return file
+
+
+def updates_file(workload: Path) -> Path:
+    """ACLs like those of the workload, on names that have none yet; written on the first call."""
+    file = workload / "updates.jsonl"
+    if not file.exists():
+        _write_updates(workload, file)
+    return file
+
+
+def _read_queries(file: Path) -> list[_Query]:
+    decode = msgspec.json.Decoder(_Query).decode
+    with file.open("rb") as lines:
+        return [decode(line) for line in lines]
+
+
+def _action(query: _Query) -> Action:
+    pattern = ResourcePattern(
+        ResourceType(query.resourceType), query.resourceName, PatternType.LITERAL
+    )
+    # A benchmark of decisions, not of the audit log: whether to log is decided, nothing is written.
+    return Action(AclOperation(query.operation), pattern, 1, log_if_allowed=False, log_if_denied=False)
+
+
+def _write_bulk(workload: Path, file: Path) -> None:
+    random = Random(500)
+    queries = _read_queries(list_file(workload, "distinct"))
+    topics = sorted({query.resourceName for query in queries if query.resourceType == TOPIC})
+    lines = []
+    for _ in range(_BULK_REQUESTS):
+        asker = random.choice(queries)
+        names: Sequence[str] = random.sample(topics, min(BULK_ACTIONS, len(topics)))
+        names = [names[i % len(names)] for i in range(BULK_ACTIONS)]
+        lines += [
+            json.dumps(
+                {
+                    "principal": asker.principal,
+                    "host": asker.host,
+                    "operation": DESCRIBE,
+                    "resourceType": TOPIC,
+                    "resourceName": name,
+                }
+            )
+            + "\n"
+            for name in names
+        ]
+    _write(file, lines)
+
+
+def _write_updates(workload: Path, file: Path) -> None:
+    random = Random(7)
+    with (workload / "acls.jsonl").open(encoding="ascii") as lines:
+        acls = [json.loads(line) for line in islice(lines, 0, None, 97)]
+    new = []
+    for number in range(_UPDATES):
+        acl = random.choice(acls)
+        data = acl["data"] | {
+            "id": base64.urlsafe_b64encode(random.randbytes(16)).decode("ascii").rstrip("="),
+            "resourceName": f"{acl['data']['resourceName']}.new{number}",
+            "patternType": LITERAL,
+        }
+        new.append(json.dumps(acl | {"data": data}) + "\n")
+    _write(file, new)
+
+
+def _write(file: Path, lines: Sequence[str]) -> None:
+    """All or nothing: what is there is taken to be complete."""
+    unfinished = file.with_suffix(".unfinished")
+    unfinished.write_text("".join(lines), encoding="ascii")
+    unfinished.rename(file)

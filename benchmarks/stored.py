@@ -1,0 +1,89 @@
+"""A workload as a node finds it: a directory log with its ACLs, and a snapshot of them. Made once, then kept."""
+
+from __future__ import annotations
+
+import base64
+import shutil
+import time
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import msgspec
+
+from records.entries import AccessControlEntryRecord
+from records.ids import Uuid
+from records.log.directory import DirectoryLog
+from replay.load import load_image
+from snapshot.store import SnapshotStore
+
+#: Records in a batch: what a controller writes for `kafka-acls --add` with a few operations ...
+FEW_RECORDS = 5
+#: ... and in an import.
+MANY_RECORDS = 500
+
+
+class _Data(msgspec.Struct):
+    id: str
+    resourceType: int  # noqa: N815 - Kafka's name
+    resourceName: str  # noqa: N815
+    patternType: int  # noqa: N815
+    principal: str
+    host: str
+    operation: int
+    permissionType: int  # noqa: N815
+
+
+class _Line(msgspec.Struct):
+    data: _Data
+
+
+def read_acls(file: Path) -> Iterator[AccessControlEntryRecord]:
+    """The records of an ``acls.jsonl``."""
+    decode = msgspec.json.Decoder(_Line).decode
+    with file.open("rb") as lines:
+        for line in lines:
+            data = decode(line).data
+            yield AccessControlEntryRecord(
+                Uuid(base64.urlsafe_b64decode(data.id + "==")),
+                data.resourceType,
+                data.resourceName,
+                data.patternType,
+                data.principal,
+                data.host,
+                data.operation,
+                data.permissionType,
+            )
+
+
+def log_directory(workload: Path, *, batch_records: int = MANY_RECORDS, limit: int | None = None) -> Path:
+    """The log with the ACLs of the workload, or the first so many of them."""
+    directory = workload / f"log-{batch_records}-{limit or 'all'}"
+    if not directory.is_dir():
+        unfinished = workload / f"{directory.name}.unfinished"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        records = islice(read_acls(workload / "acls.jsonl"), limit)
+        with DirectoryLog.open(unfinished, mode="create") as log:
+            log.append_batches(_batches(records, batch_records))
+        unfinished.rename(directory)
+    return directory
+
+
+def _batches(
+    records: Iterator[AccessControlEntryRecord], size: int
+) -> Iterator[tuple[list[AccessControlEntryRecord], None]]:
+    while batch := list(islice(records, size)):
+        yield batch, None
+
+
+def snapshot_directory(workload: Path) -> Path:
+    """A snapshot store with one snapshot: at the end of the log."""
+    directory = workload / "snapshots"
+    if not directory.is_dir():
+        unfinished = workload / f"{directory.name}.unfinished"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        with DirectoryLog.open(log_directory(workload)) as log:
+            image = load_image(log).image
+            SnapshotStore(unfinished).write(image, log.identity, log_end_time_ms=int(time.time() * 1000))
+        unfinished.rename(directory)
+    return directory

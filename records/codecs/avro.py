@@ -1,0 +1,196 @@
+"""Avro single-object encoding of the two ACL records: values of a topic log.
+
+0xC3 0x01, the CRC-64-AVRO fingerprint of the writer's schema, little-endian, and the body. The schemas are
+records/schemas/*.avsc. Source: Apache Avro specification, "Single-object encoding" and "Schema Resolution".
+
+A field may be added later. Who has the newer schema reads older values and finds the field's default; who has
+the older schema must be told of the newer one (``known``), as its fingerprint alone does not say what was
+written, and then skips the field.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import resources
+from typing import Any, Final, cast
+
+import fastavro
+import msgspec
+from fastavro.read import SchemaResolutionError
+from fastavro.schema import SchemaParseException, fingerprint, parse_schema, to_parsing_canonical_form
+
+from records.entries import AccessControlEntryRecord, AclRecord, RemoveAccessControlEntryRecord
+from records.errors import DecodeError, EncodeError, TruncatedRecordError, UnsupportedVersionError
+from records.ids import Uuid
+
+Schema = dict[str, Any]
+
+MAGIC: Final = b"\xc3\x01"
+#: Bytes before the body.
+HEADER_BYTES: Final = 10
+
+# Avro has no int8.
+_CODES: Final = frozenset(("resourceType", "patternType", "operation", "permissionType"))
+
+# What fastavro raises for a value that its schema cannot hold, and for a body that does not fit its schema.
+_ENCODE_ERRORS: Final = (ValueError, TypeError, OverflowError, KeyError)
+_DECODE_ERRORS: Final = (
+    ValueError,
+    TypeError,
+    OverflowError,
+    LookupError,
+    EOFError,
+    SchemaResolutionError,
+)
+
+
+def load_schema(name: str) -> Schema:
+    """The schema in ``records/schemas/<name>.avsc``."""
+    text = (resources.files("records") / "schemas" / f"{name}.avsc").read_bytes()
+    return cast("Schema", msgspec.json.decode(text))
+
+
+ACCESS_CONTROL_ENTRY_SCHEMA: Final = load_schema("AccessControlEntryRecord")
+REMOVE_ACCESS_CONTROL_ENTRY_SCHEMA: Final = load_schema("RemoveAccessControlEntryRecord")
+
+
+class AvroCodec:
+    """Encodes with its current schemas; decodes what these and other known schemas have written.
+
+    Args:
+        current: one schema for each of the two records; what is read comes out as these say.
+        known: schemas of other versions that may have written a value.
+
+    Raises:
+        ValueError: not a schema, or a schema of another record.
+    """
+
+    def __init__(
+        self,
+        current: Sequence[Schema] = (ACCESS_CONTROL_ENTRY_SCHEMA, REMOVE_ACCESS_CONTROL_ENTRY_SCHEMA),
+        *,
+        known: Iterable[Schema] = (),
+    ) -> None:
+        self._current = {_record_name(schema): _parsed(schema) for schema in current}
+        self._headers = {_record_name(schema): _header(schema) for schema in current}
+        # Header of a value -> name of its record and its writer's schema.
+        self._writers = {
+            _header(schema): (_record_name(schema), _parsed(schema)) for schema in (*current, *known)
+        }
+
+    def encode(self, record: AclRecord) -> bytes:
+        """The value of a topic log.
+
+        Raises:
+            EncodeError: a field that the schema cannot hold.
+        """
+        name, fields = type(record).__name__, _fields(record)
+        for code in _CODES & fields.keys():
+            if not -128 <= fields[code] <= 127:
+                raise EncodeError(f"{code} {fields[code]} is beyond int8")
+        out = io.BytesIO(self._headers[name])
+        out.seek(HEADER_BYTES)
+        try:
+            fastavro.schemaless_writer(out, self._current[name], fields)
+        except _ENCODE_ERRORS as error:
+            raise EncodeError(f"cannot be written as Avro: {error}") from error
+        return out.getvalue()
+
+    def decode(self, data: bytes | memoryview) -> AclRecord:
+        """The record in a value.
+
+        Raises:
+            UnsupportedVersionError: written with a schema that is not known.
+            DecodeError: anything else that is wrong; ``position`` is within ``data``.
+        """
+        name, fields = self.decode_fields(data)
+        for code in _CODES & fields.keys():
+            if not -128 <= fields[code] <= 127:
+                raise DecodeError(f"{code} {fields[code]} is beyond int8", position=HEADER_BYTES)
+        if name == "RemoveAccessControlEntryRecord":
+            return RemoveAccessControlEntryRecord(Uuid(fields["id"]))
+        return AccessControlEntryRecord(
+            Uuid(fields["id"]),
+            fields["resourceType"],
+            fields["resourceName"],
+            fields["patternType"],
+            fields["principal"],
+            fields["host"],
+            fields["operation"],
+            fields["permissionType"],
+        )
+
+    def decode_fields(self, data: bytes | memoryview) -> tuple[str, Mapping[str, Any]]:
+        """(record name, all fields that the current schema has); raises as `decode`."""
+        header = bytes(data[:HEADER_BYTES])
+        if not header.startswith(MAGIC[: len(header)]):
+            raise DecodeError("not an Avro single-object value", position=0)
+        if len(header) < HEADER_BYTES:
+            raise TruncatedRecordError("an Avro value ends inside its header", position=0)
+        writer = self._writers.get(header)
+        if writer is None:
+            raise UnsupportedVersionError(
+                f"Avro schema with fingerprint {header[:1:-1].hex()} is unknown", position=len(MAGIC)
+            )
+        name, schema = writer
+        body = io.BytesIO(data)
+        body.seek(HEADER_BYTES)
+        try:
+            fields = cast("dict[str, Any]", fastavro.schemaless_reader(body, schema, self._current[name]))
+        except _DECODE_ERRORS as error:
+            raise DecodeError(
+                f"an Avro value does not fit its schema: {error!r}", position=body.tell()
+            ) from error
+        if body.tell() != len(data):
+            raise DecodeError(f"{len(data) - body.tell()} bytes are left over", position=body.tell())
+        return name, fields
+
+
+def _fields(record: AclRecord) -> dict[str, Any]:
+    if isinstance(record, RemoveAccessControlEntryRecord):
+        return {"id": record.id}
+    return {
+        "id": record.id,
+        "resourceType": record.resource_type,
+        "resourceName": record.resource_name,
+        "patternType": record.pattern_type,
+        "principal": record.principal,
+        "host": record.host,
+        "operation": record.operation,
+        "permissionType": record.permission_type,
+    }
+
+
+def _record_name(schema: Schema) -> str:
+    name = schema.get("name")
+    if name not in {"AccessControlEntryRecord", "RemoveAccessControlEntryRecord"}:
+        raise ValueError(f"`{name}` is not the schema of an ACL record")
+    return cast("str", name)
+
+
+def _parsed(schema: Schema) -> Schema:
+    # A dictionary of its own: two versions of a schema define the same names.
+    try:
+        return cast("Schema", parse_schema(schema, {}))
+    except SchemaParseException as error:
+        raise ValueError(f"not an Avro schema: {error}") from error
+
+
+def _header(schema: Schema) -> bytes:
+    """The first bytes of every value that is written with ``schema``."""
+    # fastavro prints the fingerprint in the order in which it is written: lowest byte first.
+    return MAGIC + bytes.fromhex(fingerprint(to_parsing_canonical_form(schema), "CRC-64-AVRO"))
+
+
+_CODEC: Final = AvroCodec()
+
+
+def encode(record: AclRecord) -> bytes:
+    """`AvroCodec.encode` with today's schemas."""
+    return _CODEC.encode(record)
+
+
+def decode(data: bytes | memoryview) -> AclRecord:
+    """`AvroCodec.decode` with today's schemas."""
+    return _CODEC.decode(data)

@@ -1,0 +1,238 @@
+"""kafka-dump-log's JSON: ``{"type": "ACCESS_CONTROL_ENTRY_RECORD", "version": 0, "data": {...}}``.
+
+Source: DumpLogSegments.ClusterMetadataLogMessageParser and the JSON converters that Kafka generates from its
+schemas: camelCase names, ids as 22 characters, codes as numbers, and no optional text where there is none.
+
+Reading is strict about what a record is made of: a missing, unknown or ill-typed field of ``data``, a code
+beyond int8 or text that UTF-8 cannot hold is a DecodeError, as a guess could turn a DENY into nothing. Keys
+beside ``type``, ``version`` and ``data`` say where a record was found (``offset``, ``file``, ``batch``) and
+are not looked at. Records other than ACLs, features and transactions have no ``data`` here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from records.codecs.kraft import RECORD_TYPE_NAMES, RECORD_VERSION, UNKNOWN_TYPE_PREFIX, record_type_name
+from records.entries import (
+    ABORT_TRANSACTION_API_KEY,
+    ACCESS_CONTROL_ENTRY_API_KEY,
+    BEGIN_TRANSACTION_API_KEY,
+    END_TRANSACTION_API_KEY,
+    FEATURE_LEVEL_API_KEY,
+    REMOVE_ACCESS_CONTROL_ENTRY_API_KEY,
+    AbortTransactionRecord,
+    AccessControlEntryRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    OtherRecord,
+    RemoveAccessControlEntryRecord,
+)
+from records.errors import DecodeError, UnsupportedVersionError
+from records.ids import Uuid, uuid_from_string, uuid_to_string
+
+_API_KEYS: Final = {name: api_key for api_key, name in RECORD_TYPE_NAMES.items()}
+_VERSION_MAX: Final = 0x7FFF
+_SHOWN_MAX: Final = 10**20
+
+
+def to_json(record: MetadataRecord) -> dict[str, Any]:
+    """The payload as an object; OtherRecord without ``data``, of which only the header is known."""
+    match record:
+        case AccessControlEntryRecord():
+            return _payload(
+                ACCESS_CONTROL_ENTRY_API_KEY,
+                {
+                    "id": uuid_to_string(record.id),
+                    "resourceType": record.resource_type,
+                    "resourceName": record.resource_name,
+                    "patternType": record.pattern_type,
+                    "principal": record.principal,
+                    "host": record.host,
+                    "operation": record.operation,
+                    "permissionType": record.permission_type,
+                },
+            )
+        case RemoveAccessControlEntryRecord():
+            return _payload(REMOVE_ACCESS_CONTROL_ENTRY_API_KEY, {"id": uuid_to_string(record.id)})
+        case FeatureLevelRecord():
+            return _payload(FEATURE_LEVEL_API_KEY, {"name": record.name, "featureLevel": record.level})
+        case BeginTransactionRecord():
+            return _payload(BEGIN_TRANSACTION_API_KEY, _optional("name", record.name))
+        case EndTransactionRecord():
+            return _payload(END_TRANSACTION_API_KEY, {})
+        case AbortTransactionRecord():
+            return _payload(ABORT_TRANSACTION_API_KEY, _optional("reason", record.reason))
+        case OtherRecord():
+            return {"type": record_type_name(record.api_key), "version": record.version}
+
+
+def _payload(api_key: int, data: dict[str, Any]) -> dict[str, Any]:
+    return {"type": record_type_name(api_key), "version": RECORD_VERSION, "data": data}
+
+
+def _optional(name: str, text: str | None) -> dict[str, Any]:
+    return {} if text is None else {name: text}
+
+
+def dumps(record: MetadataRecord) -> str:
+    """`to_json` as one line."""
+    return msgspec.json.encode(to_json(record)).decode("utf-8")
+
+
+def loads(line: str | bytes) -> MetadataRecord:
+    """The record in one line; raises as `from_json`."""
+    try:
+        payload = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise DecodeError(f"not JSON: {error}") from error
+    if not isinstance(payload, dict):
+        raise DecodeError(f"expected a JSON object, found {_shown(payload)}")
+    return from_json(payload)
+
+
+def from_json(payload: Mapping[str, Any]) -> MetadataRecord:
+    """The record in a payload.
+
+    Raises:
+        UnsupportedVersionError: an ACL, feature or transaction record in a version other than 0.
+        DecodeError: anything else that is not such a payload; the reason names the field.
+    """
+    api_key = _api_key(_required(payload, "type"))
+    version = _integer(_required(payload, "version"), "version", 0, _VERSION_MAX)
+    reader = _READERS.get(api_key)
+    if reader is None:
+        return OtherRecord(api_key, version)
+    if version != RECORD_VERSION:
+        raise UnsupportedVersionError(
+            f"{record_type_name(api_key)} version {version}, only {RECORD_VERSION} is known"
+        )
+    data = _required(payload, "data")
+    if not isinstance(data, Mapping):
+        raise DecodeError(f"data must be an object, not {_shown(data)}")
+    known, read = reader
+    unknown = [name for name in data if name not in known]
+    if unknown:
+        raise DecodeError(f"{record_type_name(api_key)} has no field {_shown(unknown[0])}")
+    return read(data)
+
+
+def _api_key(name: Any) -> int:
+    if isinstance(name, str):
+        if name in _API_KEYS:
+            return _API_KEYS[name]
+        number = name.removeprefix(UNKNOWN_TYPE_PREFIX)
+        if number != name and number.isascii() and number.isdecimal() and int(number) <= _VERSION_MAX:
+            return int(number)
+    raise DecodeError(f"type {_shown(name)} is not one of Kafka's metadata records")
+
+
+def _required(fields: Mapping[str, Any], name: str) -> Any:
+    try:
+        return fields[name]
+    except KeyError:
+        raise DecodeError(f"{name} is missing") from None
+
+
+def _integer(value: Any, name: str, lowest: int, highest: int) -> int:
+    # A bool is an int for Python.
+    if type(value) is not int or not lowest <= value <= highest:
+        raise DecodeError(f"{name} must be an integer from {lowest} to {highest}, not {_shown(value)}")
+    return value
+
+
+def _int8(data: Mapping[str, Any], name: str) -> int:
+    return _integer(_required(data, name), name, -128, 127)
+
+
+def _text(data: Mapping[str, Any], name: str) -> str:
+    value = _required(data, name)
+    if not isinstance(value, str):
+        raise DecodeError(f"{name} must be text, not {_shown(value)}")
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise DecodeError(f"{name} holds half of a surrogate pair at character {error.start}") from error
+    return value
+
+
+def _optional_text(data: Mapping[str, Any], name: str) -> str | None:
+    return None if data.get(name) is None else _text(data, name)
+
+
+def _id(data: Mapping[str, Any]) -> Uuid:
+    return uuid_from_string(_text(data, "id"))
+
+
+def _shown(value: Any) -> str:
+    """``value`` in a message: short, however long it is."""
+    if isinstance(value, int) and not -_SHOWN_MAX < value < _SHOWN_MAX:
+        return "a huge number"
+    if isinstance(value, str | int | float | None):
+        text = repr(value)
+        return text if len(text) <= 80 else f"{text[:77]}..."
+    return "an object" if isinstance(value, Mapping) else "a list"
+
+
+def _read_acl(data: Mapping[str, Any]) -> AccessControlEntryRecord:
+    return AccessControlEntryRecord(
+        _id(data),
+        _int8(data, "resourceType"),
+        _text(data, "resourceName"),
+        _int8(data, "patternType"),
+        _text(data, "principal"),
+        _text(data, "host"),
+        _int8(data, "operation"),
+        _int8(data, "permissionType"),
+    )
+
+
+def _read_remove(data: Mapping[str, Any]) -> RemoveAccessControlEntryRecord:
+    return RemoveAccessControlEntryRecord(_id(data))
+
+
+def _read_feature_level(data: Mapping[str, Any]) -> FeatureLevelRecord:
+    level = _integer(_required(data, "featureLevel"), "featureLevel", -0x8000, 0x7FFF)
+    return FeatureLevelRecord(_text(data, "name"), level)
+
+
+def _read_begin(data: Mapping[str, Any]) -> BeginTransactionRecord:
+    return BeginTransactionRecord(_optional_text(data, "name"))
+
+
+def _read_end(_data: Mapping[str, Any]) -> EndTransactionRecord:
+    return EndTransactionRecord()
+
+
+def _read_abort(data: Mapping[str, Any]) -> AbortTransactionRecord:
+    return AbortTransactionRecord(_optional_text(data, "reason"))
+
+
+_ACL_FIELDS: Final = frozenset(
+    (
+        "id",
+        "resourceType",
+        "resourceName",
+        "patternType",
+        "principal",
+        "host",
+        "operation",
+        "permissionType",
+    )
+)
+_Reader = Callable[[Mapping[str, Any]], MetadataRecord]
+
+# The names that a record's data may have, and how they become one.
+_READERS: Final[dict[int, tuple[frozenset[str], _Reader]]] = {
+    ACCESS_CONTROL_ENTRY_API_KEY: (_ACL_FIELDS, _read_acl),
+    REMOVE_ACCESS_CONTROL_ENTRY_API_KEY: (frozenset({"id"}), _read_remove),
+    FEATURE_LEVEL_API_KEY: (frozenset({"name", "featureLevel"}), _read_feature_level),
+    BEGIN_TRANSACTION_API_KEY: (frozenset({"name"}), _read_begin),
+    END_TRANSACTION_API_KEY: (frozenset(), _read_end),
+    ABORT_TRANSACTION_API_KEY: (frozenset({"reason"}), _read_abort),
+}

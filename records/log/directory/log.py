@@ -1,0 +1,336 @@
+"""DirectoryLog: a directory of segments as a MetadataLog, to read or to write."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, Self, TypeVar
+from urllib.parse import unquote, urlsplit
+
+from records.errors import (
+    DecodeError,
+    LogCorruptError,
+    LogError,
+    LogNotFoundError,
+    LogReadOnlyError,
+    OffsetOutOfRangeError,
+)
+from records.log.base import READ_BYTES_MAX
+from records.log.directory.appender import SEGMENT_BYTES, SEGMENT_BYTES_MAX
+from records.log.directory.files import (
+    HIGH_WATERMARK_FILE,
+    METADATA_LOG_DIRECTORY,
+    CheckpointId,
+    list_directory,
+)
+from records.log.directory.high_watermark import read_high_watermark
+from records.log.directory.identity import identity_stamp, is_own, read_identity
+from records.log.directory.reader import SegmentReader
+from records.log.directory.segments import Segments
+from records.log.directory.storage import storage_errors
+from records.log.directory.tail import LastWholeBatch
+from records.log.directory.writer import Writer, now_ms
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from records.entries import MetadataRecord
+    from records.log.base import LogBatch, LogIdentity
+
+#: ``create`` makes the log if it is not there, and is ``write`` otherwise.
+Mode = Literal["read", "write", "create"]
+
+SCHEME: Final = "file:"
+
+# Between two looks at a log of another process: short while records come in, longer the longer nothing comes.
+_POLL_MIN_S: Final = 0.002
+_POLL_MAX_S: Final = 0.1
+_POLL_GROWTH: Final = 1.5
+
+# Another process may delete or truncate a file between our listing and our reading: an error counts when it
+# is still there at the last of these looks.
+_LOOKS: Final = 3
+_LOOK_AGAIN_S: Final = 0.002
+
+_T = TypeVar("_T")
+
+
+class DirectoryLog:
+    """A log in a directory; made by ``open``.
+
+    Any number of threads may use it, one at a time for what reads; ``wait`` and ``append`` keep nobody
+    waiting that reads.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        directory: Path,
+        identity: LogIdentity,
+        *,
+        writer: Writer | None,
+        is_recorded: bool,
+    ) -> None:
+        self._url = url
+        self._directory = directory
+        self._identity = identity
+        self._writer = writer
+        self._is_recorded = is_recorded
+        self._segments = Segments(directory)
+        self._reader = SegmentReader(self._segments, is_own=is_recorded)
+        self._last_whole_batch = LastWholeBatch(self._segments)
+        self._stamp = identity_stamp(directory)
+        self._reading = threading.Lock()
+        # Guards _is_closed; notified when it is set, and after each append.
+        self._changed = threading.Condition()
+        self._is_closed = False
+        self._poll_s = _POLL_MIN_S
+
+    @classmethod
+    def open(
+        cls,
+        url: str | Path,
+        *,
+        mode: Mode = "read",
+        cluster_id: str | None = None,
+        segment_bytes: int = SEGMENT_BYTES,
+        clock_ms: Callable[[], int] = now_ms,
+    ) -> Self:
+        """Open a log.
+
+        Args:
+            url: ``file:DIR`` with DIR as it is, ``file:///DIR`` with %-escapes, or a path.
+            mode: ``read`` any log; ``write`` an own one; ``create`` an own one unless it is there.
+            cluster_id: what a new log gets instead of a random one; of another log it must be the one it has,
+                and is taken for it where the log does not say.
+            segment_bytes: a new segment begins where the next batch would make this one longer.
+            clock_ms: timestamp of appended batches.
+
+        Raises:
+            LogNotFoundError: there is no log.
+            LogReadOnlyError: it is not aclog's own, and was to be written.
+            LogLockedError: it has a writer already.
+            LogCorruptError: what was acknowledged is damaged (when writing), or a file that says which log it
+                is makes no sense.
+            LogStorageError: the operating system refused.
+            LogError: another cluster's log than asked for, or a directory that holds something else.
+        """
+        directory = _directory_of(url)
+        if not 1 <= segment_bytes <= SEGMENT_BYTES_MAX:
+            raise ValueError(f"segment_bytes must be within 1 and {SEGMENT_BYTES_MAX}, not {segment_bytes}")
+        with storage_errors(directory):
+            if mode == "read":
+                identity, is_recorded = _look_at(directory, cluster_id)
+                return cls(str(url), directory, identity, writer=None, is_recorded=is_recorded)
+            writer = Writer.open(
+                directory,
+                create=mode == "create",
+                cluster_id=cluster_id,
+                segment_bytes=segment_bytes,
+                clock_ms=clock_ms,
+            )
+            return cls(str(url), directory, writer.identity, writer=writer, is_recorded=True)
+
+    @property
+    def url(self) -> str:
+        return self._url
+
+    @property
+    def directory(self) -> Path:
+        """Absolute."""
+        return self._directory
+
+    @property
+    def identity(self) -> LogIdentity:
+        return self._identity
+
+    @property
+    def high_watermark_is_guess(self) -> bool:
+        """Whether the last whole batch is taken for the last committed one (a broker's directory).
+
+        Nobody recorded there what is committed; a new leader may still truncate it.
+        """
+        return not self._is_recorded
+
+    def checkpoints(self) -> list[CheckpointId]:
+        """Kafka's snapshots that lie beside the segments now, oldest first."""
+        return self._on_files(lambda: list(self._segments.refresh().checkpoints))
+
+    def start_offset(self) -> int:
+        self._on_files(self._look)
+        return self._segments.start_offset
+
+    def high_watermark(self) -> int:
+        return self._on_files(self._look)
+
+    def read(self, offset: int, *, max_bytes: int = READ_BYTES_MAX) -> list[LogBatch]:
+        """As MetadataLog.read.
+
+        OffsetOutOfRangeError comes too where the log was truncated and written on since the last read: then
+        its ``end`` is at most where the new history begins.
+
+        Raises:
+            LogCorruptError: the files contradict one another at ``offset``.
+            LogNotFoundError: the log is gone, or another one is in its place.
+            LogStorageError: the operating system refused.
+        """
+        return self._on_files(lambda: self._read(offset, max_bytes))
+
+    def wait(self, offset: int, timeout_s: float) -> bool:
+        """Block until there is something to read at ``offset``: records, or that the log was truncated there.
+
+        False on timeout or close. Appends of this object end the wait at once; a log of another process is
+        looked at every 2 to 100 ms. Raises as ``high_watermark``.
+        """
+        deadline_s = time.monotonic() + timeout_s
+        while not self._has_news(offset):
+            with self._changed:
+                left_s = deadline_s - time.monotonic()
+                if self._is_closed or left_s <= 0:
+                    return False
+                if self._writer is None:
+                    self._changed.wait(min(left_s, self._poll_s))
+                    self._poll_s = min(self._poll_s * _POLL_GROWTH, _POLL_MAX_S)
+                elif self._writer.end_offset <= offset:
+                    self._changed.wait(left_s)
+        self._poll_s = _POLL_MIN_S
+        return not self._is_closed
+
+    def append(self, records: Sequence[MetadataRecord], *, timestamp_ms: int | None = None) -> int:
+        """Append one atomic batch, with the clock's time or the one given; no records: no batch.
+
+        Returns the end offset once it is durable and committed. From several threads at once, the appends
+        share their syncs.
+
+        Raises:
+            LogReadOnlyError: not opened for writing.
+            EncodeError: a record that the format cannot hold, or too many at once; nothing was written.
+            LogStorageError: the disk refused; the message says whether the log goes on.
+        """
+        return self.append_batches([(records, timestamp_ms)])
+
+    def append_batches(self, batches: Iterable[tuple[Sequence[MetadataRecord], int | None]]) -> int:
+        """Append several batches, each atomic, in order and with few syncs: to import another log.
+
+        Raises as ``append``; after a LogStorageError the batches below the high watermark are in the log.
+        """
+        if self._writer is None:
+            raise LogReadOnlyError(f"{self._url}: the log was opened to read")
+        end_offset = self._writer.append(batches)
+        with self._changed:
+            self._changed.notify_all()
+        return end_offset
+
+    def close(self) -> None:
+        """Close the files, give the writer lock back, end every ``wait``. Idempotent."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+        with self._reading:
+            self._segments.close()
+        if self._writer is not None:
+            self._writer.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def _on_files(self, look: Callable[[], _T]) -> _T:
+        """Do something with the files, again if another process changed them meanwhile."""
+        with self._reading, storage_errors(self._directory):
+            for _ in range(_LOOKS - 1):
+                self._check_open()
+                try:
+                    return look()
+                except FileNotFoundError:
+                    time.sleep(_LOOK_AGAIN_S)
+                except (DecodeError, LogCorruptError):
+                    if self._is_recorded:
+                        raise  # nothing below a recorded high watermark is ever changed
+                    time.sleep(_LOOK_AGAIN_S)
+            self._check_open()
+            return look()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise LogError(f"{self._url}: the log is closed")
+
+    def _has_news(self, offset: int) -> bool:
+        if self._writer is not None:
+            return self._writer.end_offset > offset
+        try:
+            return self._on_files(lambda: self._look() != offset or self._reader.is_diverged(offset))
+        except LogError:
+            if self._is_closed:
+                return False
+            raise
+
+    def _read(self, offset: int, max_bytes: int) -> list[LogBatch]:
+        end_offset = self._look()
+        start_offset = self._segments.start_offset
+        if not start_offset <= offset <= end_offset:
+            raise OffsetOutOfRangeError(offset, start=start_offset, end=end_offset)
+        return self._reader.read(offset, end_offset, max_bytes)
+
+    def _look(self) -> int:
+        """List the segments; returns the committed end, all of which they hold."""
+        if self._writer is not None:
+            end_offset = self._writer.end_offset
+            self._segments.refresh()
+        elif self._is_recorded:
+            end_offset = self._recorded()
+            self._segments.refresh()
+            self._check_identity()
+        else:
+            self._segments.refresh()
+            self._check_identity()
+            end_offset = self._last_whole_batch.end_offset()
+        return end_offset
+
+    def _recorded(self) -> int:
+        path = self._directory / HIGH_WATERMARK_FILE
+        try:
+            return read_high_watermark(path)
+        except FileNotFoundError:
+            if is_own(self._directory) and not list_directory(self._directory).segments:
+                return 0  # it is just being created
+            raise
+
+    def _check_identity(self) -> None:
+        stamp = identity_stamp(self._directory)
+        if stamp != self._stamp:
+            identity = read_identity(self._directory, expected_cluster_id=self._identity.cluster_id)
+            if identity != self._identity:
+                raise LogNotFoundError(
+                    f"{self._directory}: another log is in its place now; open that one anew"
+                )
+            self._stamp = stamp
+
+
+def _directory_of(url: str | Path) -> Path:
+    if isinstance(url, str) and url.startswith(SCHEME):
+        rest = url.removeprefix(SCHEME)
+        if rest.startswith("//"):
+            parts = urlsplit(url)
+            if parts.netloc not in ("", "localhost") or parts.query or parts.fragment:
+                raise LogError(f"`{url}` is not a local directory; write file:DIR or file:///DIR")
+            rest = unquote(parts.path)
+        url = rest
+    if not str(url):
+        raise LogError("a log needs a directory: file:DIR")
+    return Path(url).absolute()
+
+
+def _look_at(directory: Path, cluster_id: str | None) -> tuple[LogIdentity, bool]:
+    """Which log is there to read, and whether it records its high watermark."""
+    segments = list_directory(directory).segments
+    own = is_own(directory)
+    if not segments and not own:
+        inner = directory / METADATA_LOG_DIRECTORY
+        hint = f"; did you mean {inner}?" if inner.is_dir() else ""
+        raise LogNotFoundError(f"{directory}: there are no segments (*.log) in this directory{hint}")
+    identity = read_identity(directory, expected_cluster_id=cluster_id)
+    return identity, own and (not segments or (directory / HIGH_WATERMARK_FILE).exists())

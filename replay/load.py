@@ -1,0 +1,193 @@
+"""load_image: the state of a log at one moment, for commands that ask once and end.
+
+The same recovery and the same core as the loader's, without a thread, publishers or a second try: whatever
+goes wrong is raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from records.log.base import LogBatch
+from replay.clock import Clock, SystemClock
+from replay.core import LOG_START, Core
+from replay.errors import LogGapError, OffsetUnavailableError, ReplayError
+from replay.events import BatchesRead, Effect, Fail, Publish, Reload
+from replay.recovery import recover
+
+if TYPE_CHECKING:
+    from records.log.base import MetadataLog
+    from replay.manifest import LoaderManifest
+    from replay.snapshot_source import SnapshotSource
+    from snapshot.image import AclsImage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadResult:
+    """A state, and how it came about.
+
+    Attributes:
+        image: the state.
+        origin: what it was built on: a snapshot's name, or ``the log's start``.
+        manifest: what was replayed on top of that.
+        refused: newer snapshots that could not be used, and why.
+        replayed_from: offset of the first record that was needed from the log.
+        high_watermark: of the log; the image stands there unless an offset was asked for.
+        high_watermark_is_guess: the log does not say what is committed: its last whole batch is taken for it.
+        elapsed_ms: for all of it.
+    """
+
+    image: AclsImage
+    origin: str
+    manifest: LoaderManifest
+    refused: tuple[str, ...]
+    replayed_from: int
+    high_watermark: int
+    high_watermark_is_guess: bool
+    elapsed_ms: float
+
+
+def load_image(
+    log: MetadataLog,
+    snapshots: Sequence[SnapshotSource] = (),
+    *,
+    at_offset: int | None = None,
+    delete_retention_ms: int | None = None,
+    clock: Clock | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> LoadResult:
+    """Build the state at the high watermark, or after the record at ``at_offset``.
+
+    An ``at_offset`` within a batch is taken to the letter: the records up to it count, though no node ever
+    shows half a batch. Those of a transaction that has not ended there do not count.
+
+    Args:
+        log: to read.
+        snapshots: where to begin, see ``recover``.
+        at_offset: the last record that counts, inclusive.
+        delete_retention_ms: for how long a removal can be seen in the log; None if it does not compact.
+        clock: by default the machine's.
+        on_progress: called after each read with the next offset and the end offset.
+
+    Raises:
+        OffsetUnavailableError: that offset is not in the log yet, or nothing leads to its state any more.
+        LogGapError: the log starts beyond everything that is left of its beginning.
+        DecodeError: a record cannot be decoded (I7).
+        ReplayError: the log contradicts itself, or changed under the reader.
+        LogError, OSError: the log cannot be read.
+    """
+    clock = clock or SystemClock()
+    began_s = clock.monotonic_s()
+    high_watermark = log.high_watermark()
+    if at_offset is not None and not 0 <= at_offset < high_watermark:
+        raise _not_in_log(at_offset, high_watermark)
+    found = recover(
+        log,
+        snapshots,
+        clock,
+        delete_retention_ms=delete_retention_ms,
+        max_end_offset=None if at_offset is None else at_offset + 1,
+    )
+    core = Core(delete_retention_ms=delete_retention_ms)
+    try:
+        published = _published(core.step(found))
+    except LogGapError as error:
+        if at_offset is None:
+            raise
+        raise _nothing_leads_to(at_offset, log, snapshots) from error
+    replayed_from = core.position
+    while published is None:
+        batches = log.read(core.position)
+        if at_offset is not None:
+            batches = _clipped(batches, at_offset + 1)
+        if not batches:
+            raise _unfinished(log, core.position, at_offset)
+        high_watermark = log.high_watermark()
+        published = _published(
+            core.step(BatchesRead(batches=batches, high_watermark=high_watermark, now_ms=clock.now_ms()))
+        )
+        if on_progress is not None:
+            on_progress(core.position, found.high_watermark)
+    return LoadResult(
+        image=published.image,
+        origin=LOG_START if found.snapshot is None else found.snapshot.origin,
+        manifest=published.manifest,
+        refused=found.refused,
+        replayed_from=replayed_from,
+        high_watermark=high_watermark,
+        high_watermark_is_guess=getattr(log, "high_watermark_is_guess", False),
+        elapsed_ms=(clock.monotonic_s() - began_s) * 1000,
+    )
+
+
+def _published(effects: Iterable[Effect]) -> Publish | None:
+    """The load's only image, if this step has made it; readiness is a matter of those who stay."""
+    for effect in effects:
+        match effect:
+            case Publish():
+                return effect
+            case Fail():
+                raise effect.error
+            case Reload():
+                raise ReplayError(f"the log changed while it was read: {effect.reason}")
+            case _:
+                pass
+    return None
+
+
+def _clipped(batches: Iterable[LogBatch], end_offset: int) -> list[LogBatch]:
+    """The batches as if the log ended there."""
+    clipped = []
+    for batch in batches:
+        if batch.base_offset >= end_offset:
+            break
+        if batch.end_offset <= end_offset:
+            clipped.append(batch)
+            continue
+        kept = tuple(logged for logged in batch.records if logged.offset < end_offset)
+        clipped.append(
+            LogBatch(
+                base_offset=batch.base_offset,
+                end_offset=end_offset,
+                epoch=batch.epoch,
+                timestamp_ms=max((logged.timestamp_ms for logged in kept), default=batch.timestamp_ms),
+                size_bytes=batch.size_bytes,
+                records=kept,
+            )
+        )
+    return clipped
+
+
+def _not_in_log(at_offset: int, high_watermark: int) -> OffsetUnavailableError:
+    if not high_watermark:
+        return OffsetUnavailableError(at_offset, "the log is empty")
+    latest = high_watermark - 1
+    return OffsetUnavailableError(at_offset, f"the log's last offset is {latest}", latest=latest)
+
+
+def _nothing_leads_to(
+    at_offset: int, log: MetadataLog, snapshots: Sequence[SnapshotSource]
+) -> OffsetUnavailableError:
+    """Which offset is the first after it whose state can still be built."""
+    log_start = log.start_offset()
+    ends = [offer.end_offset for source in snapshots for offer in source.offers(log.identity)]
+    earliest = min((end - 1 for end in ends if end >= log_start), default=None)
+    reason = f"the log starts at {log_start}, and no snapshot reaches back that far"
+    if earliest is not None:
+        reason += f"; the earliest offset is {earliest}"
+    return OffsetUnavailableError(at_offset, reason, earliest=earliest)
+
+
+def _unfinished(log: MetadataLog, position: int, at_offset: int | None) -> ReplayError:
+    """Everything was read, and still the core does not publish."""
+    if at_offset is None:
+        return ReplayError(f"{log.url} has nothing to read at {position}, before its high watermark")
+    latest = log.high_watermark() - 1
+    return OffsetUnavailableError(
+        at_offset,
+        f"records before it were compacted away and may have counted; the state is known again at {latest}",
+        earliest=latest,
+        latest=latest,
+    )

@@ -1,0 +1,389 @@
+"""Loader: the one thread that drives a log through the core to the publishers.
+
+Source: org.apache.kafka.image.loader.MetadataLoader. A turn is: look at the log, give what was seen to the
+core, carry out its effects. The core decides all about offsets, readiness and publishing; the loader brings
+the thread, the clock, waiting, logging and counting.
+
+The log and the snapshot sources belong to whoever made them; publishers are closed with the loader.
+"""
+
+from __future__ import annotations
+
+import threading
+from enum import Enum
+from typing import TYPE_CHECKING, Final, assert_never
+
+import structlog
+
+from records.errors import AclogError, OffsetOutOfRangeError
+from records.ids import uuid_to_string
+from replay.backoff import Backoff
+from replay.clock import Clock, SystemClock
+from replay.core import BAD_LOG, Core, Phase
+from replay.events import (
+    BatchesRead,
+    Event,
+    Fail,
+    GapSeen,
+    OutOfRange,
+    Publish,
+    ReadFailed,
+    Recovered,
+    Reload,
+    ReportNotReady,
+    ReportReady,
+    StateLost,
+)
+from replay.fault import FaultHandler, LoggingFaultHandler
+from replay.manifest import ReloadManifest
+from replay.metrics import LoaderMetrics
+from replay.recovery import recover
+from replay.status import LoaderStatus
+from replay.subscriptions import Subscriptions
+from snapshot.image import AclsImage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from records.log.base import LogIdentity, MetadataLog
+    from replay.publisher import Publisher
+    from replay.snapshot_source import SnapshotSource
+
+#: How long one wait for new records lasts at most; a close, or a new publisher, may have to wait as long.
+IDLE_WAIT_S: Final = 0.2
+#: Time between two progress lines of a load.
+PROGRESS_INTERVAL_S: Final = 2.0
+#: A last look at the log that is older than this says nothing about lag.
+LOOK_AGE_MS_MAX: Final = 5_000
+
+_log = structlog.get_logger(__name__)
+
+
+class Turn(Enum):
+    """How one turn ended."""
+
+    MORE = "there may be more to read"
+    IDLE = "nothing more to read now"
+    FAILED = "try again, but not at once"
+
+
+class Loader:
+    """Follows one log. All methods but ``turn`` may be called from any thread.
+
+    Attributes:
+        metrics: counted by the loader's thread, to be read by any.
+    """
+
+    def __init__(
+        self,
+        log: MetadataLog,
+        snapshots: Sequence[SnapshotSource] = (),
+        publishers: Iterable[Publisher] = (),
+        *,
+        fault_handler: FaultHandler | None = None,
+        clock: Clock | None = None,
+        delete_retention_ms: int | None = None,
+    ) -> None:
+        """A loader that follows nothing yet.
+
+        Args:
+            log: to follow; from ``start`` on it is read by the loader's thread only.
+            snapshots: where to begin, see ``recover``.
+            publishers: who gets the images, in this order.
+            fault_handler: by default every fault of a publisher makes the node not ready.
+            clock: by default the machine's.
+            delete_retention_ms: for how long a removal can be seen in the log; None if it does not compact.
+        """
+        self.metrics = LoaderMetrics()
+        self._log = log
+        self._snapshots = snapshots
+        self._faults = fault_handler or LoggingFaultHandler()
+        self._clock = clock or SystemClock()
+        self._delete_retention_ms = delete_retention_ms
+        self._core = Core(delete_retention_ms=delete_retention_ms)
+        self._subscriptions = Subscriptions(self._faults, self._clock, self.metrics)
+        for publisher in publishers:
+            self._subscriptions.add(publisher)
+        self._thread: threading.Thread | None = None
+        self._closing = threading.Event()
+        self._backoff = Backoff()
+        self._identity: LogIdentity | None = None
+        self._logger = _log.bind(log=log.url)
+        # Of one load, for progress lines.
+        self._load_began_s = self._progress_due_s = self._clock.monotonic_s()
+        self._load_position = 0
+        # What other threads see; changed under the condition, which is notified.
+        self._changed = threading.Condition()
+        self._image: AclsImage | None = None
+        self._reason: str | None = self._core.reason
+        self._high_watermark: int | None = None
+        self._looked_at_ms = self._clock.now_ms()
+        self._error: Exception | None = None
+
+    # --- for any thread ----------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to follow the log. Call once."""
+        if self._thread is not None:
+            raise RuntimeError("the loader was started before")
+        self._thread = threading.Thread(target=self._run, name="aclog-loader", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop, and close the publishers; returns when the thread has ended. Idempotent."""
+        with self._changed:
+            self._closing.set()
+            self._changed.notify_all()
+        if self._thread is None:
+            self._subscriptions.close()
+        elif self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def add_publisher(self, publisher: Publisher) -> None:
+        """One more, which first gets the whole state.
+
+        Raises:
+            ValueError: there is one of that name.
+        """
+        self._subscriptions.add(publisher)
+
+    def wait_for(self, end_offset: int, timeout_s: float) -> bool:
+        """Block until every publisher has been given an image that reaches to ``end_offset``.
+
+        False on timeout or close. True says nothing about readiness.
+        """
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._closing.is_set() or self._published_end() >= end_offset, timeout_s
+            )
+            return self._published_end() >= end_offset
+
+    def wait_until_ready(self, timeout_s: float) -> bool:
+        """Block until decisions may be made; False on timeout or close.
+
+        Raises:
+            AclogError: what the log holds keeps it from completing (I7). The loader goes on trying.
+        """
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._closing.is_set() or self._reason is None or self._is_stuck(), timeout_s
+            )
+            if self._error is not None and self._is_stuck():
+                raise self._error
+            return self._reason is None
+
+    def status(self) -> LoaderStatus:
+        """Where the loader stands."""
+        now_ms = self._clock.now_ms()
+        with self._changed:
+            core, image, high_watermark, error = self._core, self._image, self._high_watermark, self._error
+            held = AclsImage.EMPTY if image is None else image
+            end_offset = held.provenance.end_offset
+            lag = None if high_watermark is None else max(0, high_watermark - end_offset)
+            known = lag == 0 and error is None and now_ms - self._looked_at_ms <= LOOK_AGE_MS_MAX
+            return LoaderStatus(
+                end_offset=None if image is None else end_offset,
+                epoch=held.provenance.epoch,
+                timestamp_ms=held.provenance.timestamp_ms,
+                acl_count=len(held),
+                digest=held.digest,
+                phase=core.phase,
+                position=core.position,
+                high_watermark=high_watermark,
+                lag_records=lag,
+                lag_ms=0 if known else max(0, now_ms - core.log_end_time_ms),
+                ready=self._reason is None,
+                reason=self._reason,
+                error=None if error is None else str(error),
+            )
+
+    def _is_stuck(self) -> bool:
+        return self._error is not None and self._reason == str(self._error)
+
+    def _published_end(self) -> int:
+        return -1 if self._image is None else self._image.provenance.end_offset
+
+    # --- the thread --------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._closing.is_set():
+            try:
+                turn = self.turn()
+                if turn is Turn.IDLE:
+                    self._log.wait(self._core.position, IDLE_WAIT_S)
+            except (AclogError, OSError):
+                turn = Turn.FAILED  # the wait failed; the next turn's look will say why
+            except Exception as error:  # noqa: BLE001 - the last resort: a dead thread would look like a quiet log
+                turn = self._start_over(error)
+            if turn is Turn.FAILED:
+                self._closing.wait(self._backoff.next_s())
+        self._subscriptions.close()
+
+    def turn(self) -> Turn:
+        """One turn. The thread calls it; whoever simulates the thread calls it instead."""
+        self._subscriptions.bring_up()
+        self._announce()
+        began_s = self._clock.monotonic_s()
+        event = self._look()
+        failed = False
+        for effect in self._core.step(event):
+            match effect:
+                case Publish():
+                    self._publish(effect, began_s)
+                case ReportReady() | ReportNotReady():
+                    self._announce()
+                case Fail():
+                    failed = True
+                    self._failed(effect.error)
+                case Reload():
+                    failed = True
+                    self._reload(effect.reason)
+                case GapSeen():
+                    self.metrics.gaps += 1
+                    self._logger.info(
+                        "gap_seen", offset=effect.offset, next_offset=effect.next_offset, until=effect.until
+                    )
+                case _:
+                    assert_never(effect)
+        if failed:
+            return Turn.FAILED
+        self._went_well(event)
+        return Turn.IDLE if isinstance(event, BatchesRead) and not event.batches else Turn.MORE
+
+    def _look(self) -> Event:
+        """What the log holds now, as the core's phase asks for it."""
+        core, log = self._core, self._log
+        try:
+            event: Event
+            if core.phase is Phase.RECOVERING:
+                event = self._recover()
+            else:
+                batches = log.read(core.position)
+                event = BatchesRead(
+                    batches=batches, high_watermark=log.high_watermark(), now_ms=self._clock.now_ms()
+                )
+            # After the read: what was read is of this log, or of one that was there before it.
+            identity = log.identity
+        except OffsetOutOfRangeError as error:
+            if core.phase is Phase.RECOVERING:
+                return ReadFailed(error)
+            return OutOfRange(start=error.start, end=error.end)
+        except (AclogError, OSError) as error:
+            return ReadFailed(error)
+        before, self._identity = self._identity, identity
+        if before is not None and identity != before:
+            return StateLost(f"another log is in its place: {_name(identity)} instead of {_name(before)}")
+        return event
+
+    def _recover(self) -> Recovered:
+        self._load_began_s = self._clock.monotonic_s()
+        self._progress_due_s = self._load_began_s + PROGRESS_INTERVAL_S
+        found = recover(
+            self._log, self._snapshots, self._clock, delete_retention_ms=self._delete_retention_ms
+        )
+        self.metrics.snapshots_refused += len(found.refused)
+        for reason in found.refused:
+            self._logger.warning("snapshot_refused", reason=reason)
+        if found.snapshot is not None:
+            self.metrics.snapshots_loaded += 1
+        return found
+
+    def _publish(self, effect: Publish, began_s: float) -> None:
+        image, manifest, metrics = effect.image, effect.manifest, self.metrics
+        end_offset, before = image.provenance.end_offset, self._published_end()
+        self._subscriptions.publish(effect.delta, image, manifest)
+        with self._changed:
+            self._image = image
+            self._changed.notify_all()
+        elapsed_ms = (self._clock.monotonic_s() - began_s) * 1000
+        metrics.publishes += 1
+        metrics.last_publish_ms = elapsed_ms
+        metrics.batches += manifest.batches
+        metrics.records += manifest.records
+        metrics.size_bytes += manifest.size_bytes
+        metrics.fold.add(manifest.counts)
+        if end_offset < before:
+            metrics.offset_regressions += 1
+            self._logger.warning("offset_went_back", offset=end_offset, before=before)
+        line = self._logger.bind(offset=end_offset, records=manifest.records, acls=len(image))
+        if isinstance(manifest, ReloadManifest):
+            load_s = self._clock.monotonic_s() - self._load_began_s
+            line.info("image_published", elapsed_ms=round(load_s * 1000), origin=manifest.origin)
+        elif effect.delta.changes:
+            line.info("image_published", elapsed_ms=round(elapsed_ms, 1))
+        else:
+            line.debug("image_published", elapsed_ms=round(elapsed_ms, 1))
+
+    def _announce(self) -> None:
+        """Tell everyone whether the node is ready, if that has changed."""
+        core = self._core
+        reason = self._subscriptions.failure if core.ready else core.reason
+        if reason != self._reason:
+            with self._changed:
+                self._reason = reason
+                self._changed.notify_all()
+            if reason is None:
+                self._logger.info("ready", offset=self._published_end())
+            else:
+                self._logger.warning("not_ready", reason=reason)
+        self._subscriptions.tell(reason)
+        if reason is None and self._subscriptions.failure is not None:
+            self._announce()  # somebody could not take the news
+
+    def _failed(self, error: Exception) -> None:
+        if str(error) == str(self._error):
+            return  # tried again, with the same outcome
+        if isinstance(error, BAD_LOG):
+            self.metrics.apply_errors += 1
+        else:
+            self.metrics.read_errors += 1
+        self._logger.error(
+            "replay_failed", error=str(error), kind=type(error).__name__, offset=self._core.position
+        )
+        with self._changed:
+            self._error = error
+            self._changed.notify_all()
+
+    def _reload(self, reason: str) -> None:
+        self.metrics.reloads += 1
+        self._logger.warning("reload", reason=reason, offset=self._published_end())
+
+    def _went_well(self, event: Event) -> None:
+        self._backoff.reset()
+        core = self._core
+        with self._changed:
+            self._error = None
+            if isinstance(event, Recovered | BatchesRead):
+                self._high_watermark, self._looked_at_ms = event.high_watermark, event.now_ms
+        if isinstance(event, Recovered):
+            self._load_position = core.position
+            self._logger.info(
+                "load_started",
+                offset=core.position,
+                log_start=event.log_start,
+                high_watermark=event.high_watermark,
+            )
+        now_s = self._clock.monotonic_s()
+        if core.phase is Phase.CATCHING_UP and now_s >= self._progress_due_s and self._high_watermark:
+            self._progress_due_s = now_s + PROGRESS_INTERVAL_S
+            self._logger.info(
+                "replay_progress",
+                offset=core.position,
+                high_watermark=self._high_watermark,
+                percent=round(100 * core.position / self._high_watermark),
+                records_per_s=round((core.position - self._load_position) / (now_s - self._load_began_s)),
+            )
+
+    def _start_over(self, error: Exception) -> Turn:
+        """The loader itself failed: nothing that it holds is relied on any more."""
+        self._core = Core(delete_retention_ms=self._delete_retention_ms)
+        reason = f"the loader failed: {error!r}"
+        self._core.step(StateLost(reason))
+        self._reload(reason)
+        self._announce()
+        self._faults.handle("loader", reason, error)
+        return Turn.FAILED
+
+
+def _name(identity: LogIdentity) -> str:
+    return f"cluster {identity.cluster_id} topic {uuid_to_string(identity.topic_id)}"

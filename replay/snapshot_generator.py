@@ -1,0 +1,175 @@
+"""SnapshotGenerator: writes the published state to the snapshot store, now and then.
+
+Source: org.apache.kafka.image.publisher.SnapshotGenerator. The rules:
+
+- A snapshot is due once enough of the log was replayed since the last one, or enough time has passed and
+  anything was. Unlike Kafka's, the time is watched also when nothing comes in.
+- It is the image published last: immutable, and at the end of a batch outside any transaction.
+- None while the node is not ready (I13): then nothing is known to be right.
+- A worker thread writes; the loader never waits for it. What becomes due during a write waits for its end.
+- A failed write is counted and logged; the next one is tried when it is due, as after a good one.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Final, Protocol
+
+import structlog
+
+from replay.clock import Clock, SystemClock
+from replay.manifest import LoaderManifest, ReloadManifest
+from replay.metrics import SnapshotMetrics
+
+if TYPE_CHECKING:
+    from records.log.base import LogIdentity
+    from snapshot.delta import AclsDelta
+    from snapshot.image import AclsImage, Provenance
+
+#: Kafka's metadata.log.max.record.bytes.between.snapshots.
+BYTES_BETWEEN_DEFAULT: Final = 20 * 1024 * 1024
+#: Kafka's metadata.log.max.snapshot.interval.ms.
+INTERVAL_MS_DEFAULT: Final = 60 * 60 * 1000
+#: How long close waits for a write. One that hangs is left behind: without its manifest it was never there.
+CLOSE_WAIT_S: Final = 30.0
+
+_log = structlog.get_logger(__name__)
+
+
+class SnapshotSink(Protocol):
+    """Where snapshots go: the SnapshotStore."""
+
+    def write(self, image: AclsImage, identity: LogIdentity, *, log_end_time_ms: int, keep: int) -> object:
+        """Store the image, whole or not at all; nothing to do if it is there already."""
+
+
+class SnapshotGenerator:
+    """A publisher with a worker thread of its own, from the first update to ``close``.
+
+    Attributes:
+        metrics: counted by the worker, to be read by any thread.
+    """
+
+    name: Final = "snapshot_generator"
+
+    def __init__(
+        self,
+        sink: SnapshotSink,
+        *,
+        keep: int,
+        bytes_between: int = BYTES_BETWEEN_DEFAULT,
+        interval_ms: int = INTERVAL_MS_DEFAULT,
+        close_wait_s: float = CLOSE_WAIT_S,
+        clock: Clock | None = None,
+    ) -> None:
+        """A generator that waits for its first update.
+
+        Args:
+            sink: where to.
+            keep: whole snapshots that the sink keeps at least.
+            bytes_between: bytes of the log after which a snapshot is due.
+            interval_ms: time after which one is due if there is anything new; 0 for never.
+            close_wait_s: how long ``close`` waits for a write.
+            clock: by default the machine's.
+        """
+        self.metrics = SnapshotMetrics()
+        self._sink = sink
+        self._keep = keep
+        self._bytes_between = bytes_between
+        self._interval_s = interval_ms / 1000
+        self._close_wait_s = close_wait_s
+        self._clock = clock or SystemClock()
+        self._thread: threading.Thread | None = None
+        # Everything below is under the condition.
+        self._changed = threading.Condition()
+        self._closing = False
+        self._ready = False
+        self._latest: tuple[AclsImage, LoaderManifest] | None = None
+        self._bytes = 0
+        self._began_s = self._clock.monotonic_s()
+        self._written: Provenance | None = None
+
+    # --- on the loader's thread --------------------------------------------------------------------------
+
+    def on_update(self, delta: AclsDelta, image: AclsImage, manifest: LoaderManifest) -> None:
+        with self._changed:
+            if isinstance(manifest, ReloadManifest):
+                self._bytes = 0
+            self._bytes += manifest.size_bytes
+            self._latest = image, manifest
+            self._wake_if_due()
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="aclog-snapshots", daemon=True)
+            self._thread.start()
+
+    def on_ready(self) -> None:
+        with self._changed:
+            self._ready = True
+            self._wake_if_due()
+
+    def on_not_ready(self, reason: str) -> None:
+        with self._changed:
+            self._ready = False
+
+    def close(self) -> None:
+        """Wait for a write that is under way, or leave it behind. Nothing is written afterwards."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        if self._thread is None:
+            return
+        self._thread.join(self._close_wait_s)
+        if self._thread.is_alive():
+            _log.warning("snapshot_abandoned", waited_s=self._close_wait_s)
+
+    # --- on the worker's thread --------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._closing and not self._is_due():
+                    self._changed.wait(self._next_look_s())
+                if self._closing or self._latest is None:
+                    return
+                image, manifest = self._latest
+                self._bytes = 0
+                self._began_s = self._clock.monotonic_s()
+            self._write(image, manifest)
+
+    def _write(self, image: AclsImage, manifest: LoaderManifest) -> None:
+        began_s = self._clock.monotonic_s()
+        line = _log.bind(offset=image.provenance.end_offset, epoch=image.provenance.epoch)
+        try:
+            self._sink.write(
+                image, manifest.identity, log_end_time_ms=manifest.log_end_time_ms, keep=self._keep
+            )
+        except Exception as error:  # noqa: BLE001 - a store is anybody's code, and the next write may succeed
+            self.metrics.failed += 1
+            line.error("snapshot_failed", error=str(error), kind=type(error).__name__)
+            return
+        elapsed_ms = (self._clock.monotonic_s() - began_s) * 1000
+        self.metrics.written += 1
+        self.metrics.last_end_offset = image.provenance.end_offset
+        self.metrics.last_write_ms = elapsed_ms
+        with self._changed:
+            self._written = image.provenance
+        line.info("snapshot_written", acls=len(image), elapsed_ms=round(elapsed_ms))
+
+    # --- under the condition -----------------------------------------------------------------------------
+
+    def _wake_if_due(self) -> None:
+        if self._is_due():
+            self._changed.notify_all()
+
+    def _is_due(self) -> bool:
+        if not self._ready or self._latest is None or self._latest[0].provenance == self._written:
+            return False
+        return self._bytes >= self._bytes_between or 0 < self._interval_s <= self._age_s()
+
+    def _age_s(self) -> float:
+        return self._clock.monotonic_s() - self._began_s
+
+    def _next_look_s(self) -> float | None:
+        """When time alone may make one due; None when only an update can."""
+        left_s = self._interval_s - self._age_s()
+        return left_s if left_s > 0 else None

@@ -1,0 +1,107 @@
+"""Writing a state to a file for other programs: Avro, JSON lines, CSV, KIP-11's JSON.
+
+    avro    object container file (deflate), records of records/schemas/AccessControlEntryRecord.avsc
+    jsonl   payloads as kafka-dump-log prints them, feature levels first
+    csv     RFC 4180, UTF-8, a header; codes by name, or by number where they have none
+    kip11   one JSON document, see kip11.py
+
+Kafka's .checkpoint is in kraft_file.py. ACLs come in reading order (by type, name, pattern, principal, ...), so
+equal states give equal files, but for Avro's random sync marker; a file is there whole or not at all.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from enum import StrEnum
+from typing import IO, TYPE_CHECKING, Final
+
+import fastavro
+import msgspec
+
+from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from records.codecs import json
+from records.entries import AccessControlEntryRecord, FeatureLevelRecord
+from records.errors import EncodeError
+from records.ids import uuid_to_string
+from snapshot.atomic_file import atomic_write
+from snapshot.code_names import code_to_name
+from snapshot.errors import SnapshotError
+from snapshot.kip11 import kip11_document
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from snapshot.image import AclsImage
+
+CSV_HEADER: Final = (
+    "id",
+    "resourceType",
+    "resourceName",
+    "patternType",
+    "principal",
+    "host",
+    "operation",
+    "permissionType",
+)
+
+
+class ExportFormat(StrEnum):
+    """Formats of ``export_image``."""
+
+    AVRO = "avro"
+    JSON_LINES = "jsonl"
+    CSV = "csv"
+    KIP11 = "kip11"
+
+
+def export_image(image: AclsImage, path: Path, export_format: ExportFormat) -> None:
+    """Write the state to ``path``, over what may be there.
+
+    Raises:
+        EncodeError: text that is not valid Unicode.
+        SnapshotError: the file cannot be written.
+    """
+    records = sorted((acl.record for acl in image), key=lambda record: (record.content, record.id))
+    try:
+        with atomic_write(path) as file:
+            match export_format:
+                case ExportFormat.AVRO:
+                    _write_avro(file, records)
+                case ExportFormat.JSON_LINES:
+                    _write_json_lines(file, image, records)
+                case ExportFormat.CSV:
+                    _write_csv(file, records)
+                case ExportFormat.KIP11:
+                    file.write(msgspec.json.format(msgspec.json.encode(kip11_document(records))) + b"\n")
+    except UnicodeEncodeError as error:
+        raise EncodeError(f"an ACL with text that is not valid Unicode: {error}") from error
+    except OSError as error:
+        raise SnapshotError(f"cannot write {path}: {error}") from error
+
+
+def _write_json_lines(file: IO[bytes], image: AclsImage, records: list[AccessControlEntryRecord]) -> None:
+    for name, level in sorted(image.features.items()):
+        file.write(json.dumps(FeatureLevelRecord(name, level)).encode() + b"\n")
+    for record in records:
+        file.write(json.dumps(record).encode() + b"\n")
+
+
+def _write_csv(file: IO[bytes], records: list[AccessControlEntryRecord]) -> None:
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+    rows = csv.writer(text, lineterminator="\r\n")
+    rows.writerow(CSV_HEADER)
+    for record in records:
+        rows.writerow(
+            (
+                uuid_to_string(record.id),
+                code_to_name(ResourceType, record.resource_type),
+                record.resource_name,
+                code_to_name(PatternType, record.pattern_type),
+                record.principal,
+                record.host,
+                code_to_name(AclOperation, record.operation),
+                code_to_name(AclPermissionType, record.permission_type),
+            )
+        )
+    text.detach()

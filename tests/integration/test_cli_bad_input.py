@@ -1,0 +1,249 @@
+"""Whatever is wrong with data, files or settings: a message that names it, a way out, an exit code."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from authorizer.cli.main import cli
+from records.acl import (
+    AccessControlEntry,
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+)
+from records.batch import HEADER_BYTES, encode_batch
+from records.codecs.kraft import encode_frame
+from records.entries import AccessControlEntryRecord
+from records.ids import binding_uuid
+from records.log.directory import DirectoryLog
+from support.data import real_log
+
+SEGMENT = "00000000000000000000.log"
+QUESTION = ("--principal", "User:u7", "--operation", "Read", "--topic", "t7")
+
+
+def record(number: int) -> AccessControlEntryRecord:
+    binding = AclBinding(
+        ResourcePattern(ResourceType.TOPIC, f"t{number}", PatternType.LITERAL),
+        AccessControlEntry(f"User:u{number}", "*", AclOperation.READ, AclPermissionType.ALLOW),
+    )
+    return AccessControlEntryRecord.from_binding(binding_uuid(binding), binding)
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """An own log of ten ACLs, one a batch, and a store with its snapshot at end offset 10."""
+
+    log: Path
+    store: Path
+
+    @property
+    def segment(self) -> Path:
+        return self.log / SEGMENT
+
+    @property
+    def snapshot(self) -> Path:
+        return next(self.store.glob("*/00000000000000000010-*"))
+
+    def flip(self, file: Path, position: int) -> None:
+        data = bytearray(file.read_bytes())
+        data[position] ^= 1
+        file.write_bytes(data)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    made = World(tmp_path / "log", tmp_path / "store")
+    with DirectoryLog.open(made.log, mode="create", cluster_id="mine") as log:
+        for number in range(10):
+            log.append([record(number)])
+    done = CliRunner().invoke(
+        cli, ["snapshot", "create", "--log", str(made.log), "--snapshots", str(made.store)]
+    )
+    assert done.exit_code == 0, done.stderr
+    return made
+
+
+@contextmanager
+def nothing(_: World) -> Iterator[None]:
+    yield
+
+
+@contextmanager
+def corrupt_part(world: World) -> Iterator[None]:
+    world.flip(next(world.snapshot.glob("*.parquet")), 100)
+    yield
+
+
+@contextmanager
+def missing_manifest(world: World) -> Iterator[None]:
+    (world.snapshot / "manifest.json").unlink()
+    yield
+
+
+@contextmanager
+def foreign_snapshot(world: World) -> Iterator[None]:
+    """Another cluster's snapshot under this cluster's name."""
+    other = world.store.parent / "other"
+    with DirectoryLog.open(other, mode="create", cluster_id="theirs") as log:
+        log.append([record(1)])
+    args = ["snapshot", "create", "--log", str(other), "--snapshots", str(world.store)]
+    assert CliRunner().invoke(cli, args).exit_code == 0
+    shutil.rmtree(world.store / "mine")
+    (world.store / "theirs").rename(world.store / "mine")
+    yield
+
+
+@contextmanager
+def truncated_segment(world: World) -> Iterator[None]:
+    data = world.segment.read_bytes()
+    world.segment.write_bytes(data[:-20])
+    yield
+
+
+@contextmanager
+def flipped_bit(world: World) -> Iterator[None]:
+    world.flip(world.segment, HEADER_BYTES + 20)
+    yield
+
+
+@contextmanager
+def newer_record(world: World) -> Iterator[None]:
+    """An AccessControlEntryRecord of version 9, in a broker's directory."""
+    shutil.rmtree(world.log)
+    world.log.mkdir()
+    frame = bytearray(encode_frame(record(1)))
+    frame[2] = 9
+    world.segment.write_bytes(encode_batch([bytes(frame)], base_offset=0, epoch=1, timestamp_ms=0))
+    yield
+
+
+@contextmanager
+def second_writer(world: World) -> Iterator[None]:
+    with DirectoryLog.open(world.log, mode="write"):
+        yield
+
+
+@contextmanager
+def missing_log(world: World) -> Iterator[None]:
+    shutil.rmtree(world.log)
+    yield
+
+
+@contextmanager
+def file_for_a_directory(world: World) -> Iterator[None]:
+    shutil.rmtree(world.log)
+    world.log.write_text("not a directory")
+    yield
+
+
+@contextmanager
+def bad_config(world: World) -> Iterator[None]:
+    (world.log.parent / "aclog.conf").write_text("super.users=User:alice;bob\n")
+    yield
+
+
+@contextmanager
+def mistyped_config(world: World) -> Iterator[None]:
+    (world.log.parent / "aclog.conf").write_text("aclog.log.urll=file:x\n")
+    yield
+
+
+LISTING = "acls --list --log {log}"
+CHECK = "check --log {log} " + " ".join(QUESTION)
+VERIFY_LOG = "log verify --log {log}"
+DUMP = "log dump --log {log}"
+VERIFY_STORE = "snapshot verify --snapshots {store}"
+VERIFY_BOTH = "snapshot verify --snapshots {store} --log {log}"
+ADD = "acls --log {log} --add --topic t --allow-principal User:a"
+CONF = "--config {home}/aclog.conf"
+
+Arrange = Callable[[World], AbstractContextManager[None]]
+
+CASES = [
+    (corrupt_part, VERIFY_STORE, 4, "SHA-256"),
+    (missing_manifest, VERIFY_STORE, 4, "manifest.json is missing: the snapshot is unfinished"),
+    (foreign_snapshot, VERIFY_STORE, 4, "is of cluster `theirs`, not of `mine`"),
+    (foreign_snapshot, VERIFY_BOTH, 4, "is of cluster `theirs`, not of `mine`"),
+    (nothing, "log append --log {log} --create --cluster-id theirs /dev/null", 2, "theirs"),
+    *((truncated_segment, command, 4, SEGMENT) for command in (LISTING, CHECK, VERIFY_LOG, DUMP, ADD)),
+    *((flipped_bit, command, 4, "CRC") for command in (LISTING, CHECK, VERIFY_LOG, DUMP)),
+    (flipped_bit, "snapshot create --log {log} --snapshots {store}2", 4, "CRC"),
+    *((newer_record, command, 4, "version 9") for command in (LISTING, CHECK, VERIFY_LOG, DUMP)),
+    (second_writer, ADD, 3, "writ"),
+    (second_writer, "log append --log {log} /dev/null", 3, "writ"),
+    *((missing_log, command, 2, "{log}") for command in (LISTING, CHECK, VERIFY_LOG, DUMP, ADD)),
+    *((file_for_a_directory, command, 2, "{log}") for command in (LISTING, CHECK, VERIFY_LOG)),
+    (bad_config, f"{CHECK} {CONF}", 2, "super.users"),
+    (bad_config, f"serve --log {{log}} {CONF}", 2, "super.users"),
+    (mistyped_config, f"{LISTING} {CONF}", 2, "did you mean `aclog.log.url`?"),
+    (nothing, f"{CHECK} {CONF}", 2, "{home}/aclog.conf"),
+    (nothing, "acls --list", 2, "--log"),
+    (nothing, "snapshot list", 2, "--snapshots"),
+    (nothing, "acls --list --log kafka://localhost:9092/acls", 2, "not built yet"),
+    (nothing, f"{CHECK} --at-offset 10", 2, "10"),
+    (nothing, "log dump --log {log} --from 11", 2, "11"),
+    (nothing, "snapshot verify --snapshots {store} --end-offset 3", 4, "ends at 3"),
+    (nothing, "snapshot import --snapshots {store} {home}/none.checkpoint", 4, "none.checkpoint"),
+    (nothing, "snapshot list --snapshots nope://x", 4, "nope"),
+]
+
+
+@pytest.mark.parametrize(
+    ("arrange", "command", "code", "message"),
+    CASES,
+    ids=[f"{case[0].__name__}-{case[1].split(' --')[0]}-{number}" for number, case in enumerate(CASES)],
+)
+def test_message_and_exit_code(arrange: Arrange, command: str, code: int, message: str, world: World) -> None:
+    """The exit code is the pinned one, the message names what is wrong, and no traceback is shown."""
+    names = {"log": world.log, "store": world.store, "home": world.log.parent}
+    with ExitStack() as stack:
+        stack.enter_context(arrange(world))
+        result = CliRunner().invoke(cli, command.format(**names).split())
+    assert result.exit_code == code, result.output
+    assert message.format(**names) in result.output
+    assert "Traceback" not in result.output
+    assert "a defect in aclog" not in result.output
+
+
+@pytest.mark.parametrize("arrange", [corrupt_part, missing_manifest, foreign_snapshot])
+def test_a_damaged_snapshot_costs_only_time(arrange: Arrange, world: World) -> None:
+    """check falls back to the log and says on stderr which snapshot it passed over."""
+    with arrange(world):
+        args = ["check", "--log", str(world.log), "--snapshots", str(world.store), *QUESTION]
+        result = CliRunner().invoke(cli, args)
+    assert (result.exit_code, result.stdout.split()[0]) == (0, "ALLOWED")
+    assert "passed over" in result.stderr
+
+
+def test_debug_adds_the_traceback(world: World) -> None:
+    """--debug and ACLOG_DEBUG show where an error comes from; the message and the code stay."""
+    flipped_bit(world).__enter__()
+    args = ["acls", "--list", "--log", str(world.log)]
+    for debug, env in ((["--debug"], {}), ([], {"ACLOG_DEBUG": "1"})):
+        result = CliRunner(env=env).invoke(cli, [*debug, *args])
+        assert result.exit_code == 4
+        assert "Traceback" in result.stderr
+        assert "Error: " in result.stderr
+
+
+def test_a_brokers_log_is_never_written(tmp_path: Path) -> None:
+    """--add to a broker's directory is refused, and nothing there changes."""
+    copy = tmp_path / "__cluster_metadata-0"
+    shutil.copytree(real_log("kraft-small"), copy)
+    before = {path.name: path.read_bytes() for path in copy.iterdir()}
+    args = ["acls", "--log", str(copy), "--add", "--topic", "t", "--allow-principal", "User:a"]
+    result = CliRunner().invoke(cli, args)
+    assert result.exit_code == 2
+    assert str(copy) in result.stderr
+    assert before == {path.name: path.read_bytes() for path in copy.iterdir()}

@@ -1,0 +1,132 @@
+"""The fold as a whole: any way of cutting a log into deltas gives the images that the log has."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from records.entries import (
+    AccessControlEntryRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    RemoveAccessControlEntryRecord,
+)
+from records.ids import Uuid
+from snapshot.delta import AclsDelta
+from snapshot.digest import digest_of
+from snapshot.image import AclsImage, AppliedAcl, Provenance
+from snapshot.restore import restore_image
+from support.snapshots import contents, logged, replayed
+from support.strategies import acl_records, record_lists, strange_acl_records
+
+
+def mirror(records: list[MetadataRecord]) -> tuple[dict[Uuid, AppliedAcl], dict[str, int]]:
+    """The rules in their plainest form: (ACLs by id, features)."""
+    acls: dict[Uuid, AppliedAcl] = {}
+    features: dict[str, int] = {}
+    for entry in logged(records):
+        match entry.record:
+            case AccessControlEntryRecord() as record:
+                if record.id not in acls or acls[record.id].record != record:
+                    acls[record.id] = AppliedAcl(record, entry.offset, entry.timestamp_ms)
+            case RemoveAccessControlEntryRecord(id=removed):
+                acls.pop(removed, None)
+            case FeatureLevelRecord(name=name, level=0):
+                features.pop(name, None)
+            case FeatureLevelRecord(name=name, level=level):
+                features[name] = level
+    return acls, features
+
+
+def state(image: AclsImage) -> tuple[object, ...]:
+    return contents(image), dict(image.features), len(image), image.digest, image.provenance
+
+
+@given(record_lists(with_transactions=True))
+def test_fold_is_the_plain_fold(records: list[MetadataRecord]) -> None:
+    """Replaying as one delta gives what the rules say, digest and count included."""
+    image = replayed(records)
+    acls, features = mirror(records)
+    assert contents(image) == acls
+    assert image.features == features
+    assert len(image) == len(acls)
+    assert image.digest == digest_of(found.record for found in acls.values())
+
+
+@given(record_lists(max_size=6))
+def test_every_split_into_deltas_gives_the_same_image(records: list[MetadataRecord]) -> None:
+    """All ways of cutting the records into batches end in one image, and each image on the way is right."""
+    expected = state(replayed(records))
+    for cuts in range(len(records)):
+        for where in combinations(range(1, len(records)), cuts):
+            image = AclsImage.EMPTY
+            for start, end in zip((0, *where), (*where, len(records)), strict=True):
+                image = replayed(records[start:end], image)
+                acls, features = mirror(records[:end])
+                assert (contents(image), image.features) == (acls, features)
+            assert state(image) == expected
+
+
+@given(st.lists(acl_records(), max_size=40), st.data())
+def test_every_image_stays_as_it_was_made(records: list[MetadataRecord], data: st.DataObject) -> None:
+    """Images made along the way are unchanged when the last one is made."""
+    image = AclsImage.EMPTY
+    made = []
+    while records:
+        size = data.draw(st.integers(1, len(records)))
+        image = replayed(records[:size], image)
+        made.append((image, state(image)))
+        records = records[size:]
+    for earlier, was in made:
+        assert state(earlier) == was
+
+
+@given(st.lists(strange_acl_records(), max_size=12))
+def test_digest_follows_any_content(records: list[MetadataRecord]) -> None:
+    """Any codes, texts and ids: the digest of the fold is the digest of what is left."""
+    image = replayed(records)
+    assert image.digest == digest_of(found.record for found in image)
+    assert len(image) == len(list(image))
+
+
+@given(record_lists(), record_lists())
+def test_changes_lead_from_image_to_image(before: list[MetadataRecord], after: list[MetadataRecord]) -> None:
+    """What a publisher is told, applied to the image it had, is the image it gets; no more is told."""
+    image = replayed(before)
+    delta = AclsDelta(image)
+    for entry in logged(after, start=image.provenance.end_offset):
+        delta.replay(entry)
+    told = contents(image)
+    for was, is_now in delta.changed():
+        assert was != is_now
+        if is_now is None:
+            assert was is not None
+            del told[was.record.id]
+        else:
+            assert told.get(is_now.record.id) == was
+            told[is_now.record.id] = is_now
+    assert told == contents(delta.apply(Provenance(0, 0, 0)))
+
+
+@given(record_lists(), record_lists())
+def test_a_snapshot_replaces_everything(before: list[MetadataRecord], after: list[MetadataRecord]) -> None:
+    """I5: the rows of a snapshot on top of any image, and then its end, give the snapshot's image."""
+    snapshot = replayed(after)
+    delta = AclsDelta(replayed(before))
+    for row in snapshot:
+        delta.put(row)
+    delta.finish_snapshot(contents(snapshot))
+    delta.set_features(snapshot.features)
+    image = delta.apply(snapshot.provenance)
+    assert {found.record for found in image} == {found.record for found in snapshot}
+    assert (image.digest, len(image), image.features) == (snapshot.digest, len(snapshot), snapshot.features)
+
+
+@given(record_lists())
+def test_image_rows_image(records: list[MetadataRecord]) -> None:
+    """The rows of an image give the image, in whatever order they come."""
+    image = replayed(records)
+    rows = sorted(image, key=lambda found: found.record.id, reverse=True)
+    assert state(restore_image(rows, features=image.features, provenance=image.provenance)) == state(image)

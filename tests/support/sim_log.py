@@ -1,0 +1,225 @@
+"""SimLog: a metadata log in memory, with everything that can happen to one.
+
+A real implementation of MetadataLog, for one process: several threads may append and read. Faults are asked
+for by name: ``truncate``, ``trim``, ``compact``, ``replace``, ``damage``, ``fail_reads``.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections.abc import Sequence
+from operator import attrgetter
+
+from records.entries import (
+    AccessControlEntryRecord,
+    ControlRecord,
+    MetadataRecord,
+    RemoveAccessControlEntryRecord,
+)
+from records.errors import DecodeError, LogError, OffsetOutOfRangeError
+from records.ids import METADATA_TOPIC_ID, Uuid
+from records.log.base import READ_BYTES_MAX, LogBatch, LogIdentity, LogRecord
+from support.sim_history import History
+
+RECORD_BYTES = 100
+FIRST_TIMESTAMP_MS = 1_700_000_000_000
+
+
+def identity(cluster_id: str = "sim-cluster", topic_id: Uuid = METADATA_TOPIC_ID) -> LogIdentity:
+    return LogIdentity(cluster_id, topic_id)
+
+
+def batch_of(records: Sequence[MetadataRecord | ControlRecord], base_offset: int, epoch: int = 1) -> LogBatch:
+    """A batch as a log returns it; each record's timestamp follows its offset."""
+    logged = tuple(
+        LogRecord(offset, FIRST_TIMESTAMP_MS + offset, record)
+        for offset, record in enumerate(records, base_offset)
+    )
+    return LogBatch(
+        base_offset=base_offset,
+        end_offset=base_offset + len(records),
+        epoch=epoch,
+        timestamp_ms=logged[-1].timestamp_ms,
+        size_bytes=RECORD_BYTES * len(records),
+        records=logged,
+    )
+
+
+class SimLog:
+    """``history`` is what the log really was, whatever is left of it."""
+
+    url = "sim:log"
+
+    def __init__(self, log_identity: LogIdentity | None = None) -> None:
+        self._identity = log_identity or identity()
+        self._changed = threading.Condition()
+        self._batches: list[LogBatch] = []
+        self._start = 0
+        self._end = 0
+        self._high_watermark = 0
+        self._epoch = 1
+        self._failures: list[Exception] = []
+        self._damaged: dict[int, Exception] = {}
+        self._is_closed = False
+        self.history = History()
+
+    # --- MetadataLog -------------------------------------------------------------------------------------
+
+    @property
+    def identity(self) -> LogIdentity:
+        return self._identity
+
+    def start_offset(self) -> int:
+        return self._start
+
+    def high_watermark(self) -> int:
+        return self._high_watermark
+
+    def read(self, offset: int, *, max_bytes: int = READ_BYTES_MAX) -> list[LogBatch]:
+        with self._changed:
+            if self._is_closed:
+                raise LogError("closed")
+            if self._failures:
+                raise self._failures.pop(0)
+            if not self._start <= offset <= self._end:
+                raise OffsetOutOfRangeError(offset, start=self._start, end=self._end)
+            found: list[LogBatch] = []
+            size_bytes = 0
+            first = bisect_right(self._batches, offset, key=attrgetter("end_offset"))
+            for batch in self._batches[first:]:
+                if batch.end_offset > self._high_watermark:
+                    break
+                if error := self._damaged.get(batch.base_offset):
+                    if not found:
+                        raise error
+                    break
+                size_bytes += batch.size_bytes
+                if found and size_bytes > max_bytes:
+                    break
+                found.append(batch)
+            return found
+
+    def wait(self, offset: int, timeout_s: float) -> bool:
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_closed or self._high_watermark > offset, timeout_s)
+            return self._high_watermark > offset
+
+    def append(self, records: Sequence[MetadataRecord]) -> int:
+        end = self.append_uncommitted(records)
+        self.commit()
+        return end
+
+    def close(self) -> None:
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+
+    # --- how the log goes on -----------------------------------------------------------------------------
+
+    @property
+    def end_offset(self) -> int:
+        return self._end
+
+    @property
+    def batches(self) -> list[LogBatch]:
+        return list(self._batches)
+
+    def append_uncommitted(self, records: Sequence[MetadataRecord | ControlRecord]) -> int:
+        with self._changed:
+            batch = batch_of(records, self._end, self._epoch)
+            self._batches.append(batch)
+            self.history.add(batch)
+            self._end = batch.end_offset
+            return self._end
+
+    def commit(self, end_offset: int | None = None) -> None:
+        with self._changed:
+            self._high_watermark = self._end if end_offset is None else end_offset
+            self._changed.notify_all()
+
+    def new_epoch(self) -> None:
+        self._epoch += 1
+
+    # --- what may happen to it ---------------------------------------------------------------------------
+
+    def truncate(self, end_offset: int) -> None:
+        """Committed batches are lost; what is appended then has a new epoch. Rounds down to a batch's end."""
+        with self._changed:
+            self._batches = [batch for batch in self._batches if batch.end_offset <= end_offset]
+            self.history.truncate(end_offset)
+            self._end = self._batches[-1].end_offset if self._batches else self._start
+            self._high_watermark = min(self._high_watermark, self._end)
+            self._damaged = {base: error for base, error in self._damaged.items() if base < self._end}
+            self._epoch += 1
+
+    def trim(self, start_offset: int) -> None:
+        """Retention: the log starts at the first batch that reaches beyond ``start_offset``."""
+        with self._changed:
+            self._batches = [batch for batch in self._batches if batch.end_offset > start_offset]
+            self._start = self._batches[0].base_offset if self._batches else self._end
+
+    def compact(self, end_offset: int, *, forget_removals: bool) -> None:
+        """Below ``end_offset`` only the last record of each ACL id stays, and removals only if asked for.
+
+        As Kafka's log cleaner: a batch keeps its range while it holds a record, and the last batch stays.
+        """
+        with self._changed:
+            last: dict[Uuid, int] = {}
+            for batch in self._batches:
+                for logged in batch.records:
+                    record = logged.record
+                    if isinstance(record, AccessControlEntryRecord | RemoveAccessControlEntryRecord):
+                        last[record.id] = logged.offset
+
+            def is_kept(logged: LogRecord) -> bool:
+                record = logged.record
+                match record:
+                    case AccessControlEntryRecord():
+                        return last[record.id] == logged.offset
+                    case RemoveAccessControlEntryRecord():
+                        return last[record.id] == logged.offset and not forget_removals
+                    case _:
+                        return True
+
+            kept: list[LogBatch] = []
+            for batch in self._batches:
+                if batch.end_offset > end_offset:
+                    kept.append(batch)
+                    continue
+                records = tuple(filter(is_kept, batch.records))
+                if records or batch is self._batches[-1]:
+                    kept.append(
+                        LogBatch(
+                            base_offset=batch.base_offset,
+                            end_offset=batch.end_offset,
+                            epoch=batch.epoch,
+                            timestamp_ms=batch.timestamp_ms,
+                            size_bytes=RECORD_BYTES * len(records),
+                            records=records,
+                        )
+                    )
+            self._batches = kept
+
+    def replace(self, log_identity: LogIdentity) -> None:
+        """The log was deleted, and another one was created under its name."""
+        with self._changed:
+            self._identity = log_identity
+            self._batches, self._start, self._end, self._high_watermark = [], 0, 0, 0
+            self._damaged, self._epoch = {}, 1
+            self.history = History()
+
+    def damage(self, offset: int, reason: str = "CRC does not fit") -> None:
+        """The batch that holds ``offset`` cannot be decoded until ``repair``."""
+        with self._changed:
+            batch = next(batch for batch in self._batches if batch.end_offset > offset)
+            self._damaged[batch.base_offset] = DecodeError(reason, source=self.url, offset=batch.base_offset)
+
+    def repair(self) -> None:
+        with self._changed:
+            self._damaged = {}
+
+    def fail_reads(self, *errors: Exception) -> None:
+        """The next reads raise these, one each."""
+        with self._changed:
+            self._failures += errors

@@ -1,0 +1,251 @@
+"""The audit log: Kafka's line, level and logger, and never in the way of a decision."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from authorizer.api import Action, RequestContext
+from authorizer.api_keys import API_KEY_NAMES, api_key_name
+from authorizer.audit import (
+    AUDIT_LEVELS,
+    AUDIT_LOGGER_NAME,
+    DEBUG,
+    INFO,
+    OFF,
+    TRACE,
+    AuditLog,
+    audit_level,
+    audit_message,
+)
+from authorizer.log_setup import setup_logging
+from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
+from records.ids import ZERO_UUID
+from records.principal import KafkaPrincipal, parse_kafka_principal
+from support.data import CASES
+
+CONTEXT = RequestContext(KafkaPrincipal("User", "a"), "10.0.0.1", request_type=0)
+READ_FOO = Action(AclOperation.READ, ResourcePattern(ResourceType.TOPIC, "foo", PatternType.LITERAL))
+LINE = (
+    "Principal = User:a is Denied operation = READ from host = 10.0.0.1 on resource = Topic:LITERAL:foo "
+    "for request = Produce with resourceRefCount = 1 based on rule DefaultDeny"
+)
+
+
+@pytest.fixture
+def audit_records() -> Iterator[list[logging.LogRecord]]:
+    """What reaches the logger's handlers; level and handlers are put back afterwards."""
+    records: list[logging.LogRecord] = []
+
+    class Keeping(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            records.append(record)
+
+    handler = Keeping()
+    logger = logging.getLogger(AUDIT_LOGGER_NAME)
+    before = logger.level
+    logger.addHandler(handler)
+    yield records
+    logger.removeHandler(handler)
+    logger.setLevel(before)
+
+
+def with_flags(*, log_if_allowed: bool = True, log_if_denied: bool = True) -> Action:
+    return Action(
+        READ_FOO.operation,
+        READ_FOO.resource_pattern,
+        log_if_allowed=log_if_allowed,
+        log_if_denied=log_if_denied,
+    )
+
+
+def oracle_lines(case: Path) -> Iterator[tuple[dict, dict]]:
+    def read(name: str) -> list[str]:
+        plain = case / name
+        text = plain.read_bytes() if plain.exists() else gzip.decompress((case / f"{name}.gz").read_bytes())
+        return text.decode("utf-8").splitlines()
+
+    for query, expected in zip(read("queries.jsonl"), read("expected.jsonl"), strict=True):
+        if '"audit":{' in expected:
+            yield json.loads(query), json.loads(expected)
+
+
+def test_lines_and_levels_are_those_of_the_real_authorizer() -> None:
+    """Every audited decision of the oracle gives its line and its level, given its result and rule."""
+    compared = 0
+    for case in sorted(CASES.iterdir()):
+        for query, expected in oracle_lines(case):
+            if query.get("kind", "authorize") != "authorize":
+                continue
+            action = Action(
+                AclOperation[query["operation"]],
+                ResourcePattern(
+                    ResourceType[query["resourceType"]], query["resourceName"], PatternType.LITERAL
+                ),
+                query.get("refCount", 1),
+                query.get("logIfAllowed", True),
+                query.get("logIfDenied", True),
+            )
+            context = RequestContext(
+                parse_kafka_principal(query["principal"]),
+                expected.get("hostAddress", query["host"]),
+                request_type=query.get("apiKey", 1),
+            )
+            allowed = expected["result"] == "ALLOWED"
+            line = audit_message(context, action, allowed=allowed, rule=expected["rule"])
+            level = logging.getLevelName(audit_level(action, allowed=allowed))
+            assert {"level": level, "message": line} == expected["audit"], (case.name, query)
+            compared += 1
+    assert compared > 1000
+
+
+def test_request_names_are_those_of_kafka() -> None:
+    """All ids of Kafka 4.3, first and last; an id without a name has its number."""
+    assert (api_key_name(0), api_key_name(92)) == ("Produce", "DeleteShareGroupOffsets")
+    assert (len(API_KEY_NAMES), len(set(API_KEY_NAMES))) == (93, 93)
+    assert [api_key_name(unknown) for unknown in (93, -1)] == ["Unknown(93)", "Unknown(-1)"]
+
+
+@pytest.mark.parametrize(
+    ("allowed", "action", "level"),
+    [
+        (True, with_flags(), DEBUG),
+        (True, with_flags(log_if_allowed=False), TRACE),
+        (False, with_flags(), INFO),
+        (False, with_flags(log_if_denied=False), TRACE),
+    ],
+)
+def test_levels_follow_the_flags(allowed: bool, action: Action, level: int) -> None:
+    """StandardAuthorizerData.logAuditMessage: what was really granted or really asked for is louder."""
+    assert audit_level(action, allowed=allowed) == level
+
+
+@pytest.mark.parametrize(("name", "written"), [("OFF", 0), ("INFO", 1), ("DEBUG", 2), ("TRACE", 3)])
+def test_only_enabled_levels_are_written(
+    name: str, written: int, audit_records: list[logging.LogRecord]
+) -> None:
+    """The level is a threshold, and may change while running."""
+    audit = AuditLog(OFF)
+    audit.set_level(AUDIT_LEVELS[name])
+    for level in (TRACE, DEBUG, INFO):
+        audit.write(level, CONTEXT, READ_FOO, allowed=False, rule="DefaultDeny")
+    assert len(audit_records) == written
+    assert audit.threshold == AUDIT_LEVELS[name]
+
+
+def test_threshold_counts_what_logging_itself_disables() -> None:
+    """logging.disable is heard when the level is set: the hot path compares with one int only."""
+    logging.disable(logging.DEBUG)
+    try:
+        assert AuditLog(TRACE).threshold == INFO
+    finally:
+        logging.disable(logging.NOTSET)
+    assert AuditLog(TRACE).threshold == TRACE
+
+
+def test_the_line_is_the_message_and_the_facts_are_attributes(
+    audit_records: list[logging.LogRecord],
+) -> None:
+    """Any handler of ``kafka.authorizer.logger`` gets Kafka's line, also with percent signs in names."""
+    pattern = ResourcePattern(ResourceType.TRANSACTIONAL_ID, "100%s", PatternType.LITERAL)
+    AuditLog(INFO).write(
+        INFO,
+        CONTEXT,
+        Action(AclOperation.TWO_PHASE_COMMIT, pattern),
+        allowed=False,
+        rule="DefaultDeny",
+        acl_id=ZERO_UUID,
+        offset=7,
+    )
+    (record,) = audit_records
+    assert "on resource = TransactionalId:LITERAL:100%s for" in record.getMessage()
+    assert (record.name, record.levelname) == ("kafka.authorizer.logger", "INFO")
+    assert {name: getattr(record, name) for name in ("acl_id", "offset", "operation", "resource_type")} == {
+        "acl_id": "A" * 22,
+        "offset": 7,
+        "operation": "TWO_PHASE_COMMIT",
+        "resource_type": "TRANSACTIONAL_ID",
+    }
+
+
+def test_a_failing_logger_changes_no_decision(audit_records: list[logging.LogRecord]) -> None:
+    """Whatever a handler or a rule's text raises is counted, and swallowed."""
+
+    class Unprintable:
+        def __str__(self) -> str:
+            raise RuntimeError("no text")
+
+    class Failing(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            raise OSError("disk full")
+
+    audit = AuditLog(INFO)
+    audit.write(INFO, CONTEXT, READ_FOO, allowed=False, rule=Unprintable())
+    handler = Failing()
+    logger = logging.getLogger(AUDIT_LOGGER_NAME)
+    logger.addHandler(handler)
+    try:
+        audit.write(INFO, CONTEXT, READ_FOO, allowed=False, rule="DefaultDeny")
+    finally:
+        logger.removeHandler(handler)
+    assert audit.failures == 2
+
+
+@pytest.fixture
+def logging_as_before() -> Iterator[None]:
+    """Puts back what setup_logging changes for the whole process."""
+    import structlog  # noqa: PLC0415 - only these tests configure it
+
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()
+
+
+@pytest.mark.usefixtures("logging_as_before", "audit_records")
+def test_as_json_the_line_is_the_event_and_the_facts_are_keys() -> None:
+    """What a log pipeline reads: one object a line, the level name TRACE included."""
+    stream = io.StringIO()
+    setup_logging("json", "INFO", stream=stream)
+    audit = AuditLog(TRACE)
+    audit.write(INFO, CONTEXT, READ_FOO, allowed=False, rule="DefaultDeny", offset=3)
+    audit.write(TRACE, CONTEXT, READ_FOO, allowed=True, rule="SuperUser")
+    denied, allowed = map(json.loads, stream.getvalue().splitlines())
+    assert denied.pop("timestamp").endswith("Z")
+    assert denied == {
+        "event": LINE,
+        "logger": "kafka.authorizer.logger",
+        "level": "info",
+        "principal": "User:a",
+        "result": "DENIED",
+        "operation": "READ",
+        "host": "10.0.0.1",
+        "resource_type": "TOPIC",
+        "pattern_type": "LITERAL",
+        "resource_name": "foo",
+        "request": "Produce",
+        "resource_reference_count": 1,
+        "rule": "DefaultDeny",
+        "acl_id": None,
+        "offset": 3,
+    }
+    assert allowed["level"] == "trace"
+
+
+@pytest.mark.usefixtures("logging_as_before", "audit_records")
+def test_on_a_console_the_line_is_readable() -> None:
+    """People see Kafka's line."""
+    stream = io.StringIO()
+    setup_logging("console", "INFO", stream=stream)
+    audit = AuditLog(TRACE)
+    audit.write(INFO, CONTEXT, READ_FOO, allowed=False, rule="DefaultDeny")
+    audit.write(TRACE, CONTEXT, READ_FOO, allowed=False, rule="DefaultDeny")
+    assert stream.getvalue().count(LINE) == 2

@@ -1,0 +1,290 @@
+"""The configuration: file < environment < flags, typed values, errors that say what is allowed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from authorizer.api import Endpoint, SecurityProtocol
+from authorizer.config import Config, load_config
+from authorizer.config_keys import BY_VARIABLE, KEYS
+from authorizer.config_reference import configuration_markdown
+from authorizer.errors import ConfigError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+LOOPBACK = Endpoint("PLAINTEXT", SecurityProtocol.PLAINTEXT, "127.0.0.1", 8180)
+
+#: What Kafka's own config/server.properties of 4.x sets, shortened.
+BROKER_FILE = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.bootstrap.servers=localhost:9093
+listeners=PLAINTEXT://:9092,CONTROLLER://:9093
+inter.broker.listener.name=PLAINTEXT
+advertised.listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_SSL:SASL_SSL
+num.network.threads=3
+log.dirs=/tmp/kraft-combined-logs
+super.users=User:admin;User:CN=a,O=b
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+"""
+
+
+def load(text: str = "", *, tmp_path: Path | None = None, **environ: str) -> Config:
+    if tmp_path is None:
+        assert not text
+        return load_config(environ=environ)
+    file = tmp_path / "server.properties"
+    file.write_text(text, encoding="utf-8")
+    return load_config(file, environ=environ)
+
+
+def refusal(text: str, tmp_path: Path, **environ: str) -> ConfigError:
+    with pytest.raises(ConfigError) as raised:
+        load(text, tmp_path=tmp_path, **environ)
+    return raised.value
+
+
+def test_defaults_are_safe() -> None:
+    """Without any setting: loopback only, nobody is a super user, nothing is open, denials are audited."""
+    config = load()
+    assert config.served_listeners() == (LOOPBACK,)
+    assert config.super_users == frozenset()
+    assert config.allow_everyone_if_no_acl_found is False
+    assert config.early_start_listeners == frozenset()
+    assert config.audit_level == "INFO"
+    assert config.log_mode == "auto"
+    assert config.snapshot_keep >= 2
+
+
+def test_a_brokers_own_file_works_as_it_is(tmp_path: Path) -> None:
+    """Unknown keys pass by; the broker's listeners are not taken for ours, its principals are."""
+    config = load(BROKER_FILE, tmp_path=tmp_path)
+    assert config.super_users == {"User:admin", "User:CN=a,O=b"}
+    assert config.served_listeners() == (LOOPBACK,)
+    assert config.early_start_listeners == {"CONTROLLER"}
+    assert config.node_id == 1
+
+
+def test_a_brokers_own_file_takes_aclogs_listeners(tmp_path: Path) -> None:
+    """``aclog.listeners`` says where aclog listens, in the file or by its variable."""
+    in_file = load(BROKER_FILE + "aclog.listeners=PLAINTEXT://127.0.0.1:1\n", tmp_path=tmp_path)
+    assert [each.port for each in in_file.served_listeners()] == [1]
+    by_variable = load(BROKER_FILE, tmp_path=tmp_path, ACLOG_LISTENERS="PLAINTEXT://[::1]:2")
+    assert by_variable.served_listeners() == (Endpoint("PLAINTEXT", SecurityProtocol.PLAINTEXT, "::1", 2),)
+
+
+def test_environment_wins_over_the_file_and_flags_over_both(tmp_path: Path) -> None:
+    """One order for every key, Kafka's and our own."""
+    file = tmp_path / "p"
+    file.write_text("aclog.log.url=file:1\naclog.snapshot.keep=1\nsuper.users=User:file\n", encoding="utf-8")
+    environ = {"ACLOG_LOG_URL": "file:2", "ACLOG_SNAPSHOT_KEEP": "2", "ACLOG_SUPER_USERS": "User:env"}
+    flags = {"aclog.log.url": "file:3", "aclog.snapshot.keep": None}
+    config = load_config(file, environ=environ, flags=flags)
+    assert (config.log_url, config.snapshot_keep) == ("file:3", 2)
+    assert config.super_users == {"User:env"}
+    assert load_config(file, environ={}).log_url == "file:1"
+
+
+def test_each_key_has_one_variable() -> None:
+    """The documented mapping is one to one."""
+    assert len(BY_VARIABLE) == sum(key.environment for key in KEYS)
+    assert BY_VARIABLE["ACLOG_LOG_URL"].name == "aclog.log.url"
+    assert BY_VARIABLE["ACLOG_ALLOW_EVERYONE_IF_NO_ACL_FOUND"].name == "allow.everyone.if.no.acl.found"
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("aclog.log.ulr=x", "did you mean `aclog.log.url`?"),
+        ("aclog.snapshots.keep=3", "did you mean `aclog.snapshot.keep`?"),
+        ("aclog.zzz=1", "the keys are"),
+    ],
+)
+def test_an_unknown_key_of_our_own_is_an_error(line: str, hint: str, tmp_path: Path) -> None:
+    """A typing mistake must not switch a setting off silently."""
+    error = refusal(line, tmp_path)
+    assert error.key == line.partition("=")[0]
+    assert hint in str(error)
+
+
+def test_a_mistyped_variable_is_an_error_and_a_strange_one_is_not() -> None:
+    """Kubernetes sets ACLOG_SERVICE_HOST and the like for a service named aclog."""
+    strange = {
+        "ACLOG_SERVICE_HOST": "10.0.0.1",
+        "ACLOG_SERVICE_PORT_HTTP": "8180",
+        "ACLOG_PORT": "tcp://10.0.0.1:8180",
+        "ACLOG_PORT_8180_TCP_ADDR": "10.0.0.1",
+        "ACLOG_CACHE": "/tmp",
+    }
+    assert load_config(environ=strange) == load_config(environ={})
+    with pytest.raises(ConfigError, match="did you mean ACLOG_SUPER_USERS"):
+        load_config(environ={"ACLOG_SUPER_USER": "User:a"})
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("super.users", "admin"),
+        ("super.users", "User:a,b;c"),
+        ("node.id", "one"),
+        ("aclog.snapshot.keep", "0"),
+        ("aclog.snapshot.max.bytes", "20MB"),
+        ("aclog.acl.update.timeout.ms", "-1"),
+        ("aclog.audit.level", "WARN"),
+        ("aclog.logging.format", "xml"),
+        ("aclog.log.mode", "append"),
+        ("aclog.sidecar.default.host", "localhost"),
+        ("aclog.listeners", "127.0.0.1:8180"),
+        ("listeners", ""),
+        ("listeners", "PLAINTEXT://127.0.0.1:70000"),
+        ("listeners", "INTERNAL://127.0.0.1:8180"),
+        ("listeners", "PLAINTEXT://127.0.0.1:1,PLAINTEXT://127.0.0.1:2"),
+        ("listeners", "PLAINTEXT://127.0.0.1:1,SSL://127.0.0.1:1"),
+        ("listeners", "PLAINTEXT://:1,SSL://127.0.0.1:1"),
+        ("listener.security.protocol.map", "A:TLS"),
+        ("listener.security.protocol.map", "A"),
+        ("early.start.listeners", "NOBODY"),
+    ],
+)
+def test_a_bad_value_names_key_value_and_what_is_allowed(key: str, value: str, tmp_path: Path) -> None:
+    """All three are in the message and in fields."""
+    error = refusal(f"{key}={value}", tmp_path)
+    assert (error.key, error.value) == (key, value)
+    assert error.allowed
+    for part in (key, value, error.allowed):
+        assert part in str(error)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("true", True), (" TRUE ", True), ("True", True), ("yes", False), ("1", False), ("", False)],
+)
+def test_allow_everyone_is_read_as_kafka_does(value: str, expected: bool, tmp_path: Path) -> None:
+    """Only the word true, in any case, opens anything."""
+    config = load(f"allow.everyone.if.no.acl.found={value}", tmp_path=tmp_path)
+    assert config.allow_everyone_if_no_acl_found is expected
+
+
+def test_non_ascii_names_in_utf8_latin1_and_escapes(tmp_path: Path) -> None:
+    """UTF-8 as people write it today, Latin-1 as Java reads it, and escapes in either."""
+    for data in (
+        "super.users=User:é".encode(),
+        "super.users=User:é".encode("latin-1"),
+        b"super.users=User:\\u00e9",
+    ):
+        file = tmp_path / "p"
+        file.write_bytes(data)
+        assert load_config(file, environ={}).super_users == {"User:é"}
+
+
+@pytest.mark.parametrize("what", ["missing", "directory", "escape"])
+def test_an_unreadable_file_is_a_config_error(what: str, tmp_path: Path) -> None:
+    """The path and the reason are told, in one line."""
+    path = tmp_path / "file"
+    if what == "directory":
+        path.mkdir()
+    elif what == "escape":
+        path.write_text("a=\\u12", encoding="utf-8")
+    with pytest.raises(ConfigError) as raised:
+        load_config(path, environ={})
+    assert str(path) in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+# --- listeners ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("listener", "why"),
+    [
+        ("SSL://127.0.0.1:8180", "this version serves PLAINTEXT only, not SSL"),
+        ("PLAINTEXT://0.0.0.0:8180", "loopback addresses only"),
+        ("PLAINTEXT://:8180", "loopback addresses only"),
+        ("PLAINTEXT://example.org:8180", "loopback addresses only"),
+    ],
+)
+def test_what_cannot_be_served_is_refused_by_who_serves(listener: str, why: str, tmp_path: Path) -> None:
+    """Reading such a file is fine (aclog check does); serving it is not."""
+    config = load(f"listeners={listener}", tmp_path=tmp_path)
+    with pytest.raises(ConfigError) as raised:
+        config.served_listeners()
+    assert raised.value.key == "listeners"
+    assert why in str(raised.value)
+
+
+def test_two_loopback_addresses_may_share_a_port(tmp_path: Path) -> None:
+    """One IPv4, one IPv6, as in Kafka; names are what the protocol map says."""
+    config = load(
+        "listeners=four://127.0.0.1:8180, SIX://[::1]:8180\n"
+        "listener.security.protocol.map=FOUR:PLAINTEXT,six:plaintext",
+        tmp_path=tmp_path,
+    )
+    assert [(each.listener_name, each.host) for each in config.served_listeners()] == [
+        ("FOUR", "127.0.0.1"),
+        ("SIX", "::1"),
+    ]
+
+
+def test_early_start_defaults_to_the_controllers_listeners(tmp_path: Path) -> None:
+    """As Kafka; a controller listener without a protocol is PLAINTEXT, as a KRaft broker has it."""
+    listeners = "listeners=PLAINTEXT://127.0.0.1:1,EARLY://127.0.0.1:2\n"
+    config = load(listeners + "controller.listener.names=EARLY", tmp_path=tmp_path)
+    assert config.early_start_listeners == {"EARLY"}
+    protocols = "listener.security.protocol.map=EARLY:PLAINTEXT,PLAINTEXT:PLAINTEXT\n"
+    config = load(listeners + protocols + "early.start.listeners=PLAINTEXT", tmp_path=tmp_path)
+    assert config.early_start_listeners == {"PLAINTEXT"}
+
+
+def test_a_secured_controller_listener_needs_its_protocol(tmp_path: Path) -> None:
+    """KafkaConfig: once SSL or SASL is in sight, nothing is taken for PLAINTEXT."""
+    error = refusal(
+        "listeners=SSL://127.0.0.1:1,EARLY://127.0.0.1:2\ncontroller.listener.names=EARLY", tmp_path
+    )
+    assert "no security protocol is defined for listener EARLY" in str(error)
+
+
+# --- the rest ----------------------------------------------------------------------------------------------
+
+
+def test_client_settings_are_passed_through(tmp_path: Path) -> None:
+    """``aclog.kafka.*`` from the file and ``ACLOG_KAFKA_*``, without the prefix."""
+    config = load(
+        "aclog.kafka.sasl.username=u\naclog.kafka.sasl.password=file",
+        tmp_path=tmp_path,
+        ACLOG_KAFKA_SASL_PASSWORD="env",
+    )
+    assert config.kafka == {"sasl.username": "u", "sasl.password": "env"}
+
+
+def test_kafkas_keys_reach_the_authorizer_as_written(tmp_path: Path) -> None:
+    """``Authorizer.configure`` gets the merged texts, unknown keys included, as a broker gives them."""
+    config = load(BROKER_FILE, tmp_path=tmp_path, ACLOG_SUPER_USERS="User:env")
+    assert config.properties["super.users"] == "User:env"
+    assert config.properties["num.network.threads"] == "3"
+
+
+def test_a_node_needs_a_log() -> None:
+    """The error names the key to set."""
+    with pytest.raises(ConfigError) as raised:
+        load().require_log_url()
+    assert raised.value.key == "aclog.log.url"
+
+
+def test_the_reference_is_what_the_table_says() -> None:
+    """docs/configuration.md is written by ``python -m authorizer.config_reference`` and has every key."""
+    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    assert page == configuration_markdown(), (
+        "run: python -m authorizer.config_reference docs/configuration.md"
+    )
+    for key in KEYS:
+        assert f"### `{key.name}`" in page
+
+
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: key.name)
+def test_every_default_is_allowed(key) -> None:  # noqa: ANN001
+    """A default goes through the same reading as any value."""
+    key.read(None)

@@ -1,0 +1,99 @@
+"""Logging of a program: JSON lines or a console on stderr, structlog and plain logging alike."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+import structlog
+
+from authorizer.log_setup import setup_logging
+
+
+@pytest.fixture(autouse=True)
+def logging_as_before() -> Iterator[None]:
+    """Puts back what setup_logging changes for the whole process."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()
+
+
+def test_events_and_plain_records_are_json_lines() -> None:
+    """One object a line, with the same keys for both, and only at or above the level."""
+    stream = io.StringIO()
+    setup_logging("json", "INFO", stream=stream)
+    structlog.get_logger("a").info("image_published", offset=3)
+    structlog.get_logger("a").debug("not_this")
+    logging.getLogger("uvicorn.error").warning("said %s", "so")
+    logging.getLogger("uvicorn.error").debug("not this")
+    first, second = map(json.loads, stream.getvalue().splitlines())
+    for line in (first, second):
+        assert line.pop("timestamp")
+    assert first == {"event": "image_published", "offset": 3, "logger": "a", "level": "info"}
+    assert second == {"event": "said so", "logger": "uvicorn.error", "level": "warning"}
+
+
+@pytest.mark.parametrize("kind", ["json", "console"])
+def test_tracebacks_hold_no_local_variables(kind: str) -> None:
+    """Locals hold whole states, and passwords; in JSON the traceback is data."""
+    stream = io.StringIO()
+    setup_logging(kind, "INFO", stream=stream)
+
+    def fail() -> None:
+        password = "sec" + str(len("ret"))
+        raise ValueError(f"why {len(password)}")
+
+    try:
+        fail()
+    except ValueError:
+        structlog.get_logger("a").exception("fault")
+    assert "why 4" in stream.getvalue()
+    assert "sec3" not in stream.getvalue()
+    if kind == "json":
+        (line,) = stream.getvalue().splitlines()
+        assert json.loads(line)["exception"][0]["exc_type"] == "ValueError"
+
+
+def test_a_second_call_replaces_the_first() -> None:
+    """No line comes twice."""
+    first, second = io.StringIO(), io.StringIO()
+    setup_logging("json", "INFO", stream=first)
+    setup_logging("json", "WARNING", stream=second)
+    logging.getLogger("a").info("no")
+    logging.getLogger("a").warning("yes")
+    assert (first.getvalue(), len(second.getvalue().splitlines())) == ("", 1)
+
+
+def test_auto_is_json_where_nobody_watches() -> None:
+    """A stream that is no terminal gets JSON; colours never get into a file."""
+    stream = io.StringIO()
+    setup_logging("auto", "INFO", stream=stream)
+    logging.getLogger("a").info("event")
+    assert json.loads(stream.getvalue())["event"] == "event"
+    console = io.StringIO()
+    setup_logging("console", "INFO", stream=console)
+    logging.getLogger("a").info("event")
+    assert "event" in console.getvalue()
+    assert "\x1b" not in console.getvalue()
+
+
+def test_nothing_goes_to_stdout() -> None:
+    """stdout is for answers."""
+    program = (
+        "import logging, structlog\n"
+        "from authorizer.log_setup import setup_logging\n"
+        "setup_logging()\n"
+        "structlog.get_logger('a').warning('one')\n"
+        "logging.getLogger('b').warning('two')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 2

@@ -1,0 +1,174 @@
+"""What Prometheus is shown: names, values, and rates that a broker's MBean would have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from authorizer.audit import OFF, AuditLog
+from authorizer.metrics import MetricSources, RatePerMinute, metrics_registry
+from authorizer.purgatory import DelayedOperation, Purgatory
+from replay.core import Phase
+from replay.metrics import LoaderMetrics, SnapshotMetrics
+from replay.status import LoaderStatus
+
+
+class HandClock:
+    """Time that moves by hand."""
+
+    def __init__(self) -> None:
+        self.s = 1_000.0
+
+    def now_ms(self) -> int:
+        return int(self.s * 1000)
+
+    def monotonic_s(self) -> float:
+        return self.s
+
+
+@dataclass
+class Decisions:
+    allowed: int = 0
+    denied: int = 0
+    not_ready: int = 0
+
+
+class Shown:
+    """A registry over counters that a test sets."""
+
+    def __init__(self) -> None:
+        self.clock = HandClock()
+        self.decisions = Decisions()
+        self.loader = LoaderMetrics()
+        self.snapshots: SnapshotMetrics | None = SnapshotMetrics()
+        self.purgatory = Purgatory(self.clock)
+        self.ready = True
+        self.status = LoaderStatus(
+            end_offset=8,
+            epoch=1,
+            timestamp_ms=5,
+            acl_count=3,
+            digest=7,
+            phase=Phase.FOLLOWING,
+            position=8,
+            high_watermark=10,
+            lag_records=2,
+            lag_ms=40,
+            ready=True,
+            reason=None,
+            error=None,
+        )
+
+    def registry(self) -> CollectorRegistry:
+        return metrics_registry(
+            MetricSources(
+                status=lambda: self.status,
+                is_ready=lambda: self.ready,
+                decisions=self.decisions,
+                audit=AuditLog(OFF),
+                purgatory=self.purgatory,
+                loader=self.loader,
+                snapshots=self.snapshots,
+                clock=self.clock,
+            )
+        )
+
+
+def samples(registry: CollectorRegistry) -> dict[str, float]:
+    """By name and labels as they are written, without the process's own."""
+    found: dict[str, float] = {}
+    for family in text_string_to_metric_families(generate_latest(registry).decode()):
+        for sample in family.samples:
+            labels = ",".join(f"{name}={value}" for name, value in sorted(sample.labels.items()))
+            found[f"{sample.name}{{{labels}}}" if labels else sample.name] = sample.value
+    return found
+
+
+PLUGIN = "class=StandardAuthorizer,config=authorizer.class.name,role=broker"
+PURGATORY = "delayedOperation=acl-update"
+
+
+def test_every_name_and_value() -> None:
+    """The whole page: aclog's names, Kafka's purgatory gauges, KIP-801's count, KIP-877's attributes."""
+    shown = Shown()
+    shown.decisions.allowed, shown.decisions.denied, shown.decisions.not_ready = 6, 3, 1
+    shown.loader.apply_errors, shown.loader.gaps, shown.loader.reloads = 1, 2, 3
+    shown.loader.fold.replaced, shown.loader.fold.repeated, shown.loader.fold.unknown_removals = 4, 5, 6
+    shown.snapshots = SnapshotMetrics(written=2, failed=1, last_end_offset=8, last_write_ms=1.5)
+    operation = DelayedOperation([], lambda _: None)
+    assert shown.purgatory.watch(operation, 60.0)
+    registry = shown.registry()
+    shown.clock.s += 30.0
+    found = samples(registry)
+    shown.purgatory.close()
+    expected = {
+        "aclog_acls_total": 3,
+        "kafka_server_authorizer_aclcount": 3,
+        f"kafka_server_plugins_acls_total_count{{{PLUGIN}}}": 3,
+        f"kafka_server_plugins_authorization_request_rate_per_minute{{{PLUGIN}}}": 18,
+        f"kafka_server_plugins_authorization_allowed_rate_per_minute{{{PLUGIN}}}": 12,
+        f"kafka_server_plugins_authorization_denied_rate_per_minute{{{PLUGIN}}}": 6,
+        "aclog_authorizations_total{result=allowed}": 6,
+        "aclog_authorizations_total{result=denied}": 3,
+        "aclog_authorizations_total{result=not_ready}": 1,
+        "aclog_applied_offset": 7,
+        "aclog_lag_records": 2,
+        "aclog_lag_ms": 40,
+        "aclog_ready": 1,
+        "aclog_apply_errors_total": 1,
+        "aclog_gaps_total": 2,
+        "aclog_reloads_total": 3,
+        "aclog_replay_records_total{effect=replaced}": 4,
+        "aclog_replay_records_total{effect=repeated}": 5,
+        "aclog_replay_records_total{effect=unknown_removals}": 6,
+        "aclog_snapshots_written_total": 2,
+        "aclog_snapshot_failures_total": 1,
+        "aclog_snapshot_end_offset": 8,
+        "aclog_snapshot_write_ms": 1.5,
+        f"kafka_server_delayedoperationpurgatory_numdelayedoperations{{{PURGATORY}}}": 1,
+        f"kafka_server_delayedoperationpurgatory_purgatorysize{{{PURGATORY}}}": 1,
+    }
+    assert {name: found[name] for name in expected} == expected
+    assert any(name.startswith("process_") for name in found)
+
+
+def test_a_node_that_has_not_loaded_shows_no_false_numbers() -> None:
+    """Not ready, nothing applied, an unknown lag is left out, and no snapshots without a store."""
+    shown = Shown()
+    shown.ready, shown.snapshots = False, None
+    shown.status = replace(
+        shown.status, end_offset=None, high_watermark=None, lag_records=None, acl_count=0, ready=False
+    )
+    found = samples(shown.registry())
+    assert (found["aclog_ready"], found["aclog_applied_offset"], found["aclog_acls_total"]) == (0, -1, 0)
+    assert "aclog_lag_records" not in found
+    assert not any(name.startswith("aclog_snapshot_") for name in found)
+
+
+def test_registries_are_their_own() -> None:
+    """Two nodes in one process, and the library in somebody's program, do not meet in one registry."""
+    first, second = Shown(), Shown()
+    first.status = replace(first.status, acl_count=1)
+    registries = first.registry(), second.registry()
+    assert [samples(each)["aclog_acls_total"] for each in registries] == [1, 3]
+
+
+@pytest.mark.parametrize("interval_s", [1.0, 5.0, 15.0, 60.0, 90.0])
+def test_rates_are_right_however_often_they_are_asked_for(interval_s: float) -> None:
+    """Ten a second, steadily, is 600 a minute at any scrape interval."""
+    rate = RatePerMinute(0.0)
+    for scrape in range(1, 100):
+        now_s = scrape * interval_s
+        assert rate.sample(round(now_s * 10), now_s) == pytest.approx(600.0)
+
+
+def test_a_rate_forgets_what_is_older_than_a_minute() -> None:
+    """A burst is gone from the rate two minutes later; and many scrapes hold few samples."""
+    rate = RatePerMinute(0.0)
+    assert rate.sample(1000, 60.0) == pytest.approx(1000.0)
+    later = [rate.sample(1000, 60.0 + tenth / 10) for tenth in range(1, 1300)]
+    assert later[-1] == 0.0
+    assert len(rate._samples) < 70

@@ -1,0 +1,468 @@
+"""LogAclMutator and its purgatory: written, replayed, answered; and what is said when that fails."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+from authorizer.acl_mutator import LogAclMutator
+from authorizer.api import AclCreateResult, AclDeleteResult
+from authorizer.errors import (
+    AuthorizerNotReadyError,
+    InvalidRequestError,
+    NotControllerError,
+    OperationTimedOutError,
+    PolicyViolationError,
+    UnknownServerError,
+)
+from authorizer.purgatory import OPERATIONS_MAX
+from records.acl import (
+    AccessControlEntry,
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourcePatternFilter,
+    ResourceType,
+)
+from records.entries import AccessControlEntryRecord, MetadataRecord
+from records.errors import EncodeError, LogReadOnlyError, LogStorageError
+from records.ids import ZERO_UUID, Uuid
+from records.log.base import LogBatch, LogIdentity, LogRecord
+from replay.clock import SystemClock
+from replay.manifest import LogDeltaManifest
+from snapshot.delta import AclsDelta
+from snapshot.image import AclsImage, Provenance
+
+#: Long enough for a busy machine; never waited for when a test passes.
+SOON_S = 20.0
+
+
+class MemoryLog:
+    """A MetadataLog that holds its batches in a list.
+
+    ``stuck`` blocks appends until it is set again; ``failure`` is raised by the next append.
+    """
+
+    url = "memory:"
+    identity = LogIdentity("cluster", ZERO_UUID)
+
+    def __init__(self) -> None:
+        self.batches: list[tuple[int, Sequence[MetadataRecord]]] = []
+        self.end = 0
+        self.failure: Exception | None = None
+        self.flowing = threading.Event()
+        self.flowing.set()
+        self.appending = threading.Event()
+
+    def start_offset(self) -> int:
+        return 0
+
+    def high_watermark(self) -> int:
+        return self.end
+
+    def read(self, offset: int, *, max_bytes: int = 0) -> Sequence[LogBatch]:
+        raise NotImplementedError("the tests replay by hand")
+
+    def wait(self, offset: int, timeout_s: float) -> bool:
+        raise NotImplementedError("the tests replay by hand")
+
+    def append(self, records: Sequence[MetadataRecord]) -> int:
+        self.appending.set()
+        assert self.flowing.wait(SOON_S)
+        failure, self.failure = self.failure, None
+        if failure is not None:
+            raise failure
+        self.batches.append((self.end, records))
+        self.end += len(records)
+        return self.end
+
+    def close(self) -> None:
+        self.flowing.set()
+
+
+class Writing:
+    """A mutator, its log, and the loader's part played by hand."""
+
+    def __init__(self, *, timeout_ms: int = 60_000, ready: bool = True) -> None:
+        self.log = MemoryLog()
+        ids = itertools.count(1)
+        self.mutator = LogAclMutator(
+            self.log,
+            timeout_ms=timeout_ms,
+            clock=SystemClock(),
+            random_uuid=lambda: Uuid(next(ids).to_bytes(16, "big")),
+        )
+        self.image = AclsImage.EMPTY
+        self.replayed_batches = 0
+        if ready:
+            self.publish(AclsDelta(self.image), 0)
+            self.mutator.on_ready()
+
+    def publish(self, delta: AclsDelta, end_offset: int) -> None:
+        self.image = delta.apply(Provenance(end_offset, 1, 0))
+        manifest = LogDeltaManifest(
+            identity=self.log.identity,
+            provenance=self.image.provenance,
+            batches=1,
+            records=1,
+            size_bytes=1,
+            counts=delta.counts,
+            high_watermark=self.log.end,
+            log_end_time_ms=0,
+        )
+        self.mutator.on_update(delta, self.image, manifest)
+
+    def replay(self, batches: int | None = None) -> None:
+        """Replay the next batches of the log, by default all."""
+        delta = AclsDelta(self.image)
+        end_offset = self.image.provenance.end_offset
+        stop = len(self.log.batches) if batches is None else self.replayed_batches + batches
+        for base_offset, records in self.log.batches[self.replayed_batches : stop]:
+            for index, record in enumerate(records):
+                delta.replay(LogRecord(base_offset + index, 0, record))
+            end_offset = base_offset + len(records)
+        self.replayed_batches = stop
+        self.publish(delta, end_offset)
+
+    def written(self, batches: int) -> None:
+        """Wait until the log has so many batches."""
+        until(lambda: len(self.log.batches) == batches)
+
+
+def until(condition: Any) -> None:
+    deadline_s = time.monotonic() + SOON_S
+    while not condition():
+        assert time.monotonic() < deadline_s, "waited too long"
+        time.sleep(0.001)
+
+
+@pytest.fixture
+def writing() -> Iterator[Writing]:
+    made = Writing()
+    yield made
+    made.log.close()
+    made.mutator.close()
+
+
+def topic(name: str) -> AclBinding:
+    return AclBinding(
+        ResourcePattern(ResourceType.TOPIC, name, PatternType.LITERAL),
+        AccessControlEntry("User:a", "*", AclOperation.READ, AclPermissionType.ALLOW),
+    )
+
+
+def named(name: str) -> AclBindingFilter:
+    return AclBindingFilter(ResourcePatternFilter(name=name))
+
+
+def errors(
+    futures: Sequence[Future[AclCreateResult]] | Sequence[Future[AclDeleteResult]],
+) -> list[str | None]:
+    """Of each future, once it is done: None, or the exception."""
+    results = [future.result(SOON_S) for future in futures]
+    return [
+        None if result.exception is None else f"{type(result.exception).__name__}: {result.exception}"
+        for result in results
+    ]
+
+
+def deleted(future: Future[AclDeleteResult]) -> list[AclBinding]:
+    return [each.acl_binding for each in future.result(SOON_S).acl_binding_delete_results]
+
+
+# --- the way through ---------------------------------------------------------------------------------------
+
+
+def test_a_creation_is_done_when_it_is_replayed_and_not_before(writing: Writing) -> None:
+    """Committed is not enough: the decisions here must follow from it."""
+    (future,) = writing.mutator.create_acls([topic("t")])
+    writing.written(1)
+    assert not future.done()
+    writing.replay()
+    assert errors([future]) == [None]
+
+
+def test_one_operation_is_one_batch(writing: Writing) -> None:
+    """All records of a call are appended together, so that each resource pattern changes at once."""
+    futures = writing.mutator.create_acls([topic("t"), topic(""), topic("u"), topic("t")])
+    writing.written(1)
+    writing.replay()
+    assert errors(futures) == [None, "InvalidRequestError: Invalid empty resource name", None, None]
+    assert [len(records) for _, records in writing.log.batches] == [2]
+
+
+def test_what_was_appended_counts_before_it_is_replayed(writing: Writing) -> None:
+    """Create, create again and delete without waiting: one creation, one removal of it."""
+    first = writing.mutator.create_acls([topic("t")])
+    again = writing.mutator.create_acls([topic("t")])
+    removal = writing.mutator.delete_acls([named("t"), named("u")])
+    writing.written(2)
+    writing.replay(1)
+    assert errors(first) == [None]
+    writing.replay(1)
+    assert [deleted(future) for future in removal] == [[topic("t")], []]
+    assert errors(again) == [None]
+    assert len(writing.image) == 0
+
+
+def test_a_success_without_a_record_waits_for_what_it_found(writing: Writing) -> None:
+    """The equal ACL may be in the log and not be visible here yet."""
+    first = writing.mutator.create_acls([topic("t")])
+    again = writing.mutator.create_acls([topic("t")])
+    writing.written(1)
+    until(lambda: writing.mutator.purgatory.num_delayed_operations == 2)
+    assert not any(future.done() for future in (*first, *again))
+    writing.replay()
+    assert errors([*first, *again]) == [None, None]
+    # Now it is there: at once, and without any replay.
+    assert errors(writing.mutator.create_acls([topic("t")])) == [None]
+    assert len(writing.log.batches) == 1
+
+
+def test_foreign_ids_are_seen(writing: Writing) -> None:
+    """An ACL that another program wrote under an id of its own exists, and can be removed."""
+    delta = AclsDelta(writing.image)
+    foreign = AccessControlEntryRecord.from_binding(Uuid(b"f" * 16), topic("t"))
+    delta.replay(LogRecord(0, 0, foreign))
+    writing.log.end = 1
+    writing.publish(delta, 1)
+    assert errors(writing.mutator.create_acls([topic("t")])) == [None]
+    (removal,) = writing.mutator.delete_acls([named("t")])
+    writing.written(1)
+    writing.replay()
+    assert deleted(removal) == [topic("t")]
+    assert len(writing.image) == 0
+
+
+def test_nothing_asked_is_nothing_done(writing: Writing) -> None:
+    """No items, no futures, no record."""
+    assert writing.mutator.create_acls([]) == []
+    assert writing.mutator.delete_acls([]) == []
+    assert writing.mutator.purgatory.size == 0
+
+
+def test_futures_cannot_be_cancelled(writing: Writing) -> None:
+    """What is on its way to the log cannot be called back, and cancel() says so."""
+    (future,) = writing.mutator.create_acls([topic("t")])
+    assert not future.cancel()
+    writing.written(1)
+    writing.replay()
+    assert errors([future]) == [None]
+
+
+def test_a_callback_may_wait_for_the_next_write(writing: Writing) -> None:
+    """Callbacks do not run on the loader's thread: the replay goes on beside them."""
+    (first,) = writing.mutator.create_acls([topic("t")])
+    seen: Future[list[str | None]] = Future()
+
+    def create_another(_: Future[AclCreateResult]) -> None:
+        second = writing.mutator.create_acls([topic("u")])
+        writing.written(2)
+        seen.set_result([f"{len(writing.log.batches)} batches, done: {second[0].done()}"])
+
+    writing.written(1)
+    first.add_done_callback(create_another)
+    writing.replay()
+    assert seen.result(SOON_S) == ["2 batches, done: False"]
+    writing.replay()
+
+
+# --- what goes wrong ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("failure", "error", "text"),
+    [
+        (EncodeError("too long"), InvalidRequestError, "Nothing was written: too long"),
+        (LogStorageError("x.log: No space left"), UnknownServerError, "x.log: No space left"),
+        (OSError(5, "I/O error"), UnknownServerError, "It is not known whether the log holds the records"),
+        (
+            LogReadOnlyError("file:x: the log was opened to read"),
+            NotControllerError,
+            "The current node is not the active controller. file:x: the log was opened to read",
+        ),
+    ],
+)
+def test_a_failing_append_fails_its_own_operation_only(
+    writing: Writing, failure: Exception, error: type[Exception], text: str
+) -> None:
+    """The next operation is checked as if the failed one had never been, and is written."""
+    writing.log.failure = failure
+    failed = writing.mutator.create_acls([topic("t"), topic("u")])
+    results = [future.result(SOON_S).exception for future in failed]
+    assert [type(result) for result in results] == [error, error]
+    assert text in str(results[0])
+    again = writing.mutator.create_acls([topic("t")])
+    writing.written(1)
+    writing.replay()
+    assert errors(again) == [None]
+    assert [len(records) for _, records in writing.log.batches] == [1]
+
+
+def test_too_many_records_write_nothing(writing: Writing) -> None:
+    """H26: every future of the operation says so, also those of refused bindings."""
+    futures = writing.mutator.create_acls([topic(f"t{number}") for number in range(10_001)])
+    assert {type(future.result(SOON_S).exception) for future in futures} == {PolicyViolationError}
+    assert writing.log.batches == []
+
+
+def test_nothing_is_written_before_the_log_is_loaded() -> None:
+    """Until then nobody knows what exists; and never on a state that is not sound."""
+    writing = Writing(ready=False)
+    try:
+        assert errors(writing.mutator.create_acls([topic("t")])) == [
+            "AuthorizerNotReadyError: Nothing was written, this node is not ready: loading"
+        ]
+        writing.publish(AclsDelta(writing.image), 0)
+        writing.mutator.on_ready()
+        writing.mutator.on_not_ready("batch at 7 is damaged")
+        (future,) = writing.mutator.delete_acls([named("t")])
+        assert isinstance(future.result(SOON_S).exception, AuthorizerNotReadyError)
+        assert "batch at 7 is damaged" in str(future.result().exception)
+        assert writing.log.batches == []
+    finally:
+        writing.mutator.close()
+
+
+def test_a_timeout_says_that_the_records_are_in_the_log() -> None:
+    """Appended and not replayed: the change will come, and a retry finds it."""
+    writing = Writing(timeout_ms=50)
+    try:
+        (future,) = writing.mutator.create_acls([topic("t")])
+        error = future.result(SOON_S).exception
+        assert isinstance(error, OperationTimedOutError)
+        assert "timed out after 50 ms. The records are in the log below offset 1" in str(error)
+        writing.replay()
+        assert len(writing.image) == 1
+        assert errors(writing.mutator.create_acls([topic("t")])) == [None]
+    finally:
+        writing.mutator.close()
+
+
+def test_a_timeout_says_that_the_outcome_is_unknown_or_that_nothing_was_written() -> None:
+    """While the disk does not answer: the operation it has, and the one behind it that is never begun."""
+    writing = Writing(timeout_ms=50)
+    try:
+        writing.log.flowing.clear()
+        (first,) = writing.mutator.create_acls([topic("t")])
+        (second,) = writing.mutator.create_acls([topic("u")])
+        assert "The outcome is unknown" in str(first.result(SOON_S).exception)
+        assert "Nothing was written, and nothing will be" in str(second.result(SOON_S).exception)
+        writing.log.flowing.set()
+        writing.written(1)
+        (third,) = writing.mutator.create_acls([topic("t")])
+        until(lambda: third.done() or writing.mutator.purgatory.num_delayed_operations == 1)
+        writing.replay()
+        assert [len(records) for _, records in writing.log.batches] == [1]
+    finally:
+        writing.mutator.close()
+
+
+def test_close_fails_what_is_pending_and_says_what_is_known() -> None:
+    """Written but not replayed, and never begun; afterwards nothing is taken in."""
+    writing = Writing()
+    (written,) = writing.mutator.create_acls([topic("t")])
+    writing.written(1)
+    writing.mutator.close()
+    writing.mutator.close()
+    (late,) = writing.mutator.create_acls([topic("u")])
+    assert "The records are in the log below offset 1" in str(written.result(SOON_S).exception)
+    assert "The node was closed. Nothing was written." in str(late.result(SOON_S).exception)
+    assert len(writing.log.batches) == 1
+    assert not any(thread.name.startswith(("aclog-writer", "aclog-purgatory")) for thread in alive(writing))
+
+
+def alive(writing: Writing) -> list[threading.Thread]:
+    own = (writing.mutator._thread, writing.mutator.purgatory._thread)
+    return [thread for thread in own if thread is not None and thread.is_alive()]
+
+
+def test_a_close_during_an_append_waits_for_it() -> None:
+    """What the disk takes in the end is answered as written; what waits behind it is not begun."""
+    writing = Writing()
+    writing.log.flowing.clear()
+    (appending,) = writing.mutator.create_acls([topic("t")])
+    (queued,) = writing.mutator.create_acls([topic("u")])
+    assert writing.log.appending.wait(SOON_S)
+    closing = threading.Thread(target=writing.mutator.close)
+    closing.start()
+    until(lambda: writing.mutator._closed)
+    writing.log.flowing.set()
+    closing.join(SOON_S)
+    assert "The records are in the log below offset 1" in str(appending.result(SOON_S).exception)
+    assert "Nothing was written, and nothing will be" in str(queued.result(SOON_S).exception)
+    assert len(writing.log.batches) == 1
+
+
+# --- gauges and bounds -------------------------------------------------------------------------------------
+
+
+def test_gauges_count_what_waits(writing: Writing) -> None:
+    """KIP-504's NumDelayedOperations and PurgatorySize rise with the waiting and fall to nothing."""
+    purgatory = writing.mutator.purgatory
+    assert (purgatory.num_delayed_operations, purgatory.size) == (0, 0)
+    futures = writing.mutator.create_acls([topic("t"), topic("u")]) + writing.mutator.create_acls(
+        [topic("v")]
+    )
+    writing.written(2)
+    assert (purgatory.num_delayed_operations, purgatory.size) == (2, 2)
+    writing.replay()
+    assert errors(futures) == [None] * 3
+    until(lambda: (purgatory.num_delayed_operations, purgatory.size) == (0, 0))
+
+
+def test_a_flood_is_refused_at_once(writing: Writing) -> None:
+    """The queue is bounded: what does not fit is told so, and is not written."""
+    writing.log.flowing.clear()
+    waiting = [writing.mutator.create_acls([topic(f"t{number}")])[0] for number in range(OPERATIONS_MAX)]
+    (refused,) = writing.mutator.create_acls([topic("one too many")])
+    assert refused.done()
+    assert "Nothing was written; try again" in str(refused.result().exception)
+    writing.log.flowing.set()
+    writing.written(OPERATIONS_MAX)
+    writing.replay()
+    assert errors(waiting) == [None] * OPERATIONS_MAX
+
+
+def test_many_callers_get_their_own_answers(writing: Writing) -> None:
+    """Threads that create and delete the same few ACLs: answers agree with the order in the log."""
+    stop = threading.Event()
+
+    def follow() -> None:
+        while not stop.is_set():
+            if len(writing.log.batches) > writing.replayed_batches:
+                writing.replay()
+            time.sleep(0.0005)
+
+    counts = {"created": 0, "deleted": 0}
+    counting = threading.Lock()
+
+    def work(seed: int) -> None:
+        for number in range(40):
+            name = f"t{(seed + number) % 3}"
+            if (seed + number) % 2:
+                assert errors(writing.mutator.create_acls([topic(name)])) == [None]
+            else:
+                gone = deleted(writing.mutator.delete_acls([named(name)])[0])
+                with counting:
+                    counts["deleted"] += len(gone)
+
+    follower = threading.Thread(target=follow)
+    workers = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in (follower, *workers):
+        thread.start()
+    for thread in workers:
+        thread.join(SOON_S)
+    stop.set()
+    follower.join(SOON_S)
+    added = sum(len(records) for _, records in writing.log.batches) - counts["deleted"]
+    assert added - counts["deleted"] == len(writing.image)

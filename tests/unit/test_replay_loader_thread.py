@@ -1,0 +1,184 @@
+"""replay.loader with its thread: waiting, closing, and what becomes of a fault of the loader itself."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from records.errors import DecodeError, LogError
+from records.log.base import READ_BYTES_MAX, LogBatch
+from replay.fault import LoggingFaultHandler
+from replay.loader import Loader
+from replay.manifest import LoaderManifest
+from snapshot.delta import AclsDelta
+from snapshot.image import AclsImage
+from support.sim_log import SimLog
+from support.sim_publisher import Witness
+from support.sim_scenario import acl_named
+
+#: Far longer than anything here takes.
+PATIENCE_S = 30.0
+
+
+@contextmanager
+def running(loader: Loader) -> Iterator[Loader]:
+    loader.start()
+    try:
+        yield loader
+    finally:
+        loader.close()
+
+
+def test_a_write_can_be_waited_for() -> None:
+    """wait_for returns once every publisher has been given the image."""
+    log = SimLog()
+    witness = Witness(lambda: log.history)
+    with running(Loader(log, (), [witness])) as loader:
+        assert loader.wait_until_ready(PATIENCE_S)
+        for number in range(50):
+            end_offset = log.append([acl_named(f"t{number}")])
+            assert loader.wait_for(end_offset, PATIENCE_S)
+            assert witness.updates[-1][0] >= end_offset
+        assert not loader.wait_for(51, 0.01)
+
+
+def test_close_ends_the_thread_and_everything_that_waits() -> None:
+    """Promptly, once, and the publishers are closed on the way."""
+    log = SimLog()
+    witness = Witness()
+    loader = Loader(log, (), [witness])
+    loader.start()
+    assert loader.wait_until_ready(PATIENCE_S)
+    answers: list[bool] = []
+    waiting = threading.Thread(target=lambda: answers.append(loader.wait_for(1, PATIENCE_S)))
+    waiting.start()
+    began_s = time.monotonic()
+    loader.close()
+    loader.close()
+    waiting.join(PATIENCE_S)
+    assert time.monotonic() - began_s < PATIENCE_S / 2
+    assert answers == [False]
+    assert witness.closed == 1
+    assert "aclog-loader" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_close_interrupts_a_pause_after_a_failure() -> None:
+    """However long the pauses have become."""
+    log = SimLog()
+    log.append([acl_named("a")])
+    log.damage(0)
+    loader = Loader(log)
+    loader.start()
+    with pytest.raises(DecodeError):
+        loader.wait_until_ready(PATIENCE_S)
+    loader.close()
+
+
+def test_a_loader_that_was_never_started_can_be_closed() -> None:
+    """Its publishers are closed."""
+    witness = Witness()
+    loader = Loader(SimLog(), (), [witness])
+    loader.close()
+    assert witness.closed == 1
+    assert not loader.wait_until_ready(PATIENCE_S)
+
+
+def test_a_loader_starts_once() -> None:
+    """A second thread would break the order of updates."""
+    with running(Loader(SimLog())) as loader, pytest.raises(RuntimeError, match="started before"):
+        loader.start()
+
+
+def test_waiting_for_readiness_tells_what_is_in_the_way() -> None:
+    """I7: raised to whoever waits, while the loader goes on trying."""
+    log = SimLog()
+    log.append([acl_named("a")])
+    log.append([acl_named("b")])
+    log.damage(1)
+    with running(Loader(log)) as loader:
+        with pytest.raises(DecodeError, match=r"CRC does not fit \(in sim:log, offset 1\)"):
+            loader.wait_until_ready(PATIENCE_S)
+        log.repair()
+        assert loader.wait_for(2, PATIENCE_S)
+        assert loader.wait_until_ready(PATIENCE_S)
+
+
+def test_a_log_that_is_out_of_reach_is_waited_for() -> None:
+    """That is no reason to give up; only time is."""
+    log = SimLog()
+    log.fail_reads(LogError("connection refused"), OSError("connection reset"))
+    log.append([acl_named("a")])
+    with running(Loader(log)) as loader:
+        assert loader.wait_until_ready(PATIENCE_S)
+        assert loader.metrics.read_errors == 2
+
+
+class _FaultyLog(SimLog):
+    """Raises what no log may raise, once."""
+
+    fault: Exception | None = None
+
+    def read(self, offset: int, *, max_bytes: int = READ_BYTES_MAX) -> list[LogBatch]:
+        if self.fault is not None:
+            fault, self.fault = self.fault, None
+            raise fault
+        return super().read(offset, max_bytes=max_bytes)
+
+
+def test_a_fault_of_the_loader_makes_it_start_over() -> None:
+    """The node is not ready until the whole state was built anew; publishers get it whole."""
+    log = _FaultyLog()
+    log.append([acl_named("a")])
+    witness = Witness(lambda: log.history)
+    faults = LoggingFaultHandler()
+    with running(Loader(log, (), [witness], fault_handler=faults)) as loader:
+        assert loader.wait_for(1, PATIENCE_S)
+        log.fault = KeyError("what is this")
+        assert loader.wait_for(log.append([acl_named("b")]), PATIENCE_S)
+        assert loader.wait_until_ready(PATIENCE_S)
+    assert witness.updates == [(1, True), (2, True)]
+    assert witness.calls == ["on_not_ready", "on_update", "on_ready"] * 2 + ["close"]
+    assert faults.faults == {"loader": 1}
+    assert loader.metrics.reloads == 1
+
+
+class _Closing(Witness):
+    """Closes the loader from within an update."""
+
+    loader: Loader | None = None
+
+    def on_update(self, delta: AclsDelta, image: AclsImage, manifest: LoaderManifest) -> None:
+        super().on_update(delta, image, manifest)
+        assert self.loader is not None
+        self.loader.close()
+
+
+def test_a_publisher_may_close_the_loader() -> None:
+    """Without waiting for itself."""
+    closing = _Closing()
+    closing.loader = Loader(SimLog(), (), [closing])
+    closing.loader.start()
+    assert not closing.loader.wait_for(1, PATIENCE_S)
+    closing.loader.close()
+    while not closing.closed:
+        time.sleep(0.01)
+    assert closing.closed == 1
+
+
+def test_publishers_can_be_added_while_it_runs() -> None:
+    """From any thread."""
+    log = SimLog()
+    log.append([acl_named("a")])
+    with running(Loader(log)) as loader:
+        assert loader.wait_until_ready(PATIENCE_S)
+        late = Witness(lambda: log.history)
+        loader.add_publisher(late)
+        log.append([acl_named("b")])
+        deadline_s = time.monotonic() + PATIENCE_S
+        while not late.ready and time.monotonic() < deadline_s:
+            time.sleep(0.01)
+        assert late.ready

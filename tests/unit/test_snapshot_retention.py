@@ -1,0 +1,238 @@
+"""Retention: N whole snapshots stay, leftovers go after a day, and nothing else is touched."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+import uuid
+from pathlib import Path
+
+import fsspec
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+
+from records.ids import Uuid
+from records.log.base import LogIdentity
+from snapshot.errors import SnapshotError
+from snapshot.layout import MANIFEST_NAME, snapshot_name
+from snapshot.retention import GRACE_S
+from snapshot.store import SnapshotStore
+from support.snapshots import CLUSTER, IDENTITY, contents, edit_manifest, image_of
+
+
+def later(seconds: float) -> float:
+    """The time so long after the files of this test were written."""
+    return time.time() + seconds
+
+
+def at_once(url: str | Path) -> SnapshotStore:
+    return SnapshotStore(url, rows_per_part=2)
+
+
+def next_day(url: str | Path) -> SnapshotStore:
+    return SnapshotStore(url, rows_per_part=2, clock_s=lambda: later(GRACE_S + 60))
+
+
+def write(store: SnapshotStore, count: int, *, keep: int = 2, epoch: int = 1) -> None:
+    store.write(image_of(*range(count), epoch=epoch), IDENTITY, log_end_time_ms=1, keep=keep)
+
+
+def stored(tmp_path: Path) -> list[int]:
+    """End offsets of all directories that are there."""
+    return sorted(int(path.name[:20]) for path in (tmp_path / CLUSTER).iterdir())
+
+
+def directory(tmp_path: Path, count: int, epoch: int = 1) -> Path:
+    return tmp_path / CLUSTER / snapshot_name(count, epoch)
+
+
+def test_the_newest_n_stay(tmp_path: Path) -> None:
+    """Older ones are gone, directories and all."""
+    for count in (1, 2, 3, 4):
+        write(at_once(tmp_path), count, keep=2)
+    assert stored(tmp_path) == [3, 4]
+    write(at_once(tmp_path), 5, keep=1)
+    assert stored(tmp_path) == [5]
+
+
+def test_the_newest_n_stay_on_other_stores() -> None:
+    """The same where directories are only names."""
+    url = f"memory://{uuid.uuid4().hex}"
+    for count in (1, 2, 3, 4):
+        write(at_once(url), count, keep=2)
+    fs, root = fsspec.url_to_fs(url)
+    assert len(fs.ls(f"{root}/{CLUSTER}")) == 2
+    assert [ref.end_offset for ref in at_once(url).list(IDENTITY)] == [3, 4]
+
+
+def test_what_was_just_written_stays_wherever_it_stands(tmp_path: Path) -> None:
+    """A node that is behind must not write in vain: it knows this one to be whole."""
+    for count in (4, 5):
+        write(at_once(tmp_path), count, keep=2)
+    write(at_once(tmp_path), 3, keep=2)
+    assert stored(tmp_path) == [3, 4, 5]
+    write(at_once(tmp_path), 6, keep=2)
+    assert stored(tmp_path) == [5, 6]
+
+
+def test_newest_is_by_epoch(tmp_path: Path) -> None:
+    """After a truncation, longer snapshots of the old epoch are the old ones."""
+    for count in (8, 9):
+        write(at_once(tmp_path), count, keep=2, epoch=1)
+    for count in (3, 4):
+        write(at_once(tmp_path), count, keep=2, epoch=2)
+    assert stored(tmp_path) == [3, 4]
+
+
+@pytest.mark.parametrize("damage", ["part", "manifest"])
+def test_a_damaged_one_does_not_count(tmp_path: Path, damage: str) -> None:
+    """Keeping N means N that are complete: a damaged newer one never pushes a whole one out."""
+    for count in (1, 2):
+        write(at_once(tmp_path), count, keep=2)
+    write(at_once(tmp_path), 4, keep=3)
+    pattern = "part-*" if damage == "part" else MANIFEST_NAME
+    for path in directory(tmp_path, 4).glob(pattern):
+        path.write_bytes(b"x")
+    write(at_once(tmp_path), 3, keep=3)
+    assert stored(tmp_path) == [1, 2, 3, 4]
+    found = at_once(tmp_path).latest(IDENTITY)
+    assert found is not None
+    assert found.ref.end_offset == 3
+
+
+def test_the_only_whole_one_is_never_deleted(tmp_path: Path) -> None:
+    """Whatever else is there and however old it is, one that can be loaded stays."""
+    write(at_once(tmp_path), 1)
+    for count in (2, 3, 4):
+        directory(tmp_path, count).mkdir()
+        (directory(tmp_path, count) / "part-00000-x.parquet").write_bytes(b"")
+    write(next_day(tmp_path), 1, keep=1)
+    assert stored(tmp_path) == [1]
+    assert at_once(tmp_path).latest(IDENTITY) is not None
+
+
+def test_an_unfinished_one_is_left_to_its_writer(tmp_path: Path) -> None:
+    """Another node may be filling it now: it goes a day after its last file, not before."""
+    write(at_once(tmp_path), 1)
+    unfinished = directory(tmp_path, 2)
+    shutil.copytree(directory(tmp_path, 1), unfinished)
+    (unfinished / MANIFEST_NAME).unlink()
+    (unfinished / ".aclog-writing-1").write_bytes(b"")
+    write(at_once(tmp_path), 3)
+    assert stored(tmp_path) == [1, 2, 3]
+    write(next_day(tmp_path), 3)
+    assert stored(tmp_path) == [1, 3]
+
+
+def test_one_young_file_keeps_an_unfinished_one(tmp_path: Path) -> None:
+    """A writer that is slow, but alive, is not disturbed."""
+    write(at_once(tmp_path), 1)
+    unfinished = directory(tmp_path, 2)
+    unfinished.mkdir()
+    for name, age_s in (("part-00000-x.parquet", 10 * GRACE_S), ("part-00001-x.parquet", GRACE_S - 60)):
+        (unfinished / name).write_bytes(b"")
+        os.utime(unfinished / name, (later(-age_s), later(-age_s)))
+    write(at_once(tmp_path), 3)
+    assert stored(tmp_path) == [1, 2, 3]
+    os.utime(unfinished / "part-00001-x.parquet", (later(-GRACE_S - 60), later(-GRACE_S - 60)))
+    write(at_once(tmp_path), 3)
+    assert stored(tmp_path) == [1, 3]
+
+
+def test_an_empty_directory_goes(tmp_path: Path) -> None:
+    """What a crash between two deletions leaves behind; making it anew costs its writer nothing."""
+    write(at_once(tmp_path), 1)
+    directory(tmp_path, 2).mkdir()
+    write(at_once(tmp_path), 1)
+    assert stored(tmp_path) == [1]
+
+
+def test_parts_of_other_attempts_go_after_a_day(tmp_path: Path) -> None:
+    """Parts that no manifest names may still be named by a writer that is not done yet."""
+    write(at_once(tmp_path), 3)
+    home = directory(tmp_path, 3)
+    named = sorted(path.name for path in home.iterdir())
+    for name in ("part-00000-other.parquet", ".aclog-writing-2"):
+        (home / name).write_bytes(b"")
+    write(at_once(tmp_path), 3)
+    assert len(list(home.iterdir())) == len(named) + 2
+    write(next_day(tmp_path), 3)
+    assert sorted(path.name for path in home.iterdir()) == named
+    assert at_once(tmp_path).verify(at_once(tmp_path).list(IDENTITY)[0]) == ()
+
+
+def test_corrupt_ones_go_after_a_day(tmp_path: Path) -> None:
+    """Nobody can use them; until then they can be looked at."""
+    write(at_once(tmp_path), 1)
+    write(at_once(tmp_path), 2)
+    (directory(tmp_path, 2) / MANIFEST_NAME).write_bytes(b"{")
+    write(at_once(tmp_path), 1)
+    assert stored(tmp_path) == [1, 2]
+    write(next_day(tmp_path), 1)
+    assert stored(tmp_path) == [1]
+
+
+def test_what_is_not_ours_is_never_touched(tmp_path: Path) -> None:
+    """Another topic's, a newer format's, files that aclog does not write: whatever their age."""
+    other = LogIdentity(CLUSTER, Uuid(b"o" * 16))
+    at_once(tmp_path).write(image_of(1), other, log_end_time_ms=1)
+    write(at_once(tmp_path), 2)
+    edit_manifest(directory(tmp_path, 2) / MANIFEST_NAME, formatVersion=2)
+    strangers = directory(tmp_path, 3)
+    strangers.mkdir()
+    (strangers / "notes.txt").write_text("mine")
+    elsewhere = tmp_path / CLUSTER / "notes"
+    elsewhere.mkdir()
+    for count in (4, 5):
+        write(next_day(tmp_path), count, keep=1)
+    assert {path.name for path in (tmp_path / CLUSTER).iterdir()} == {
+        "notes",
+        *(snapshot_name(count, 1) for count in (1, 2, 3, 5)),
+    }
+    assert (strangers / "notes.txt").read_text() == "mine"
+    assert contents(at_once(tmp_path).read(at_once(tmp_path).list(other)[0]).image) == contents(image_of(1))
+
+
+class AgelessStorage(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
+    """A store that does not tell when a file was written."""
+
+    protocol = "ageless"
+    cachable = False
+
+    def modified(self, path: str) -> float:
+        raise NotImplementedError
+
+
+def test_leftovers_of_unknown_age_stay() -> None:
+    """Without a time there is no telling whether their writer is at work."""
+    fsspec.register_implementation("ageless", AgelessStorage, clobber=True)
+    url = f"ageless://{uuid.uuid4().hex}"
+    write(next_day(url), 1)
+    fs, root = fsspec.url_to_fs(url)
+    leftover = f"{root}/{CLUSTER}/{snapshot_name(2, 1)}/part-00000-x.parquet"
+    fs.pipe_file(leftover, b"")
+    write(next_day(url), 3)
+    assert fs.exists(leftover)
+
+
+class ReadonlyStorage(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
+    """A store that lets nobody delete."""
+
+    protocol = "worm"
+    cachable = False
+
+    def rm_file(self, path: str) -> None:
+        raise PermissionError("write once, read many")
+
+
+def test_a_store_that_lets_nobody_delete_says_so() -> None:
+    """The new snapshot is there, and the error says what is wrong."""
+    fsspec.register_implementation("worm", ReadonlyStorage, clobber=True)
+    url = f"worm://{uuid.uuid4().hex}"
+    write(at_once(url), 1, keep=1)
+    with pytest.raises(SnapshotError, match=r"cannot remove .*: write once, read many"):
+        write(at_once(url), 2, keep=1)
+    found = at_once(url).latest(IDENTITY)
+    assert found is not None
+    assert found.ref.end_offset == 2
