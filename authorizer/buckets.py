@@ -1,8 +1,8 @@
 """A bucket: every ACL of one resource type and name, literal or prefixed, whoever it is for.
 
 A tuple while it is small. A name that very many ACLs share (``*``, one busy topic) gets a CrowdedBucket,
-ordered by principal and host, so that finding one asker's ACLs and replacing one ACL do not grow with the crowd.
-Buckets never change; a changed ACL makes a new one.
+ordered by principal and host, so that finding one asker's ACLs and replacing one ACL do not grow with the
+crowd. Buckets never change; a changed ACL makes a new one.
 """
 
 from __future__ import annotations

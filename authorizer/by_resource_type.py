@@ -1,11 +1,12 @@
 """KIP-679: may a principal do something to *any* resource of a type?
 
 Kafka's own algorithm, which is not "is there a name that authorize() allows": it first authorizes the name
-``hardcode``, so that super users, the default, ``*`` and prefixes of "hardcode" count, with implication; then it
-looks at the ACLs themselves, without implication. A DENY for ``*`` denies, then an ALLOW for ``*`` allows; an
-ALLOW for a name counts unless the same name is denied literally or a prefix of it is; an ALLOW for a prefix counts
-unless that or a shorter prefix is denied. The empty prefix denies nothing here. ACLs whose pattern or permission
-type has no meaning are passed over (where Kafka throws for ANY and MATCH, architecture.md 8.4).
+``hardcode``, so that super users, the default, ``*`` and prefixes of "hardcode" count, with implication; then
+it looks at the ACLs themselves, without implication. A DENY for ``*`` denies, then an ALLOW for ``*`` allows;
+an ALLOW for a name counts unless the same name is denied literally or a prefix of it is; an ALLOW for a
+prefix counts unless that or a shorter prefix is denied. The empty prefix denies nothing here. ACLs whose
+pattern or permission type has no meaning are passed over (where Kafka throws for ANY and MATCH,
+architecture.md 8.4).
 
 Source: Authorizer.authorizeByResourceType (the interface's default method), SecurityUtils.
 """
@@ -16,15 +17,15 @@ from typing import TYPE_CHECKING, Final
 
 from authorizer.api import Action
 from authorizer.grants import Grants
+from authorizer.index import is_odd
 from authorizer.listing import list_acls
-from authorizer.masks import ASKED_AS_STATED, DENY_BASE, Leaf, leaf_mask, leaf_of
+from authorizer.masks import ASKED_AS_STATED, DENY_BASE, Leaf, acl_mask, add_to_leaf, leaf_mask
 from authorizer.matching import acl_principals
 from authorizer.prefix_ranges import PrefixRanges
 from records.acl import (
     AccessControlEntryFilter,
     AclBindingFilter,
     AclOperation,
-    AclPermissionType,
     PatternType,
     ResourcePattern,
     ResourcePatternFilter,
@@ -32,11 +33,8 @@ from records.acl import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from authorizer.index import AclIndex
     from records.principal import KafkaPrincipal
-    from snapshot.image import AppliedAcl
 
 _PROBED_NAME: Final = "hardcode"
 _DENY_BITS: Final = ~(DENY_BASE - 1)
@@ -104,3 +102,26 @@ def allows_some_resource(
                 if leaf_mask(leaf, host) & allow and not is_dominated(prefix):
                     return True
     return False
+
+
+def _grants(index: AclIndex, principal: KafkaPrincipal, resource_type: ResourceType) -> list[Grants]:
+    """What the ACLs of the asker and of ``User:*`` say about the type, without those to be passed over."""
+    if index.odd[resource_type]:
+        return [_without_odd(index, each, resource_type) for each in acl_principals(principal)]
+    mine = (index.grants_of(principal.principal_type, principal.name), index.everyone)
+    return [grants for each in mine if each is not None and (grants := each[resource_type]) is not None]
+
+
+def _without_odd(index: AclIndex, principal: str, resource_type: ResourceType) -> Grants:
+    acl_filter = AclBindingFilter(
+        ResourcePatternFilter(resource_type), AccessControlEntryFilter(principal=principal)
+    )
+    literals: dict[str, Leaf] = {}
+    prefixes: dict[str, Leaf] = {}
+    for acl in list_acls(index, acl_filter):
+        record = acl.record
+        if not is_odd(record):
+            leaves = literals if record.pattern_type == PatternType.LITERAL else prefixes
+            mask = acl_mask(record.operation, record.permission_type)
+            leaves[record.resource_name] = add_to_leaf(leaves.get(record.resource_name), record.host, mask)
+    return Grants(literals, PrefixRanges.of(prefixes) if prefixes else None)

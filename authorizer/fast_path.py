@@ -1,7 +1,7 @@
 """authorize(): the decisions of `authorizer.decision`, as fast as Python allows.
 
-One function, because calls are what costs most here. What it inlines is written out readably, and tested to be the
-same, in `authorizer.decision` and in `Grants.mask`.
+One function, because calls are what costs most here. What it inlines is written out readably, and tested to
+be the same, in `authorizer.decision` and in `Grants.mask`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from authorizer.api import AuthorizationResult
 from authorizer.audit import DEBUG, INFO, audit_level
-from authorizer.decision import Rule, decide, require_literal, require_ready
+from authorizer.decision import decide, require_literal, require_ready
 from authorizer.masks import ASKED, DENY_BASE
 from records.acl import WILDCARD, PatternType
 
@@ -21,51 +21,13 @@ if TYPE_CHECKING:
     from authorizer.api import Action, AuthorizableRequestContext
     from authorizer.audit import AuditLog
     from authorizer.decision import Decision
+    from authorizer.decision_counts import DecisionCounts
     from authorizer.state import AuthorizerState
 
 # Looked up once, not for each decision: a member of an Enum class costs as much as two dict look-ups.
 _ALLOWED: Final = AuthorizationResult.ALLOWED
 _DENIED: Final = AuthorizationResult.DENIED
 _LITERAL: Final = PatternType.LITERAL
-
-
-class DecisionCounts:
-    """Decisions so far, by result and rule, for metrics.
-
-    Plain increments: exact under the interpreter lock, which is never released within one; on a build without
-    that lock a few may be lost. They are never used to decide.
-    """
-
-    __slots__ = ("acl_allowed", "acl_denied", "default_allowed", "default_denied", "super_user_allowed")
-
-    def __init__(self) -> None:
-        self.super_user_allowed = 0
-        self.acl_allowed = 0
-        self.acl_denied = 0
-        self.default_allowed = 0
-        self.default_denied = 0
-
-    def add(self, decision: Decision) -> None:
-        """Count one decision that was made the long way."""
-        match decision.rule:
-            case Rule.SUPER_USER:
-                self.super_user_allowed += 1
-            case Rule.MATCHING_ACL if decision.is_allowed:
-                self.acl_allowed += 1
-            case Rule.MATCHING_ACL:
-                self.acl_denied += 1
-            case Rule.DEFAULT_ALLOW:
-                self.default_allowed += 1
-            case Rule.DEFAULT_DENY:
-                self.default_denied += 1
-
-    @property
-    def allowed(self) -> int:
-        return self.super_user_allowed + self.acl_allowed + self.default_allowed
-
-    @property
-    def denied(self) -> int:
-        return self.acl_denied + self.default_denied
 
 
 def authorize_actions(
@@ -90,6 +52,7 @@ def authorize_actions(
     if not state.is_ready:
         for action in actions:
             require_literal(action)
+            counts.not_ready += 1
             require_ready(state)
 
     index = state.index
@@ -175,17 +138,26 @@ def write_audit(
     audit: AuditLog,
 ) -> None:
     """Write the decision down if its level is enabled; only then look for the ACL that decided."""
-    allowed = result is _ALLOWED
-    level = audit_level(action, allowed=allowed)
-    if level < audit.threshold:
-        return
-    decision = decide(state, context, action)
+    level = audit_level(action, allowed=result is _ALLOWED)
+    if level >= audit.threshold:
+        write_decision(state, context, action, decide(state, context, action), audit)
+
+
+def write_decision(
+    state: AuthorizerState,
+    context: AuthorizableRequestContext,
+    action: Action,
+    decision: Decision,
+    audit: AuditLog,
+) -> None:
+    """Write down a decision that is known with its reason, if its level is enabled."""
+    acl = decision.acl
     audit.write(
-        level,
+        audit_level(action, allowed=decision.is_allowed),
         context,
         action,
-        allowed=allowed,
+        allowed=decision.is_allowed,
         rule=decision,
-        acl_id=None if decision.acl is None else decision.acl.record.id,
+        acl_id=None if acl is None else acl.record.id,
         offset=state.index.image.provenance.end_offset,
     )

@@ -1,7 +1,7 @@
 """Grants: what the ACLs of one principal say about the names of one resource type.
 
-A name is covered by the literal entry of that name, by every prefix that it starts with, and by the literal ``*``,
-whatever order names sort in (architecture.md 8.2).
+A name is covered by the literal entry of that name, by every prefix that it starts with, and by the literal
+``*``, whatever order names sort in (architecture.md 8.2).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Grants:
         return mask
 
     def with_leaves(self, leaves: Mapping[tuple[str, bool], Leaf | None]) -> Grants | None:
-        """With these leaves, by (name, prefixed), set, or removed where they are None; None if none is left."""
+        """With these leaves, by (name, prefixed), set, or removed where None; None if none is left."""
         literals = {name: leaf for (name, prefixed), leaf in leaves.items() if not prefixed}
         prefixed = {name: leaf for (name, prefixed), leaf in leaves.items() if prefixed}
         ranges = self.prefixes

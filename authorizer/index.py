@@ -1,25 +1,26 @@
-"""AclIndex: all ACLs of one image, arranged for decisions. Immutable; the next one shares what did not change.
+"""AclIndex: all ACLs of one image, arranged for decisions. Immutable; the next shares what did not change.
 
     AclIndex
-    |-- image                                      the ACLs by id (snapshot.image)
-    |-- resources[type]: ResourceIndex             who may what with a *name*: "does any ACL cover it?", audit,
-    |   |-- literals  name   -> Bucket             explanations, listings. A Bucket holds the ACLs themselves
-    |   `-- prefixes  prefix -> Bucket             (AppliedAcl), a small tuple or, for a crowd, by principal and host.
+    |-- image                              the ACLs by id (snapshot.image)
+    |-- resources[type]: ResourceIndex     by *name*, whoever an ACL is for: which ACLs cover a name? For the
+    |   |-- literals  name   -> Bucket     default, the audit log, explanations and listings. A Bucket holds
+    |   `-- prefixes  prefix -> Bucket     the ACLs: a small tuple, or a crowd by principal and host.
     `-- principals[principal type][principal name][type]: Grants
-        |-- literals  name -> Leaf                 what a *principal* may: all that a decision reads. A Leaf is an
-        |-- star      Leaf of the literal "*"      int of allow and deny bits, or such an int for each host
-        `-- prefixes  PrefixRanges -> Leaf         (authorizer.masks); ranges of names by bisection.
+        |-- literals  name -> Leaf         by *principal*: what may it do? All that a decision reads. A Leaf
+        |-- star      Leaf of literal "*"  is an int of allow and deny bits, or such an int for each host
+        `-- prefixes  PrefixRanges         (authorizer.masks); the Leaf of all of a name's prefixes together
+                                           is found by one bisection (authorizer.prefix_ranges).
 
-A decision reads the Grants of two principals, the asker's and ``User:*``'s, and ors at most three leaves of each.
-What those leaves say is worked out anew from the bucket whenever one of its ACLs changes, so removals need no
-arithmetic, and an equal ACL under two ids is in force until both are gone (I8).
+A decision reads the Grants of two principals, the asker's and those of ``User:*``, and ors at most three
+leaves of each. What a leaf says is worked out anew from its bucket whenever one of the ACLs there changes: a
+removal needs no arithmetic, and an equal ACL under two ids is in force until both are gone (I8).
 
-Building takes every ACL once; ``advanced`` costs what changed, wherever it is: no table with many entries is
-copied (authorizer.overlay).
+Building looks at each ACL once. ``advanced`` costs what changed, however large the rest is: no table with
+many entries is ever copied (authorizer.overlay).
 
-Codes: a resource type without a name counts as UNKNOWN, a pattern type other than LITERAL as PREFIXED, as Kafka
-decides them (architecture.md 8.4). An ACL principal without a colon matches nobody and is only in `resources`;
-the principal's type ends at its first colon.
+Codes: a resource type without a name counts as UNKNOWN, a pattern type other than LITERAL as PREFIXED, as
+Kafka decides them (architecture.md 8.4). The principal's type ends at its first colon; an ACL principal
+without one matches nobody, and is in `resources` only (8.3).
 """
 
 from __future__ import annotations
@@ -66,23 +67,26 @@ class AclIndex:
 
     Attributes:
         everyone: the grants of ``User:*``, kept apart because every question needs them.
+        count: ACLs, by id.
         odd: for each resource type, how many ACLs have a pattern or permission type that is none of Kafka's
             four; masks decide them rightly, but authorize-by-resource-type has rules of its own for them.
     """
 
-    __slots__ = ("everyone", "image", "odd", "principals", "resources")
+    __slots__ = ("count", "everyone", "image", "odd", "principals", "resources")
 
     def __init__(
         self,
         image: AclsImage,
         resources: tuple[ResourceIndex, ...],
         principals: Mapping[str, Table[str, PrincipalGrants]],
+        count: int,
         odd: tuple[int, ...],
     ) -> None:
         self.image = image
         self.resources = resources
         self.principals = principals
         self.everyone = principals.get("User", {}).get(WILDCARD) or NO_GRANTS
+        self.count = count
         self.odd = odd
 
     @classmethod
@@ -90,12 +94,14 @@ class AclIndex:
         """All of an image."""
         buckets: list[dict[str, list[AppliedAcl]]] = [{} for _ in range(2 * _TYPES)]
         leaves: dict[str, dict[int, dict[str, Leaf]]] = {}
+        count = 0
         odd = [0] * _TYPES
         # A million times at worst: type and prefixed are one int here, and nothing is called twice.
         for acl in image:
+            count += 1
             record = acl.record
             kind = _known_type(record.resource_type)
-            if _is_odd(record):
+            if is_odd(record):
                 odd[kind] += 1
             if record.pattern_type != _LITERAL:
                 kind += _TYPES
@@ -122,6 +128,7 @@ class AclIndex:
             image,
             tuple(map(ResourceIndex.of, frozen[:_TYPES], frozen[_TYPES:])),
             _principals(leaves),
+            count,
             tuple(odd),
         )
 
@@ -131,7 +138,7 @@ class AclIndex:
             return AclIndex.of(image)
         buckets: dict[_Place, Bucket | None] = {}
         touched: set[tuple[str, _Place, str]] = set()
-        odd = list(self.odd)
+        count, odd = self.count, list(self.odd)
         for before, after in delta.changed():
             for old, new in _in_place(before, after):
                 record = (new or old).record  # type: ignore[union-attr] # one of the two is there
@@ -141,11 +148,14 @@ class AclIndex:
                 )
                 buckets[place] = replacing(bucket, old, new)
                 touched.add((record.principal, place, record.host))
-                odd[kind] += _is_odd(record) * ((new is not None) - (old is not None))
+                change = (new is not None) - (old is not None)
+                count += change
+                odd[kind] += change * is_odd(record)
         return AclIndex(
             image,
             self._resources_with(buckets),
             self._principals_with(self._leaves(touched, buckets)),
+            count,
             tuple(odd),
         )
 
@@ -221,7 +231,8 @@ def _known_type(code: int) -> int:
     return code if 0 <= code < _TYPES else 0
 
 
-def _is_odd(record: AccessControlEntryRecord) -> bool:
+def is_odd(record: AccessControlEntryRecord) -> bool:
+    """Whether the pattern or permission type is one that only a filter has, or none that Kafka knows."""
     return record.pattern_type not in _PATTERNS or record.permission_type not in _PERMISSIONS
 
 

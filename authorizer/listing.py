@@ -1,8 +1,8 @@
 """Which ACLs a filter means, from one index, in Kafka's order: what describeAcls answers.
 
 A filter that names a resource or a principal reads only what is stored for it; any other one reads every ACL.
-Source: AclBindingFilter.matches, StandardAcl.compareTo. Unlike Kafka, an ACL whose pattern type has no name does
-not make a MATCH filter throw: it is matched as it decides, as a prefix (architecture.md 8.4).
+Source: AclBindingFilter.matches, StandardAcl.compareTo. Unlike Kafka, an ACL whose pattern type has no name
+does not make a MATCH filter throw: it is matched as it decides, as a prefix (architecture.md 8.4).
 """
 
 from __future__ import annotations

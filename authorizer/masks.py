@@ -1,20 +1,20 @@
 """What a set of ACLs says about every operation, in one int; and per host, as a leaf.
 
-A mask holds, for one name and one host, the union of what its ACLs allow and deny. ALL is spelled out and what
-ALLOW implies is folded in, so that a decision is one ``&``:
+A mask holds, for one name and one host, the union of what its ACLs allow and deny. ALL is spelled out and
+what ALLOW implies is folded in, so that a decision is one ``&``:
 
-    bit 29                  16 15                       14                0
+    bit 29                         16  15                       14                0
         | deny, ALL .. TWO_PHASE_COMMIT | stated | stated | allow, ALL .. TWO_PHASE_COMMIT |
 
 The operation with code c has its bits at c - 2 and c + 14. The two *stated* bits hold ALLOW DESCRIBE and
-ALLOW DESCRIBE_CONFIGS without implication, which authorize-by-resource-type asks for (KIP-679). Thirty bits in
-all: CPython does arithmetic on such an int without going through its big-number code.
+ALLOW DESCRIBE_CONFIGS without implication, for authorize-by-resource-type (KIP-679). Thirty bits in all:
+CPython does arithmetic on such an int without going through its big-number code.
 
 An operation without a name (UNKNOWN, and what a newer Kafka may write) and ANY have no bits: they match only
-themselves, nobody asks for them, and `authorizer.matching` answers if somebody does.
+themselves and ALL, nobody asks for them, and `authorizer.matching` answers if somebody does.
 
-A leaf is the mask itself if every ACL has host ``*``; else a dict of masks by host, those of ``*`` folded into
-each, with the key ``*`` for every host that is not named.
+A leaf is the mask itself if every ACL has the host ``*``; else a dict of masks by host, those of ``*`` folded
+into each, with the key ``*`` for every host that is not named.
 
 Source: StandardAuthorizerData.findResult.
 """

@@ -1,11 +1,11 @@
 """Which ACLs match a question, one by one, and in the order in which Kafka meets them.
 
-This is what a decision means; the masks of `authorizer.index` say the same at once for all ACLs of a name. It is
-asked for what masks cannot tell: which ACL decided, for the audit log and for explanations.
+This is what a decision means; the masks of `authorizer.index` say the same at once for all ACLs of a name. It
+is asked for what masks cannot tell: which ACL decided, for the audit log and for explanations.
 
 Kafka scans the names that cover the resource, the longest first, and the literal ``*`` last; within a name by
-pattern type, operation (both by code), principal, host and permission, texts by UTF-16 code unit. The first DENY
-decides; else the last ALLOW (StandardAcl.compareTo, StandardAuthorizerData.findAclRule).
+pattern type, operation (both by code), principal, host and permission, texts by UTF-16 code unit. The first
+DENY decides; else the last ALLOW (StandardAcl.compareTo, StandardAuthorizerData.findAclRule).
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def matching_acls(
 
 
 def deciding_acl(matching: list[AppliedAcl]) -> AppliedAcl | None:
-    """Of the matching ACLs in Kafka's order, the one that Kafka names: the first DENY, else the last ALLOW."""
+    """Of matching ACLs in Kafka's order, the one that Kafka names: the first DENY, else the last ALLOW."""
     for acl in matching:
         if not allows(acl.record):
             return acl

@@ -13,7 +13,7 @@ import threading
 from collections import deque
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from prometheus_client import Metric
 
     from authorizer.audit import AuditLog
+    from authorizer.decision_counts import DecisionCounts
     from authorizer.purgatory import Purgatory
     from replay.clock import Clock
     from replay.metrics import LoaderMetrics, SnapshotMetrics
@@ -36,19 +37,6 @@ PURGATORY: Final = {"delayedOperation": "acl-update"}
 PLUGIN: Final = {"config": "authorizer.class.name", "class": "StandardAuthorizer", "role": "broker"}
 
 _MINUTE_S: Final = 60.0
-
-
-class DecisionCounts(Protocol):
-    """What the authorizer counts."""
-
-    @property
-    def allowed(self) -> int: ...
-
-    @property
-    def denied(self) -> int: ...
-
-    @property
-    def not_ready(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,10 +118,19 @@ class NodeCollector(Collector):
 
     def _decisions(self) -> Iterator[Metric]:
         counts = self._sources.decisions
-        allowed, denied, not_ready = counts.allowed, counts.denied, counts.not_ready
-        decisions = CounterMetricFamily("aclog_authorizations", "Actions decided.", labels=["result"])
-        for result, count in (("allowed", allowed), ("denied", denied), ("not_ready", not_ready)):
-            decisions.add_metric([result], count)
+        allowed, denied = counts.allowed, counts.denied
+        decisions = CounterMetricFamily(
+            "aclog_authorizations", "Actions asked about.", labels=["result", "rule"]
+        )
+        for result, rule, count in (
+            ("allowed", "SuperUser", counts.super_user_allowed),
+            ("allowed", "MatchingAcl", counts.acl_allowed),
+            ("allowed", "DefaultAllow", counts.default_allowed),
+            ("denied", "MatchingAcl", counts.acl_denied),
+            ("denied", "DefaultDeny", counts.default_denied),
+            ("not_ready", "", counts.not_ready),
+        ):
+            decisions.add_metric([result, rule], count)
         yield decisions
         yield _counter(
             "aclog_audit_failures", "Audit lines that could not be written.", self._sources.audit.failures

@@ -2,8 +2,8 @@
 
 A large base dict that is never changed once published, under a persistent map of the changes since; the same
 idea as `snapshot.image.AclsImage`. Small maps are plain dicts, which are read two to three times faster:
-``with_entries`` copies them as long as that is cheap and turns to an Overlay above. Both have ``get``, ``len``
-and ``items``, so readers need not know which one they hold.
+``with_entries`` copies them as long as that is cheap and turns to an Overlay above. Both have ``get``, ``len``,
+``items`` and ``values``, so readers need not know which one they hold.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Overlay(Generic[K, V]):
                     del changes[key]
                 length += (value is not None) - was_there
             changed = Overlay(self._base, changes.finish(), length)
-        if len(changed._changes) > len(self._base) // _MERGE_SHARE:  # noqa: SLF001 - of this class
+        if len(changed._changes) > len(self._base) // _MERGE_SHARE:
             return Overlay.over(dict(changed.items()))
         return changed
 

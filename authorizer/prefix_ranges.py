@@ -1,16 +1,16 @@
 """PrefixRanges: the leaves of one principal's prefixed ACLs, found for any name by one bisection.
 
 A prefix P covers the names from P up to, not including, P's *successor*: P with its last character one higher
-("ab" covers ["ab", "ac")). Those bounds cut all names, in code point order, into ranges within which every name
-has the same stored prefixes. For the prefixes "a" and "ab":
+("ab" covers ["ab", "ac")). Those bounds cut all names, in code point order, into ranges within which every
+name has the same stored prefixes. For the prefixes "a" and "ab":
 
-    bounds         ["a",   "ab",   "ac",   "b" ]    where each range begins
-    owners   [None, "a",    "ab",   "a",   None]    the longest stored prefix there; the first is before all bounds
-    leaves   [0,    leaf,   leaf,   leaf,  0   ]    the union of the owner's leaf and those of all shorter prefixes
+    bounds         ["a",  "ab",  "ac",  "b" ]   where each range begins owners   [None, "a",  "ab",  "a",
+    None]   the longest stored prefix there; the first is before all bounds leaves   [0,    leaf, leaf,  leaf,
+    0   ]   the union of the leaves of the owner and all shorter prefixes
 
 A leaf is None where it has not been worked out since the last change: the first reader does that. (Readers in
-several threads may each do it once; they store equal values.) Bounds, owners and leaves are cut into chunks, so
-that a new prefix copies CHUNK_MAXIMUM bounds, not all. Immutable but for those leaves.
+several threads may each do it once; they store equal values.) Bounds, owners and leaves are cut into chunks,
+so that a new prefix copies CHUNK_MAXIMUM bounds, not all. Immutable but for those leaves.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class PrefixRanges:
         bounds: list[str] = []
         owners: list[str | None] = []
         leaves: list[Leaf | None] = []
-        # What the next prefix may start with, shortest first: (prefix, its leaf with those of all shorter ones).
+        # What the next prefix may start with, shortest first: (prefix, the union of the leaves so far).
         above: list[tuple[str | None, Leaf | None]] = [(None, 0)]
 
         def begin(bound: str) -> None:
@@ -137,7 +137,7 @@ class PrefixRanges:
         changed = self
         for prefix, leaf in values.items():
             if leaf is not None or changed.values.get(prefix) is not None:
-                changed = changed._with_value(prefix, leaf)  # noqa: SLF001 - of this class
+                changed = changed._with_value(prefix, leaf)
         return changed
 
     def _with_value(self, prefix: str, leaf: Leaf | None) -> PrefixRanges:

@@ -38,7 +38,7 @@ class ResourceIndex:
     @classmethod
     def of(cls, literals: dict[str, Bucket], prefixes: dict[str, Bucket]) -> ResourceIndex:
         """From all ACLs at once; both dicts must never change again."""
-        return cls(literals, prefixes, _counted({}, {prefix: 1 for prefix in prefixes}))
+        return cls(literals, prefixes, _counted({}, dict.fromkeys(prefixes, 1)))
 
     def get(self, name: str, *, prefixed: bool) -> Bucket | None:
         """The ACLs of exactly this name or prefix."""

@@ -1,8 +1,8 @@
 """AuthorizerState: everything that a decision depends on, as one immutable value (I1).
 
-A request reads it once and uses it for all its actions. Each of its parts changes apart from the others: the index
-with every published image, the settings by reconfiguration, readiness by replay. A snapshot that replaces all ACLs
-therefore keeps settings and readiness (I5).
+A request reads it once and uses it for all its actions. Each of its parts changes apart from the others: the
+index with every published image, the settings by reconfiguration, readiness by replay. A snapshot that
+replaces all ACLs therefore keeps settings and readiness (I5).
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class AuthorizerSettings:
     Attributes:
         super_users: as ``Type:name``.
         allow_everyone: whether what no ACL covers is allowed (``allow.everyone.if.no.acl.found``).
-        super_names: the super users' names by principal type. They are compared as text, so ``User:a:b`` is both
-            the name ``a:b`` of the type ``User`` and the name ``b`` of a type ``User:a``.
+        super_names: the super users' names by principal type. They are compared as text, so ``User:a:b`` is
+            both the name ``a:b`` of the type ``User`` and the name ``b`` of a type ``User:a``.
     """
 
     super_users: frozenset[str] = frozenset()

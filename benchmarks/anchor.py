@@ -15,7 +15,12 @@ _JARS = ROOT / "tests" / "support" / "kafka_jars.py"
 #: A million parsed ACLs take about half of it.
 HEAP = "4g"
 # The collector of a broker (kafka-run-class.sh), and a locale that does not matter.
-_JVM_OPTIONS = (f"-Xmx{HEAP}", "-XX:+UseG1GC", "-Dfile.encoding=UTF-8", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+_JVM_OPTIONS = (
+    f"-Xmx{HEAP}",
+    "-XX:+UseG1GC",
+    "-Dfile.encoding=UTF-8",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+)
 
 
 class AnchorError(Exception):

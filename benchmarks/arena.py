@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from itertools import chain, cycle, islice
+from itertools import cycle, islice
 
-from authorizer.api import AuthorizationResult
+from authorizer.api import Action, AuthorizableRequestContext, AuthorizationResult
 from benchmarks.anchor import Anchor
 from benchmarks.requests import Request, actions_per_request, list_file, read_requests
 from benchmarks.settings import Settings, progress
@@ -17,6 +17,10 @@ from benchmarks.workload import workload_directory
 
 # Calls between two looks at the clock.
 _STRIDE = 256
+
+#: Who asks, and for what.
+Asked = tuple[AuthorizableRequestContext, Sequence[Action]]
+Authorize = Callable[[AuthorizableRequestContext, Sequence[Action]], list[AuthorizationResult]]
 
 
 class DecisionsDifferError(Exception):
@@ -98,7 +102,8 @@ class Arena:
 
     def our_round(self, name: str) -> Callable[[], float]:
         """The same of aclog."""
-        return timed_calls(self.ours, self.requests(name), self.settings.round_s)
+        asked = [(request.context, request.actions) for request in self.requests(name)]
+        return timed_calls(self.ours.authorizer.authorize, asked, self.settings.round_s)
 
     def _say_where_different(self, name: str, ours: str, theirs: str, *, allow: bool) -> None:
         differing = [i for i, (mine, other) in enumerate(zip(ours, theirs, strict=True)) if mine != other]
@@ -117,10 +122,9 @@ def sampled(requests: list[Request], count: int) -> list[Request]:
     return [requests[i * len(requests) // count] for i in range(count)]
 
 
-def timed_calls(ours: Subject, requests: list[Request], seconds: float) -> Callable[[], float]:
-    """Rounds of ``authorize`` over the list, which go on where the last one ended: ns of CPU for each call."""
-    authorize = ours.authorizer.authorize
-    endless = cycle([(request.context, request.actions) for request in requests])
+def timed_calls(authorize: Authorize, asked: Sequence[Asked], seconds: float) -> Callable[[], float]:
+    """Rounds of calls, each going on where the last one ended: ns of CPU for each call."""
+    endless = cycle(asked)
 
     def a_round() -> float:
         calls = 0
@@ -133,9 +137,3 @@ def timed_calls(ours: Subject, requests: list[Request], seconds: float) -> Calla
         return (time.thread_time_ns() - began) / calls
 
     return a_round
-
-
-def letters(results: list[list[AuthorizationResult]]) -> str:
-    """As Anchor.java writes results."""
-    allowed = AuthorizationResult.ALLOWED
-    return "".join("A" if result is allowed else "D" for result in chain.from_iterable(results))

@@ -91,9 +91,7 @@ def _read_queries(file: Path) -> list[_Query]:
 
 
 def _action(query: _Query) -> Action:
-    pattern = ResourcePattern(
-        ResourceType(query.resourceType), query.resourceName, PatternType.LITERAL
-    )
+    pattern = ResourcePattern(ResourceType(query.resourceType), query.resourceName, PatternType.LITERAL)
     # A benchmark of decisions, not of the audit log: whether to log is decided, nothing is written.
     return Action(AclOperation(query.operation), pattern, 1, log_if_allowed=False, log_if_denied=False)
 

@@ -117,14 +117,18 @@ def _generator(name: str) -> Callable[[], Workload]:
 
 
 def _w3() -> Workload:
-    return tenant(
-        500, topics=60, principals=30, teams=6, seed=3, queries=20_000, wildcard_principals=3
-    )
+    return tenant(500, topics=60, principals=30, teams=6, seed=3, queries=20_000, wildcard_principals=3)
 
 
 def _w2() -> Workload:
     return tenant(
-        1_000_000, topics=100_000, principals=5_000, teams=300, seed=2, queries=100_000, wildcard_principals=20
+        1_000_000,
+        topics=100_000,
+        principals=5_000,
+        teams=300,
+        seed=2,
+        queries=100_000,
+        wildcard_principals=20,
     )
 
 

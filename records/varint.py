@@ -52,7 +52,8 @@ def _read(data: bytes, at: int, shift_max: int, value_max: int) -> tuple[int, in
     value, shift, start = 0, 0, at
     while shift <= shift_max:
         if at >= len(data):
-            raise TruncatedRecordError("the input ends inside a varint", position=start)
+            # A size before it may have pointed beyond the end.
+            raise TruncatedRecordError("the input ends inside a varint", position=min(start, len(data)))
         byte = data[at]
         at += 1
         value |= (byte & 0x7F) << shift

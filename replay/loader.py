@@ -225,18 +225,19 @@ class Loader:
         self._announce()
         began_s = self._clock.monotonic_s()
         event = self._look()
-        failed = False
-        for effect in self._core.step(event):
+        effects = self._core.step(event)
+        failed = any(isinstance(effect, Fail | Reload) for effect in effects)
+        if not failed:
+            self._went_well(event)
+        for effect in effects:
             match effect:
                 case Publish():
                     self._publish(effect, began_s)
                 case ReportReady() | ReportNotReady():
                     self._announce()
                 case Fail():
-                    failed = True
                     self._failed(effect.error)
                 case Reload():
-                    failed = True
                     self._reload(effect.reason)
                 case GapSeen():
                     self.metrics.gaps += 1
@@ -247,7 +248,6 @@ class Loader:
                     assert_never(effect)
         if failed:
             return Turn.FAILED
-        self._went_well(event)
         return Turn.IDLE if isinstance(event, BatchesRead) and not event.batches else Turn.MORE
 
     def _look(self) -> Event:

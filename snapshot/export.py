@@ -1,12 +1,13 @@
 """Writing a state to a file for other programs: Avro, JSON lines, CSV, KIP-11's JSON.
 
-    avro    object container file (deflate), records of records/schemas/AccessControlEntryRecord.avsc
+    avro    object container file (deflate) of records/schemas/AccessControlEntryRecord.avsc; its header says
+            where in the log the state stands: aclog.endOffset, .epoch, .timestampMs, .digest, .features
     jsonl   payloads as kafka-dump-log prints them, feature levels first
     csv     RFC 4180, UTF-8, a header; codes by name, or by number where they have none
     kip11   one JSON document, see kip11.py
 
-Kafka's .checkpoint is in kraft_file.py. ACLs come in reading order (by type, name, pattern, principal, ...), so
-equal states give equal files, but for Avro's random sync marker; a file is there whole or not at all.
+Kafka's .checkpoint is in kraft_file.py. ACLs come in reading order (by type, name, pattern, principal, ...),
+so equal states give equal files. A file is there whole or not at all.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ import msgspec
 
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.codecs import json
+from records.codecs.avro import ACCESS_CONTROL_ENTRY_SCHEMA
 from records.entries import AccessControlEntryRecord, FeatureLevelRecord
 from records.errors import EncodeError
 from records.ids import uuid_to_string
 from snapshot.atomic_file import atomic_write
 from snapshot.code_names import code_to_name
+from snapshot.digest import DIGEST_BITS, digest_to_string
 from snapshot.errors import SnapshotError
 from snapshot.kip11 import kip11_document
 
@@ -67,7 +70,7 @@ def export_image(image: AclsImage, path: Path, export_format: ExportFormat) -> N
         with atomic_write(path) as file:
             match export_format:
                 case ExportFormat.AVRO:
-                    _write_avro(file, records)
+                    _write_avro(file, image, records)
                 case ExportFormat.JSON_LINES:
                     _write_json_lines(file, image, records)
                 case ExportFormat.CSV:
@@ -78,6 +81,26 @@ def export_image(image: AclsImage, path: Path, export_format: ExportFormat) -> N
         raise EncodeError(f"an ACL with text that is not valid Unicode: {error}") from error
     except OSError as error:
         raise SnapshotError(f"cannot write {path}: {error}") from error
+
+
+def _write_avro(file: IO[bytes], image: AclsImage, records: list[AccessControlEntryRecord]) -> None:
+    place = image.provenance
+    fastavro.writer(
+        file,
+        fastavro.parse_schema(ACCESS_CONTROL_ENTRY_SCHEMA, {}),
+        # The same fields as in JSON, the id as bytes.
+        (json.to_json(record)["data"] | {"id": record.id} for record in records),
+        codec="deflate",
+        metadata={
+            "aclog.endOffset": str(place.end_offset),
+            "aclog.epoch": str(place.epoch),
+            "aclog.timestampMs": str(place.timestamp_ms),
+            "aclog.digest": digest_to_string(image.digest),
+            "aclog.features": msgspec.json.encode(dict(image.features), order="sorted").decode(),
+        },
+        # Any 16 bytes that are not found in the data by chance; these make equal states equal files.
+        sync_marker=image.digest.to_bytes(DIGEST_BITS // 8, "big"),
+    )
 
 
 def _write_json_lines(file: IO[bytes], image: AclsImage, records: list[AccessControlEntryRecord]) -> None:

@@ -1,7 +1,7 @@
 """A state from a file of records: JSON lines as kafka-dump-log prints payloads, or the CSV of ``export``.
 
-Such a file says neither of which log nor of which offset it is the state: the caller does. Its ACLs have no log
-offsets; their time is the state's.
+Such a file says neither of which log nor of which offset it is the state: the caller does. Its ACLs have no
+log offsets; their time is the state's.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """ACLs in KIP-11's JSON: what each principal may or may not do, from where, resource by resource.
 
-KIP-11 keeps one document for each resource, ``{"version": 1, "acls": [...]}``, whose entries say "principal P is
-ALLOWED or DENIED operations O1, O2 from hosts H1, H2". Here they are one document, and each resource is named:
+KIP-11 keeps one document for each resource, ``{"version": 1, "acls": [...]}``, whose entries say "principal P
+is ALLOWED or DENIED operations O1, O2 from hosts H1, H2". Here they are one, and each resource is named:
 
     {"version": 1,
      "resources": [
@@ -10,10 +10,9 @@ ALLOWED or DENIED operations O1, O2 from hosts H1, H2". Here they are one docume
           {"principal": "User:alice", "permissionType": "ALLOW",
            "operations": ["READ", "DESCRIBE"], "hosts": ["10.0.0.1", "10.0.0.2"]}]}]}
 
-Rules: an entry stands for each of its operations from each of its hosts and for nothing else, so hosts share an
-entry only when they have all operations in common. Ids, and with them equal content under two ids (I8), are not
-in this form. Codes without a name are written as numbers. Order is by name, so that equal sets of ACLs give
-equal documents.
+Rules: an entry stands for each of its operations from each of its hosts and for nothing else, so hosts share
+an entry only when they have all operations in common. Ids, and with them equal content under two ids (I8),
+are not in this form. Codes without a name are written as numbers. Equal sets of ACLs give equal documents.
 """
 
 from __future__ import annotations

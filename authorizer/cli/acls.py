@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from authorizer.acl_control import matching_acls, plan_creation, plan_deletion
-from authorizer.cli.acl_json import acl_json
+from authorizer.acl_control import matching_records, plan_creation, plan_deletion
+from authorizer.acl_json import acl_json
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.kafka_acls import (
     AclsFlags,
@@ -260,7 +260,7 @@ def _confirm(where: ResourcePatternFilter, entries: Entries, *, as_json: bool) -
 def _matching(image: AclsImage, wanted: Iterable[ResourcePatternFilter]) -> list[AccessControlEntryRecord]:
     records = [acl.record for acl in image]
     found = {
-        record.id: record for where in wanted for record in matching_acls(records, AclBindingFilter(where))
+        record.id: record for where in wanted for record in matching_records(records, AclBindingFilter(where))
     }
     return list(found.values())
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from authorizer.cli.acl_json import acl_json
+from authorizer.acl_json import acl_json
 from authorizer.cli.output import shown
 from records.ids import uuid_to_string
 

@@ -34,7 +34,7 @@ def create_command(
 ) -> None:
     """Store the state of a log, at its high watermark or after the record at --at-offset.
 
-    A snapshot that is there already, whole and equal, is left as it is.
+    The ACLs of a snapshot that is there already, whole and equal, are not written again.
 
     \b
     Examples:

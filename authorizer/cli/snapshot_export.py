@@ -2,9 +2,137 @@
 
 from __future__ import annotations
 
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
 import click
+
+from authorizer.cli.options import (
+    at_offset_option,
+    cluster_id_option,
+    config_option,
+    end_offset_option,
+    json_option,
+    log_option,
+    snapshots_option,
+)
+from authorizer.cli.output import note, print_json
+from authorizer.cli.place import Place
+from authorizer.cli.stored import only_cluster
+from snapshot.digest import digest_to_string
+from snapshot.errors import SnapshotMissingError
+from snapshot.export import ExportFormat, export_image
+from snapshot.kraft_file import write_checkpoint
+
+if TYPE_CHECKING:
+    from snapshot.image import AclsImage
+    from snapshot.store import SnapshotStore
+
+_CHECKPOINT: Final = "checkpoint"
+_STDOUT: Final = "-"
+_CHUNK_BYTES: Final = 1024 * 1024
 
 
 @click.command("export")
-def export_command() -> None:
-    """Write a state as a file for other tools."""
+@click.option(
+    "--format",
+    "export_format",
+    type=click.Choice([_CHECKPOINT, *(known.value for known in ExportFormat)]),
+    required=True,
+    help="checkpoint: Kafka's own file. avro: an object container. jsonl: kafka-dump-log's payloads. csv. "
+    "kip11: KIP-11's ACL JSON.",
+)
+@click.option(
+    "--output",
+    default=_STDOUT,
+    metavar="FILE",
+    help="Where to; for a checkpoint the directory, as its name says offset and epoch.  [default: stdout; "
+    "for a checkpoint the current directory]",
+)
+@log_option
+@at_offset_option
+@snapshots_option
+@cluster_id_option
+@end_offset_option
+@config_option
+@json_option
+def export_command(
+    *,
+    export_format: str,
+    output: str,
+    log_url: str | None,
+    at_offset: int | None,
+    snapshots_url: str | None,
+    cluster_id: str | None,
+    end_offset: int | None,
+    config_file: str | None,
+    as_json: bool,
+) -> None:
+    """Write a state as a file for other tools: a log's, or a stored snapshot.
+
+    With --log the state of the log, at its high watermark or after --at-offset. Otherwise the newest whole
+    snapshot of the store, or the one that ends at --end-offset. Equal states give equal files.
+
+    \b
+    Examples:
+      aclog snapshot export --log DIR --format csv --output acls.csv
+      aclog snapshot export --snapshots STORE --format checkpoint --output /tmp
+      aclog snapshot export --log DIR --at-offset 1000 --format kip11 | jq .resources
+    """
+    place = Place.named(config_file=config_file, log_url=log_url, snapshots_url=snapshots_url)
+    if place.config.log_url is not None:
+        if end_offset is not None:
+            raise click.UsageError("--end-offset chooses a stored snapshot; of a log take --at-offset")
+        with place.log() as log:
+            image = place.state(log, at_offset=at_offset).image
+    else:
+        if at_offset is not None:
+            raise click.UsageError("--at-offset is of a log (--log); a store has --end-offset")
+        image = _stored(place.store(), cluster_id, end_offset)
+    written = _write(image, export_format, output)
+    if written is None:
+        return
+    if as_json:
+        print_json(
+            {
+                "file": str(written),
+                "format": export_format,
+                "endOffset": image.provenance.end_offset,
+                "epoch": image.provenance.epoch,
+                "count": len(image),
+                "digest": digest_to_string(image.digest),
+            }
+        )
+    else:
+        click.echo(f"{written}: {len(image)} ACLs at end offset {image.provenance.end_offset}")
+
+
+def _stored(store: SnapshotStore, cluster_id: str | None, end_offset: int | None) -> AclsImage:
+    statuses = store.survey(only_cluster(store, cluster_id))
+    wanted = [status for status in statuses if end_offset in (None, status.ref.end_offset)]
+    for status in reversed(wanted):
+        if status.problem is None:
+            return store.read(status.ref).image
+        note(f"note: snapshot {status.ref.name} was passed over: {status.problem}")
+    at = "" if end_offset is None else f" that ends at {end_offset}"
+    raise SnapshotMissingError(f"{store.url} holds no whole snapshot{at}")
+
+
+def _write(image: AclsImage, export_format: str, output: str) -> Path | None:
+    """The file, or None for stdout."""
+    if export_format == _CHECKPOINT:
+        return write_checkpoint(image, "." if output == _STDOUT else output)
+    if output != _STDOUT:
+        export_image(image, Path(output), ExportFormat(export_format))
+        return Path(output)
+    if export_format == ExportFormat.AVRO and sys.stdout.isatty():
+        raise click.UsageError("Avro is not for a terminal: name a file with --output")
+    with tempfile.TemporaryDirectory(prefix="aclog-export-") as scratch:
+        staged = Path(scratch) / "export"
+        export_image(image, staged, ExportFormat(export_format))
+        with staged.open("rb") as file:
+            while chunk := file.read(_CHUNK_BYTES):
+                click.echo(chunk, nl=False)
+    return None

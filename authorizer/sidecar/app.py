@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from authorizer.node import Node
     from authorizer.sidecar.http import Receive, Scope, Send
-    from authorizer.standard import AuthorizerState
+    from authorizer.state import AuthorizerState
 
     Handler = Callable[[Request], Awaitable[Response]]
 
@@ -94,8 +94,8 @@ class SidecarApp:
             response = await self._dispatch(scope, headers, receive)
         except HttpError as error:
             response = error_response(error)
-        except AuthorizerNotReadyError as error:
-            response = error_response(_not_ready(str(error)))
+        except AuthorizerNotReadyError:
+            response = error_response(_not_ready(self._node.authorizer.state.not_ready_reason))
         except ConnectionResetError:
             return
         except Exception:
@@ -110,7 +110,9 @@ class SidecarApp:
         path, method = scope["path"], scope["method"]
         methods = self._routes.get(path)
         if methods is None:
-            raise HttpError(HTTPStatus.NOT_FOUND, f"there is nothing at {path}; see {', '.join(self._routes)}")
+            raise HttpError(
+                HTTPStatus.NOT_FOUND, f"there is nothing at {path}; see {', '.join(self._routes)}"
+            )
         handler = methods.get("GET" if method == "HEAD" else method)
         if handler is None:
             allowed = ", ".join(methods)
@@ -125,7 +127,7 @@ class SidecarApp:
         )
         return await handler(request)
 
-    # -- decisions ---------------------------------------------------------------------------------------------
+    # -- decisions ---------------------------------------------------------------------------------
 
     async def _evaluation(self, request: Request) -> Response:
         evaluation = decode_request(request.body, Evaluation)
@@ -170,8 +172,8 @@ class SidecarApp:
             HttpError: 503, not ready and no early-start listener.
         """
         state = self._node.authorizer.state
-        if not state.ready and not request.listener.early_start:
-            raise _not_ready(self._node.status().not_ready_reason or "loading")
+        if not state.is_ready and not request.listener.early_start:
+            raise _not_ready(state.not_ready_reason)
         return state
 
     def _decide(self, state: AuthorizerState, request: Request, evaluation: Evaluation) -> dict[str, Any]:
@@ -200,18 +202,21 @@ class SidecarApp:
 
     async def _wait_for_min_offset(self, evaluations: Iterable[Evaluation]) -> None:
         wanted = max((item.context.min_offset or 0 for item in evaluations if item.context), default=0)
-        if wanted <= self._node.authorizer.state.end_offset:
+        if wanted <= self._end_offset():
             return
         visible = await asyncio.to_thread(self._node.wait_for, wanted, MIN_OFFSET_TIMEOUT_S)
         if not visible:
             raise HttpError(
                 HTTPStatus.SERVICE_UNAVAILABLE,
                 f"min_offset {wanted} is not visible here after {MIN_OFFSET_TIMEOUT_S:g} s; "
-                f"this node has applied the log up to {self._node.authorizer.state.end_offset}",
+                f"this node has applied the log up to {self._end_offset()}",
                 _NOT_READY_HEADERS,
             )
 
-    # -- the node ----------------------------------------------------------------------------------------------
+    def _end_offset(self) -> int:
+        return self._node.authorizer.state.index.image.provenance.end_offset
+
+    # -- the node ----------------------------------------------------------------------------------
 
     async def _metadata(self, request: Request) -> Response:
         host = request.headers.get(b"host", b"localhost").decode("latin-1")
@@ -252,9 +257,7 @@ class SidecarApp:
         answer = {"ready": status.ready, "offset": status.end_offset, "lag_records": status.lag_records}
         if status.ready:
             return json_response(answer)
-        return json_response(
-            {**answer, "reason": status.not_ready_reason}, HTTPStatus.SERVICE_UNAVAILABLE
-        )
+        return json_response({**answer, "reason": status.not_ready_reason}, HTTPStatus.SERVICE_UNAVAILABLE)
 
     async def _metrics(self, _request: Request) -> Response:
         return Response(
@@ -270,6 +273,4 @@ def _address(client: tuple[str, int] | None) -> str:
 
 
 def _not_ready(reason: str) -> HttpError:
-    return HttpError(
-        HTTPStatus.SERVICE_UNAVAILABLE, f"AUTHORIZER_NOT_READY: {reason}", _NOT_READY_HEADERS
-    )
+    return HttpError(HTTPStatus.SERVICE_UNAVAILABLE, f"AUTHORIZER_NOT_READY: {reason}", _NOT_READY_HEADERS)

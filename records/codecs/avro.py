@@ -22,7 +22,7 @@ from fastavro.schema import SchemaParseException, fingerprint, parse_schema, to_
 
 from records.entries import AccessControlEntryRecord, AclRecord, RemoveAccessControlEntryRecord
 from records.errors import DecodeError, EncodeError, TruncatedRecordError, UnsupportedVersionError
-from records.ids import Uuid
+from records.ids import UUID_BYTES, Uuid
 
 Schema = dict[str, Any]
 
@@ -33,8 +33,7 @@ HEADER_BYTES: Final = 10
 # Avro has no int8.
 _CODES: Final = frozenset(("resourceType", "patternType", "operation", "permissionType"))
 
-# What fastavro raises for a value that its schema cannot hold, and for a body that does not fit its schema.
-_ENCODE_ERRORS: Final = (ValueError, TypeError, OverflowError, KeyError)
+# What fastavro raises for a body that does not fit its schema, or a schema that does not fit the current one.
 _DECODE_ERRORS: Final = (
     ValueError,
     TypeError,
@@ -73,11 +72,12 @@ class AvroCodec:
         known: Iterable[Schema] = (),
     ) -> None:
         self._current = {_record_name(schema): _parsed(schema) for schema in current}
-        self._headers = {_record_name(schema): _header(schema) for schema in current}
+        self._headers = {name: _header(schema) for name, schema in self._current.items()}
         # Header of a value -> name of its record and its writer's schema.
-        self._writers = {
-            _header(schema): (_record_name(schema), _parsed(schema)) for schema in (*current, *known)
-        }
+        self._writers = {self._headers[name]: (name, schema) for name, schema in self._current.items()}
+        for schema in known:
+            parsed = _parsed(schema)
+            self._writers[_header(parsed)] = _record_name(schema), parsed
 
     def encode(self, record: AclRecord) -> bytes:
         """The value of a topic log.
@@ -85,6 +85,8 @@ class AvroCodec:
         Raises:
             EncodeError: a field that the schema cannot hold.
         """
+        if len(record.id) != UUID_BYTES:
+            raise EncodeError(f"id has {len(record.id)} bytes, not {UUID_BYTES}")
         name, fields = type(record).__name__, _fields(record)
         for code in _CODES & fields.keys():
             if not -128 <= fields[code] <= 127:
@@ -93,8 +95,8 @@ class AvroCodec:
         out.seek(HEADER_BYTES)
         try:
             fastavro.schemaless_writer(out, self._current[name], fields)
-        except _ENCODE_ERRORS as error:
-            raise EncodeError(f"cannot be written as Avro: {error}") from error
+        except UnicodeEncodeError as error:
+            raise EncodeError(f"cannot be written as UTF-8: {error.reason}") from error
         return out.getvalue()
 
     def decode(self, data: bytes | memoryview) -> AclRecord:
@@ -163,10 +165,10 @@ def _fields(record: AclRecord) -> dict[str, Any]:
 
 
 def _record_name(schema: Schema) -> str:
-    name = schema.get("name")
+    name = str(schema.get("name")).rpartition(".")[2]  # its namespace may be in it
     if name not in {"AccessControlEntryRecord", "RemoveAccessControlEntryRecord"}:
         raise ValueError(f"`{name}` is not the schema of an ACL record")
-    return cast("str", name)
+    return name
 
 
 def _parsed(schema: Schema) -> Schema:
@@ -178,7 +180,7 @@ def _parsed(schema: Schema) -> Schema:
 
 
 def _header(schema: Schema) -> bytes:
-    """The first bytes of every value that is written with ``schema``."""
+    """The first bytes of every value that is written with ``schema``, which is parsed already."""
     # fastavro prints the fingerprint in the order in which it is written: lowest byte first.
     return MAGIC + bytes.fromhex(fingerprint(to_parsing_canonical_form(schema), "CRC-64-AVRO"))
 

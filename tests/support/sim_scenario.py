@@ -98,6 +98,10 @@ def acl_named(name: str) -> AccessControlEntryRecord:
     return AccessControlEntryRecord(acl_id, 2, name, 3, "User:a", "*", 3, 3)
 
 
+def removal_of(name: str) -> RemoveAccessControlEntryRecord:
+    return RemoveAccessControlEntryRecord(acl_named(name).id)
+
+
 def _options(words: list[str]) -> dict[str, str]:
     return dict(word.split("=", 1) for word in words[1:])
 
@@ -162,8 +166,7 @@ def _batch(line: str) -> LogBatch:
 def _record(token: str) -> MetadataRecord | ControlRecord:
     if token in _MARKERS:
         return _MARKERS[token]
-    record = acl_named(token[1:])
-    return record if token[0] == "+" else RemoveAccessControlEntryRecord(record.id)
+    return acl_named(token[1:]) if token[0] == "+" else removal_of(token[1:])
 
 
 def _effect_lines(effect: Effect) -> list[str]:

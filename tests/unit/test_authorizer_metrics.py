@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from authorizer.audit import OFF, AuditLog
+from authorizer.decision_counts import DecisionCounts
 from authorizer.metrics import MetricSources, RatePerMinute, metrics_registry
 from authorizer.purgatory import DelayedOperation, Purgatory
 from replay.core import Phase
@@ -29,19 +30,12 @@ class HandClock:
         return self.s
 
 
-@dataclass
-class Decisions:
-    allowed: int = 0
-    denied: int = 0
-    not_ready: int = 0
-
-
 class Shown:
     """A registry over counters that a test sets."""
 
     def __init__(self) -> None:
         self.clock = HandClock()
-        self.decisions = Decisions()
+        self.decisions = DecisionCounts()
         self.loader = LoaderMetrics()
         self.snapshots: SnapshotMetrics | None = SnapshotMetrics()
         self.purgatory = Purgatory(self.clock)
@@ -94,7 +88,9 @@ PURGATORY = "delayedOperation=acl-update"
 def test_every_name_and_value() -> None:
     """The whole page: aclog's names, Kafka's purgatory gauges, KIP-801's count, KIP-877's attributes."""
     shown = Shown()
-    shown.decisions.allowed, shown.decisions.denied, shown.decisions.not_ready = 6, 3, 1
+    counts = shown.decisions
+    counts.super_user_allowed, counts.acl_allowed, counts.default_allowed = 1, 2, 3
+    counts.acl_denied, counts.default_denied, counts.not_ready = 1, 2, 1
     shown.loader.apply_errors, shown.loader.gaps, shown.loader.reloads = 1, 2, 3
     shown.loader.fold.replaced, shown.loader.fold.repeated, shown.loader.fold.unknown_removals = 4, 5, 6
     shown.snapshots = SnapshotMetrics(written=2, failed=1, last_end_offset=8, last_write_ms=1.5)
@@ -111,9 +107,12 @@ def test_every_name_and_value() -> None:
         f"kafka_server_plugins_authorization_request_rate_per_minute{{{PLUGIN}}}": 18,
         f"kafka_server_plugins_authorization_allowed_rate_per_minute{{{PLUGIN}}}": 12,
         f"kafka_server_plugins_authorization_denied_rate_per_minute{{{PLUGIN}}}": 6,
-        "aclog_authorizations_total{result=allowed}": 6,
-        "aclog_authorizations_total{result=denied}": 3,
-        "aclog_authorizations_total{result=not_ready}": 1,
+        "aclog_authorizations_total{result=allowed,rule=SuperUser}": 1,
+        "aclog_authorizations_total{result=allowed,rule=MatchingAcl}": 2,
+        "aclog_authorizations_total{result=allowed,rule=DefaultAllow}": 3,
+        "aclog_authorizations_total{result=denied,rule=MatchingAcl}": 1,
+        "aclog_authorizations_total{result=denied,rule=DefaultDeny}": 2,
+        "aclog_authorizations_total{result=not_ready,rule=}": 1,
         "aclog_applied_offset": 7,
         "aclog_lag_records": 2,
         "aclog_lag_ms": 40,

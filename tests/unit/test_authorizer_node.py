@@ -1,4 +1,4 @@
-"""The composition root: which mode a log is opened in, what is said of the node, what a failed start leaves."""
+"""The composition root: how a log is opened, what is said of the node, what a failed start leaves."""
 
 from __future__ import annotations
 
@@ -134,8 +134,8 @@ def test_decisions_are_counted(own: Path) -> None:
         assert [may(node.authorizer, name) for name in ("t", "u", "v")] == [True, False, False]
         page = generate_latest(node.metrics).decode()
     for line in (
-        'aclog_authorizations_total{result="allowed"} 1.0',
-        'aclog_authorizations_total{result="denied"} 2.0',
+        'aclog_authorizations_total{result="allowed",rule="MatchingAcl"} 1.0',
+        'aclog_authorizations_total{result="denied",rule="DefaultDeny"} 2.0',
         "aclog_acls_total 1.0",
         "aclog_ready 1.0",
         'kafka_server_delayedoperationpurgatory_numdelayedoperations{delayedOperation="acl-update"} 0.0',

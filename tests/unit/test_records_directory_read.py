@@ -80,8 +80,7 @@ def test_a_real_log_has_kafkas_batches(name: str) -> None:
         found = [(b.base_offset, b.end_offset - 1, b.epoch, b.size_bytes) for b in read_batches(log)]
     fields = ("baseOffset", "lastOffset", "partitionLeaderEpoch", "size")
     assert found == [
-        tuple(batch[field] for field in fields)
-        for batch in json_lines(real_log_home(name) / "batches.jsonl")
+        tuple(batch[field] for field in fields) for batch in json_lines(real_log_home(name) / "batches.jsonl")
     ]
 
 
@@ -165,7 +164,8 @@ def test_checkpoints_are_listed() -> None:
     directory = real_log("kraft-small")
     with DirectoryLog.open(directory) as log:
         assert log.checkpoints() == [
-            CheckpointId(end, 1, directory / f"{end:020}-0000000001.checkpoint") for end in (99, 153, 208, 264)
+            CheckpointId(end, 1, directory / f"{end:020}-0000000001.checkpoint")
+            for end in (99, 153, 208, 264)
         ]
 
 
@@ -273,7 +273,9 @@ def crc_of(batch: bytes) -> bytes:
 
 def test_an_undecodable_record_stops_the_log_before_it(tmp_path: Path) -> None:
     """A batch with a record that cannot be decoded: those before it first, then the error with its place."""
-    bad = encode_batch([encode_frame(acl(1)), b"\x01\x12\x63"], base_offset=1, epoch=1, timestamp_ms=TIMESTAMP_MS)
+    bad = encode_batch(
+        [encode_frame(acl(1)), b"\x01\x12\x63"], base_offset=1, epoch=1, timestamp_ms=TIMESTAMP_MS
+    )
     path = write_segment(tmp_path, 0, batch_bytes(0), bad, batch_bytes(3))
     log = DirectoryLog.open(tmp_path)
     batches, error = read_until_error(log)
@@ -371,7 +373,7 @@ def test_what_is_not_there_is_not_found(tmp_path: Path, small: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(LogNotFoundError, match="no segments"):
         DirectoryLog.open(tmp_path / "empty")
-    with pytest.raises(LogNotFoundError, match="did you mean .*__cluster_metadata-0"):
+    with pytest.raises(LogNotFoundError, match=r"did you mean .*__cluster_metadata-0"):
         DirectoryLog.open(small.parent)
     file = segment_path(small, 0)
     with pytest.raises(LogStorageError, match="Not a directory") as caught:

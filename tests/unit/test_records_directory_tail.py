@@ -138,7 +138,7 @@ def test_a_flipped_bit_is_never_read(tmp_path: Path, position: int, bit: int, wh
 
 @pytest.mark.parametrize("position", range(len(batch_bytes(2, 2))))
 def test_a_flipped_bit_anywhere_in_a_middle_batch_is_met(tmp_path: Path, position: int) -> None:
-    """Each byte but the leader epoch, which nothing covers: an error, and nothing from the batch on is read."""
+    """Each byte but the leader epoch, which nothing covers: an error, and nothing from there on is read."""
     first, damaged = batch_bytes(0, 2), batch_bytes(2, 2)
     path = write_segment(tmp_path, 0, first, damaged, batch_bytes(4), batch_bytes(5))
     flip_bit(path, len(first) + position, position % 8)

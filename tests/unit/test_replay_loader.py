@@ -24,7 +24,6 @@ from support.sim_publisher import Witness
 from support.sim_scenario import acl_named
 from support.sim_store import SimStore
 
-
 Lines = list[MutableMapping[str, Any]]
 
 
@@ -49,11 +48,13 @@ class Sim:
         return self.log.append([acl_named(name) for name in names])
 
     def run(self) -> None:
-        """Turns until there is nothing to do, as much time between them as it takes."""
+        """Turns until there is nothing to do, with a pause after each that failed."""
         for _ in range(100):
-            if self.loader.turn() is Turn.IDLE:
+            turn = self.loader.turn()
+            if turn is Turn.IDLE:
                 return
-            self.clock.advance(10_000)
+            if turn is Turn.FAILED:
+                self.clock.advance(10_000)
         raise AssertionError("the loader does not come to rest")
 
 

@@ -47,26 +47,30 @@ def prepare_directory(directory: Path, *, create: bool) -> None:
         LogError: it holds something else.
         OSError: it cannot be made or listed.
     """
-    if create and not directory.exists():
-        directory.mkdir(parents=True)
+    nothing = LogNotFoundError(f"{directory}: there is no log to write to; mode `create` makes one")
+    try:
+        listing = list_directory(directory)
+    except FileNotFoundError:
+        if not create:
+            raise nothing from None
+        directory.mkdir(parents=True, exist_ok=True)
         sync_directory(directory.parent)
-    if not directory.is_dir():
-        raise LogNotFoundError(f"{directory}: there is no log to write to; mode `create` makes one")
-    if is_own(directory):
         return
-    if list_directory(directory).segments:
+    others = sorted({path.name for path in directory.iterdir()} - _NOTHING)
+    if is_own(directory):  # asked last: another process may be creating it
+        return
+    if listing.segments:
         raise LogReadOnlyError(
             f"{directory}: not written by aclog (there is no {OWNER_FILE}): a broker's log can only be read. "
             f"Import it into an own log: aclog log dump --log file:{directory} | "
             f"aclog log append --log file:NEW_DIRECTORY"
         )
-    others = sorted({path.name for path in directory.iterdir()} - _NOTHING)
     if others:
         raise LogError(
             f"{directory}: not empty and not a log (it holds {', '.join(others[:3])}); choose another"
         )
     if not create:
-        raise LogNotFoundError(f"{directory}: there is no log to write to; mode `create` makes one")
+        raise nothing
 
 
 def complete_creation(directory: Path, cluster_id: str | None) -> LogIdentity:

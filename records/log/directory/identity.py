@@ -61,7 +61,11 @@ def random_id() -> Uuid:
 
 def is_own(directory: Path) -> bool:
     """Whether aclog created the log. Raises OSError."""
-    return (directory / OWNER_FILE).exists()
+    try:
+        (directory / OWNER_FILE).stat()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def write_owner(directory: Path, identity: LogIdentity) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 import time
 from pathlib import Path
@@ -273,22 +274,35 @@ class DirectoryLog:
         start_offset = self._segments.start_offset
         if not start_offset <= offset <= end_offset:
             raise OffsetOutOfRangeError(offset, start=start_offset, end=end_offset)
-        return self._reader.read(offset, end_offset, max_bytes)
+        return [] if self._segments.is_empty else self._reader.read(offset, end_offset, max_bytes)
 
     def _look(self) -> int:
         """List the segments; returns the committed end, all of which they hold."""
         if self._writer is not None:
             end_offset = self._writer.end_offset
-            self._segments.refresh()
+            self._list(may_be_empty=end_offset == 0)
         elif self._is_recorded:
             end_offset = self._recorded()
-            self._segments.refresh()
-            self._check_identity()
+            self._list(may_be_empty=end_offset == 0)
         else:
-            self._segments.refresh()
-            self._check_identity()
+            self._list(may_be_empty=False)
             end_offset = self._last_whole_batch.end_offset()
         return end_offset
+
+    def _list(self, *, may_be_empty: bool) -> None:
+        self._segments.refresh()
+        if self._segments.is_empty and not may_be_empty:
+            raise FileNotFoundError(
+                errno.ENOENT, "there are no segments (*.log) any more", str(self._directory)
+            )
+        stamp = identity_stamp(self._directory)
+        if stamp != self._stamp:
+            identity = read_identity(self._directory, expected_cluster_id=self._identity.cluster_id)
+            if identity != self._identity:
+                raise LogNotFoundError(
+                    f"{self._directory}: another log is in its place now; open that one anew"
+                )
+            self._stamp = stamp
 
     def _recorded(self) -> int:
         path = self._directory / HIGH_WATERMARK_FILE
@@ -298,16 +312,6 @@ class DirectoryLog:
             if is_own(self._directory) and not list_directory(self._directory).segments:
                 return 0  # it is just being created
             raise
-
-    def _check_identity(self) -> None:
-        stamp = identity_stamp(self._directory)
-        if stamp != self._stamp:
-            identity = read_identity(self._directory, expected_cluster_id=self._identity.cluster_id)
-            if identity != self._identity:
-                raise LogNotFoundError(
-                    f"{self._directory}: another log is in its place now; open that one anew"
-                )
-            self._stamp = stamp
 
 
 def _directory_of(url: str | Path) -> Path:

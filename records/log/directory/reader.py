@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from records.batch import HEADER_BYTES, MAGIC, decode_batch, to_log_batch
 from records.errors import DecodeError, LogCorruptError, OffsetOutOfRangeError
-from records.log.directory.segment import Segment, batch_bytes, parse_header
+from records.log.directory.segment import RELATIVE_OFFSET_MAX, Segment, batch_bytes, parse_header
 from records.log.directory.segments import Mark
 
 if TYPE_CHECKING:
@@ -175,6 +175,8 @@ class SegmentReader:
             problem = f"ends at {batch.end_offset}, beyond the start of {following.path.name}"
         elif self._is_own and batch.end_offset > end_offset:
             problem = f"ends at {batch.end_offset}, beyond the high watermark {end_offset}"
+        elif batch.base_offset > cursor.segment.base_offset + RELATIVE_OFFSET_MAX:
+            problem = "is too far from the start of its segment"
         elif batch.base_offset > cursor.next_offset:
             problem = self._jump_problem(batch, cursor)
         if problem is not None:

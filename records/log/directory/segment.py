@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 #: One remembered position for so many bytes: a hop of at most this much, 1,000 positions in 64 MiB.
 INDEX_INTERVAL_BYTES: Final = 64 * 1024
 
+#: LogSegment.canConvertToRelativeOffset: a segment's offsets are this near to its base.
+RELATIVE_OFFSET_MAX: Final = 2**31 - 1
+
 # baseOffset, batchLength, partitionLeaderEpoch, magic, crc, attributes, lastOffsetDelta: all that hopping
 # needs.
 _HEADER: Final = struct.Struct(">qiibIhi")
@@ -64,13 +67,13 @@ def batch_bytes(data: bytes, at: int = 0) -> int:
     return LENGTH_PREFIX_BYTES + int(length)
 
 
-def is_plausible(header: BatchHeader, next_offset: int) -> bool:
-    """Whether a batch can begin like this after all offsets below ``next_offset``."""
+def is_plausible(header: BatchHeader, next_offset: int, segment_base_offset: int) -> bool:
+    """Whether a batch of a segment can begin like this after all offsets below ``next_offset``."""
     return (
         header.magic == MAGIC
         and header.size_bytes >= HEADER_BYTES
         and header.last_offset_delta >= 0
-        and header.base_offset >= next_offset
+        and next_offset <= header.base_offset <= segment_base_offset + RELATIVE_OFFSET_MAX
     )
 
 
@@ -120,7 +123,10 @@ class Segment:
                 if len(data) < HEADER_BYTES:
                     return  # truncated since
             header = parse_header(data, at)
-            if not is_plausible(header, next_offset) or position + header.size_bytes > end_position:
+            if (
+                not is_plausible(header, next_offset, self.base_offset)
+                or position + header.size_bytes > end_position
+            ):
                 return
             self.remember(header.base_offset, position)
             yield position, header

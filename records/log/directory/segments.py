@@ -53,6 +53,10 @@ class Segments:
         return listing
 
     @property
+    def is_empty(self) -> bool:
+        return not self._segments
+
+    @property
     def start_offset(self) -> int:
         """First offset that the log still holds; 0 in a log that is just being created."""
         return self._base_offsets[0] if self._base_offsets else 0

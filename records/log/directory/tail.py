@@ -122,7 +122,10 @@ class LastWholeBatch:
         if self._is_followed:
             return True
         header = parse_header(raw)
-        is_torn = is_plausible(header, self._next_offset) and self._position + header.size_bytes > size_bytes
+        is_torn = (
+            is_plausible(header, self._next_offset, segment.base_offset)
+            and self._position + header.size_bytes > size_bytes
+        )
         if is_torn or not any(raw):
             return False
         return self._has_settled(segment, raw)
@@ -137,7 +140,11 @@ class LastWholeBatch:
             header = parse_header(data, match.start())
             position = start + match.start()
             is_inside = position + header.size_bytes <= size_bytes
-            if is_plausible(header, self._next_offset) and is_inside and _is_valid(segment, position, header):
+            if (
+                is_plausible(header, self._next_offset, segment.base_offset)
+                and is_inside
+                and _is_valid(segment, position, header)
+            ):
                 return True
         return False
 

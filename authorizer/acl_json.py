@@ -1,4 +1,4 @@
-"""An ACL in the JSON that commands print: its id, and Kafka's names for fields and codes."""
+"""An ACL in the JSON that commands and explanations show: its id, and Kafka's names for fields and codes."""
 
 from __future__ import annotations
 

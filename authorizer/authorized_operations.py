@@ -1,0 +1,42 @@
+"""KIP-430: which of a resource type's operations a principal may do to one resource.
+
+Source: AuthHelper.authorizedOperations, AclEntry.supportedOperations. Each operation is authorized with both
+audit flags off: no access is granted or asked for, so the audit log has it at TRACE.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from authorizer.api import Action, AuthorizationResult
+from records.acl import SUPPORTED_OPERATIONS, PatternType, ResourcePattern
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from authorizer.api import AuthorizableRequestContext, Authorizer
+    from records.acl import AclOperation, ResourceType
+
+
+def authorized_operations(
+    authorizer: Authorizer, context: AuthorizableRequestContext, resource_type: ResourceType, name: str
+) -> tuple[AclOperation, ...]:
+    """In code order; none for a type without operations.
+
+    Raises:
+        AuthorizerNotReadyError: not loaded, and the principal is not a super user.
+    """
+    pattern = ResourcePattern(resource_type, name, PatternType.LITERAL)
+    operations = SUPPORTED_OPERATIONS.get(resource_type, ())
+    actions = [Action(each, pattern, log_if_allowed=False, log_if_denied=False) for each in operations]
+    results = authorizer.authorize(context, actions)
+    return tuple(
+        operation
+        for operation, result in zip(operations, results, strict=True)
+        if result is AuthorizationResult.ALLOWED
+    )
+
+
+def to_bit_field(operations: Iterable[AclOperation]) -> int:
+    """As the protocol carries them: bit c is the operation with code c (Utils.to32BitField)."""
+    return sum(1 << operation for operation in set(operations))

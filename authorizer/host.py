@@ -1,0 +1,40 @@
+"""The text of an address as Java's InetAddress.getHostAddress has it: what ACL hosts are compared with.
+
+IPv4 is dotted decimal. IPv6 is eight groups in lower-case hex, without leading zeros and never shortened by
+``::``; a scope follows as ``%1``. An IPv4 address mapped into IPv6 is IPv4. Names are not addresses, and are
+never resolved here: an ACL host that is a name never matches (kafka-facts.md H10).
+"""
+
+from __future__ import annotations
+
+from ipaddress import IPv6Address, ip_address
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ipaddress import IPv4Address
+
+
+def host_address(literal: str) -> str:
+    """The text for an IP literal, IPv6 also in brackets.
+
+    Raises:
+        ValueError: not an IP literal (a name, a network, a short or octal-looking IPv4 form).
+    """
+    inner = literal[1:-1] if literal.startswith("[") and literal.endswith("]") else literal
+    try:
+        address = ip_address(inner)
+    except ValueError:
+        raise ValueError(f"`{literal}` is not an IP address") from None
+    if inner is not literal and not isinstance(address, IPv6Address):
+        raise ValueError(f"`{literal}` is not an IP address")
+    return _text(address)
+
+
+def _text(address: IPv4Address | IPv6Address) -> str:
+    if not isinstance(address, IPv6Address):
+        return str(address)
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    groups = (int(group, 16) for group in address.exploded.partition("%")[0].split(":"))
+    text = ":".join(f"{group:x}" for group in groups)
+    return text if address.scope_id is None else f"{text}%{address.scope_id}"

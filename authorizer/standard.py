@@ -1,0 +1,278 @@
+"""StandardAuthorizer: Kafka's authorizer, fed by replay.
+
+It implements KIP-504's interface (`authorizer.api`) and replay's Publisher. All that a decision depends on is one
+immutable AuthorizerState behind one attribute: readers take it once for each request and never wait; whoever
+changes a part of it makes a new one and swaps. The rules:
+
+- I1: one state for all actions of a request.
+- I4, I7: until replay says that the state is complete and sound, and whenever it says that it no longer is, super
+  users are allowed and everyone else gets AUTHORIZER_NOT_READY, never DENIED.
+- I5: settings and readiness survive every update.
+- Endpoints become acceptable once: early-start listeners at once, the others at the first readiness. Later trouble
+  is told by answers, not by closing what is open.
+
+Source: org.apache.kafka.metadata.authorizer.StandardAuthorizer, ClusterMetadataAuthorizer.
+"""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from authorizer.api import AuthorizationResult
+from authorizer.audit import AuditLog
+from authorizer.by_resource_type import allows_some_resource, check_arguments, probe
+from authorizer.decision import decide
+from authorizer.decision_counts import DecisionCounts
+from authorizer.errors import AuthorizerNotReadyError, NotControllerError, OperationTimedOutError
+from authorizer.explain import explain
+from authorizer.fast_path import authorize_actions, write_decision
+from authorizer.index import AclIndex
+from authorizer.listing import list_acls
+from authorizer.state import AuthorizerSettings, AuthorizerState
+from authorizer.super_users import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
+from replay.errors import InvariantError
+from snapshot.image import AclsImage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from authorizer.api import (
+        AclCreateResult,
+        AclDeleteResult,
+        AclMutator,
+        Action,
+        AuthorizableRequestContext,
+        AuthorizerServerInfo,
+        Endpoint,
+    )
+    from authorizer.decision import Decision
+    from authorizer.explain import Explanation
+    from records.acl import AclBinding, AclBindingFilter, AclOperation, ResourceType
+    from replay.manifest import LoaderManifest
+    from snapshot.delta import AclsDelta
+    from snapshot.image import AppliedAcl
+
+_NOT_LOADED: Final = "the log has not been replayed to its high watermark yet"
+_DESCRIPTION: Final = (
+    "aclog StandardAuthorizer: decides as Apache Kafka's StandardAuthorizer does, from ACLs replayed from the "
+    "metadata log. Principals are `Type:name` with any type, case-sensitive; `User:*` in an ACL is everyone of "
+    "every type, and there is no other wildcard."
+)
+
+
+class StandardAuthorizer:
+    """See the module. Thread-safe.
+
+    Attributes:
+        name: as a Publisher.
+        metrics: decisions so far.
+    """
+
+    name: Final = "authorizer"
+
+    def __init__(self, *, audit: AuditLog | None = None, mutator: AclMutator | None = None) -> None:
+        """Without ``mutator`` ACLs cannot be changed here; ``audit`` is by default one at INFO."""
+        self.metrics = DecisionCounts()
+        self._audit = AuditLog() if audit is None else audit
+        self._mutator = mutator
+        self._initial_load: Future[None] = Future()
+        # Handed out to several callers: none of them may cancel it.
+        self._initial_load.set_running_or_notify_cancel()
+        # For those who change a part of the state; readers take the attribute.
+        self._changing = threading.Lock()
+        self._state = AuthorizerState(
+            AclIndex.of(AclsImage.EMPTY), AuthorizerSettings(), is_ready=False, not_ready_reason=_NOT_LOADED
+        )
+
+    @property
+    def state(self) -> AuthorizerState:
+        """The current state: for several questions that are to have one answer."""
+        return self._state
+
+    # -- settings ----------------------------------------------------------------------------------------------
+
+    def configure(self, configs: Mapping[str, object]) -> None:
+        """Take ``super.users`` and ``allow.everyone.if.no.acl.found``.
+
+        Raises:
+            ConfigError: a super user without a colon; nothing has changed then.
+        """
+        self._replace(settings=AuthorizerSettings.from_configs(configs))
+
+    def reconfigurable_configs(self) -> frozenset[str]:
+        return frozenset({SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG})
+
+    def validate_reconfiguration(self, configs: Mapping[str, object]) -> None:
+        """Raise ConfigError if ``reconfigure`` would."""
+        AuthorizerSettings.from_configs(configs)
+
+    def reconfigure(self, configs: Mapping[str, object]) -> None:
+        """As ``configure``, while running; requests under way keep the settings that they began with."""
+        self.configure(configs)
+
+    def set_acl_mutator(self, mutator: AclMutator | None) -> None:
+        """Where creations and deletions go; None refuses them."""
+        self._mutator = mutator
+
+    # -- lifecycle ---------------------------------------------------------------------------------------------
+
+    def start(self, server_info: AuthorizerServerInfo) -> Mapping[Endpoint, Future[None]]:
+        """For each endpoint, when it may accept: early-start listeners now, the others when loaded.
+
+        Those futures fail with OperationTimedOutError if the authorizer is closed before.
+        """
+        now: Future[None] = Future()
+        now.set_result(None)
+        early = server_info.early_start_listeners
+        return {
+            endpoint: now if (endpoint.listener_name or "") in early else self._initial_load
+            for endpoint in server_info.endpoints
+        }
+
+    def close(self) -> None:
+        """Fail what waits for the load. Decisions already possible stay possible. Idempotent."""
+        with self._changing:
+            if not self._initial_load.done():
+                self._initial_load.set_exception(
+                    OperationTimedOutError(
+                        "The authorizer was closed before the initial load could complete."
+                    )
+                )
+
+    def description(self) -> str:
+        """KIP-50: what this authorizer is, and which principals it knows."""
+        return _DESCRIPTION
+
+    # -- replay's Publisher ------------------------------------------------------------------------------------
+
+    def on_update(self, delta: AclsDelta, image: AclsImage, manifest: LoaderManifest) -> None:  # noqa: ARG002
+        """Swap to the index of ``image``; readers see all of the update or nothing of it."""
+        index = self._state.index
+        index = index.advanced(delta, image) if delta.image is index.image else AclIndex.of(image)
+        if index.count != len(image):
+            raise InvariantError(f"the index holds {index.count} ACLs, its image {len(image)}")
+        self._replace(index=index)
+
+    def on_ready(self) -> None:
+        self._replace(is_ready=True)
+        with self._changing:
+            if not self._initial_load.done():
+                self._initial_load.set_result(None)
+
+    def on_not_ready(self, reason: str) -> None:
+        self._replace(is_ready=False, not_ready_reason=reason)
+
+    def _replace(self, **changes: object) -> None:
+        with self._changing:
+            self._state = replace(self._state, **changes)  # type: ignore[arg-type] # by the callers above
+
+    # -- decisions ---------------------------------------------------------------------------------------------
+
+    def authorize(
+        self, context: AuthorizableRequestContext, actions: Sequence[Action]
+    ) -> list[AuthorizationResult]:
+        """One result for each action, all decided on one state.
+
+        Raises:
+            AuthorizerNotReadyError: not loaded, and the principal is not a super user.
+            ValueError: an action's resource is not LITERAL.
+        """
+        return authorize_actions(self._state, context, actions, self._audit, self.metrics)
+
+    def decide(
+        self, context: AuthorizableRequestContext, action: Action, state: AuthorizerState | None = None
+    ) -> Decision:
+        """One decision with its reason, counted and audited as ``authorize`` does; raises the same.
+
+        Args:
+            context: who asks, from where.
+            action: for what.
+            state: of this authorizer, to decide several on the same one; the current one if None.
+        """
+        state = self._state if state is None else state
+        try:
+            decision = decide(state, context, action)
+        except AuthorizerNotReadyError:
+            self.metrics.not_ready += 1
+            raise
+        self.metrics.add(decision)
+        write_decision(state, context, action, decision, self._audit)
+        return decision
+
+    def explain(
+        self, context: AuthorizableRequestContext, action: Action, state: AuthorizerState | None = None
+    ) -> Explanation:
+        """Why it is so, and what is missing; neither counted nor audited. Raises as ``authorize``."""
+        return explain(self._state if state is None else state, context, action)
+
+    def authorize_by_resource_type(
+        self,
+        context: AuthorizableRequestContext,
+        operation: AclOperation,
+        resource_type: ResourceType,
+    ) -> AuthorizationResult:
+        """KIP-679: may the principal do this to any resource of the type?
+
+        Raises:
+            AuthorizerNotReadyError: not loaded, and the principal is not a super user.
+            ValueError: ANY or UNKNOWN.
+        """
+        check_arguments(operation, resource_type)
+        state = self._state
+        (probed,) = authorize_actions(
+            state, context, (probe(operation, resource_type),), self._audit, self.metrics
+        )
+        if probed is AuthorizationResult.DENIED and allows_some_resource(
+            state.index, context.principal, context.client_address, operation, resource_type
+        ):
+            return AuthorizationResult.ALLOWED
+        return probed
+
+    # -- the ACLs ----------------------------------------------------------------------------------------------
+
+    def acls(self, acl_filter: AclBindingFilter) -> Iterator[AclBinding]:
+        """The ACLs that match, of one state, in Kafka's order. An ACL with two ids is one ACL here."""
+        before = None
+        for acl in self.applied_acls(acl_filter):
+            binding = acl.record.binding()
+            if binding != before:
+                yield binding
+            before = binding
+
+    def applied_acls(self, acl_filter: AclBindingFilter) -> Iterator[AppliedAcl]:
+        """The same with ids, places in the log, and codes that have no name here."""
+        return list_acls(self._state.index, acl_filter)
+
+    def acl_count(self) -> int:
+        """How many ACLs are in force, by id."""
+        return self._state.index.count
+
+    def create_acls(
+        self, context: AuthorizableRequestContext, bindings: Sequence[AclBinding]
+    ) -> list[Future[AclCreateResult]]:  # the context is for the caller's own authorization, as in Kafka
+        """One future for each binding, done when it is committed and replayed here.
+
+        Raises:
+            NotControllerError: this authorizer cannot write.
+        """
+        del context
+        return self._mutator_or_error().create_acls(bindings)
+
+    def delete_acls(
+        self, context: AuthorizableRequestContext, filters: Sequence[AclBindingFilter]
+    ) -> list[Future[AclDeleteResult]]:
+        """One future for each filter, done when its removals are committed and replayed here.
+
+        Raises:
+            NotControllerError: this authorizer cannot write.
+        """
+        del context
+        return self._mutator_or_error().delete_acls(filters)
+
+    def _mutator_or_error(self) -> AclMutator:
+        if self._mutator is None:
+            raise NotControllerError("The current node is not the active controller.")
+        return self._mutator

@@ -1,0 +1,106 @@
+"""The command: ``python -m benchmarks``."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from authorizer.log_setup import setup_logging
+from benchmarks.anchor import ROOT, AnchorError
+from benchmarks.arena import Arena, DecisionsDifferError
+from benchmarks.cases import CASES
+from benchmarks.figures import Row
+from benchmarks.machine import describe_machine
+from benchmarks.report import Run, missed, put_between_markers, to_json, to_markdown, to_text
+from benchmarks.settings import Settings, progress
+
+DOCUMENT = ROOT / "docs" / "performance.md"
+RESULTS = ROOT / "benchmarks" / "latest.json"
+_NAMES = tuple(case.name for case in CASES)
+_EPILOG = """\
+\b
+Examples:
+  python -m benchmarks                                  everything; writes docs/performance.md
+  python -m benchmarks --quick                          everything, shorter; only prints
+  python -m benchmarks --only authorize --workloads w3 --quick
+  python -m benchmarks --only update --only acls --rounds 9
+"""
+
+
+@click.command(epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--only", "names", multiple=True, type=click.Choice(_NAMES), help="One part; may be repeated.")
+@click.option(
+    "--workloads",
+    metavar="A,B",
+    help="Only these of each part's workloads: w3, w1s, w1, w2, tenant-1000, ...",
+)
+@click.option("--quick", is_flag=True, help="Fewer and shorter rounds: for a first look.")
+@click.option("--rounds", type=click.IntRange(1), help="Rounds of each measurement.")
+@click.option(
+    "--json", "json_file", type=click.Path(path_type=Path), help="Write every round's figure here, too."
+)
+@click.option(
+    "--cache",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=ROOT / ".cache" / "benchmarks",
+    show_default=".cache/benchmarks",
+    help="Where workloads, logs and snapshots are kept; 1 GB. Safe to delete.",
+)
+@click.option("--write", is_flag=True, help="Write docs/performance.md, although not everything is measured.")
+def main(  # noqa: PLR0913 - one parameter for each option
+    *,
+    names: tuple[str, ...],
+    workloads: str | None,
+    quick: bool,
+    rounds: int | None,
+    json_file: Path | None,
+    cache: Path,
+    write: bool,
+) -> None:
+    """Measure aclog beside Kafka's own StandardAuthorizer, taking turns, on CPU time.
+
+    The first run fetches Kafka's jars and makes the workloads. A whole run takes about 20 minutes on two cores,
+    5 with --quick, and needs 8 GB of memory. Exit code 1: decisions differ, or a goal was missed.
+    """
+    setup_logging("console", "ERROR")
+    settings = Settings.quick(cache) if quick else Settings.full(cache)
+    if rounds is not None:
+        settings = replace(settings, rounds=rounds)
+    chosen = workloads.split(",") if workloads else None
+    try:
+        run = measure(settings, set(names or _NAMES), chosen)
+    except (AnchorError, DecisionsDifferError) as error:
+        print(f"benchmarks: {error}", file=sys.stderr)
+        raise SystemExit(1) from error
+    print(to_text(run))
+    if json_file is not None:
+        json_file.write_text(to_json(run), encoding="utf-8")
+    if write or not (names or workloads or quick):
+        put_between_markers(DOCUMENT, to_markdown(run))
+        RESULTS.write_text(to_json(run), encoding="utf-8")
+    problems = missed(run)
+    if problems:
+        print("\nmissed:", *problems, sep="\n  ")
+        raise SystemExit(1)
+
+
+def measure(settings: Settings, names: set[str], chosen: list[str] | None) -> Run:
+    """All cases on one workload, then the next workload: each is loaded once."""
+    machine = describe_machine()
+    rows: dict[str, list[Row]] = {case.name: [] for case in CASES if case.name in names}
+    for workload in dict.fromkeys(workload for case in CASES for workload in case.workloads):
+        cases = [case for case in CASES if case.name in names and workload in case.workloads]
+        if cases and (chosen is None or workload in chosen):
+            progress(f"{workload}: preparing")
+            with closing(Arena(workload, settings)) as arena:
+                for case in cases:
+                    rows[case.name] += case.measure(arena)
+    return Run(machine, rows)
+
+
+if __name__ == "__main__":
+    main()

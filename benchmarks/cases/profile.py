@@ -1,0 +1,63 @@
+"""Where the time of one authorize() goes: CPU step by step, and the bytecodes that each function executes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from authorizer.api import Action, AuthorizableRequestContext, AuthorizationResult
+from benchmarks.arena import Arena, Asked, Authorize, timed_calls
+from benchmarks.counting import BytecodeCounter
+from benchmarks.figures import Row, Spread, alternate
+from benchmarks.settings import progress
+from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
+
+_LIST = "zipf"
+_TRACED = 1_000
+
+#: Nobody has ACLs of this type in any workload.
+_NO_ACLS = Action(
+    AclOperation.DESCRIBE_TOKENS,
+    ResourcePattern(ResourceType.USER, "nobody", PatternType.LITERAL),
+    log_if_allowed=False,
+    log_if_denied=False,
+)
+
+
+def measure(arena: Arena) -> Iterator[Row]:
+    progress(f"{arena.workload}: profile")
+    authorize = arena.ours.authorizer.authorize
+    requests = arena.requests(_LIST)
+    askers = [request.context for request in requests]
+    as_asked: list[Asked] = [(request.context, request.actions) for request in requests]
+
+    def timed(call: Authorize, asked: Sequence[Asked]) -> Callable[[], float]:
+        return timed_calls(call, asked, arena.settings.round_s)
+
+    steps: dict[str, Callable[[], float]] = {
+        "a loop that calls a function that returns []": timed(_nothing, as_asked),
+        "authorize without actions: state, super users, the asker's grants": timed(
+            authorize, [(asker, []) for asker in askers]
+        ),
+        "one action on a type without ACLs: its fields, result, count": timed(
+            authorize, [(asker, [_NO_ACLS]) for asker in askers]
+        ),
+        "one action as asked: look-ups of names, prefixes and hosts": timed(authorize, as_asked),
+    }
+    before: Spread | None = None
+    for (what, _), ours in zip(steps.items(), alternate(arena.settings.rounds, *steps.values()), strict=True):
+        added = "" if before is None else f"+{ours.median - before.median:.0f} ns"
+        yield Row(what=what, workload=arena.workload, unit="ns", ours=ours, note=added)
+        before = ours
+    traced = requests[:_TRACED]
+    with BytecodeCounter() as counter:
+        for request in traced:
+            authorize(request.context, request.actions)
+    for name, count in counter.by_function.most_common():
+        if name.startswith("authorizer."):
+            ours = Spread.of(count / len(traced))
+            yield Row(what=f"bytecodes in {name}", workload=arena.workload, unit="", ours=ours)
+
+
+def _nothing(context: AuthorizableRequestContext, actions: Sequence[Action]) -> list[AuthorizationResult]:
+    del context, actions
+    return []

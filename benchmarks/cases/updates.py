@@ -1,0 +1,148 @@
+"""One record becomes visible: fold and index alone beside Java's addAcl, and the whole way through a log."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+
+from authorizer.api import Action, AuthorizationResult, RequestContext
+from benchmarks.arena import Arena
+from benchmarks.figures import Goal, Row, Spread, alternate
+from benchmarks.requests import updates_file
+from benchmarks.settings import progress
+from benchmarks.stored import log_directory, read_acls, snapshot_directory
+from benchmarks.subject import Subject
+from records.acl import (
+    AccessControlEntry,
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+)
+from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from records.ids import binding_uuid
+from records.log.directory import DirectoryLog
+from records.principal import KafkaPrincipal, parse_kafka_principal
+from replay.snapshot_source import StoredSnapshots
+from snapshot.store import SnapshotStore
+
+_GOAL = Goal("at most", 5, 2)
+_THROUGH_LOG = 200
+_EVERYONE = KafkaPrincipal("User", "*")
+
+
+def measure(arena: Arena) -> Iterator[Row]:
+    progress(f"{arena.workload}: one-record updates")
+    file = updates_file(arena.directory)
+    added = list(read_acls(file))
+    removed = [RemoveAccessControlEntryRecord(acl.id) for acl in added]
+    java_adds: list[float] = []
+    java_removes: list[float] = []
+    our_adds: list[float] = []
+    our_removes: list[float] = []
+
+    def java() -> float:
+        answer = arena.java.tell("update", file=str(file))
+        java_adds.append(answer["add_ns"])
+        java_removes.append(answer["remove_ns"])
+        return 0.0
+
+    def ours() -> float:
+        our_adds.append(_published_ns(arena.ours, added))
+        our_removes.append(_published_ns(arena.ours, removed))
+        return 0.0
+
+    java()  # not counted: the compiler gets to know it
+    java_adds.clear()
+    java_removes.clear()
+    alternate(arena.settings.rounds, java, ours)
+    for what, mine, theirs, java_method in (
+        ("adds an ACL", our_adds, java_adds, "addAcl"),
+        ("removes an ACL", our_removes, java_removes, "removeAcl"),
+    ):
+        one, other = Spread(tuple(mine)), Spread(tuple(theirs))
+        yield Row(
+            what=f"update that {what}: fold and index",
+            workload=arena.workload,
+            unit="ns",
+            ours=one,
+            other=other,
+            against=f"Java's {java_method}",
+            ratio=one.over(other),
+            goal=_GOAL,
+        )
+    yield from _through_log(arena)
+
+
+def _published_ns(
+    subject: Subject, records: list[AccessControlEntryRecord] | list[RemoveAccessControlEntryRecord]
+) -> float:
+    """CPU of one publish, when each record is published by itself."""
+    began = time.thread_time_ns()
+    for record in records:
+        subject.publish([record])
+    return (time.thread_time_ns() - began) / len(records)
+
+
+def _through_log(arena: Arena) -> Iterator[Row]:
+    """Append, sync, read back, decode, fold, publish, decide: one record at a time."""
+    grants = [
+        _Grant(number, acl.principal)
+        for number, acl in enumerate(islice(read_acls(updates_file(arena.directory)), _THROUGH_LOG))
+    ]
+    append, visible, cpu = [], [], []
+    with tempfile.TemporaryDirectory(dir=arena.settings.cache) as scratch:
+        directory = shutil.copytree(log_directory(arena.directory), Path(scratch) / "log")
+        snapshots = StoredSnapshots(SnapshotStore(snapshot_directory(arena.directory)))
+        log = DirectoryLog.open(directory, mode="write")
+        with closing(Subject(log, [snapshots])) as subject:
+            for grant in grants:
+                grant.expect(subject, AuthorizationResult.DENIED)
+                began_cpu, began = time.process_time_ns(), time.perf_counter_ns()
+                log.append([grant.acl])
+                appended = time.perf_counter_ns()
+                subject.loader.turn()
+                grant.expect(subject, AuthorizationResult.ALLOWED)
+                done = time.perf_counter_ns()
+                cpu.append(float(time.process_time_ns() - began_cpu))
+                append.append(float(appended - began))
+                visible.append(float(done - appended))
+    for what, values in (
+        ("append, synced, by the clock", append),
+        ("from appended to a decision, by the clock", visible),
+        ("append to decision, CPU", cpu),
+    ):
+        yield Row(
+            what=f"update through a log: {what}",
+            workload=arena.workload,
+            unit="ns",
+            ours=Spread(tuple(values)),
+        )
+
+
+class _Grant:
+    """An ACL that lets one principal read a topic that nobody could read before."""
+
+    def __init__(self, number: int, principal: str) -> None:
+        topic = f"newcomer-{number}"
+        asker = parse_kafka_principal(principal)
+        if asker == _EVERYONE:
+            asker = KafkaPrincipal("User", f"newcomer-{number}")
+        pattern = ResourcePattern(ResourceType.TOPIC, topic, PatternType.LITERAL)
+        entry = AccessControlEntry(str(asker), "*", AclOperation.READ, AclPermissionType.ALLOW)
+        binding = AclBinding(pattern, entry)
+        self.acl = AccessControlEntryRecord.from_binding(binding_uuid(binding), binding)
+        self._context = RequestContext(asker, "10.255.0.1")
+        self._action = Action(AclOperation.READ, pattern, log_if_allowed=False, log_if_denied=False)
+
+    def expect(self, subject: Subject, result: AuthorizationResult) -> None:
+        decided = subject.authorizer.authorize(self._context, [self._action])[0]
+        if decided is not result:
+            raise RuntimeError(f"{self.acl}: {decided}, expected {result}")

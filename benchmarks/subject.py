@@ -1,0 +1,118 @@
+"""aclog as it is measured: a StandardAuthorizer that follows a log through replay, all through public interfaces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+from typing import Self
+
+from authorizer.api import AuthorizationResult
+from authorizer.standard import StandardAuthorizer
+from benchmarks.requests import Request
+from records.entries import MetadataRecord
+from records.log.base import LogRecord, MetadataLog
+from records.log.directory import DirectoryLog
+from replay.loader import Loader
+from replay.manifest import LoaderManifest, LogDeltaManifest
+from replay.snapshot_source import SnapshotSource, StoredSnapshots
+from snapshot.delta import AclsDelta
+from snapshot.image import AclsImage, Provenance
+from snapshot.store import SnapshotStore
+
+#: As Anchor.java configures Kafka's.
+SUPER_USER = "User:admin"
+
+
+class _LastUpdate:
+    """A publisher that remembers what the authorizer was given last."""
+
+    name = "benchmark"
+
+    def __init__(self) -> None:
+        self.image = AclsImage.EMPTY
+        self.manifest: LoaderManifest | None = None
+
+    def on_update(self, delta: AclsDelta, image: AclsImage, manifest: LoaderManifest) -> None:
+        self.image, self.manifest = image, manifest
+
+    def on_ready(self) -> None:
+        pass
+
+    def on_not_ready(self, reason: str) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class Subject:
+    """An authorizer that has everything below the high watermark.
+
+    Nothing runs in the background: the loader has no thread, so that CPU time is the measured call's alone.
+    """
+
+    def __init__(self, log: MetadataLog, snapshots: Sequence[SnapshotSource]) -> None:
+        self.authorizer = StandardAuthorizer()
+        self.authorizer.configure(_configs(allow_everyone=False))
+        self._last = _LastUpdate()
+        self._log = log
+        self.loader = Loader(log, snapshots, [self.authorizer, self._last])
+        while not self.loader.status().ready:
+            self.loader.turn()
+
+    @classmethod
+    def open(cls, log: Path, snapshots: Path) -> Self:
+        """Over a log, beginning at the snapshot of it."""
+        return cls(DirectoryLog.open(log), [StoredSnapshots(SnapshotStore(snapshots))])
+
+    @property
+    def image(self) -> AclsImage:
+        """What the authorizer decides by."""
+        return self._last.image
+
+    def decide(self, requests: Sequence[Request], *, allow_everyone: bool) -> str:
+        """A letter for each decision, as Anchor.java writes them: A or D, X where authorize raised."""
+        self.authorizer.reconfigure(_configs(allow_everyone=allow_everyone))
+        return "".join(map(self._decide_one, requests))
+
+    def _decide_one(self, request: Request) -> str:
+        try:
+            results = self.authorizer.authorize(request.context, request.actions)
+        except ValueError:
+            return "X" * len(request.actions)
+        return "".join("A" if result is AuthorizationResult.ALLOWED else "D" for result in results)
+
+    def publish(self, records: Sequence[MetadataRecord]) -> None:
+        """Fold the records into the next image and give it to the authorizer, as the loader does for a batch."""
+        before = self._last.image
+        manifest = self._last.manifest
+        if manifest is None:
+            raise RuntimeError("nothing was loaded")
+        end_offset = before.provenance.end_offset
+        delta = AclsDelta(before)
+        for offset, record in zip(count(end_offset), records, strict=False):
+            delta.replay(LogRecord(offset, 0, record))
+        image = delta.apply(Provenance(end_offset + len(records), before.provenance.epoch, 0))
+        update = LogDeltaManifest(
+            provenance=image.provenance,
+            batches=1,
+            records=len(records),
+            size_bytes=0,
+            counts=delta.counts,
+            high_watermark=image.provenance.end_offset,
+            log_end_time_ms=manifest.log_end_time_ms,
+        )
+        self.authorizer.on_update(delta, image, update)
+        self._last.on_update(delta, image, update)
+
+    def close(self) -> None:
+        self.loader.close()
+        self._log.close()
+
+
+def _configs(*, allow_everyone: bool) -> dict[str, object]:
+    return {
+        "super.users": SUPER_USER,
+        "allow.everyone.if.no.acl.found": str(allow_everyone).lower(),
+    }

@@ -1,0 +1,307 @@
+"""The sidecar over real HTTP, with a real node on a real directory log: AuthZEN, health, state, metrics."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from authorizer.config import load_config
+from authorizer.errors import ConfigError
+from authorizer.node import Node
+from authorizer.sidecar.server import Sidecar
+from records.acl import AclOperation, AclPermissionType
+from records.ids import METADATA_TOPIC_ID, Uuid, uuid_to_string
+from support.directory_logs import batch_bytes, flip_bit, write_segment
+from support.node_acls import CONTEXT, topic_acl
+
+SOON_S = 60.0
+HOST = "10.0.0.1"
+
+
+def served(tmp_path: Path, **flags: str) -> tuple[Node, Sidecar]:
+    """A started node on an own log in ``tmp_path`` with a sidecar on a free port; not yet serving."""
+    settings = {
+        "aclog.log.url": str(tmp_path / "log"),
+        "aclog.log.mode": "create",
+        "aclog.listeners": "PLAINTEXT://127.0.0.1:0",
+        "super.users": "User:ANONYMOUS",
+        **flags,
+    }
+    config = load_config(environ={}, flags=settings)
+    node = Node.open(config)
+    try:
+        return node, Sidecar(node, config)
+    except BaseException:
+        node.close()
+        raise
+
+
+@pytest.fixture
+def node_and_client(tmp_path: Path) -> Iterator[tuple[Node, httpx.Client]]:
+    """Ready, with User:a allowed to READ orders and denied to WRITE it."""
+    node, sidecar = served(tmp_path)
+    with node, sidecar:
+        node.start()
+        assert node.wait_until_ready(SOON_S)
+        futures = node.authorizer.create_acls(
+            CONTEXT,
+            [
+                topic_acl("orders"),
+                topic_acl("orders", operation=AclOperation.WRITE, permission=AclPermissionType.DENY),
+            ],
+        )
+        assert [future.result(SOON_S).exception for future in futures] == [None, None]
+        sidecar.start()
+        with httpx.Client(base_url=sidecar.urls[0]) as client:
+            yield node, client
+
+
+def question(operation: str = "READ", topic: str = "orders", **context: object) -> dict[str, object]:
+    return {
+        "subject": {"type": "User", "id": "a"},
+        "action": {"name": operation},
+        "resource": {"type": "TOPIC", "id": topic},
+        "context": {"host": HOST, **context},
+    }
+
+
+def test_an_evaluation_says_the_decision_the_rule_the_acl_and_the_offset(
+    node_and_client: tuple[Node, httpx.Client],
+) -> None:
+    """AuthZEN 6.2: 200 for both answers; the context tells which ACL decided, written where, as of when."""
+    node, client = node_and_client
+    allowed = client.post("/access/v1/evaluation", json=question("READ"))
+    denied = client.post("/access/v1/evaluation", json=question("WRITE"))
+    default = client.post("/access/v1/evaluation", json=question("READ", "other"))
+    assert [answer.status_code for answer in (allowed, denied, default)] == [200, 200, 200]
+    assert [answer.json()["decision"] for answer in (allowed, denied, default)] == [True, False, False]
+    assert allowed.headers["content-type"] == "application/json"
+    context = allowed.json()["context"]
+    assert context["rule"] == "MatchingAcl"
+    assert context["offset"] == node.status().end_offset
+    assert context["acl"]["operation"] == "READ"
+    assert context["acl"]["permissionType"] == "ALLOW"
+    (acl,) = [acl for acl in node.loader.image if uuid_to_string(acl.record.id) == context["acl"]["id"]]
+    assert context["written_at_offset"] == acl.offset
+    assert default.json()["context"]["rule"] == "DefaultDeny"
+
+
+def test_names_of_operations_and_types_are_taken_in_any_case(
+    node_and_client: tuple[Node, httpx.Client],
+) -> None:
+    """kafka-facts 1.7; the principal type is Kafka's own and its case matters."""
+    _, client = node_and_client
+    body = question("read")
+    body["resource"] = {"type": "topic", "id": "orders"}
+    assert client.post("/access/v1/evaluation", json=body).json()["decision"] is True
+    body["subject"] = {"type": "user", "id": "a"}
+    assert client.post("/access/v1/evaluation", json=body).json()["decision"] is False
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"subject": None}, "the request has no subject"),
+        ({"action": None, "resource": None}, "no action and no resource"),
+        ({"action": {"name": "FLY"}}, "`FLY` is not a Kafka operation"),
+        ({"action": {"name": "ANY"}}, "`ANY` is not a Kafka operation"),
+        ({"resource": {"type": "TABLE", "id": "t"}}, "`TABLE` is not a Kafka resource type"),
+        ({"context": {}}, "no context.host"),
+        ({"context": {"host": "broker.example"}}, "`broker.example` is not an IP address"),
+        ({"context": {"host": HOST, "as_of": 12}}, "context.as_of is not supported"),
+        ({"subject": {"type": "User"}}, "missing required field `id`"),
+    ],
+)
+def test_what_cannot_be_asked_is_a_400_that_names_it(
+    node_and_client: tuple[Node, httpx.Client], change: dict[str, object], message: str
+) -> None:
+    """AuthZEN 10.1.2: a missing required attribute must give 400, never a decision."""
+    _, client = node_and_client
+    body = {key: value for key, value in {**question(), **change}.items() if value is not None}
+    answer = client.post("/access/v1/evaluation", json=body)
+    assert answer.status_code == 400
+    assert message in answer.json()
+
+
+def test_a_body_that_is_not_json_or_too_large_is_refused(node_and_client: tuple[Node, httpx.Client]) -> None:
+    _, client = node_and_client
+    assert client.post("/access/v1/evaluation", content=b"{").status_code == 400
+    assert client.post("/access/v1/evaluation", content=b"\xff").status_code == 400
+    assert client.post("/access/v1/evaluation", content=b" " * (5 * 1024 * 1024)).status_code == 413
+
+
+def test_unknown_paths_and_methods_say_what_there_is(node_and_client: tuple[Node, httpx.Client]) -> None:
+    _, client = node_and_client
+    assert client.get("/nothing").status_code == 404
+    wrong = client.get("/access/v1/evaluation")
+    assert (wrong.status_code, wrong.headers["allow"]) == (405, "POST")
+
+
+def test_the_request_id_comes_back(node_and_client: tuple[Node, httpx.Client]) -> None:
+    """AuthZEN 10.1.3: the same X-Request-ID, on errors too."""
+    _, client = node_and_client
+    for path, body in (("/access/v1/evaluation", question()), ("/access/v1/evaluation", {})):
+        answer = client.post(path, json=body, headers={"X-Request-ID": "r-1"})
+        assert answer.headers["x-request-id"] == "r-1"
+
+
+def test_a_batch_takes_defaults_and_keeps_the_order(node_and_client: tuple[Node, httpx.Client]) -> None:
+    """AuthZEN 7.1: a part of an item replaces the whole default."""
+    _, client = node_and_client
+    defaults = question()
+    batch = {
+        **defaults,
+        "evaluations": [
+            {},
+            {"action": {"name": "WRITE"}},
+            {"resource": {"type": "TOPIC", "id": "other"}},
+            {"action": {"name": "DESCRIBE"}},
+        ],
+    }
+    answers = client.post("/access/v1/evaluations", json=batch).json()["evaluations"]
+    assert [answer["decision"] for answer in answers] == [True, False, False, True]
+    assert len({answer["context"]["offset"] for answer in answers}) == 1
+
+
+def test_a_batch_without_evaluations_is_a_single_question(node_and_client: tuple[Node, httpx.Client]) -> None:
+    _, client = node_and_client
+    for extra in ({}, {"evaluations": []}):
+        assert client.post("/access/v1/evaluations", json={**question(), **extra}).json()["decision"] is True
+
+
+@pytest.mark.parametrize(
+    ("semantic", "expected"),
+    [
+        ("execute_all", [True, False, True]),
+        ("deny_on_first_deny", [True, False]),
+        ("permit_on_first_permit", [True]),
+    ],
+)
+def test_a_batch_stops_where_its_semantic_says(
+    node_and_client: tuple[Node, httpx.Client], semantic: str, expected: list[bool]
+) -> None:
+    """AuthZEN 7.1.1: the deciding item is the last one of the answer."""
+    _, client = node_and_client
+    batch = {
+        **question(),
+        "evaluations": [{}, {"action": {"name": "WRITE"}}, {}],
+        "options": {"evaluations_semantic": semantic},
+    }
+    answers = client.post("/access/v1/evaluations", json=batch).json()["evaluations"]
+    assert [answer["decision"] for answer in answers] == expected
+
+
+def test_a_bad_item_of_a_batch_fails_alone_and_closed(node_and_client: tuple[Node, httpx.Client]) -> None:
+    _, client = node_and_client
+    batch = {**question(), "evaluations": [{"action": {"name": "FLY"}}, {}]}
+    bad, good = client.post("/access/v1/evaluations", json=batch).json()["evaluations"]
+    assert bad["decision"] is False
+    assert bad["context"]["error"]["status"] == 400
+    assert good["decision"] is True
+
+
+def test_a_write_is_visible_at_its_min_offset(node_and_client: tuple[Node, httpx.Client]) -> None:
+    """Read your writes: min_offset waits; one that never comes is a 503, not an answer from before."""
+    node, client = node_and_client
+    end = node.status().end_offset
+    assert client.post("/access/v1/evaluation", json=question(min_offset=end)).json()["decision"] is True
+    late = client.post("/access/v1/evaluation", json=question(min_offset=end + 5), timeout=30)
+    assert late.status_code == 503
+    assert f"min_offset {end + 5} is not visible" in late.json()
+
+
+def test_state_health_and_metrics_tell_where_the_node_stands(
+    node_and_client: tuple[Node, httpx.Client],
+) -> None:
+    node, client = node_and_client
+    state = client.get("/v1/state").json()
+    status = node.status()
+    assert (state["offset"], state["digest"], state["acl_count"]) == (status.end_offset, status.digest, 2)
+    assert (state["ready"], state["lag_records"], state["reason"]) == (True, 0, None)
+    assert client.get("/livez").json() == {"live": True}
+    assert client.get("/readyz").status_code == 200
+    metrics = client.get("/metrics")
+    assert metrics.headers["content-type"].startswith("text/plain")
+    assert "aclog_acls_total 2.0" in metrics.text
+
+
+def test_the_metadata_names_the_endpoints(node_and_client: tuple[Node, httpx.Client]) -> None:
+    _, client = node_and_client
+    metadata = client.get("/.well-known/authzen-configuration").json()
+    assert (
+        metadata["access_evaluation_endpoint"] == f"{metadata['policy_decision_point']}/access/v1/evaluation"
+    )
+    assert client.post(metadata["access_evaluations_endpoint"], json=question()).status_code == 200
+
+
+def test_anyone_may_ask_about_themselves_about_others_only_with_describe_on_the_cluster(
+    tmp_path: Path,
+) -> None:
+    """Architecture section 7: the ACLs guard the sidecar, too; 403 is not a decision."""
+    node, sidecar = served(tmp_path, **{"super.users": ""})
+    with node, sidecar:
+        node.start()
+        assert node.wait_until_ready(SOON_S)
+        sidecar.start()
+        with httpx.Client(base_url=sidecar.urls[0]) as client:
+            refused = client.post("/access/v1/evaluation", json=question())
+            assert refused.status_code == 403
+            assert "needs DESCRIBE on the cluster" in refused.json()
+            about_itself = {**question(), "subject": {"type": "User", "id": "ANONYMOUS"}}
+            assert client.post("/access/v1/evaluation", json=about_itself).json()["decision"] is False
+
+
+def test_before_ready_super_users_are_allowed_on_early_start_listeners_and_nobody_is_denied(
+    tmp_path: Path,
+) -> None:
+    """I4, KIP-801: 503 AUTHORIZER_NOT_READY for everyone else; the reason names the damaged record (I7)."""
+    directory = tmp_path / "log"
+    path = write_segment(directory, 0, batch_bytes(0), batch_bytes(1), batch_bytes(2))
+    flip_bit(path, len(batch_bytes(0)) + 70)
+    (directory / "partition.metadata").write_text(
+        f"version: 0\ntopic_id: {uuid_to_string(Uuid(METADATA_TOPIC_ID))}\n"
+    )
+    node, sidecar = served(
+        tmp_path,
+        **{
+            "aclog.log.mode": "read",
+            "aclog.listeners": "EARLY://127.0.0.1:0,LATE://127.0.0.1:0",
+            "listener.security.protocol.map": "EARLY:PLAINTEXT,LATE:PLAINTEXT",
+            "early.start.listeners": "EARLY",
+        },
+    )
+    with node, sidecar:
+        node.start()
+        sidecar.start()
+        early, late = sidecar.urls
+        super_user = {**question(), "subject": {"type": "User", "id": "ANONYMOUS"}}
+        assert httpx.post(f"{early}/access/v1/evaluation", json=super_user).json()["decision"] is True
+        for url, body in ((early, question()), (late, super_user), (late, question())):
+            answer = httpx.post(f"{url}/access/v1/evaluation", json=body)
+            assert answer.status_code == 503
+            assert answer.json().startswith("AUTHORIZER_NOT_READY: ")
+            assert "retry-after" in answer.headers
+        assert httpx.get(f"{late}/livez").status_code == 200
+        with pytest.raises(Exception, match="offset 1"):
+            node.wait_until_ready(SOON_S)
+        ready = httpx.get(f"{late}/readyz")
+        assert (ready.status_code, ready.json()["ready"]) == (503, False)
+        assert "offset 1" in ready.json()["reason"]
+
+
+def test_a_port_in_use_stops_the_start_and_names_it(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ConfigError, match=f"127.0.0.1:{port}.*in use"):
+            served(tmp_path, **{"aclog.listeners": f"PLAINTEXT://127.0.0.1:{port}"})
+
+
+@pytest.mark.parametrize("listener", ["PLAINTEXT://0.0.0.0:0", "SSL://127.0.0.1:0"])
+def test_a_listener_that_would_not_be_safe_is_refused(tmp_path: Path, listener: str) -> None:
+    """Defaults are safe, and so is everything that can be set: no unauthenticated port beyond loopback."""
+    with pytest.raises(ConfigError):
+        served(tmp_path, **{"aclog.listeners": listener})

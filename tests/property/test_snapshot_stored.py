@@ -1,0 +1,133 @@
+"""Image -> stored form -> image, for any records that the formats can hold."""
+
+from __future__ import annotations
+
+import tempfile
+import uuid
+from itertools import product
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from records.entries import AccessControlEntryRecord, MetadataRecord
+from snapshot.code_names import code_from_name
+from snapshot.export import ExportFormat, export_image
+from snapshot.image import AclsImage, AppliedAcl
+from snapshot.import_file import import_csv, import_json_lines
+from snapshot.kip11 import kip11_document
+from snapshot.kraft_file import read_checkpoint, write_checkpoint
+from snapshot.layout import cluster_directory, parse_cluster_directory
+from snapshot.store import SnapshotStore
+from support.snapshots import IDENTITY, contents, replayed
+from support.strategies import access_control_entry_records, record_lists, strange_acl_records
+
+any_records = record_lists(with_transactions=True) | st.lists(strange_acl_records(), max_size=12)
+
+
+def memory_store(rows_per_part: int) -> SnapshotStore:
+    return SnapshotStore(f"memory://{uuid.uuid4().hex}", rows_per_part=rows_per_part)
+
+
+@given(any_records, st.integers(1, 5))
+def test_image_snapshot_image(records: list[MetadataRecord], rows_per_part: int) -> None:
+    """A stored image is the image, in however many parts; its digest computed anew is its digest."""
+    image = replayed(records)
+    store = memory_store(rows_per_part)
+    ref = store.write(image, IDENTITY, log_end_time_ms=0)
+    again = store.read(ref, IDENTITY).image
+    assert contents(again) == contents(image)
+    assert (again.digest, len(again), again.features) == (image.digest, len(image), image.features)
+    assert again.provenance == image.provenance
+    assert store.verify(ref, IDENTITY) == ()
+
+
+@given(record_lists(), record_lists())
+def test_snapshot_and_tail_is_the_full_log(head: list[MetadataRecord], tail: list[MetadataRecord]) -> None:
+    """A node that starts from a snapshot ends where one that read everything does."""
+    store = memory_store(3)
+    store.write(replayed(head), IDENTITY, log_end_time_ms=0)
+    found = store.latest(IDENTITY)
+    assert found is not None
+    resumed = replayed(tail, found.image)
+    full = replayed(head + tail)
+    assert contents(resumed) == contents(full)
+    assert (resumed.digest, resumed.features) == (full.digest, full.features)
+
+
+@given(any_records)
+def test_image_checkpoint_image(records: list[MetadataRecord]) -> None:
+    """Kafka's format holds the ACLs and feature levels of any image."""
+    image = replayed(records)
+    with tempfile.TemporaryDirectory() as directory:
+        again = read_checkpoint(write_checkpoint(image, directory))
+    assert state(again) == state(image)
+    assert (again.digest, again.features, again.provenance) == (
+        image.digest,
+        image.features,
+        image.provenance,
+    )
+
+
+@given(any_records)
+def test_image_text_image(records: list[MetadataRecord]) -> None:
+    """JSON lines and CSV give every ACL back, whatever its text and codes."""
+    image = replayed(records)
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "state"
+        export_image(image, path, ExportFormat.JSON_LINES)
+        from_lines = import_json_lines(path, provenance=image.provenance)
+        export_image(image, path, ExportFormat.CSV)
+        from_csv = import_csv(path, provenance=image.provenance)
+    assert state(from_lines) == state(from_csv) == state(image)
+    assert (from_lines.digest, from_lines.features) == (image.digest, image.features)
+
+
+def state(image: AclsImage) -> set[AccessControlEntryRecord]:
+    return {acl.record for acl in image}
+
+
+@given(any_records)
+def test_kip11_document_means_the_acls(records: list[MetadataRecord]) -> None:
+    """Multiplied out, its entries are the ACLs, each once."""
+    acls = [record for record in records if isinstance(record, AccessControlEntryRecord)]
+    grants = [
+        (
+            code_from_name(ResourceType, resource["resourceType"]),
+            resource["resourceName"],
+            code_from_name(PatternType, resource["patternType"]),
+            entry["principal"],
+            host,
+            code_from_name(AclOperation, operation),
+            code_from_name(AclPermissionType, entry["permissionType"]),
+        )
+        for resource in kip11_document(acls)["resources"]
+        for entry in resource["acls"]
+        for operation, host in product(entry["operations"], entry["hosts"])
+    ]
+    assert set(grants) == {record.content for record in acls}
+    assert len(grants) == len(set(grants))
+
+
+@given(st.text(st.characters(), min_size=1))
+def test_any_cluster_id_has_a_directory_of_its_own(cluster_id: str) -> None:
+    """One plain name, below the store, from which the id is known."""
+    directory = cluster_directory(cluster_id)
+    assert parse_cluster_directory(directory) == cluster_id
+    assert "/" not in directory
+    assert directory.isascii()
+    assert not directory.startswith((".", "~"))
+
+
+@given(st.lists(access_control_entry_records(), min_size=1, max_size=10))
+def test_offsets_survive_unless_a_checkpoint_lost_them(records: list[MetadataRecord]) -> None:
+    """ACLs that came from a checkpoint have no offsets, those of the tail have; both are stored."""
+    image = replayed(records)
+    half = {
+        acl_id: AppliedAcl(acl.record, None, acl.timestamp_ms) if acl_id[-1] % 2 else acl
+        for acl_id, acl in contents(image).items()
+    }
+    mixed = AclsImage.restored(half, digest=image.digest, features={}, provenance=image.provenance)
+    store = memory_store(3)
+    assert contents(store.read(store.write(mixed, IDENTITY, log_end_time_ms=0)).image) == half
