@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.ids import uuid_to_string
@@ -10,6 +10,7 @@ from snapshot.code_names import code_to_name
 
 if TYPE_CHECKING:
     from records.entries import AccessControlEntryRecord
+    from snapshot.image import AppliedAcl
 
 
 def acl_json(record: AccessControlEntryRecord) -> dict[str, str]:
@@ -24,3 +25,8 @@ def acl_json(record: AccessControlEntryRecord) -> dict[str, str]:
         "operation": code_to_name(AclOperation, record.operation),
         "permissionType": code_to_name(AclPermissionType, record.permission_type),
     }
+
+
+def applied_acl_json(acl: AppliedAcl) -> dict[str, Any]:
+    """The same with the place of the record that wrote it; ``offset`` is null for one from a checkpoint."""
+    return {**acl_json(acl.record), "offset": acl.offset, "timestamp": acl.timestamp_ms}

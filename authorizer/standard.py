@@ -1,14 +1,16 @@
 """StandardAuthorizer: Kafka's authorizer, fed by replay.
 
-It implements KIP-504's interface (`authorizer.api`) and replay's Publisher. All that a decision depends on is one
-immutable AuthorizerState behind one attribute: readers take it once for each request and never wait; whoever
-changes a part of it makes a new one and swaps. The rules:
+It implements KIP-504's interface (`authorizer.api`) and replay's Publisher. All that a decision depends on is
+one immutable AuthorizerState behind one attribute: readers take it once for each request and never wait;
+whoever changes a part of it makes a new one and swaps. The rules:
 
 - I1: one state for all actions of a request.
-- I4, I7: until replay says that the state is complete and sound, and whenever it says that it no longer is, super
+- I4, I7: until replay says that the state is complete and sound, and whenever it says that it no longer is,
+super
   users are allowed and everyone else gets AUTHORIZER_NOT_READY, never DENIED.
 - I5: settings and readiness survive every update.
-- Endpoints become acceptable once: early-start listeners at once, the others at the first readiness. Later trouble
+- Endpoints become acceptable once: early-start listeners at once, the others at the first readiness. Later
+trouble
   is told by answers, not by closing what is open.
 
 Source: org.apache.kafka.metadata.authorizer.StandardAuthorizer, ClusterMetadataAuthorizer.
@@ -57,8 +59,8 @@ if TYPE_CHECKING:
 
 _NOT_LOADED: Final = "the log has not been replayed to its high watermark yet"
 _DESCRIPTION: Final = (
-    "aclog StandardAuthorizer: decides as Apache Kafka's StandardAuthorizer does, from ACLs replayed from the "
-    "metadata log. Principals are `Type:name` with any type, case-sensitive; `User:*` in an ACL is everyone of "
+    "aclog StandardAuthorizer: decides as Apache Kafka's StandardAuthorizer does, by ACLs replayed from the "
+    "metadata log. Principals are `Type:name` of any type, case-sensitive; `User:*` in an ACL is everyone of "
     "every type, and there is no other wildcard."
 )
 
@@ -92,7 +94,7 @@ class StandardAuthorizer:
         """The current state: for several questions that are to have one answer."""
         return self._state
 
-    # -- settings ----------------------------------------------------------------------------------------------
+    # -- settings ------------------------------------------------------------------------------------------
 
     def configure(self, configs: Mapping[str, object]) -> None:
         """Take ``super.users`` and ``allow.everyone.if.no.acl.found``.
@@ -117,7 +119,7 @@ class StandardAuthorizer:
         """Where creations and deletions go; None refuses them."""
         self._mutator = mutator
 
-    # -- lifecycle ---------------------------------------------------------------------------------------------
+    # -- lifecycle -----------------------------------------------------------------------------------------
 
     def start(self, server_info: AuthorizerServerInfo) -> Mapping[Endpoint, Future[None]]:
         """For each endpoint, when it may accept: early-start listeners now, the others when loaded.
@@ -146,15 +148,20 @@ class StandardAuthorizer:
         """KIP-50: what this authorizer is, and which principals it knows."""
         return _DESCRIPTION
 
-    # -- replay's Publisher ------------------------------------------------------------------------------------
+    # -- replay's Publisher --------------------------------------------------------------------------------
 
-    def on_update(self, delta: AclsDelta, image: AclsImage, manifest: LoaderManifest) -> None:  # noqa: ARG002
+    def on_update(self, delta: AclsDelta, image: AclsImage, manifest: LoaderManifest) -> None:
         """Swap to the index of ``image``; readers see all of the update or nothing of it."""
         index = self._state.index
         index = index.advanced(delta, image) if delta.image is index.image else AclIndex.of(image)
         if index.count != len(image):
             raise InvariantError(f"the index holds {index.count} ACLs, its image {len(image)}")
         self._replace(index=index)
+
+    def load(self, image: AclsImage) -> None:
+        """Take a whole state, complete and sound, without replay: for a command that asks one state and ends."""
+        self._replace(index=AclIndex.of(image))
+        self.on_ready()
 
     def on_ready(self) -> None:
         self._replace(is_ready=True)
@@ -169,7 +176,7 @@ class StandardAuthorizer:
         with self._changing:
             self._state = replace(self._state, **changes)  # type: ignore[arg-type] # by the callers above
 
-    # -- decisions ---------------------------------------------------------------------------------------------
+    # -- decisions -----------------------------------------------------------------------------------------
 
     def authorize(
         self, context: AuthorizableRequestContext, actions: Sequence[Action]
@@ -231,7 +238,7 @@ class StandardAuthorizer:
             return AuthorizationResult.ALLOWED
         return probed
 
-    # -- the ACLs ----------------------------------------------------------------------------------------------
+    # -- the ACLs ------------------------------------------------------------------------------------------
 
     def acls(self, acl_filter: AclBindingFilter) -> Iterator[AclBinding]:
         """The ACLs that match, of one state, in Kafka's order. An ACL with two ids is one ACL here."""

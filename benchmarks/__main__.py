@@ -36,7 +36,7 @@ Examples:
 @click.option(
     "--workloads",
     metavar="A,B",
-    help="Only these of each part's workloads: w3, w1s, w1, w2, tenant-1000, ...",
+    help="On these, instead of each part's own: w3, w1s, w1, w2, tenant-1000, ...",
 )
 @click.option("--quick", is_flag=True, help="Fewer and shorter rounds: for a first look.")
 @click.option("--rounds", type=click.IntRange(1), help="Rounds of each measurement.")
@@ -51,7 +51,7 @@ Examples:
     help="Where workloads, logs and snapshots are kept; 1 GB. Safe to delete.",
 )
 @click.option("--write", is_flag=True, help="Write docs/performance.md, although not everything is measured.")
-def main(  # noqa: PLR0913 - one parameter for each option
+def main(
     *,
     names: tuple[str, ...],
     workloads: str | None,
@@ -63,8 +63,8 @@ def main(  # noqa: PLR0913 - one parameter for each option
 ) -> None:
     """Measure aclog beside Kafka's own StandardAuthorizer, taking turns, on CPU time.
 
-    The first run fetches Kafka's jars and makes the workloads. A whole run takes about 20 minutes on two cores,
-    5 with --quick, and needs 8 GB of memory. Exit code 1: decisions differ, or a goal was missed.
+    The first run fetches Kafka's jars and makes the workloads. A whole run takes about 20 minutes on two
+    cores, 5 with --quick, and needs 8 GB of memory. Exit code 1: decisions differ, or a goal was missed.
     """
     setup_logging("console", "ERROR")
     settings = Settings.quick(cache) if quick else Settings.full(cache)
@@ -91,13 +91,13 @@ def main(  # noqa: PLR0913 - one parameter for each option
 def measure(settings: Settings, names: set[str], chosen: list[str] | None) -> Run:
     """All cases on one workload, then the next workload: each is loaded once."""
     machine = describe_machine()
-    rows: dict[str, list[Row]] = {case.name: [] for case in CASES if case.name in names}
-    for workload in dict.fromkeys(workload for case in CASES for workload in case.workloads):
-        cases = [case for case in CASES if case.name in names and workload in case.workloads]
-        if cases and (chosen is None or workload in chosen):
-            progress(f"{workload}: preparing")
-            with closing(Arena(workload, settings)) as arena:
-                for case in cases:
+    cases = [case for case in CASES if case.name in names]
+    rows: dict[str, list[Row]] = {case.name: [] for case in cases}
+    for workload in chosen or dict.fromkeys(workload for case in cases for workload in case.workloads):
+        progress(f"{workload}: preparing")
+        with closing(Arena(workload, settings)) as arena:
+            for case in cases:
+                if chosen or workload in case.workloads:
                     rows[case.name] += case.measure(arena)
     return Run(machine, rows)
 

@@ -1,4 +1,4 @@
-"""Kafka's own StandardAuthorizer, in a Java process that stays up and does what it is told (java/Anchor.java)."""
+"""Kafka's own StandardAuthorizer, in a Java process that does what it is told (java/Anchor.java)."""
 
 from __future__ import annotations
 

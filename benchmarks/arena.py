@@ -1,4 +1,4 @@
-"""One workload with both sides ready to be asked: aclog here, Kafka's StandardAuthorizer in a Java process."""
+"""One workload, and both sides ready to be asked: aclog here, Kafka's own in a Java process."""
 
 from __future__ import annotations
 
@@ -66,7 +66,9 @@ class Arena:
         return self._requests[name]
 
     def check_decisions(self, name: str) -> int:
-        """Ask both sides about a sample of a list, with both defaults; returns how many decisions were compared.
+        """Ask both sides about a sample of a list, with both defaults.
+
+        Returns how many decisions were compared; 0 if it was done before.
 
         Raises:
             DecisionsDifferError: one differs.
@@ -84,7 +86,7 @@ class Arena:
                 ours = self.ours.decide(sampled(requests, count), allow_everyone=allow)
                 compared += len(ours)
                 if ours != theirs:
-                    self._say_where_different(name, ours, theirs, allow=allow)
+                    self._raise_where_different(name, ours, theirs, allow=allow)
         return compared
 
     def give_java(self, name: str) -> None:
@@ -105,15 +107,16 @@ class Arena:
         asked = [(request.context, request.actions) for request in self.requests(name)]
         return timed_calls(self.ours.authorizer.authorize, asked, self.settings.round_s)
 
-    def _say_where_different(self, name: str, ours: str, theirs: str, *, allow: bool) -> None:
-        differing = [i for i, (mine, other) in enumerate(zip(ours, theirs, strict=True)) if mine != other]
+    def _raise_where_different(self, name: str, ours: str, theirs: str, *, allow: bool) -> None:
+        differing = [at for at, pair in enumerate(zip(ours, theirs, strict=True)) if pair[0] != pair[1]]
         count = len(ours) // actions_per_request(name)
         asked = sampled(self.requests(name), count)[differing[0] // actions_per_request(name)]
         action = asked.actions[differing[0] % len(asked.actions)]
+        setting = f"allow.everyone.if.no.acl.found={str(allow).lower()}"
         raise DecisionsDifferError(
-            f"{self.workload} {name}, allow.everyone.if.no.acl.found={str(allow).lower()}: {len(differing)} of "
-            f"{len(ours)} decisions differ; the first: {asked.context.principal} from "
-            f"{asked.context.client_address}: {action}: aclog {ours[differing[0]]}, Kafka {theirs[differing[0]]}"
+            f"{self.workload} {name}, {setting}: {len(differing)} of {len(ours)} decisions differ, first: "
+            f"{asked.context.principal} from {asked.context.client_address}: {action}: "
+            f"aclog {ours[differing[0]]}, Kafka {theirs[differing[0]]}"
         )
 
 

@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from types import FrameType
-from typing import Any
+from typing import Any, Self
 
 
 class BytecodeCounter:
@@ -23,7 +23,7 @@ class BytecodeCounter:
     def total(self) -> int:
         return self.by_function.total()
 
-    def __enter__(self) -> BytecodeCounter:
+    def __enter__(self) -> Self:
         self._before = sys.gettrace()
         sys.settrace(self._enter)
         return self
@@ -39,7 +39,7 @@ class BytecodeCounter:
         name = f"{frame.f_globals.get('__name__', '?')}.{frame.f_code.co_qualname}"
         counts = self.by_function
 
-        def count(frame: FrameType, event: str, argument: object) -> Callable[..., Any]:
+        def count(_frame: FrameType, event: str, _argument: object) -> Callable[..., Any]:
             if event == "opcode":
                 counts[name] += 1
             return count

@@ -142,6 +142,6 @@ def _verdict(row: Row) -> str:
 
 def _number(value: float) -> str:
     """Three digits that mean something."""
-    if abs(value) >= 100:  # noqa: PLR2004
+    if abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:.3g}"

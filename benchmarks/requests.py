@@ -1,7 +1,7 @@
 """Lists of requests, as both sides read them, and what else is derived from a workload.
 
-Beside the lists of `benchmarks.workload` each workload gets ``bulk``: requests with 500 actions each, as when a
-client asks for the metadata of 500 topics; and ``updates.jsonl``: ACLs that are not among its own.
+Beside the lists of `benchmarks.workload` each workload gets ``bulk``: requests with 500 actions each, as when
+a client asks for the metadata of 500 topics; and ``updates.jsonl``: ACLs that are not among its own.
 """
 
 from __future__ import annotations

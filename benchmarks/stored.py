@@ -1,4 +1,4 @@
-"""A workload as a node finds it: a directory log with its ACLs, and a snapshot of them. Made once, then kept."""
+"""A workload as a node finds it: a directory log with its ACLs, and a snapshot of them. Made once, kept."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""aclog as it is measured: a StandardAuthorizer that follows a log through replay, all through public interfaces."""
+"""aclog as it is measured: a StandardAuthorizer that follows a log, through public interfaces."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Self
@@ -14,7 +15,7 @@ from records.entries import MetadataRecord
 from records.log.base import LogRecord, MetadataLog
 from records.log.directory import DirectoryLog
 from replay.loader import Loader
-from replay.manifest import LoaderManifest, LogDeltaManifest
+from replay.manifest import LoaderManifest
 from replay.snapshot_source import SnapshotSource, StoredSnapshots
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage, Provenance
@@ -84,7 +85,7 @@ class Subject:
         return "".join("A" if result is AuthorizationResult.ALLOWED else "D" for result in results)
 
     def publish(self, records: Sequence[MetadataRecord]) -> None:
-        """Fold the records into the next image and give it to the authorizer, as the loader does for a batch."""
+        """Fold the records into the next image and give it to the authorizer, as the loader does."""
         before = self._last.image
         manifest = self._last.manifest
         if manifest is None:
@@ -94,14 +95,8 @@ class Subject:
         for offset, record in zip(count(end_offset), records, strict=False):
             delta.replay(LogRecord(offset, 0, record))
         image = delta.apply(Provenance(end_offset + len(records), before.provenance.epoch, 0))
-        update = LogDeltaManifest(
-            provenance=image.provenance,
-            batches=1,
-            records=len(records),
-            size_bytes=0,
-            counts=delta.counts,
-            high_watermark=image.provenance.end_offset,
-            log_end_time_ms=manifest.log_end_time_ms,
+        update = replace(
+            manifest, provenance=image.provenance, batches=1, records=len(records), counts=delta.counts
         )
         self.authorizer.on_update(delta, image, update)
         self._last.on_update(delta, image, update)

@@ -7,9 +7,9 @@
     tenant-N              w2's shape with N ACLs
 
 A workload is a directory with ``acls.jsonl`` (payloads as kafka-dump-log prints them) and query lists:
-``distinct`` (all different), ``zipf`` (repeats as Zipf's law has them) and, for w1 and w1s, ``jmh`` (the one query
-that AuthorizerBenchmark.testAuthorizer issues). What is drawn, and in which order, is pinned by a test: figures of
-two runs are comparable only over equal bytes.
+``distinct`` (all different), ``zipf`` (repeats as Zipf's law has them) and, for w1 and w1s, ``jmh`` (the one
+query that AuthorizerBenchmark.testAuthorizer issues). What is drawn, and in which order, is pinned by a test:
+figures of two runs are comparable only over equal bytes.
 """
 
 from __future__ import annotations
@@ -38,15 +38,17 @@ ZIPF_EXPONENT = 1.1
 #: A query generator that keeps repeating itself is stopped after this many draws for each query asked for.
 DRAWS_PER_QUERY = 40
 
-_EVENTS = (
-    "created updated deleted shipped paid refunded failed retried opened closed login logout viewed clicked "
-    "scored ranked indexed synced imported exported audited archived billed settled matched priced quoted "
-    "reserved released expired renewed"
-).split()
-_DOMAINS = (
-    "orders payments users catalog search billing shipping inventory fraud risk ads feed chat media "
-    "pricing audit ledger identity notify metrics"
-).split()
+_EVENTS = [
+    "created", "updated", "deleted", "shipped", "paid", "refunded", "failed", "retried", "opened",
+    "closed", "login", "logout", "viewed", "clicked", "scored", "ranked", "indexed", "synced",
+    "imported", "exported", "audited", "archived", "billed", "settled", "matched", "priced",
+    "quoted", "reserved", "released", "expired", "renewed",
+]  # fmt: skip
+_DOMAINS = [
+    "orders", "payments", "users", "catalog", "search", "billing", "shipping", "inventory", "fraud",
+    "risk", "ads", "feed", "chat", "media", "pricing", "audit", "ledger", "identity", "notify",
+    "metrics",
+]  # fmt: skip
 _REGIONS = ("eu", "us", "ap", "sa")
 _STAGES = ("raw", "enriched", "dlq", "retry")
 _HOSTS = [f"10.0.{i // 4}.{10 + i}" for i in range(8)]
@@ -84,7 +86,7 @@ class Workload(NamedTuple):
 
 
 def workload_directory(cache: Path, name: str) -> Path:
-    """The directory with the named workload; written on the first call. Raises KeyError for an unknown name."""
+    """The directory with the named workload, written on the first call. KeyError: no such workload."""
     make = _generator(name)
     directory = cache / name
     if not directory.is_dir():
@@ -106,7 +108,7 @@ def write_workload(workload: Workload, directory: Path) -> None:
 
 
 def make_workload(name: str) -> Workload:
-    """The named workload. Raises KeyError for an unknown name."""
+    """The named workload. KeyError: no such workload."""
     return _generator(name)()
 
 
@@ -205,7 +207,7 @@ def tenant(
     queries: int,
     wildcard_principals: int,
 ) -> Workload:
-    """Many teams on one cluster: ``<team>.<domain>.<event>`` topics, groups and transactional ids of a team."""
+    """Many teams on one cluster: ``<team>.<domain>.<event>`` topics, a team's groups and transactions."""
     random = Random(seed)
     team_names = [f"team{i:03}" if i % 3 else f"org-{chr(97 + i % 26)}{i}" for i in range(teams)]
     topic_names, topics_of = _topics(random, team_names, topics)

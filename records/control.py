@@ -48,9 +48,9 @@ def decode_control_key(key: bytes | None) -> tuple[int, int]:
     return int.from_bytes(key[2:4], "big", signed=True), version
 
 
-def encode_control_key(control_type: ControlType) -> bytes:
-    """The key of a control record."""
-    return _KEY_VERSION.to_bytes(2, "big") + control_type.to_bytes(2, "big")
+def encode_control_key(control_type: int) -> bytes:
+    """The key of a control record, of a `ControlType` or another one."""
+    return _KEY_VERSION.to_bytes(2, "big") + control_type.to_bytes(2, "big", signed=True)
 
 
 def snapshot_header_value(last_contained_log_timestamp_ms: int) -> bytes:

@@ -14,14 +14,14 @@
 
     first load                       not ready until the target: the high watermark as it stood at the start
     undecodable or impossible batch, not ready; ``position`` stays before it, and the driver tries again.
-    no log any more (I7)             The first read that goes well sets a new target: the high watermark then
+    no log, or not this one (I7)     The first read that goes well sets a new target: the high watermark then
     truncated, rewritten or          not ready at once: the state served may hold records that no longer
     another log, StateLost           exist, an ALLOW that was never committed among them (I11)
     log start beyond position        stays ready: the state is an old one, but one that the log had; it is
                                      served until the swap (I11). Not ready if nothing covers the start
     too long without the log's end   the same (I10)
     gap                              the same (I6)
-    log out of reach (LogError, OS)  the same: the state is old, not wrong; the driver reports the lag
+    log out of reach                 the same: the state is old, not wrong; the driver reports the lag
 
 What is published is always the state at the end of a batch, outside any metadata transaction (I2, KIP-868):
 records of an open transaction wait for its end, and are dropped at its abort. What precedes it in its first
@@ -37,9 +37,9 @@ from enum import Enum
 from typing import Final, assert_never
 
 from records.entries import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
-from records.errors import DecodeError, LogCorruptError, LogNotFoundError, OffsetOutOfRangeError
+from records.errors import LogStorageError, OffsetOutOfRangeError
 from records.log.base import LogBatch, LogIdentity, LogRecord
-from replay.errors import InvariantError, LogDivergedError, LogGapError, ReplayError
+from replay.errors import InvariantError, LogDivergedError, LogGapError
 from replay.events import (
     BatchesRead,
     Effect,
@@ -62,8 +62,9 @@ from snapshot.image import AclsImage, Provenance
 _TRANSACTION_MARKERS: Final = frozenset(
     {BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord}
 )
-#: The log itself is bad: to go on serving would be to guess. Any other error means that it is out of reach.
-BAD_LOG: Final = (DecodeError, LogCorruptError, LogNotFoundError, ReplayError)
+#: The log could not be asked, now: what it said before still holds. Any other error says that the log is not
+#: what it was taken for.
+OUT_OF_REACH: Final = (LogStorageError, OffsetOutOfRangeError, OSError)
 
 LOG_START: Final = "the log's start"
 
@@ -120,9 +121,9 @@ class Core:
             case OutOfRange():
                 return self._out_of_range(event)
             case ReadFailed():
-                if isinstance(event.error, BAD_LOG):
-                    return self._stop(event.error)
-                return [Fail(event.error)]
+                if isinstance(event.error, OUT_OF_REACH):
+                    return [Fail(event.error)]
+                return self._stop(event.error)
             case StateLost():
                 return self._reload(event.reason, lost=True)
             case _:

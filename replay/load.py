@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from records.entries import BeginTransactionRecord
 from records.log.base import LogBatch
 from replay.clock import Clock, SystemClock
 from replay.core import LOG_START, Core
@@ -138,26 +140,33 @@ def _published(effects: Iterable[Effect]) -> Publish | None:
 
 
 def _clipped(batches: Iterable[LogBatch], end_offset: int) -> list[LogBatch]:
-    """The batches as if the log ended there."""
+    """The batches as if the log ended there, and as if a batch ended where a transaction begins."""
     clipped = []
     for batch in batches:
-        if batch.base_offset >= end_offset:
-            break
-        if batch.end_offset <= end_offset:
-            clipped.append(batch)
-            continue
-        kept = tuple(logged for logged in batch.records if logged.offset < end_offset)
-        clipped.append(
-            LogBatch(
-                base_offset=batch.base_offset,
-                end_offset=end_offset,
-                epoch=batch.epoch,
-                timestamp_ms=max((logged.timestamp_ms for logged in kept), default=batch.timestamp_ms),
-                size_bytes=batch.size_bytes,
-                records=kept,
-            )
-        )
+        begins = [
+            logged.offset
+            for logged in batch.records
+            if isinstance(logged.record, BeginTransactionRecord) and logged.offset > batch.base_offset
+        ]
+        bounds = [batch.base_offset, *begins, batch.end_offset]
+        clipped += [
+            _part(batch, start, min(end, end_offset)) for start, end in pairwise(bounds) if start < end_offset
+        ]
     return clipped
+
+
+def _part(batch: LogBatch, start: int, end_offset: int) -> LogBatch:
+    if (start, end_offset) == (batch.base_offset, batch.end_offset):
+        return batch
+    records = tuple(logged for logged in batch.records if start <= logged.offset < end_offset)
+    return LogBatch(
+        base_offset=start,
+        end_offset=end_offset,
+        epoch=batch.epoch,
+        timestamp_ms=max((logged.timestamp_ms for logged in records), default=batch.timestamp_ms),
+        size_bytes=batch.size_bytes if start == batch.base_offset else 0,
+        records=records,
+    )
 
 
 def _not_in_log(at_offset: int, high_watermark: int) -> OffsetUnavailableError:

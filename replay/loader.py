@@ -19,7 +19,7 @@ from records.errors import AclogError, OffsetOutOfRangeError
 from records.ids import uuid_to_string
 from replay.backoff import Backoff
 from replay.clock import Clock, SystemClock
-from replay.core import BAD_LOG, Core, Phase
+from replay.core import OUT_OF_REACH, Core, Phase
 from replay.events import (
     BatchesRead,
     Event,
@@ -315,28 +315,33 @@ class Loader:
             line.debug("image_published", elapsed_ms=round(elapsed_ms, 1))
 
     def _announce(self) -> None:
-        """Tell everyone whether the node is ready, if that has changed."""
-        core = self._core
-        reason = self._subscriptions.failure if core.ready else core.reason
-        if reason != self._reason:
-            with self._changed:
-                self._reason = reason
-                self._changed.notify_all()
-            if reason is None:
-                self._logger.info("ready", offset=self._published_end())
-            else:
-                self._logger.warning("not_ready", reason=reason)
-        self._subscriptions.tell(reason)
-        if reason is None and self._subscriptions.failure is not None:
-            self._announce()  # somebody could not take the news
+        """Tell everyone whether the node is ready, if that has changed.
+
+        The publishers first: whoever is woken by the status may rely on their knowing.
+        """
+        core, subscriptions = self._core, self._subscriptions
+        reason = subscriptions.failure if core.ready else core.reason
+        subscriptions.tell(reason)
+        if reason is None and subscriptions.failure is not None:
+            reason = subscriptions.failure  # somebody could not take the news
+            subscriptions.tell(reason)
+        if reason == self._reason:
+            return
+        with self._changed:
+            self._reason = reason
+            self._changed.notify_all()
+        if reason is None:
+            self._logger.info("ready", offset=self._published_end())
+        else:
+            self._logger.warning("not_ready", reason=reason)
 
     def _failed(self, error: Exception) -> None:
         if str(error) == str(self._error):
             return  # tried again, with the same outcome
-        if isinstance(error, BAD_LOG):
-            self.metrics.apply_errors += 1
-        else:
+        if isinstance(error, OUT_OF_REACH):
             self.metrics.read_errors += 1
+        else:
+            self.metrics.apply_errors += 1
         self._logger.error(
             "replay_failed", error=str(error), kind=type(error).__name__, offset=self._core.position
         )

@@ -21,8 +21,8 @@ class LoaderMetrics:
         fold: what the records did to the state (I8).
         publishes: images given to publishers.
         last_publish_ms: how long the last one took, from the read until every publisher had it.
-        apply_errors: records or batches that could not be decoded or applied (I7). The same one tried again
-            is not counted again.
+        apply_errors: what made the node not ready: records that cannot be decoded or applied (I7), a log that
+            is gone or has no way from its start. The same one tried again is not counted again.
         read_errors: the log was out of reach.
         gaps: seen in the offsets (I6).
         reloads: states built anew (I10, I11); the first load is not one.

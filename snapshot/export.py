@@ -4,7 +4,7 @@
             where in the log the state stands: aclog.endOffset, .epoch, .timestampMs, .digest, .features
     jsonl   payloads as kafka-dump-log prints them, feature levels first
     csv     RFC 4180, UTF-8, a header; codes by name, or by number where they have none
-    kip11   one JSON document, see kip11.py
+    kip11   one JSON document, a line for each resource, see kip11.py
 
 Kafka's .checkpoint is in kraft_file.py. ACLs come in reading order (by type, name, pattern, principal, ...),
 so equal states give equal files. A file is there whole or not at all.
@@ -30,7 +30,7 @@ from snapshot.atomic_file import atomic_write
 from snapshot.code_names import code_to_name
 from snapshot.digest import DIGEST_BITS, digest_to_string
 from snapshot.errors import SnapshotError
-from snapshot.kip11 import kip11_document
+from snapshot.kip11 import kip11_resources
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,7 +76,7 @@ def export_image(image: AclsImage, path: Path, export_format: ExportFormat) -> N
                 case ExportFormat.CSV:
                     _write_csv(file, records)
                 case ExportFormat.KIP11:
-                    file.write(msgspec.json.format(msgspec.json.encode(kip11_document(records))) + b"\n")
+                    _write_kip11(file, records)
     except UnicodeEncodeError as error:
         raise EncodeError(f"an ACL with text that is not valid Unicode: {error}") from error
     except OSError as error:
@@ -128,3 +128,13 @@ def _write_csv(file: IO[bytes], records: list[AccessControlEntryRecord]) -> None
             )
         )
     text.detach()
+
+
+def _write_kip11(file: IO[bytes], records: list[AccessControlEntryRecord]) -> None:
+    # By hand around the resources: the document of a million ACLs need not be in memory.
+    file.write(b'{"version": 1, "resources": [')
+    separator = b"\n"
+    for resource in kip11_resources(records):
+        file.write(separator + msgspec.json.encode(resource))
+        separator = b",\n"
+    file.write(b"\n]}\n")

@@ -18,54 +18,53 @@ are not in this form. Codes without a name are written as numbers. Equal sets of
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from snapshot.code_names import code_to_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from records.entries import AccessControlEntryRecord
-
-# (resource type, name, pattern type) and, below it, (principal, permission type) and host: codes as they are.
-_Resource = tuple[int, str, int]
-_Grantee = tuple[str, int]
 
 
 def kip11_document(records: Iterable[AccessControlEntryRecord]) -> dict[str, Any]:
     """The document of these ACLs, in whatever order they come."""
-    resources: defaultdict[_Resource, defaultdict[tuple[_Grantee, str], set[int]]] = defaultdict(
-        lambda: defaultdict(set)
-    )
+    return {"version": 1, "resources": list(kip11_resources(records))}
+
+
+def kip11_resources(records: Iterable[AccessControlEntryRecord]) -> Iterator[dict[str, Any]]:
+    """The document's resources one after the other, for whoever writes them out."""
+    for resource, acls in groupby(sorted(records, key=_by_resource), key=_by_resource):
+        resource_type, name, pattern_type = resource
+        yield {
+            "resourceType": code_to_name(ResourceType, resource_type),
+            "resourceName": name,
+            "patternType": code_to_name(PatternType, pattern_type),
+            "acls": _entries(acls),
+        }
+
+
+def _by_resource(record: AccessControlEntryRecord) -> tuple[int, str, int]:
+    return record.resource_type, record.resource_name, record.pattern_type
+
+
+def _entries(records: Iterable[AccessControlEntryRecord]) -> list[dict[str, Any]]:
+    """Of the ACLs of one resource: what each may do from one host, then the hosts with that in common."""
+    operations: defaultdict[tuple[str, int, str], set[int]] = defaultdict(set)
     for record in records:
-        resource = (record.resource_type, record.resource_name, record.pattern_type)
-        grantee = (record.principal, record.permission_type)
-        resources[resource][grantee, record.host].add(record.operation)
-    return {
-        "version": 1,
-        "resources": [
-            {
-                "resourceType": code_to_name(ResourceType, resource_type),
-                "resourceName": name,
-                "patternType": code_to_name(PatternType, pattern_type),
-                "acls": _entries(resources[resource_type, name, pattern_type]),
-            }
-            for resource_type, name, pattern_type in sorted(resources)
-        ],
-    }
-
-
-def _entries(operations_by_host: dict[tuple[_Grantee, str], set[int]]) -> list[dict[str, Any]]:
-    hosts: defaultdict[tuple[_Grantee, tuple[int, ...]], list[str]] = defaultdict(list)
-    for (grantee, host), operations in operations_by_host.items():
-        hosts[grantee, tuple(sorted(operations))].append(host)
+        operations[record.principal, record.permission_type, record.host].add(record.operation)
+    hosts: defaultdict[tuple[str, int, tuple[int, ...]], list[str]] = defaultdict(list)
+    for (principal, permission_type, host), codes in operations.items():
+        hosts[principal, permission_type, tuple(sorted(codes))].append(host)
     return [
         {
             "principal": principal,
             "permissionType": code_to_name(AclPermissionType, permission_type),
-            "operations": [code_to_name(AclOperation, operation) for operation in operations],
-            "hosts": sorted(hosts[(principal, permission_type), operations]),
+            "operations": [code_to_name(AclOperation, code) for code in codes],
+            "hosts": sorted(hosts[principal, permission_type, codes]),
         }
-        for (principal, permission_type), operations in sorted(hosts)
+        for principal, permission_type, codes in sorted(hosts)
     ]

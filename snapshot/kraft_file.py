@@ -49,8 +49,6 @@ from snapshot.restore import restore_image
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from records.log.base import LogRecord
-
 CHECKPOINT_SUFFIX: Final = ".checkpoint"
 
 #: Of records in one batch: a reader holds one batch at a time. Kafka writes, and reads, up to 8 MiB.
@@ -97,22 +95,11 @@ def decode_checkpoint(data: bytes, *, end_offset: int, epoch: int, source: str) 
         SnapshotCorruptError, SnapshotUnsupportedError: as ``read_checkpoint``.
     """
     try:
-        timestamp_ms, records = _contents(data)
+        return _decode(data, end_offset, epoch)
     except UnsupportedVersionError as error:
         raise SnapshotUnsupportedError(str(error.located(source=source))) from error
     except DecodeError as error:
         raise SnapshotCorruptError(str(error.located(source=source))) from error
-    features = {
-        logged.record.name: logged.record.level
-        for logged in records
-        if isinstance(logged.record, FeatureLevelRecord) and logged.record.level
-    }
-    acls = (
-        AppliedAcl(logged.record, None, logged.timestamp_ms)
-        for logged in records
-        if isinstance(logged.record, AccessControlEntryRecord)
-    )
-    return restore_image(acls, features=features, provenance=Provenance(end_offset, epoch, timestamp_ms))
 
 
 def write_checkpoint(image: AclsImage, directory: str | Path) -> Path:
@@ -136,28 +123,32 @@ def write_checkpoint(image: AclsImage, directory: str | Path) -> Path:
     return path
 
 
-def _contents(data: bytes) -> tuple[int, list[LogRecord]]:
-    """(time of the last contained log record, all records between header and footer)."""
-    records: list[LogRecord] = []
+def _decode(data: bytes, end_offset: int, epoch: int) -> AclsImage:
+    features: dict[str, int] = {}
+    acls: list[AppliedAcl] = []
     timestamp_ms: int | None = None
     finished = False
-    position = end_offset = 0
+    position = offset = 0
     while position < len(data):
         if finished:
             raise DecodeError("something follows the snapshot's footer", position=position)
-        raw = decode_batch(data, position)
-        if raw.base_offset != end_offset or raw.record_count != raw.end_offset - raw.base_offset:
-            raise DecodeError("records are missing", offset=end_offset, position=position)
-        for logged in to_log_batch(raw).records:
+        batch = decode_batch(data, position)
+        if batch.base_offset != offset or batch.record_count != batch.end_offset - offset:
+            raise DecodeError("records are missing", offset=offset, position=position)
+        for logged in to_log_batch(batch).records:
             match logged.record:
+                case AccessControlEntryRecord() as acl:
+                    acls.append(AppliedAcl(acl, None, logged.timestamp_ms))
+                case FeatureLevelRecord(name=name, level=level):
+                    features[name] = level
+                case OtherRecord():
+                    pass
                 case ControlRecord(type=ControlType.SNAPSHOT_HEADER) as header if logged.offset == 0:
                     timestamp_ms = snapshot_header_timestamp_ms(header)
                 case ControlRecord(type=ControlType.SNAPSHOT_FOOTER):
                     finished = True
                 case ControlRecord():
                     pass  # of the quorum: kraft.version, voters
-                case AccessControlEntryRecord() | FeatureLevelRecord() | OtherRecord():
-                    records.append(logged)
                 case other:
                     raise DecodeError(
                         f"{type(other).__name__} has no place in a snapshot",
@@ -166,11 +157,15 @@ def _contents(data: bytes) -> tuple[int, list[LogRecord]]:
                     )
         if timestamp_ms is None:
             raise DecodeError("the file does not begin with a snapshot's header", position=position)
-        end_offset = raw.end_offset
-        position += raw.size_bytes
+        offset = batch.end_offset
+        position += batch.size_bytes
     if timestamp_ms is None or not finished:
         raise DecodeError("the snapshot is unfinished: it has no footer", position=position)
-    return timestamp_ms, records
+    return restore_image(
+        acls,
+        features={name: level for name, level in features.items() if level},
+        provenance=Provenance(end_offset, epoch, timestamp_ms),
+    )
 
 
 def _batches(image: AclsImage) -> Iterator[bytes]:

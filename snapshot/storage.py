@@ -11,10 +11,11 @@ Rules of this file:
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager, suppress
 from datetime import UTC
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
@@ -25,17 +26,19 @@ from snapshot.errors import SnapshotError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_CREDENTIALS: Final = re.compile(r"//[^/@]*@")
+
 
 class Storage:
     """A directory tree at a URL that fsspec knows, or at a local path; all paths are below that root."""
 
     def __init__(self, url: str) -> None:
-        self.url = url
+        self._shown = _CREDENTIALS.sub("//***@", url).rstrip("/")
         try:
             fs, root = url_to_fs(url)
         except (ImportError, ValueError) as error:
             # ImportError: fsspec knows the scheme, but its package (s3fs, gcsfs, adlfs ...) is not installed.
-            raise SnapshotError(f"cannot open the snapshot store {url}: {error}") from error
+            raise SnapshotError(f"cannot open the snapshot store {self._shown}: {error}") from error
         self._fs: Any = fs
         self._root: str = root.rstrip("/")
 
@@ -97,8 +100,8 @@ class Storage:
         return float(modified.timestamp())
 
     def shown(self, path: str) -> str:
-        """The path as messages name it."""
-        return f"{self.url.rstrip('/')}/{path}" if path else self.url
+        """The path as messages name it: whatever secret is in the URL stays out of logs."""
+        return f"{self._shown}/{path}" if path else self._shown
 
     def _put(self, target: str, data: bytes) -> None:
         if isinstance(self._fs, LocalFileSystem):

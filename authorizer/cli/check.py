@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
-import sys
-from contextlib import ExitStack
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from authorizer.api import Action, RequestContext
+from authorizer.cli.check_batch import answer_batch
+from authorizer.cli.explanation import decision_line, explanation_lines
 from authorizer.cli.failure import ExitCode
 from authorizer.cli.options import (
     OPERATION,
@@ -22,16 +21,37 @@ from authorizer.cli.options import (
     shared,
     snapshots_option,
 )
-from authorizer.cli.output import JsonLines, Progress, print_json
+from authorizer.cli.output import print_json
 from authorizer.cli.place import Place
+from authorizer.explain import explain as explain_action
+from authorizer.host import host_address
+from authorizer.index import AclIndex
+from authorizer.state import AuthorizerSettings, AuthorizerState
 from records.acl import CLUSTER_NAME, AclOperation, PatternType, ResourcePattern, ResourceType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from authorizer.explain import Explanation
-    from authorizer.state import AuthorizerState
     from records.principal import KafkaPrincipal
+
+_RESOURCE_FLAGS: Final = {
+    ResourceType.TOPIC: "topic",
+    ResourceType.GROUP: "group",
+    ResourceType.CLUSTER: "cluster",
+    ResourceType.TRANSACTIONAL_ID: "transactional_id",
+    ResourceType.DELEGATION_TOKEN: "delegation_token",
+    ResourceType.USER: "user_principal",
+}
+# Of an explanation's JSON; --explain has the rest.
+_PLAIN_ANSWER: Final = (
+    "result",
+    "rule",
+    "offset",
+    "principal",
+    "host",
+    "operation",
+    "resourceType",
+    "resourceName",
+    "acl",
+)
 
 _resource_options = shared(
     click.option("--topic", metavar="NAME", help="On this topic."),
@@ -104,3 +124,77 @@ def check_command(
       aclog check --log DIR --principal User:alice --operation Write --topic orders --host 10.0.0.1 --explain
       aclog check --log DIR --config server.properties --batch queries.jsonl > answers.jsonl
     """
+    if queries is not None:
+        _refuse_beside_batch(principal, operation, resource, at_offset, explain=explain)
+        if queries == records == "-":
+            raise click.UsageError("--batch and --records cannot both be stdin")
+        place = Place.named(config_file=config_file, log_url=log_url, snapshots_url=snapshots_url)
+        answer_batch(place, queries, records, progress=progress)
+        return
+    if records is not None:
+        raise click.UsageError("--records goes with --batch")
+    context, action = _question(principal, operation, resource, host)
+    place = Place.named(config_file=config_file, log_url=log_url, snapshots_url=snapshots_url)
+    with place.log() as log:
+        found = place.state(log, at_offset=at_offset, progress=progress)
+    state = AuthorizerState(
+        AclIndex.of(found.image),
+        AuthorizerSettings.from_configs(place.config.properties),
+        is_ready=True,
+        not_ready_reason="",
+    )
+    explanation = explain_action(state, context, action)
+    if as_json:
+        answer = explanation.to_json()
+        if not explain:
+            answer = {key: answer[key] for key in _PLAIN_ANSWER}
+        print_json(answer | {"highWatermarkIsGuess": found.high_watermark_is_guess})
+    elif explain:
+        click.echo("\n".join(explanation_lines(explanation)))
+    else:
+        click.echo(decision_line(explanation.decision, explanation.end_offset))
+    if not explanation.decision.is_allowed:
+        raise click.exceptions.Exit(ExitCode.NO)
+
+
+def _question(
+    principal: KafkaPrincipal | None, operation: AclOperation | None, resource: dict[str, Any], host: str
+) -> tuple[RequestContext, Action]:
+    missing = [
+        flag for flag, value in (("--principal", principal), ("--operation", operation)) if value is None
+    ]
+    if principal is None or operation is None:
+        raise click.UsageError(f"Missing option {' and '.join(missing)} (or --batch).")
+    patterns = [
+        ResourcePattern(resource_type, CLUSTER_NAME if given is True else given, PatternType.LITERAL)
+        for resource_type, flag in _RESOURCE_FLAGS.items()
+        if (given := resource[flag]) not in (None, False)
+    ]
+    if len(patterns) != 1:
+        flags = ", ".join(f"--{flag.replace('_', '-')}" for flag in _RESOURCE_FLAGS.values())
+        raise click.UsageError(f"Name exactly one resource: {flags}.")
+    try:
+        address = host_address(host)
+    except ValueError as error:
+        raise click.BadParameter(f"{error}; the broker sees addresses, never names", param_hint="--host") from error
+    return RequestContext(principal, address), Action(operation, patterns[0])
+
+
+def _refuse_beside_batch(
+    principal: KafkaPrincipal | None,
+    operation: AclOperation | None,
+    resource: dict[str, Any],
+    at_offset: int | None,
+    *,
+    explain: bool,
+) -> None:
+    given = {
+        "--principal": principal,
+        "--operation": operation,
+        "--at-offset": at_offset,
+        "--explain": explain or None,
+        **{f"--{flag.replace('_', '-')}": value or None for flag, value in resource.items()},
+    }
+    for flag, value in given.items():
+        if value is not None:
+            raise click.UsageError(f"{flag} is for a single question; with --batch the lines say it")

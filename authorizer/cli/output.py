@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import click
@@ -27,6 +28,11 @@ _CONTROL.update({ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"})
 def shown(name: str) -> str:
     """A name as text output shows it: control characters escaped, all else as it is."""
     return name.translate(_CONTROL)
+
+
+def utc(timestamp_ms: int) -> str:
+    """``2026-11-21T02:33:16Z``."""
+    return datetime.fromtimestamp(timestamp_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def json_line(value: Any) -> bytes:

@@ -11,9 +11,9 @@ from authorizer.cli.options import (
     log_option,
     snapshots_option,
 )
-from authorizer.cli.output import print_json, shown
+from authorizer.cli.output import print_json, shown, utc
 from authorizer.cli.place import Place
-from authorizer.cli.stored import status_json, surveyed, utc
+from authorizer.cli.stored import status_json, surveyed
 
 
 @click.command("list")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -56,8 +55,3 @@ def status_json(status: SnapshotStatus) -> dict[str, Any]:
             "bytes": sum(part.bytes for part in manifest.parts),
         }
     return row
-
-
-def utc(timestamp_ms: int) -> str:
-    """``2026-11-21T02:33:16Z``."""
-    return datetime.fromtimestamp(timestamp_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

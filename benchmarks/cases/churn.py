@@ -1,4 +1,4 @@
-"""How long one authorize() takes, by the clock, while 1,000 updates a second are published in another thread."""
+"""How long one authorize() takes, by the clock, while another thread publishes 1,000 updates a second."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.settings import progress
 from benchmarks.stored import read_acls
 from records.entries import RemoveAccessControlEntryRecord
 
-_GOAL = Goal("at most", 3, 1.5)
+_GOALS = {"w2": Goal("at most", 3, 1.5)}
 _UPDATES_PER_S = 1_000
 _LIST = "zipf"
 _CALLS = 200_000
@@ -50,7 +50,7 @@ def measure(arena: Arena) -> Iterator[Row]:
             other=other,
             against="idle",
             ratio=ours.over(other),
-            goal=_GOAL if percentile == 99.0 else None,  # noqa: PLR2004
+            goal=_GOALS.get(arena.workload) if percentile == 99.0 else None,
             note=f"{Spread(tuple(applied)).median:.0f} updates/s were applied",
         )
 
@@ -82,8 +82,10 @@ class _Updates:
             if self._stop.is_set():
                 return
             for record in (acl, RemoveAccessControlEntryRecord(acl.id)):
-                due_s = self._began_s + self._published / _UPDATES_PER_S
-                time.sleep(max(0.0, due_s - time.perf_counter()))
+                wait_s = self._began_s + self._published / _UPDATES_PER_S - time.perf_counter()
+                # Not behind its time: to sleep is to wait for the interpreter lock afterwards.
+                if wait_s > 0:
+                    time.sleep(wait_s)
                 self._subject.publish([record])
                 self._published += 1
 

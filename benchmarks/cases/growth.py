@@ -1,4 +1,4 @@
-"""The same shape with 1,000 to 1,000,000 ACLs: a decision must stay what it is, loading must grow in proportion."""
+"""The same shape with 1,000 to 1,000,000 ACLs: decisions must stay flat, loading must be linear."""
 
 from __future__ import annotations
 

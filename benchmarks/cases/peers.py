@@ -41,7 +41,8 @@ p = principal, host, operations, type, name, pattern, eft
 e = some(where (p.eft == allow)) && !some(where (p.eft == deny))
 [matchers]
 m = (p.principal == r.principal || p.principal == "User:*") && p.type == r.type \
-    && (p.host == "*" || p.host == r.host) && covers(p.name, p.pattern, r.name) && has(p.operations, r.operation)
+    && (p.host == "*" || p.host == r.host) && covers(p.name, p.pattern, r.name) \
+    && has(p.operations, r.operation)
 """
 
 

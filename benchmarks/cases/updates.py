@@ -33,7 +33,7 @@ from records.principal import KafkaPrincipal, parse_kafka_principal
 from replay.snapshot_source import StoredSnapshots
 from snapshot.store import SnapshotStore
 
-_GOAL = Goal("at most", 5, 2)
+_GOALS = {"w2": Goal("at most", 5, 2)}
 _THROUGH_LOG = 200
 _EVERYONE = KafkaPrincipal("User", "*")
 
@@ -76,7 +76,7 @@ def measure(arena: Arena) -> Iterator[Row]:
             other=other,
             against=f"Java's {java_method}",
             ratio=one.over(other),
-            goal=_GOAL,
+            goal=_GOALS.get(arena.workload),
         )
     yield from _through_log(arena)
 

@@ -12,6 +12,7 @@ import pytest
 from authorizer.config import load_config
 from authorizer.errors import ConfigError
 from authorizer.node import Node
+from authorizer.sidecar import app
 from authorizer.sidecar.server import Sidecar
 from records.acl import AclOperation, AclPermissionType
 from records.ids import METADATA_TOPIC_ID, Uuid, uuid_to_string
@@ -85,7 +86,11 @@ def test_an_evaluation_says_the_decision_the_rule_the_acl_and_the_offset(
     assert context["offset"] == node.status().end_offset
     assert context["acl"]["operation"] == "READ"
     assert context["acl"]["permissionType"] == "ALLOW"
-    (acl,) = [acl for acl in node.loader.image if uuid_to_string(acl.record.id) == context["acl"]["id"]]
+    (acl,) = [
+        acl
+        for acl in node.authorizer.state.index.image
+        if uuid_to_string(acl.record.id) == context["acl"]["id"]
+    ]
     assert context["written_at_offset"] == acl.offset
     assert default.json()["context"]["rule"] == "DefaultDeny"
 
@@ -204,12 +209,15 @@ def test_a_bad_item_of_a_batch_fails_alone_and_closed(node_and_client: tuple[Nod
     assert good["decision"] is True
 
 
-def test_a_write_is_visible_at_its_min_offset(node_and_client: tuple[Node, httpx.Client]) -> None:
+def test_a_write_is_visible_at_its_min_offset(
+    node_and_client: tuple[Node, httpx.Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Read your writes: min_offset waits; one that never comes is a 503, not an answer from before."""
     node, client = node_and_client
     end = node.status().end_offset
     assert client.post("/access/v1/evaluation", json=question(min_offset=end)).json()["decision"] is True
-    late = client.post("/access/v1/evaluation", json=question(min_offset=end + 5), timeout=30)
+    monkeypatch.setattr(app, "MIN_OFFSET_TIMEOUT_S", 0.2)
+    late = client.post("/access/v1/evaluation", json=question(min_offset=end + 5))
     assert late.status_code == 503
     assert f"min_offset {end + 5} is not visible" in late.json()
 

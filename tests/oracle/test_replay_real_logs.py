@@ -1,4 +1,4 @@
-"""The real broker's logs through the real directory log: by every way there, the ACLs that it listed itself."""
+"""The real broker's logs through the real directory log: by every way there, the ACLs that it listed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from records.log.directory import DirectoryLog
 from replay.errors import LogGapError, OffsetUnavailableError
 from replay.load import LoadResult, load_image
 from replay.loader import Loader
-from replay.snapshot_source import CheckpointFiles, StoredSnapshots
+from replay.snapshot_source import CheckpointFiles, SnapshotSource, StoredSnapshots
 from snapshot.digest import digest_of
 from snapshot.image import AclsImage
 from snapshot.kraft_file import read_checkpoint
@@ -52,7 +52,7 @@ def dumped(name: str) -> Iterator[tuple[int, MetadataRecord | None]]:
 
 
 def states_of(name: str, state: State, start: int) -> Iterator[tuple[int, int, State]]:
-    """After each record from ``start`` on: its offset, the end offset of what counts then, and the naive fold."""
+    """After each record from ``start`` on: its offset, the end offset of what counts, and the naive fold."""
     transaction: list[MetadataRecord] | None = None
     settled = start
     for offset, record in dumped(name):
@@ -142,6 +142,7 @@ def test_the_state_at_a_checkpoints_end_is_the_checkpoint(name: str) -> None:
         assert image.provenance.end_offset == checkpoint.end_offset
 
 
+@pytest.mark.slow
 def test_every_offset_of_the_small_log_has_the_state_of_the_dump() -> None:
     """Without checkpoints, and with them, against a naive fold of what kafka-dump-log printed."""
     for offset, settled, state in states_of("kraft-small", EMPTY_STATE, 0):
@@ -161,6 +162,7 @@ def test_offsets_of_the_trimmed_log_have_the_state_of_the_dump() -> None:
             assert state_of(load("kraft-trimmed", checkpoints=True, at_offset=offset).image) == expected
 
 
+@pytest.mark.slow
 def test_offsets_of_the_large_log_have_the_state_of_the_dump() -> None:
     """A few of them; the naive fold copies everything for each record."""
     offsets = [1, 20_000, 54_577, 71_028]
@@ -195,7 +197,7 @@ def test_the_loader_comes_to_the_same_state(name: str, tmp_path: Path) -> None:
     for number in range(2):
         with DirectoryLog.open(real_log(name), mode="read") as log:
             witness = Witness()
-            sources = [StoredSnapshots(store), CheckpointFiles(log)]
+            sources: list[SnapshotSource] = [StoredSnapshots(store), CheckpointFiles(log)]
             with closing(Loader(log, sources, [witness])) as loader:
                 loader.start()
                 assert loader.wait_until_ready(PATIENCE_S)

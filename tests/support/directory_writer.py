@@ -7,6 +7,7 @@ It prints the end offset of each append once that is acknowledged.
 
 from __future__ import annotations
 
+import itertools
 import random
 import sys
 from pathlib import Path
@@ -25,7 +26,7 @@ def main(directory: str, seed: str, records_max: str, segment_bytes: str = "2000
                 ends = [end]
                 for _ in range(choice.randrange(1, 6)):
                     ends.append(ends[-1] + choice.randrange(1, int(records_max) + 1))
-                batches = [(acls(start, stop), None) for start, stop in zip(ends, ends[1:], strict=False)]
+                batches = [(acls(start, stop), None) for start, stop in itertools.pairwise(ends)]
                 end = log.append_batches(batches)
             else:
                 end = log.append(acls(end, end + choice.randrange(1, int(records_max) + 1)))

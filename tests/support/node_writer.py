@@ -15,6 +15,7 @@ import sys
 import threading
 
 from authorizer.config import load_config
+from authorizer.log_setup import setup_logging
 from authorizer.node import Node
 from support.node_acls import CONTEXT, named, topic_acl
 
@@ -44,6 +45,8 @@ def write(node: Node, thread: int, seed: int) -> None:
 
 
 def main(directory: str, threads: str = "3", seed: str = "1") -> None:
+    # Logs to stderr: stdout is for what is told.
+    setup_logging("json", "WARNING")
     config = load_config(environ={}, flags={"aclog.log.url": directory, "aclog.log.mode": "create"})
     with Node.open(config) as node:
         node.start()

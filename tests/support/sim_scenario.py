@@ -3,7 +3,7 @@
     recovered start=0 hw=9 [now=MS] [snapshot=END[@EPOCH]:a,b] [logend=MS]
     read hw=9 [now=MS]            then one line for each batch, indented: BASE[@EPOCH]: RECORD ...
     out-of-range start=0 end=9
-    failed decode|corrupt|gone|unreachable MESSAGE
+    failed decode|corrupt|gone|unreachable|other MESSAGE
     lost REASON
     core retention=MS             begins anew, with a log that forgets removals
 
@@ -29,7 +29,7 @@ from records.entries import (
     OtherRecord,
     RemoveAccessControlEntryRecord,
 )
-from records.errors import DecodeError, LogCorruptError, LogError, LogNotFoundError
+from records.errors import DecodeError, LogCorruptError, LogError, LogNotFoundError, LogStorageError
 from records.ids import Uuid
 from records.log.base import LogBatch, LogRecord
 from replay.core import Core
@@ -66,7 +66,8 @@ _FAILURES: Final = {
     "decode": DecodeError,
     "corrupt": LogCorruptError,
     "gone": LogNotFoundError,
-    "unreachable": LogError,
+    "unreachable": LogStorageError,
+    "other": LogError,
 }
 
 

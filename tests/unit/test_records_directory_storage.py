@@ -6,6 +6,7 @@ import os
 import resource
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -129,10 +130,19 @@ def test_a_roll_that_fails_appends_nothing(tmp_path: Path) -> None:
     assert_holds_acls(read_path(tmp_path), 0, 2)
 
 
+@pytest.fixture
+def public_path() -> Iterator[Path]:
+    """A directory that other users can reach; tmp_path lies in private ones."""
+    with tempfile.TemporaryDirectory(prefix="aclog-storage-") as home:
+        path = Path(home)
+        path.chmod(0o755)
+        yield path
+
+
 @pytest.mark.parametrize("mode", ["read", "write", "create"])
-def test_a_directory_that_may_not_be_read_is_named(tmp_path: Path, mode: str) -> None:
+def test_a_directory_that_may_not_be_read_is_named(public_path: Path, mode: str) -> None:
     """No permission: LogStorageError with the path and the reason. Root may all, so another user tries."""
-    directory = tmp_path / "log"
+    directory = public_path / "log"
     write_segment(directory, 0)
     directory.chmod(0)
     script = (
@@ -145,18 +155,13 @@ def test_a_directory_that_may_not_be_read_is_named(tmp_path: Path, mode: str) ->
         "except LogError as error:\n"
         "    print(type(error).__name__, error)\n"
     )
-    for parent in (tmp_path, *tmp_path.parents):
-        if parent.name.startswith("pytest-"):
-            parent.chmod(0o755)  # the other user may come near
-    try:
-        done = subprocess.run(
-            [sys.executable, "-c", script, str(directory), mode, str(NOBODY)],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-    finally:
-        directory.chmod(0o755)
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(directory), mode, str(NOBODY)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    directory.chmod(0o755)
     assert done.stdout.startswith(f"LogStorageError {directory}")
     assert done.stdout.endswith("Permission denied\n")
 

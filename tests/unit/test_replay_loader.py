@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from records.entries import BeginTransactionRecord, EndTransactionRecord
-from records.errors import LogError
+from records.errors import LogStorageError
 from records.ids import Uuid
 from records.log.base import READ_BYTES_MAX, LogBatch
 from replay.core import Phase
@@ -149,7 +149,7 @@ def test_a_log_out_of_reach_makes_the_state_old_but_not_wrong() -> None:
     sim = Sim()
     sim.append("a")
     sim.run()
-    sim.log.fail_reads(LogError("connection refused"))
+    sim.log.fail_reads(LogStorageError("connection refused"))
     sim.clock.advance(700)
     assert sim.loader.turn() is Turn.FAILED
     status = sim.loader.status()

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from records.errors import DecodeError, LogError
+from records.errors import DecodeError, LogStorageError
 from records.log.base import READ_BYTES_MAX, LogBatch
 from replay.fault import LoggingFaultHandler
 from replay.loader import Loader
@@ -44,6 +44,23 @@ def test_a_write_can_be_waited_for() -> None:
             assert loader.wait_for(end_offset, PATIENCE_S)
             assert witness.updates[-1][0] >= end_offset
         assert not loader.wait_for(51, 0.01)
+
+
+class _SlowToBeReady(Witness):
+    """Takes its time over on_ready, as one that takes a lock does."""
+
+    def on_ready(self) -> None:
+        time.sleep(0.2)
+        super().on_ready()
+
+
+def test_ready_is_only_seen_once_every_publisher_knows() -> None:
+    """Whoever waited until ready may write at once: the writer, a publisher too, is no longer refusing."""
+    witness = _SlowToBeReady()
+    with running(Loader(SimLog(), (), [witness])) as loader:
+        assert loader.wait_until_ready(PATIENCE_S)
+        assert witness.ready
+        assert loader.status().ready
 
 
 def test_close_ends_the_thread_and_everything_that_waits() -> None:
@@ -110,7 +127,7 @@ def test_waiting_for_readiness_tells_what_is_in_the_way() -> None:
 def test_a_log_that_is_out_of_reach_is_waited_for() -> None:
     """That is no reason to give up; only time is."""
     log = SimLog()
-    log.fail_reads(LogError("connection refused"), OSError("connection reset"))
+    log.fail_reads(LogStorageError("connection refused"), OSError("connection reset"))
     log.append([acl_named("a")])
     with running(Loader(log)) as loader:
         assert loader.wait_until_ready(PATIENCE_S)

@@ -190,12 +190,14 @@ def test_kip11_document_has_kip11s_form() -> None:
 
 
 def test_kip11_file_is_the_document(tmp_path: Path) -> None:
-    """JSON in UTF-8, for people to read."""
+    """JSON in UTF-8, one line for each resource."""
     path = exported(ODD, tmp_path, ExportFormat.KIP11)
     text = path.read_text(encoding="utf-8")
     assert json.loads(text) == kip11_document(found.record for found in ODD)
     assert "🚀" in text
-    assert text.count("\n") > 20
+    assert text.count("\n") == 2 + len(json.loads(text)["resources"])
+    empty = exported(AclsImage.EMPTY, tmp_path, ExportFormat.KIP11)
+    assert json.loads(empty.read_bytes()) == kip11_document([])
 
 
 @pytest.mark.parametrize("export_format", ExportFormat)

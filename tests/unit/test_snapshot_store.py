@@ -321,6 +321,14 @@ def test_unknown_schemes_are_refused(url: str) -> None:
         SnapshotStore(url)
 
 
+def test_passwords_stay_out_of_messages() -> None:
+    """sftp and its like take them in the URL."""
+    with pytest.raises(SnapshotError) as raised:
+        SnapshotStore("nosuch://user:secret@host/x")
+    assert "nosuch://***@host/x" in str(raised.value)
+    assert "secret" not in str(raised.value)
+
+
 def test_a_store_that_is_a_file_cannot_be_read_or_written(tmp_path: Path) -> None:
     """An unreadable path is an error that names it, not a store without snapshots."""
     path = tmp_path / "file"

@@ -21,15 +21,15 @@ from records.log.directory.high_watermark import HighWatermarkRecorder
 from records.log.directory.leader_epochs import begin_epoch
 from records.log.directory.recovery import recover
 from records.log.directory.segments import Segments
-from records.log.directory.storage import create_file, storage_errors, write_all
+from records.log.directory.storage import create_file, storage_errors, sync_data, write_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-#: A log of 64 MiB segments opens for writing in about a second, and has one file for each 300,000 single
-#: adds.
-SEGMENT_BYTES: Final = 64 * 1024 * 1024
+#: Only the last segment is looked at when a log is opened for writing, and this much of the smallest batches
+#: takes well below a second; a log of a million ACLs has some five to ten files.
+SEGMENT_BYTES: Final = 16 * 1024 * 1024
 #: Kafka counts positions in a segment in 32 bits.
 SEGMENT_BYTES_MAX: Final = 2**31 - 1
 #: So much is written and synced at once at most, which bounds what an import holds in memory.
@@ -152,7 +152,7 @@ class Appender:
             self._undo(error)
             raise LogStorageError(f"{tail.path}: {error.strerror}; nothing was appended") from error
         try:
-            os.fdatasync(tail.descriptor)
+            sync_data(tail.descriptor)
             self._recorder.record(end_offset)
         except OSError as error:
             self._refusal = (

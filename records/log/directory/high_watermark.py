@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, Self
 from google_crc32c import value as crc32c
 
 from records.errors import LogCorruptError
-from records.log.directory.storage import write_all, write_file
+from records.log.directory.storage import sync_data, write_all, write_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,7 +87,7 @@ class HighWatermarkRecorder:
     def record(self, high_watermark: int) -> None:
         """Record it durably. After an OSError nobody knows whether it was."""
         write_all(self._descriptor, _line(high_watermark), self._line * _LINE_BYTES)
-        os.fdatasync(self._descriptor)
+        sync_data(self._descriptor)
         self._line = (self._line + 1) % _LINES
 
     def close(self) -> None:

@@ -15,6 +15,7 @@ Source: org.apache.kafka.metadata.properties.MetaProperties, PartitionMetadataFi
 
 from __future__ import annotations
 
+import os
 import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -45,10 +46,14 @@ _PARTITION_METADATA_VERSION: Final = "0"
 
 @dataclass(frozen=True, slots=True)
 class IdentityStamp:
-    """Tells without reading whether the files that say who the log is may have changed."""
+    """``partition.metadata`` as it was met: another one where the log was deleted and created again.
+
+    The content alone would do for own logs; all brokers write the same one.
+    """
 
     inode: int
     modified_ns: int
+    content: bytes
 
 
 def random_id() -> Uuid:
@@ -107,12 +112,13 @@ def read_identity(directory: Path, *, expected_cluster_id: str | None = None) ->
 
 
 def identity_stamp(directory: Path) -> IdentityStamp | None:
-    """Changes when the log is deleted and created again. Raises OSError."""
+    """Tells at little cost whether ``read_identity`` may have another answer than before. Raises OSError."""
     try:
-        stat = (directory / PARTITION_METADATA_FILE).stat()
+        with (directory / PARTITION_METADATA_FILE).open("rb", buffering=0) as file:
+            stat = os.fstat(file.fileno())
+            return IdentityStamp(stat.st_ino, stat.st_mtime_ns, file.read())
     except FileNotFoundError:
         return None
-    return IdentityStamp(stat.st_ino, stat.st_mtime_ns)
 
 
 def _read_owner(path: Path) -> LogIdentity:

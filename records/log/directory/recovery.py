@@ -20,7 +20,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from records.batch import HEADER_BYTES, decode_batch
+from records.batch import decode_batch
 from records.errors import DecodeError, LogCorruptError
 
 if TYPE_CHECKING:
@@ -50,24 +50,25 @@ def recover(segment: Segment, high_watermark: int) -> Recovered:
             segment.path, 0, segment.base_offset, high_watermark, "the segment begins behind it"
         )
     file_bytes = segment.size_bytes()
-    found = Recovered(segment.base_offset, 0, 0)
-    problem = "the file ends"
+    end_offset, size_bytes, last_epoch = segment.base_offset, 0, 0
+    problem = None
     for position, header in segment.headers(0, segment.base_offset, file_bytes):
-        if header.base_offset != found.end_offset:
+        if header.base_offset != end_offset:
+            problem = f"the next batch is at offset {header.base_offset}"
             break
         try:
             decode_batch(segment.read_at(position, header.size_bytes))
         except DecodeError as error:
             problem = error.reason
             break
-        found = Recovered(header.end_offset, position + header.size_bytes, header.epoch)
-    if found.end_offset < high_watermark:
-        if file_bytes - found.size_bytes >= HEADER_BYTES and problem == "the file ends":
-            problem = "the batch header there is damaged"
-        raise _acknowledged(segment.path, found.size_bytes, found.end_offset, high_watermark, problem)
-    if found.size_bytes < file_bytes:
-        _cut(segment.path, found.size_bytes)
-    return found
+        end_offset, size_bytes, last_epoch = header.end_offset, position + header.size_bytes, header.epoch
+    if end_offset < high_watermark:
+        if problem is None:
+            problem = "no batch can begin like this" if file_bytes > size_bytes else "the file ends"
+        raise _acknowledged(segment.path, size_bytes, end_offset, high_watermark, problem)
+    if size_bytes < file_bytes:
+        _cut(segment.path, size_bytes)
+    return Recovered(end_offset, size_bytes, last_epoch)
 
 
 def _cut(path: Path, size_bytes: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from records.errors import LogNotFoundError, LogStorageError
 
@@ -24,6 +24,10 @@ def storage_errors(path: Path) -> Iterator[None]:
         if isinstance(error, FileNotFoundError):
             raise LogNotFoundError(reason) from error
         raise LogStorageError(reason) from error
+
+
+#: Syncs the content of a file, and of its other attributes only what reading it needs.
+sync_data: Final = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
 
 
 def sync_directory(directory: Path) -> None:

@@ -1,6 +1,6 @@
-"""Measurements that need a process of their own, as a program: ``python -m benchmarks.child LOG SNAPSHOTS LIST``.
+"""A cold start, from nothing imported to the first decision, in a process of its own.
 
-A cold start: from nothing imported yet to the first decision. Prints one JSON object.
+``python -m benchmarks.cold_start LOG SNAPSHOTS WORKLOAD`` prints one JSON object.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import json  # noqa: E402 - the clock comes first
 import sys  # noqa: E402
 from pathlib import Path  # noqa: E402
 
+from authorizer.log_setup import setup_logging  # noqa: E402
 from benchmarks.requests import read_requests  # noqa: E402
 from benchmarks.subject import Subject  # noqa: E402
 
@@ -31,6 +32,7 @@ def peak_bytes() -> int:
 
 
 def main(log: str, snapshots: str, workload: str) -> None:
+    setup_logging("console", "ERROR")
     first = read_requests(Path(workload), "zipf")[:1]
     before_bytes = unshared_bytes()
     imported_cpu = time.process_time()

@@ -1,0 +1,181 @@
+"""One query line of ``aclog check --batch``: a dict in, the answer's dict out.
+
+The lines are those of the recorded answers of the real Kafka (tests/data/oracle/README.md), and so are the
+answers:
+
+    authorize (default)      -> {"result", "rule"[, "audit": {"level", "message"}]}
+    authorizedOperations     -> {"bits", "operations"}
+    authorizeByResourceType  -> {"result"}
+    acls                     -> {"acls": [...]}         in Kafka's order
+    aclCount                 -> {"aclCount"}
+
+``hostAddress`` is added where the host asked about is not what ACLs are compared with. What fails gives
+{"error": "Class: message"} with Kafka's class and message. ``atOffset`` is the caller's: it says which state
+to ask.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from authorizer.api import Action, RequestContext
+from authorizer.audit import AUDIT_LEVELS, audit_level, audit_message
+from authorizer.authorized_operations import authorized_operations, to_bit_field
+from authorizer.errors import ApiError
+from authorizer.host import host_address
+from records.acl import (
+    AccessControlEntryFilter,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourcePatternFilter,
+    ResourceType,
+)
+from records.errors import DecodeError
+from records.principal import parse_kafka_principal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from authorizer.standard import StandardAuthorizer
+    from records.acl import AclBinding
+
+_Code = TypeVar("_Code", AclOperation, AclPermissionType, PatternType, ResourceType)
+
+# What asks when a query does not say: a Fetch request.
+_FETCH: Final = 1
+
+_LEVEL_NAMES: Final = {level: name for name, level in AUDIT_LEVELS.items()}
+
+
+def answer(authorizer: StandardAuthorizer, query: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer one query by the authorizer's current state.
+
+    Raises:
+        DecodeError: not such a query: a field is missing, or says what it cannot.
+    """
+    kind = query.get("kind", "authorize")
+    if kind not in _KINDS:
+        raise DecodeError(f"a query's kind is one of {', '.join(_KINDS)}, not `{kind}`")
+    try:
+        return _KINDS[kind](authorizer, query)
+    except KeyError as error:
+        raise DecodeError(f"a query of kind {kind} has no field {error}") from None
+    except ApiError as error:
+        return {"error": f"{error.kafka_name}: {str(error) or 'null'}"}
+    except ValueError as error:
+        return {"error": f"IllegalArgumentException: {error}"}
+
+
+def _authorize(authorizer: StandardAuthorizer, query: Mapping[str, Any]) -> dict[str, Any]:
+    context = _context(query)
+    action = Action(
+        _code(AclOperation, query["operation"]),
+        ResourcePattern(
+            _code(ResourceType, query["resourceType"]),
+            query["resourceName"],
+            _code(PatternType, query.get("patternType", PatternType.LITERAL)),
+        ),
+        query.get("refCount", 1),
+        query.get("logIfAllowed", True),
+        query.get("logIfDenied", True),
+    )
+    decision = authorizer.decide(context, action)
+    found: dict[str, Any] = {
+        "result": decision.result.value,
+        "rule": str(decision),
+        **_host_address(query, context),
+    }
+    if query.get("audit"):
+        allowed = decision.is_allowed
+        found["audit"] = {
+            "level": _LEVEL_NAMES[audit_level(action, allowed=allowed)],
+            "message": audit_message(context, action, allowed=allowed, rule=decision),
+        }
+    return found
+
+
+def _authorized_operations(authorizer: StandardAuthorizer, query: Mapping[str, Any]) -> dict[str, Any]:
+    context = _context(query)
+    operations = authorized_operations(
+        authorizer, context, _code(ResourceType, query["resourceType"]), query["resourceName"]
+    )
+    return {
+        "bits": to_bit_field(operations),
+        "operations": [operation.name for operation in operations],
+        **_host_address(query, context),
+    }
+
+
+def _authorize_by_resource_type(authorizer: StandardAuthorizer, query: Mapping[str, Any]) -> dict[str, Any]:
+    context = _context(query)
+    result = authorizer.authorize_by_resource_type(
+        context, _code(AclOperation, query["operation"]), _code(ResourceType, query["resourceType"])
+    )
+    return {"result": result.value, **_host_address(query, context)}
+
+
+def _acls(authorizer: StandardAuthorizer, query: Mapping[str, Any]) -> dict[str, Any]:
+    acl_filter = AclBindingFilter(
+        ResourcePatternFilter(
+            _code(ResourceType, query.get("resourceType", ResourceType.ANY)),
+            query.get("resourceName"),
+            _code(PatternType, query.get("patternType", PatternType.ANY)),
+        ),
+        AccessControlEntryFilter(
+            query.get("principal"),
+            query.get("host"),
+            _code(AclOperation, query.get("operation", AclOperation.ANY)),
+            _code(AclPermissionType, query.get("permissionType", AclPermissionType.ANY)),
+        ),
+    )
+    return {"acls": [_binding_json(binding) for binding in authorizer.acls(acl_filter)]}
+
+
+def _acl_count(authorizer: StandardAuthorizer, _query: Mapping[str, Any]) -> dict[str, Any]:
+    return {"aclCount": authorizer.acl_count()}
+
+
+_KINDS: Final[dict[str, Callable[[StandardAuthorizer, Mapping[str, Any]], dict[str, Any]]]] = {
+    "authorize": _authorize,
+    "authorizedOperations": _authorized_operations,
+    "authorizeByResourceType": _authorize_by_resource_type,
+    "acls": _acls,
+    "aclCount": _acl_count,
+}
+
+
+def _context(query: Mapping[str, Any]) -> RequestContext:
+    return RequestContext(
+        parse_kafka_principal(query["principal"]),
+        host_address(query["host"]),
+        request_type=query.get("apiKey", _FETCH),
+    )
+
+
+def _host_address(query: Mapping[str, Any], context: RequestContext) -> dict[str, str]:
+    return {} if context.client_address == query["host"] else {"hostAddress": context.client_address}
+
+
+def _code(kind: type[_Code], value: object) -> _Code:
+    """A name as Kafka writes it, or a code."""
+    if isinstance(value, int):
+        return kind.from_code(value)
+    if isinstance(value, str) and value.upper() in kind.__members__:
+        return kind[value.upper()]
+    raise DecodeError(f"`{value}` is no {kind.__name__}; there are {', '.join(kind.__members__)}")
+
+
+def _binding_json(binding: AclBinding) -> dict[str, str]:
+    pattern, entry = binding.pattern, binding.entry
+    return {
+        "resourceType": pattern.resource_type.name,
+        "resourceName": pattern.name,
+        "patternType": pattern.pattern_type.name,
+        "principal": entry.principal,
+        "host": entry.host,
+        "operation": entry.operation.name,
+        "permissionType": entry.permission_type.name,
+    }

@@ -1,0 +1,68 @@
+"""The kafka-acls commands that would turn a denial into an ALLOW.
+
+They are kafka-acls' own flags, which ``aclog acls`` takes as well; where to send them is left to the reader.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Final
+
+from authorizer.index import is_odd
+from authorizer.matching import allows
+from records.acl import AclOperation, PatternType, ResourceType
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from authorizer.api import Action, AuthorizableRequestContext
+    from records.entries import AccessControlEntryRecord
+    from snapshot.image import AppliedAcl
+
+_NAME_FLAGS: Final = {
+    ResourceType.TOPIC: "--topic",
+    ResourceType.GROUP: "--group",
+    ResourceType.TRANSACTIONAL_ID: "--transactional-id",
+    ResourceType.DELEGATION_TOKEN: "--delegation-token",
+    ResourceType.USER: "--user-principal",
+}
+
+
+def fix_commands(
+    context: AuthorizableRequestContext, action: Action, matching: Sequence[AppliedAcl]
+) -> tuple[str, ...]:
+    """Remove each DENY that matches; add an ALLOW if none matches yet.
+
+    None at all for what kafka-acls cannot say: a resource type, operation or permission without a name.
+    """
+    pattern, operation = action.resource_pattern, action.operation
+    denials = [acl.record for acl in matching if not allows(acl.record)]
+    flags = _resource_flags(pattern.resource_type, pattern.name)
+    if flags is None or operation <= AclOperation.ANY or any(map(is_odd, denials)):
+        return ()
+    commands = [_removal(record) for record in dict.fromkeys(denials)]
+    if len(denials) == len(matching):
+        principal = str(context.principal)
+        words = ["--add", "--allow-principal", principal, "--operation", operation.title, *flags]
+        commands.append(_command(words))
+    return tuple(commands)
+
+
+def _removal(record: AccessControlEntryRecord) -> str:
+    flags = _resource_flags(ResourceType.from_code(record.resource_type), record.resource_name) or []
+    if record.pattern_type == PatternType.PREFIXED:
+        flags = [*flags, "--resource-pattern-type", "prefixed"]
+    operation = AclOperation.from_code(record.operation).title
+    who = ["--deny-principal", record.principal, "--deny-host", record.host, "--operation", operation]
+    return _command(["--remove", *who, *flags, "--force"])
+
+
+def _resource_flags(resource_type: ResourceType, name: str) -> list[str] | None:
+    if resource_type is ResourceType.CLUSTER:
+        return ["--cluster"]
+    flag = _NAME_FLAGS.get(resource_type)
+    return None if flag is None else [flag, name]
+
+
+def _command(words: Sequence[str]) -> str:
+    return shlex.join(["kafka-acls", *words])

@@ -1,0 +1,182 @@
+"""Near misses: ACLs that would have turned an answer but for exactly one field.
+
+A LITERAL that should have been PREFIXED, another host, another operation, a name with a typo, another
+principal, another resource type. Few are kept, the closest first, and the search is bounded: explaining stays
+quick where a name or a principal has very many ACLs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Final
+
+from authorizer.buckets import acls_for
+from authorizer.listing import list_acls
+from authorizer.matching import acl_principals, allows, covering_buckets, covering_names, covers_operation
+from records.acl import (
+    WILDCARD,
+    AccessControlEntryFilter,
+    AclBindingFilter,
+    PatternType,
+    ResourcePatternFilter,
+    ResourceType,
+)
+from snapshot.code_names import code_to_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from authorizer.api import Action, AuthorizableRequestContext
+    from authorizer.buckets import Bucket
+    from authorizer.index import AclIndex
+    from records.acl import AclOperation
+    from records.entries import AccessControlEntryRecord
+    from snapshot.image import AppliedAcl
+
+#: Near misses that are kept in all, and of one field.
+KEPT_MAXIMUM: Final = 10
+KEPT_OF_ONE_FIELD: Final = 3
+# ACLs looked at for each way to miss.
+_LOOKED_AT_MAXIMUM: Final = 20_000
+
+# What people get wrong most often comes first.
+_FIELDS: Final = ("patternType", "host", "operation", "resourceName", "principal", "resourceType")
+# The distance of two texts that have nothing in common.
+_UNRELATED: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class NearMiss:
+    """An ACL that failed on one field.
+
+    Attributes:
+        acl: with its id and place in the log.
+        field: the name of that field in AccessControlEntryRecord's JSON.
+        has: what the ACL says there.
+        asked: what would have matched.
+    """
+
+    acl: AppliedAcl
+    field: str
+    has: str
+    asked: str
+
+
+def near_misses(
+    index: AclIndex, context: AuthorizableRequestContext, action: Action, *, allowing: bool
+) -> tuple[NearMiss, ...]:
+    """ACLs that allow (or deny) and failed on one field, the closest first."""
+    search = _Search(index, context, action, allowing=allowing)
+    by_field: dict[str, list[tuple[float, NearMiss]]] = {field: [] for field in _FIELDS}
+    for miss in chain(search.covering(), search.with_other_name(), search.of_other_type()):
+        by_field[miss.field].append((_distance(miss), miss))
+    few = [
+        each
+        for field in _FIELDS
+        for each in sorted(by_field[field], key=lambda each: each[0])[:KEPT_OF_ONE_FIELD]
+    ]
+    few.sort(key=lambda each: each[0] >= _UNRELATED)
+    return tuple(miss for _, miss in few[:KEPT_MAXIMUM])
+
+
+class _Search:
+    """The three places where near misses can be."""
+
+    def __init__(
+        self, index: AclIndex, context: AuthorizableRequestContext, action: Action, *, allowing: bool
+    ) -> None:
+        self._index = index
+        self._principals = acl_principals(context.principal)
+        self._principal = str(context.principal)
+        self._host = context.client_address
+        self._operation: AclOperation = action.operation
+        self._type: ResourceType = action.resource_pattern.resource_type
+        self._name = action.resource_pattern.name
+        self._allowing = allowing
+
+    def covering(self) -> Iterator[NearMiss]:
+        """ACLs that cover the resource, but are for somebody, somewhere or something else."""
+        acls = (acl for bucket in self._buckets(self._type) for acl in bucket)
+        for acl in islice(acls, _LOOKED_AT_MAXIMUM):
+            record = acl.record
+            if allows(record) is not self._allowing:
+                continue
+            misses = []
+            if record.principal not in self._principals:
+                misses.append(NearMiss(acl, "principal", record.principal, self._principal))
+            if not self._is_here(record):
+                misses.append(NearMiss(acl, "host", record.host, self._host))
+            if not covers_operation(record, self._operation):
+                has = code_to_name(type(self._operation), record.operation)
+                misses.append(NearMiss(acl, "operation", has, self._operation.name))
+            if len(misses) == 1:
+                yield misses[0]
+
+    def with_other_name(self) -> Iterator[NearMiss]:
+        """The asker's ACLs for this operation, but for another name."""
+        patterns = ResourcePatternFilter(self._type)
+        acls = (
+            acl
+            for principal in self._principals
+            for acl in list_acls(
+                self._index, AclBindingFilter(patterns, AccessControlEntryFilter(principal=principal))
+            )
+        )
+        for acl in islice(acls, _LOOKED_AT_MAXIMUM):
+            record = acl.record
+            if not self._would_do(record):
+                continue
+            name = record.resource_name
+            if record.pattern_type != PatternType.LITERAL:
+                if not self._name.startswith(name):
+                    yield NearMiss(acl, "resourceName", name, self._name)
+            elif name not in (self._name, WILDCARD):
+                if name and self._name.startswith(name):
+                    yield NearMiss(acl, "patternType", PatternType.LITERAL.name, PatternType.PREFIXED.name)
+                else:
+                    yield NearMiss(acl, "resourceName", name, self._name)
+
+    def of_other_type(self) -> Iterator[NearMiss]:
+        """The asker's ACLs that cover the name, but as something else: a group, not a topic."""
+        for resource_type in ResourceType:
+            if resource_type is self._type:
+                continue
+            for bucket in self._buckets(resource_type):
+                for principal in self._principals:
+                    for acl in acls_for(bucket, principal, self._host):
+                        if self._would_do(acl.record):
+                            yield NearMiss(acl, "resourceType", resource_type.name, self._type.name)
+
+    def _buckets(self, resource_type: ResourceType) -> Iterator[Bucket]:
+        """All ACLs of a type that cover the name."""
+        resources = self._index.resources[resource_type]
+        for covering_name in covering_names(resources, self._name):
+            yield from covering_buckets(resources, covering_name, self._name)
+
+    def _is_here(self, record: AccessControlEntryRecord) -> bool:
+        return record.host in (WILDCARD, self._host)
+
+    def _would_do(self, record: AccessControlEntryRecord) -> bool:
+        return (
+            allows(record) is self._allowing
+            and self._is_here(record)
+            and covers_operation(record, self._operation)
+        )
+
+
+def _distance(miss: NearMiss) -> float:
+    """How far apart the two values are: 0 for the same in another case, 1 for nothing in common."""
+    if miss.field not in ("resourceName", "principal", "host"):
+        return 0.0
+    has, asked = miss.has.casefold(), miss.asked.casefold()
+    if miss.field == "principal":
+        # Everyone's type is User; what people mistake is the name, or the type of the right name.
+        (has_type, _, has), (asked_type, _, asked) = has.partition(":"), asked.partition(":")
+        if has == asked:
+            return 0.0 if has_type == asked_type else 0.1
+    elif has == asked:
+        return 0.0
+    common = next((at for at, (one, other) in enumerate(zip(has, asked, strict=False)) if one != other), None)
+    common = min(len(has), len(asked)) if common is None else common
+    return _UNRELATED - common / max(len(has), len(asked))

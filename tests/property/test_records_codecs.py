@@ -1,0 +1,242 @@
+"""The codecs and batches under fuzz: any bytes give a value or a DecodeError that says where (style 2.5)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import TypeVar
+
+import google_crc32c
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from records import batch as batch_module
+from records.batch import decode_batch, encode_batch, to_log_batch
+from records.codecs import avro, json, kraft
+from records.compression import Compression, decompress
+from records.control import ControlType, describe_control
+from records.entries import (
+    AbortTransactionRecord,
+    AccessControlEntryRecord,
+    AclRecord,
+    BeginTransactionRecord,
+    ControlRecord,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    OtherRecord,
+)
+from records.errors import DecodeError
+from records.flexible import MessageReader
+from records.ids import Uuid
+from records.log.base import LogBatch
+from support.strategies import access_control_entry_records, acl_records, record_lists, strange_acl_records
+
+T = TypeVar("T")
+
+ATTRIBUTES_AT = 21
+
+texts = st.text(max_size=200)
+known_records: st.SearchStrategy[MetadataRecord] = st.one_of(
+    strange_acl_records(),
+    acl_records(),
+    st.builds(FeatureLevelRecord, texts, st.integers(-0x8000, 0x7FFF)),
+    st.builds(BeginTransactionRecord, st.none() | texts),
+    st.builds(AbortTransactionRecord, st.none() | texts),
+    st.just(EndTransactionRecord()),
+)
+
+
+def mutations(valid: bytes) -> Iterator[bytes]:
+    """Every flipped bit, every cut, every byte left out, and some bytes put in anywhere."""
+    for at in range(len(valid)):
+        for bit in range(8):
+            yield valid[:at] + bytes((valid[at] ^ 1 << bit,)) + valid[at + 1 :]
+        yield valid[:at]
+        yield valid[:at] + valid[at + 1 :]
+        for added in (b"\x00", b"\x01", b"\x7f", b"\x80", b"\xff"):
+            yield valid[:at] + added + valid[at:]
+
+
+def value_or_error(decode: Callable[[bytes], T], data: bytes) -> T | DecodeError:
+    """What decoding gave. Any other exception than a DecodeError ends the test."""
+    try:
+        return decode(data)
+    except DecodeError as error:
+        located = error
+    assert located.position is not None
+    assert 0 <= located.position <= len(data)
+    return located
+
+
+def same_reading(first: object, second: object) -> bool:
+    """Equal values, or errors that say the same."""
+    if isinstance(first, DecodeError) and isinstance(second, DecodeError):
+        return (type(first), str(first)) == (type(second), str(second))
+    return first == second
+
+
+@given(known_records)
+def test_kraft_frames_roundtrip(record: MetadataRecord) -> None:
+    assert kraft.decode_frame(kraft.encode_frame(record)) == record
+
+
+@given(known_records | st.builds(OtherRecord, st.sampled_from([0, 2, 6, 28, 0x7FFF]), st.integers(0, 0x7FFF)))
+def test_json_lines_roundtrip(record: MetadataRecord) -> None:
+    assert json.loads(json.dumps(record)) == record
+    assert json.from_json(json.to_json(record)) == record
+
+
+@given(strange_acl_records())
+def test_avro_values_roundtrip(record: AclRecord) -> None:
+    assert avro.decode(avro.encode(record)) == record
+
+
+def read_slowly(frame: bytes) -> MetadataRecord:
+    """Without the way for plain frames, and without what it remembers."""
+    return kraft._decode(MessageReader(frame))
+
+
+@given(access_control_entry_records() | known_records)
+def test_damaged_frames_give_a_record_or_an_error(record: MetadataRecord) -> None:
+    """And the fast way gives what the general one gives, value or error, wherever the frame lies."""
+    for data in mutations(kraft.encode_frame(record)):
+        fast = value_or_error(kraft.decode_frame, data)
+        assert same_reading(fast, value_or_error(read_slowly, data))
+        around = value_or_error(
+            lambda frame: kraft.decode_frame_at(frame, 1, len(frame) - 1), b"\x01" + data + b"\x00"
+        )
+        if isinstance(around, DecodeError):
+            assert around.position is not None
+            around = type(around)(around.reason, position=around.position - 1)
+        assert same_reading(fast, around)
+
+
+@given(acl_records())
+def test_damaged_avro_values_give_a_record_or_an_error(record: AclRecord) -> None:
+    for data in mutations(avro.encode(record)):
+        value_or_error(avro.decode, data)
+
+
+acl_header = kraft.encode_frame(AccessControlEntryRecord(Uuid(bytes(16)), 2, "a", 3, "b", "c", 4, 5))[:19]
+
+
+@given(st.binary(max_size=60) | st.binary(max_size=60).map(lambda tail: acl_header + tail))
+@example(acl_header + b"\x02\x80\x01")
+def test_any_bytes_as_a_frame(data: bytes) -> None:
+    assert same_reading(value_or_error(kraft.decode_frame, data), value_or_error(read_slowly, data))
+
+
+@given(st.sampled_from([0, 1]), st.binary(max_size=60))
+def test_any_bytes_as_an_avro_value(index: int, tail: bytes) -> None:
+    value_or_error(avro.decode, tail)
+    value_or_error(avro.decode, list(avro._CODEC._writers)[index] + tail)
+
+
+@given(st.text() | st.binary())
+def test_any_line_as_json(line: str | bytes) -> None:
+    with suppress(DecodeError):
+        json.loads(line)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+        max_leaves=5,
+    ),
+    acl_records(),
+    st.data(),
+)
+def test_any_object_as_a_json_payload(odd: object, record: AclRecord, data: st.DataObject) -> None:
+    """One key of a payload, or of its data, is something else."""
+    payload = json.to_json(record)
+    holder = data.draw(st.sampled_from([payload, payload["data"]]))
+    holder[data.draw(st.sampled_from(sorted(holder)) | st.text(max_size=5))] = odd
+    with suppress(DecodeError):
+        json.from_json(payload)
+
+
+@given(st.sampled_from(ControlType), st.binary(max_size=60), st.booleans())
+def test_any_bytes_as_a_control_record(control_type: ControlType, tail: bytes, known: bool) -> None:
+    value = b"\x00\x00" + tail if known else tail
+    value_or_error(lambda data: describe_control(ControlRecord(control_type, 0, data)), value)
+
+
+@given(st.sampled_from(Compression), st.binary(max_size=200))
+def test_any_bytes_as_compressed_records(compression: Compression, data: bytes) -> None:
+    with suppress(DecodeError):
+        assert len(decompress(compression, data, max_bytes=1000)) <= 1000
+
+
+def encoded(records: list[MetadataRecord], **options: int) -> bytes:
+    """A batch of those of the records that can be encoded; one at least."""
+    frames = [kraft.encode_frame(record) for record in records if not isinstance(record, OtherRecord)]
+    return encode_batch(
+        frames or [kraft.encode_frame(EndTransactionRecord())],
+        base_offset=options.get("base_offset", 0),
+        epoch=1,
+        timestamp_ms=1_795_222_795_968,
+        compression=Compression(options.get("compression", 0)),
+    )
+
+
+def signed(data: bytes) -> bytes:
+    """A batch with its length and CRC made right, so that damage reaches the records."""
+    length, crc = len(data) - 12, google_crc32c.value(data[ATTRIBUTES_AT:])
+    return data[:8] + struct.pack(">i", length) + data[12:17] + struct.pack(">I", crc) + data[ATTRIBUTES_AT:]
+
+
+def read_batch(data: bytes) -> LogBatch:
+    return to_log_batch(decode_batch(data))
+
+
+def read_batch_slowly(data: bytes) -> LogBatch:
+    """Without the way for batches as KRaft's leader writes them."""
+    plain_starts = batch_module._PLAIN_STARTS
+    try:
+        batch_module._PLAIN_STARTS = ()  # type: ignore[misc]
+        return read_batch(data)
+    finally:
+        batch_module._PLAIN_STARTS = plain_starts  # type: ignore[misc]
+
+
+@given(record_lists(with_transactions=True), st.sampled_from(Compression), st.integers(0, 2**40))
+def test_batches_roundtrip(records: list[MetadataRecord], compression: Compression, base_offset: int) -> None:
+    data = encoded(records, base_offset=base_offset, compression=compression)
+    found = read_batch(data).records
+    expected = [record for record in records if not isinstance(record, OtherRecord)] or [
+        EndTransactionRecord()
+    ]
+    assert [record.record for record in found] == expected
+    assert [record.offset for record in found] == list(range(base_offset, base_offset + len(expected)))
+
+
+@given(record_lists(max_size=3))
+def test_damaged_batches_give_a_batch_or_an_error(records: list[MetadataRecord]) -> None:
+    """With their CRC as it was, and made right again; the fast way gives what the general one gives."""
+    data = encoded(records)
+    for damaged in mutations(data):
+        value_or_error(read_batch, damaged)
+        if len(damaged) > ATTRIBUTES_AT:
+            repaired = signed(damaged)
+            reading = value_or_error(read_batch, repaired)
+            assert same_reading(reading, value_or_error(read_batch_slowly, repaired))
+            value_or_error(lambda repaired: decode_batch(repaired).records(), repaired)
+
+
+@given(record_lists(max_size=3), st.sampled_from(Compression), st.data())
+def test_damaged_compressed_batches_give_a_batch_or_an_error(
+    records: list[MetadataRecord], compression: Compression, data: st.DataObject
+) -> None:
+    batch = bytearray(encoded(records, compression=compression))
+    for at in data.draw(st.lists(st.integers(61, len(batch) - 1), min_size=1, max_size=4)):
+        batch[at] = data.draw(st.integers(0, 255))
+    value_or_error(read_batch, signed(bytes(batch)))
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_as_a_batch(data: bytes) -> None:
+    value_or_error(read_batch, data)
+    value_or_error(read_batch, signed(encoded([])[:61] + data))
