@@ -101,9 +101,10 @@ bench: $(STAMP) ## Benchmarks
 	@$(BIN)/python -m benchmarks
 
 .PHONY: docs
-docs: $(STAMP) ## Write docs/cli.md anew from the commands themselves
-	$(call say,docs/cli.md)
+docs: $(STAMP) ## Write docs/cli.md and docs/configuration.md anew from the commands and keys themselves
+	$(call say,docs)
 	@$(BIN)/python -m authorizer.cli.reference
+	@$(BIN)/python -m authorizer.config_reference docs/configuration.md
 
 .PHONY: lock
 lock: ## Write requirements.lock anew, with newer versions where pyproject.toml allows

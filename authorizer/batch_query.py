@@ -69,7 +69,14 @@ def answer(authorizer: StandardAuthorizer, query: Mapping[str, Any]) -> dict[str
         return {"error": f"IllegalArgumentException: {error}"}
 
 
-def _authorize(authorizer: StandardAuthorizer, query: Mapping[str, Any]) -> dict[str, Any]:
+def question(query: Mapping[str, Any]) -> tuple[RequestContext, Action]:
+    """What a query of kind authorize asks.
+
+    Raises:
+        KeyError: a field is missing.
+        DecodeError: a name or code that is none.
+        ValueError: the principal has no colon, or the host is no IP address.
+    """
     context = _context(query)
     action = Action(
         _code(AclOperation, query["operation"]),
@@ -82,6 +89,11 @@ def _authorize(authorizer: StandardAuthorizer, query: Mapping[str, Any]) -> dict
         query.get("logIfAllowed", True),
         query.get("logIfDenied", True),
     )
+    return context, action
+
+
+def _authorize(authorizer: StandardAuthorizer, query: Mapping[str, Any]) -> dict[str, Any]:
+    context, action = question(query)
     decision = authorizer.decide(context, action)
     found: dict[str, Any] = {
         "result": decision.result.value,

@@ -4,8 +4,8 @@ A snapshot can be continued if it
 
 - is whole and of this log (I9: its source checks that),
 - does not end beyond the log's end (I9), nor before its start (I11),
-- ends with a batch of this history: where the log still holds that offset, it has the same epoch there. A log
-  that was truncated and written on has a newer one;
+- ends with a batch of this history: the log has the same epoch there. A log that was truncated and written on
+  has a newer one. Where compaction has removed that batch, the next one must do;
 - is fresh enough for a log that forgets removals (I10).
 
 The newest is the one with the greatest epoch, then the greatest end offset, as Kafka orders them.
@@ -126,9 +126,9 @@ def _diverged(offer: SnapshotOffer, log: MetadataLog, log_start: int) -> str | N
         batches = log.read(offer.end_offset - 1, max_bytes=1)
     except DecodeError:
         return None  # a snapshot may well reach beyond what this build can read
-    if not batches or batches[0].base_offset >= offer.end_offset or batches[0].epoch == offer.epoch:
+    if not batches or batches[0].epoch == offer.epoch:
         return None
     return (
-        f"it ends in epoch {offer.epoch}, and the log has epoch {batches[0].epoch} there: "
-        "the log was truncated and written on"
+        f"it ends in epoch {offer.epoch}, and the log goes on there in epoch {batches[0].epoch}: "
+        "it may have been truncated and written on"
     )

@@ -59,7 +59,9 @@ _resource_options = shared(
     click.option("--cluster", is_flag=True, help="On the cluster."),
     click.option("--transactional-id", metavar="ID", help="On this transactional id."),
     click.option("--delegation-token", metavar="TOKEN", help="On this delegation token."),
-    click.option("--user-principal", metavar="TYPE:NAME", help="On this user (CreateTokens, DescribeTokens)."),
+    click.option(
+        "--user-principal", metavar="TYPE:NAME", help="On this user (CreateTokens, DescribeTokens)."
+    ),
 )
 
 
@@ -116,7 +118,8 @@ def check_command(
     DENIED. Super users and allow.everyone.if.no.acl.found come from --config.
 
     With --batch the questions are those of the file: kind authorize (the default), authorizedOperations,
-    authorizeByResourceType, acls or aclCount, each with an optional atOffset; exit code 0 once all are answered.
+    authorizeByResourceType, acls or aclCount, each with an optional atOffset (after the first n records) or
+    logOffset (after that offset of the log). Exit code 0 once all are answered.
 
     \b
     Examples:
@@ -136,7 +139,7 @@ def check_command(
     context, action = _question(principal, operation, resource, host)
     place = Place.named(config_file=config_file, log_url=log_url, snapshots_url=snapshots_url)
     with place.log() as log:
-        found = place.state(log, at_offset=at_offset, progress=progress)
+        found = place.state(log, at_offset=at_offset, with_offsets=True, progress=progress)
     state = AuthorizerState(
         AclIndex.of(found.image),
         AuthorizerSettings.from_configs(place.config.properties),
@@ -176,7 +179,9 @@ def _question(
     try:
         address = host_address(host)
     except ValueError as error:
-        raise click.BadParameter(f"{error}; the broker sees addresses, never names", param_hint="--host") from error
+        raise click.BadParameter(
+            f"{error}; the broker sees addresses, never names", param_hint="--host"
+        ) from error
     return RequestContext(principal, address), Action(operation, patterns[0])
 
 

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from authorizer.cli.output import shown, utc
+from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.ids import uuid_to_string
+from snapshot.code_names import code_to_name
 
 if TYPE_CHECKING:
     from authorizer.decision import Decision
     from authorizer.explain import Explanation
-    from records.acl import ResourcePattern
     from snapshot.image import AppliedAcl
 
 
@@ -21,32 +22,33 @@ def decision_line(decision: Decision, end_offset: int) -> str:
 
 
 def explanation_lines(explanation: Explanation) -> Iterator[str]:
-    """All of it."""
+    """All of it; the ACLs in words, each with its place in the log and its id."""
     context, action, decision = explanation.context, explanation.action, explanation.decision
-    yield decision_line(decision, explanation.end_offset)
-    yield (
-        f"  asked: may {shown(str(context.principal))} {action.operation.name} "
-        f"{_resource(action.resource_pattern)} from {shown(context.client_address)}"
-    )
-    yield f"  because {explanation.reason}"
+    yield f"{decision.result.value} by {decision.rule.value} at end offset {explanation.end_offset}"
+    pattern = action.resource_pattern
+    resource = f"{pattern.resource_type.title}:{pattern.pattern_type.name}:{shown(pattern.name)}"
+    who, where = shown(str(context.principal)), shown(context.client_address)
+    yield f"  asked       {who} {action.operation.name} on {resource} from {where}"
+    yield f"  because     {explanation.reason}"
     if decision.acl is not None:
-        yield f"  decided by {_acl(decision.acl)}"
+        yield f"  decided by  {_acl(decision.acl)}"
     for acl in explanation.also_matched:
-        yield f"  also matched: {_acl(acl)}"
+        yield f"  matches too {_acl(acl)}"
     for miss in explanation.near_misses:
-        yield f"  near miss, {miss.field} is {shown(miss.has)} and not {shown(miss.asked)}: {_acl(miss.acl)}"
-    if explanation.fix:
-        yield "  would allow it (aclog acls takes the same flags):"
-    for command in explanation.fix:
-        yield f"    {shown(command)}"
-
-
-def _resource(pattern: ResourcePattern) -> str:
-    return f"{pattern.resource_type.title}:{pattern.pattern_type.name}:{shown(pattern.name)}"
+        yield f"  near miss   {_acl(miss.acl)}"
+        yield f"              {miss.field} would have to be {shown(miss.asked)}, not {shown(miss.has)}"
+    for number, command in enumerate(explanation.fix):
+        yield f"  {'' if number else 'to allow it':11} {shown(command)}"
 
 
 def _acl(acl: AppliedAcl) -> str:
     record = acl.record
-    # With a place in the log, the time is that of the record which wrote it.
-    written = "from a checkpoint" if acl.offset is None else f"offset {acl.offset}, {utc(acl.timestamp_ms)}"
-    return f"{shown(record.standard_acl())} ({uuid_to_string(record.id)}, {written})"
+    text = (
+        f"{code_to_name(AclPermissionType, record.permission_type)} {record.principal} "
+        f"{code_to_name(AclOperation, record.operation)} on "
+        f"{ResourceType.from_code(record.resource_type).title}:"
+        f"{code_to_name(PatternType, record.pattern_type)}:{record.resource_name} from {record.host}"
+    )
+    # A checkpoint keeps neither the offset nor the time of the record that wrote an ACL.
+    place = "from a checkpoint" if acl.offset is None else f"offset {acl.offset}, {utc(acl.timestamp_ms)}"
+    return f"{shown(text)} ({place}, {uuid_to_string(record.id)})"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import IO, TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from authorizer.cli.input import lines_of, payload_of
 from authorizer.cli.options import config_option, json_option, log_option, progress_option
 from authorizer.cli.output import Progress, note, print_json
 from authorizer.cli.place import Place
@@ -32,7 +33,7 @@ _BATCH_SIZE: Final = 1000
 
 @click.command("append")
 @log_option
-@click.argument("payloads", type=click.File("rb"), default="-", metavar="[FILE]")
+@click.argument("payloads", type=click.Path(allow_dash=True), default="-", metavar="[FILE]")
 @click.option("--create", is_flag=True, help="Make the log if there is none.")
 @click.option(
     "--cluster-id", metavar="ID", help="With --create: cluster id of the new log.  [default: a random one]"
@@ -55,7 +56,7 @@ _BATCH_SIZE: Final = 1000
 def append_command(
     *,
     log_url: str | None,
-    payloads: IO[bytes],
+    payloads: str,
     create: bool,
     cluster_id: str | None,
     batch_size: int,
@@ -66,9 +67,9 @@ def append_command(
 ) -> None:
     """Append records to a log that aclog made; print its end offset.
 
-    FILE holds one record a line, as kafka-dump-log prints payloads ({"type","version","data"}); the other
-    fields of `aclog log dump` may be there. Default: stdin. Neighbouring lines with the same "batch" value
-    are one atomic batch. A "timestamp" is kept, for each batch the greatest.
+    FILE (gzip too; default stdin) holds one record a line, as kafka-dump-log prints payloads
+    ({"type","version","data"}); the other fields of `aclog log dump` may be there. Neighbouring lines with
+    the same "batch" value are one atomic batch. A "timestamp" is kept, for each batch the greatest.
 
     Every line is checked before the first one is written.
 
@@ -82,7 +83,8 @@ def append_command(
     place = Place.named(config_file=config_file, log_url=log_url)
     with Progress("lines checked", wanted=progress) as checked:
         plan = _Plan(batch_size, skip_others=skip_others)
-        plan.read(payloads, checked)
+        with lines_of(payloads) as lines:
+            plan.read(lines, "stdin" if payloads == "-" else payloads, checked)
     if plan.passed_by:
         note(f"{plan.passed_by} records of other types were passed by (--skip-others)")
     mode: Mode = "create" if create else "write"
@@ -121,19 +123,18 @@ class _Plan:
         self._closed_keys: set[str] = set()
         self._transaction = _Transaction()
 
-    def read(self, lines: IO[bytes], progress: Progress) -> None:
+    def read(self, lines: Iterable[bytes], name: str, progress: Progress) -> None:
         """Take all lines.
 
         Raises:
             DecodeError, EncodeError: a line that is not a record, or a sequence that would stop every reader.
         """
-        name = getattr(lines, "name", "stdin")
         for number, line in enumerate(lines, 1):
             progress.at(number)
             source = f"{name} line {number}"
             try:
                 if line.strip():
-                    self._take(_payload(line))
+                    self._take(payload_of(line))
             except DecodeError as error:
                 raise error.located(source=source) from error
             except EncodeError as error:
@@ -184,16 +185,6 @@ class _Transaction:
     def finish(self, source: str) -> None:
         if self._open:
             raise DecodeError("a transaction begins and does not end", source=source)
-
-
-def _payload(line: bytes) -> dict[str, Any]:
-    try:
-        payload = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise DecodeError(f"not JSON: {error}") from error
-    if not isinstance(payload, dict):
-        raise DecodeError("not a JSON object")
-    return payload
 
 
 def _record(payload: Mapping[str, Any], *, skip_others: bool) -> MetadataRecord | None:

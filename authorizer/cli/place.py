@@ -75,16 +75,17 @@ class Place:
         return SnapshotStore(self.config.snapshot_store)
 
     def state(
-        self, log: MetadataLog, *, at_offset: int | None = None, progress: bool | None = None
+        self,
+        log: MetadataLog,
+        *,
+        at_offset: int | None = None,
+        with_offsets: bool = False,
+        progress: bool | None = None,
     ) -> LoadResult:
         """The state at the high watermark, or after the record at ``at_offset``; with notes."""
-        if is_guess(log):
-            note(
-                f"note: {log.url} is a broker's directory and does not say what is committed; its last whole "
-                f"batch, before offset {log.high_watermark()}, is taken as committed"
-            )
+        note_guess(log)
         store = self.store() if self.has_store else None
-        return load_state(log, store, at_offset=at_offset, progress=progress)
+        return load_state(log, store, at_offset=at_offset, with_offsets=with_offsets, progress=progress)
 
 
 def load_state(
@@ -92,11 +93,21 @@ def load_state(
     store: SnapshotStore | None,
     *,
     at_offset: int | None = None,
+    with_offsets: bool = False,
     progress: bool | None = None,
 ) -> LoadResult:
-    """The same for any log and store: from the newest snapshot, a checkpoint beside the log, or its start."""
+    """The same for any log and store: from the newest snapshot, a checkpoint beside the log, or its start.
+
+    Args:
+        log: open.
+        store: None for none.
+        at_offset: the last record that counts, inclusive.
+        with_offsets: do without checkpoints, in which ACLs have lost their offsets, if the log reaches back
+            far enough.
+        progress: see Progress.
+    """
     sources: list[SnapshotSource] = [] if store is None else [StoredSnapshots(store)]
-    if isinstance(log, DirectoryLog):
+    if isinstance(log, DirectoryLog) and not (with_offsets and log.start_offset() == 0):
         sources.append(CheckpointFiles(log))
     with Progress("offsets", wanted=progress) as shown_progress:
         result = load_image(log, sources, at_offset=at_offset, on_progress=shown_progress.at)
@@ -108,6 +119,15 @@ def load_state(
 def is_guess(log: MetadataLog) -> bool:
     """Whether nobody recorded what is committed: a broker's directory."""
     return bool(getattr(log, "high_watermark_is_guess", False))
+
+
+def note_guess(log: MetadataLog) -> None:
+    """Say so, if it is one."""
+    if is_guess(log):
+        note(
+            f"note: {log.url} is a broker's directory and does not say what is committed; its last whole "
+            f"batch, before offset {log.high_watermark()}, is taken as committed"
+        )
 
 
 def note_skipped(skipped: SkippedSnapshot) -> None:

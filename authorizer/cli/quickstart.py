@@ -1,4 +1,4 @@
-"""``aclog quickstart``: an embedded log with a real broker's ACLs, a node, a sidecar, and one decision that flips."""
+"""``aclog quickstart``: an embedded log with a real broker's ACLs, served, and one decision that flips."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import time
 import urllib.request
 from collections import Counter
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
+import javaproperties
 
+from authorizer.api import Action, RequestContext
 from authorizer.cli.explanation import explanation_lines
-from authorizer.cli.output import note
 from authorizer.cli.signals import ends_on_signals
 from authorizer.config import load_config
-from authorizer.config_keys import LISTENERS, LOG_MODE, LOG_URL, SNAPSHOT_STORE
-from authorizer.errors import ConfigError
+from authorizer.config_keys import ACLOG_LISTENERS, LOG_MODE, LOG_URL, SNAPSHOT_STORE
+from authorizer.errors import AuthorizerNotReadyError, ConfigError
 from records.acl import (
     AccessControlEntry,
     AccessControlEntryFilter,
@@ -33,20 +33,15 @@ from records.acl import (
     ResourcePatternFilter,
     ResourceType,
 )
-from records.entries import (
-    AccessControlEntryRecord,
-    ControlRecord,
-    OtherRecord,
-    RemoveAccessControlEntryRecord,
-)
+from records.entries import ControlRecord, OtherRecord
 from records.log.directory import DirectoryLog
-from records.principal import KafkaPrincipal
+from records.principal import ANONYMOUS, KafkaPrincipal
 
 if TYPE_CHECKING:
-    from authorizer.api import Action, RequestContext
     from authorizer.config import Config
     from authorizer.node import Node
     from authorizer.sidecar.server import Sidecar
+    from records.entries import MetadataRecord
 
 #: A real broker's ``__cluster_metadata-0`` (Kafka 4.3.1), as in tests/data/oracle/logs/kraft-small.
 EXAMPLE_LOG: Final = Path(__file__).with_name("example_log")
@@ -81,9 +76,9 @@ _GRANT: Final = AclBinding(
 def quickstart_command(*, directory: Path, fresh: bool, port: int | None, stay: bool) -> None:
     """Run everything here and now, on an example log.
 
-    Imports a real broker's metadata log into an embedded one, replays it, serves decisions over HTTP, and shows
-    how one ACL turns a DENIED into an ALLOWED, with the explanations. No Kafka is needed. Stays up until
-    Ctrl-C.
+    Imports a real broker's metadata log into an embedded one, replays it, serves decisions over HTTP, and
+    shows how one ACL turns a DENIED into an ALLOWED, with the explanations. No Kafka is needed. Stays up
+    until Ctrl-C.
 
     \b
     Examples:
@@ -97,18 +92,18 @@ def quickstart_command(*, directory: Path, fresh: bool, port: int | None, stay: 
         _delete(directory)
     _step("1. The log")
     _import_example(directory / "log")
-    config = _settings(directory, port)
+    config = _settings(directory, _PORT if port is None else port)
     setup_logging(config.logging_format, "WARNING")
     with ends_on_signals(), ExitStack() as opened:
         _step("2. The node")
         node = opened.enter_context(Node.open(config))
-        sidecar, config = _sidecar(node, config, directory, port)
-        opened.enter_context(sidecar)
+        sidecar = opened.enter_context(_open_sidecar(node, directory, port))
         _start(node, sidecar)
-        _Tour(node, sidecar.urls[0]).run()
-        _more(directory, sidecar.urls[0])
+        url = sidecar.urls[0]
+        _Tour(node, url).run()
+        _more(directory, url)
         if stay:
-            click.echo(f"\nServing on {sidecar.urls[0]} until Ctrl-C.")
+            click.echo(f"\nServing on {url} until Ctrl-C.")
             threading.Event().wait()
 
 
@@ -116,8 +111,9 @@ def _step(title: str) -> None:
     click.echo("\n" + click.style(title, bold=True))
 
 
-def _say(text: str = "") -> None:
-    click.echo(f"   {text}" if text else "")
+def _say(*lines: str) -> None:
+    for line in lines:
+        click.echo(f"   {line}" if line else "")
 
 
 def _delete(directory: Path) -> None:
@@ -130,3 +126,162 @@ def _delete(directory: Path) -> None:
         if (directory / made).exists():
             shutil.rmtree(directory / made)
     (directory / _PROPERTIES).unlink()
+
+
+def _import_example(directory: Path) -> None:
+    """Copy what aclog understands of the broker's log, batch by batch, with the original times."""
+    if directory.exists():
+        _say(f"{directory} is there from an earlier run (--fresh begins anew).")
+        return
+    began_s = time.perf_counter()
+    kinds: Counter[str] = Counter()
+    batches: list[tuple[list[MetadataRecord], int | None]] = []
+    with DirectoryLog.open(EXAMPLE_LOG) as example:
+        position, end = example.start_offset(), example.high_watermark()
+        while position < end:
+            for batch in example.read(position):
+                records: list[MetadataRecord] = [
+                    logged.record
+                    for logged in batch.records
+                    # What only a broker can write passes by.
+                    if not isinstance(logged.record, ControlRecord | OtherRecord)
+                ]
+                kinds.update(type(record).__name__ for record in records)
+                if records:
+                    batches.append((records, batch.timestamp_ms))
+                position = batch.end_offset
+    with DirectoryLog.open(directory, mode="create") as log:
+        log.append_batches(batches)
+    added, removed = kinds["AccessControlEntryRecord"], kinds["RemoveAccessControlEntryRecord"]
+    _say(
+        f"A real broker's metadata log (Kafka 4.3, {end} records) goes into an embedded one: {directory}",
+        f"{kinds.total()} records in {len(batches)} atomic batches: {added} ACLs added, {removed} removed, "
+        f"{kinds.total() - added - removed} others; {(time.perf_counter() - began_s) * 1000:.0f} ms.",
+    )
+
+
+def _settings(directory: Path, port: int) -> Config:
+    """A file that other commands can take too; flags over everything, whatever the environment says."""
+    # Reached without a password on loopback, so the one who asks is nobody in particular.
+    values = {
+        "super.users": str(ANONYMOUS),
+        LOG_URL: f"file:{(directory / 'log').absolute()}",
+        SNAPSHOT_STORE: str((directory / "snapshots").absolute()),
+        ACLOG_LISTENERS: f"PLAINTEXT://127.0.0.1:{port}",
+    }
+    path = directory / _PROPERTIES
+    path.write_text(
+        "# Made by `aclog quickstart`; other commands take it with --config.\n"
+        "# Whoever reaches the sidecar on this machine may ask about everyone.\n"
+        + "".join(f"{key}={javaproperties.escape(value)}\n" for key, value in values.items()),
+        encoding="latin-1",
+    )
+    return load_config(path, flags={**values, LOG_MODE: "write"})
+
+
+def _open_sidecar(node: Node, directory: Path, port: int | None) -> Sidecar:
+    """On the port asked for; without one, on the usual port or any that is free."""
+    from authorizer.sidecar.server import Sidecar
+
+    try:
+        return Sidecar(node, node.config)
+    except ConfigError:
+        if port is not None:
+            raise
+        _say(f"Port {_PORT} is taken; any free one will do.")
+        return Sidecar(node, _settings(directory, 0))
+
+
+def _start(node: Node, sidecar: Sidecar) -> None:
+    began_s = time.perf_counter()
+    node.start()
+    if not node.wait_until_ready(_TIMEOUT_S):
+        raise AuthorizerNotReadyError(f"not loaded after {_TIMEOUT_S:g} s: {node.status().not_ready_reason}")
+    ready_ms = (time.perf_counter() - began_s) * 1000
+    sidecar.start()
+    status = node.status()
+    _say(
+        f"Ready {ready_ms:.0f} ms after its start: {status.acl_count} ACLs in force at end offset "
+        f"{status.end_offset}, digest {status.digest}.",
+        f"Serving on {sidecar.urls[0]}",
+    )
+
+
+class _Tour:
+    """One question, answered before and after an ACL."""
+
+    def __init__(self, node: Node, url: str) -> None:
+        self._node = node
+        self._url = url
+        self._context = RequestContext(_WHO, _HOST)
+        self._action = Action(AclOperation.READ, _TOPIC)
+
+    def run(self) -> None:
+        self._remove_earlier()
+        _step(f"3. A question: may {_WHO} read the topic {_TOPIC.name}?")
+        self._explain()
+        _step("4. An ACL")
+        self._add()
+        _step("5. The same question")
+        self._explain()
+        _step("6. The same question over HTTP (AuthZEN)")
+        self._ask_over_http()
+
+    def _explain(self) -> None:
+        _say(*explanation_lines(self._node.authorizer.explain(self._context, self._action)))
+
+    def _remove_earlier(self) -> None:
+        """A second run meets the ACL of the first one."""
+        pattern, entry = _GRANT.pattern, _GRANT.entry
+        wanted = AclBindingFilter(
+            ResourcePatternFilter(pattern.resource_type, pattern.name, pattern.pattern_type),
+            AccessControlEntryFilter(entry.principal, entry.host, entry.operation, entry.permission_type),
+        )
+        (future,) = self._node.authorizer.delete_acls(self._context, [wanted])
+        result = future.result(_TIMEOUT_S)
+        if result.exception is not None:
+            raise result.exception
+        if result.acl_binding_delete_results:
+            _say("The ACL that an earlier run added is removed again.")
+
+    def _add(self) -> None:
+        began_s = time.perf_counter()
+        (future,) = self._node.authorizer.create_acls(self._context, [_GRANT])
+        result = future.result(_TIMEOUT_S)
+        if result.exception is not None:
+            raise result.exception
+        elapsed_ms = (time.perf_counter() - began_s) * 1000
+        _say(
+            f"Added {_GRANT.entry} to {_TOPIC}.",
+            f"On disk, replayed and decisive after {elapsed_ms:.1f} ms; end offset "
+            f"{self._node.status().end_offset}.",
+        )
+
+    def _ask_over_http(self) -> None:
+        question = {
+            "subject": {"type": _WHO.principal_type, "id": _WHO.name},
+            "action": {"name": AclOperation.READ.name},
+            "resource": {"type": ResourceType.TOPIC.name, "id": _TOPIC.name},
+            "context": {"host": _HOST},
+        }
+        body = json.dumps(question)
+        endpoint = f"{self._url}/access/v1/evaluation"
+        _say(f"$ curl -s {endpoint} -H 'content-type: application/json' -d '{body}'")
+        request = urllib.request.Request(  # noqa: S310 - our own address
+            endpoint, data=body.encode(), headers={"content-type": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as response:  # noqa: S310
+            _say(response.read().decode("utf-8").strip())
+
+
+def _more(directory: Path, url: str) -> None:
+    log = directory / "log"
+    _step("More")
+    _say(
+        f"$ curl -s {url}/v1/state",
+        f"$ curl -s {url}/metrics",
+        f"$ aclog check --log {log} --principal {_WHO} --operation Write --topic {_TOPIC.name} --explain",
+        f"$ aclog acls --log {log} --list --topic {_TOPIC.name} --resource-pattern-type match",
+        f"$ aclog log dump --log {log} --from 80",
+        f"$ aclog snapshot create --config {directory / _PROPERTIES}",
+    )

@@ -1,14 +1,14 @@
 """A file of kafka-dump-log payload lines as a log to read: what ``aclog check --records`` asks.
 
-Offsets are line numbers, from 0: the state after the first n records is the one after offset n - 1. Each record is
-a batch of its own, whatever its "batch" key says: ``atOffset`` counts records.
+Offsets count records, from 0: the state after the first n of them is the one after offset n - 1. Each record
+is a batch of its own, whatever its "batch" key says: ``atOffset`` counts records.
 """
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Final
 
+from authorizer.cli.input import payload_of
 from records.codecs.json import from_json
 from records.errors import DecodeError, LogReadOnlyError, OffsetOutOfRangeError
 from records.ids import METADATA_TOPIC_ID
@@ -39,16 +39,12 @@ class RecordsLog:
 
     def _take(self, line: bytes, source: str) -> None:
         try:
-            payload = json.loads(line)
-            if not isinstance(payload, dict):
-                raise DecodeError("not a JSON object", source=source)
+            payload = payload_of(line)
             if "control" in payload:
                 return
             record = from_json(payload)
         except DecodeError as error:
             raise error.located(source=source) from error
-        except (ValueError, RecursionError) as error:
-            raise DecodeError(f"not JSON: {error}", source=source) from error
         offset = len(self._batches)
         timestamp_ms = payload.get("timestamp")
         at_ms = timestamp_ms if isinstance(timestamp_ms, int) else 0
@@ -69,12 +65,12 @@ class RecordsLog:
     def high_watermark(self) -> int:
         return len(self._batches)
 
-    def read(self, offset: int, *, max_bytes: int = READ_BYTES_MAX) -> Sequence[LogBatch]:  # noqa: ARG002
+    def read(self, offset: int, *, max_bytes: int = READ_BYTES_MAX) -> Sequence[LogBatch]:
         if not 0 <= offset <= len(self._batches):
             raise OffsetOutOfRangeError(offset, start=0, end=len(self._batches))
         return self._batches[offset : offset + _RECORDS_PER_READ]
 
-    def wait(self, offset: int, timeout_s: float) -> bool:  # noqa: ARG002 - nothing will come
+    def wait(self, offset: int, timeout_s: float) -> bool:
         return offset < len(self._batches)
 
     def append(self, records: Sequence[MetadataRecord]) -> int:

@@ -108,7 +108,8 @@ async def read_body(receive: Receive) -> bytes:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise ConnectionResetError("the client closed the connection before its request was complete")
-        body += message.get("body", b"")
+        chunk: bytes = message.get("body", b"")
+        body += chunk
         if len(body) > BODY_BYTES_MAX:
             raise HttpError(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE,

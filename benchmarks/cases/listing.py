@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 
 from benchmarks.arena import Arena
@@ -41,8 +42,8 @@ def measure(arena: Arena) -> Iterator[Row]:
         found = len(list(arena.ours.authorizer.acls(acl_filter)))
         theirs, ours = alternate(
             arena.settings.rounds,
-            lambda acl_filter=acl_filter, found=found: _java_scan(arena, acl_filter, found),
-            lambda acl_filter=acl_filter: _our_listing(arena, acl_filter),
+            partial(_java_scan, arena, acl_filter, found),
+            partial(_our_listing, arena, acl_filter),
         )
         yield Row(
             what=f"acls({what})",
@@ -66,8 +67,8 @@ def _by_id(arena: Arena) -> Row:
     everything = AclBindingFilter()
     theirs, ours = alternate(
         arena.settings.rounds,
-        lambda: _java_scan(arena, everything, len(image), scans=1),
-        lambda: _our_look_ups(arena, ids),
+        partial(_java_scan, arena, everything, len(image), scans=1),
+        partial(_our_look_ups, arena, ids),
     )
     return Row(
         what="one ACL by its id",

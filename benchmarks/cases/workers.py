@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from benchmarks.arena import Arena
-from benchmarks.figures import Goal, Row, alternate, faster
+from benchmarks.figures import Goal, Row, alternate
 from benchmarks.settings import progress
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def measure(arena: Arena) -> Iterator[Row]:
         ours=mine,
         other=theirs,
         against=f"Java, {workers} threads",
-        ratio=faster(mine, theirs),
+        ratio=mine.over(theirs),
         goal=_GOALS.get(arena.workload),
     )
 

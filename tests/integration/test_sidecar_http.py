@@ -174,7 +174,8 @@ def test_a_batch_takes_defaults_and_keeps_the_order(node_and_client: tuple[Node,
 
 def test_a_batch_without_evaluations_is_a_single_question(node_and_client: tuple[Node, httpx.Client]) -> None:
     _, client = node_and_client
-    for extra in ({}, {"evaluations": []}):
+    extras: list[dict[str, object]] = [{}, {"evaluations": []}]
+    for extra in extras:
         assert client.post("/access/v1/evaluations", json={**question(), **extra}).json()["decision"] is True
 
 

@@ -1,5 +1,8 @@
 """SimLog: a metadata log in memory, with everything that can happen to one.
 
+As every kind of log must, it tells a reader that was cut off: the first read beyond the place from which the
+log was written anew is out of range, with that place as the end.
+
 A real implementation of MetadataLog, for one process: several threads may append and read. Faults are asked
 for by name: ``truncate``, ``trim``, ``compact``, ``replace``, ``damage``, ``fail_reads``.
 """
@@ -8,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 
 from records.entries import (
@@ -47,7 +50,11 @@ def batch_of(records: Sequence[MetadataRecord | ControlRecord], base_offset: int
 
 
 class SimLog:
-    """``history`` is what the log really was, whatever is left of it."""
+    """``history`` is what the log really was, whatever is left of it.
+
+    ``after_read`` is called at the end of each read: what happens between two looks. ``read_bytes_max`` makes
+    the log slow.
+    """
 
     url = "sim:log"
 
@@ -62,6 +69,10 @@ class SimLog:
         self._failures: list[Exception] = []
         self._damaged: dict[int, Exception] = {}
         self._is_closed = False
+        self._read_to = 0
+        self._rewritten_from: int | None = None
+        self.read_bytes_max = READ_BYTES_MAX
+        self.after_read: Callable[[], None] | None = None
         self.history = History()
 
     # --- MetadataLog -------------------------------------------------------------------------------------
@@ -82,6 +93,9 @@ class SimLog:
                 raise LogError("closed")
             if self._failures:
                 raise self._failures.pop(0)
+            rewritten_from, self._rewritten_from = self._rewritten_from, None
+            if rewritten_from is not None and offset > rewritten_from:
+                raise OffsetOutOfRangeError(offset, start=self._start, end=rewritten_from)
             if not self._start <= offset <= self._end:
                 raise OffsetOutOfRangeError(offset, start=self._start, end=self._end)
             found: list[LogBatch] = []
@@ -95,9 +109,12 @@ class SimLog:
                         raise error
                     break
                 size_bytes += batch.size_bytes
-                if found and size_bytes > max_bytes:
+                if found and size_bytes > min(max_bytes, self.read_bytes_max):
                     break
                 found.append(batch)
+                self._read_to = batch.end_offset
+            if self.after_read is not None:
+                self.after_read()
             return found
 
     def wait(self, offset: int, timeout_s: float) -> bool:
@@ -149,6 +166,8 @@ class SimLog:
             self._batches = [batch for batch in self._batches if batch.end_offset <= end_offset]
             self.history.truncate(end_offset)
             self._end = self._batches[-1].end_offset if self._batches else self._start
+            if self._end < self._read_to:
+                self._rewritten_from, self._read_to = self._end, self._end
             self._high_watermark = min(self._high_watermark, self._end)
             self._damaged = {base: error for base, error in self._damaged.items() if base < self._end}
             self._epoch += 1
@@ -159,8 +178,8 @@ class SimLog:
             self._batches = [batch for batch in self._batches if batch.end_offset > start_offset]
             self._start = self._batches[0].base_offset if self._batches else self._end
 
-    def compact(self, end_offset: int, *, forget_removals: bool) -> None:
-        """Below ``end_offset`` only the last record of each ACL id stays, and removals only if asked for.
+    def compact(self, end_offset: int, *, forget_below: int) -> None:
+        """Below ``end_offset`` only the last record of each ACL id stays; below ``forget_below`` no removal.
 
         As Kafka's log cleaner: a batch keeps its range while it holds a record, and the last batch stays.
         """
@@ -178,7 +197,7 @@ class SimLog:
                     case AccessControlEntryRecord():
                         return last[record.id] == logged.offset
                     case RemoveAccessControlEntryRecord():
-                        return last[record.id] == logged.offset and not forget_removals
+                        return last[record.id] == logged.offset and logged.offset >= forget_below
                     case _:
                         return True
 

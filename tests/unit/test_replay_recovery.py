@@ -32,10 +32,10 @@ def store(*snapshots: SimSnapshot) -> SimStore:
 
 
 def log(batches: int = 10) -> SimLog:
-    """Ten batches of one record, all committed."""
+    """Ten batches of one record, all committed; no two of the same ACL."""
     made = SimLog()
     for number in range(batches):
-        made.append([acl_named(f"t{number}")])
+        made.append([acl_named("abcdefghij"[number])])
     return made
 
 
@@ -90,15 +90,33 @@ def test_a_snapshot_of_a_history_that_was_cut_off_is_refused() -> None:
     """I9, I11: the log has another epoch where the snapshot ends. One within the common part is fine."""
     of = log()
     of.truncate(4)
-    for number in range(6):
-        of.append([acl_named(f"u{number}")])
+    for name in "uvwxyz":
+        of.append([acl_named(name)])
     found = recovered(of, store(snapshot(4), snapshot(8)))
     assert end_offset(found) == 4
     (refused,) = found.refused
     assert refused == (
-        "snapshot 8-1: it ends in epoch 1, and the log has epoch 2 there: "
-        "the log was truncated and written on"
+        "snapshot 8-1: it ends in epoch 1, and the log goes on there in epoch 2: "
+        "it may have been truncated and written on"
     )
+
+
+def test_a_snapshot_whose_last_batch_was_compacted_away() -> None:
+    """Then the next batch must be of its epoch; else nobody knows what was there."""
+    of = log()
+    of.new_epoch()
+    of.append([acl_named("e2")])
+    of.append([acl_named("j2")])
+    of.compact(12, forget_below=0)
+    assert [(batch.base_offset, batch.epoch) for batch in of.batches][3:] == [
+        *((offset, 1) for offset in range(3, 9) if offset != 4),
+        (10, 2),
+        (11, 2),
+    ]
+    assert end_offset(recovered(of, store(snapshot(5)))) == 5
+    found = recovered(of, store(snapshot(10)))
+    assert found.snapshot is None
+    assert "the log goes on there in epoch 2" in found.refused[0]
 
 
 def test_a_batch_that_cannot_be_decoded_does_not_speak_against_a_snapshot_beyond_it() -> None:

@@ -64,7 +64,7 @@ def recover(segment: Segment, high_watermark: int) -> Recovered:
         end_offset, size_bytes, last_epoch = header.end_offset, position + header.size_bytes, header.epoch
     if end_offset < high_watermark:
         if problem is None:
-            problem = "no batch can begin like this" if file_bytes > size_bytes else "the file ends"
+            problem = "no whole batch stands there" if file_bytes > size_bytes else "the file ends"
         raise _acknowledged(segment.path, size_bytes, end_offset, high_watermark, problem)
     if size_bytes < file_bytes:
         _cut(segment.path, size_bytes)

@@ -1,0 +1,49 @@
+"""Lines that commands read: JSON objects, from a file or stdin, gzip or not."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from contextlib import ExitStack, contextmanager
+from typing import IO, TYPE_CHECKING, Any, Final
+
+import click
+
+from records.errors import DecodeError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+
+
+@contextmanager
+def lines_of(path: str) -> Iterator[Iterator[bytes]]:
+    """Lines of a file, or of stdin for ``-``, unpacked if they are gzip.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    with ExitStack() as opened:
+        file: IO[bytes] = opened.enter_context(click.open_file(path, "rb"))
+        # By its content and not by its name: stdin has none.
+        if isinstance(file, io.BufferedReader) and file.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC):
+            yield iter(opened.enter_context(gzip.open(file)))
+        else:
+            yield iter(file)
+
+
+def payload_of(line: bytes) -> dict[str, Any]:
+    """The JSON object in a line.
+
+    Raises:
+        DecodeError: anything else.
+    """
+    try:
+        payload = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise DecodeError(f"not JSON: {error}") from error
+    if not isinstance(payload, dict):
+        raise DecodeError("not a JSON object")
+    return payload

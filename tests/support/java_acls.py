@@ -1,0 +1,104 @@
+"""What the Java authorizer is left with where records repeat ids or contents: it throws, aclog counts (8.1).
+
+AclCache refuses an id that it has and a content that it has under another id, and removals of ids that it does not
+have; a delta refuses to remove what is in neither image nor changes. What a refusal costs depends on how the
+recorder applied the records (`oracle.apply`):
+
+- ``log``: record by record. The refused record has no effect.
+- ``snapshot``: the first n records are folded into an image, then loaded whole. If the image holds a content
+  twice, the load fails, and what was loaded before stays.
+- ``publisher``: batch by batch, as a broker. The rest of a batch after a refused change is skipped.
+
+Whether this is right is seen by its faults, which the recorder wrote down, and by the answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from records.entries import AccessControlEntryRecord, AclRecord
+from records.ids import Uuid
+
+Acls = dict[Uuid, AccessControlEntryRecord]
+Fault = tuple[int, str]
+
+
+class RefusedError(Exception):
+    """The Java authorizer throws; its text is the first words of Java's."""
+
+
+class JavaAcls:
+    """The ACLs that the Java authorizer holds.
+
+    Attributes:
+        acls: by id.
+        faults: (index, first words) of what was refused, as the recorder has them.
+    """
+
+    def __init__(self) -> None:
+        self.acls: Acls = {}
+        self.faults: list[Fault] = []
+        self._image: Acls = {}
+
+    def apply_log(self, start: int, records: Iterable[AclRecord]) -> None:
+        for index, record in enumerate(records, start):
+            try:
+                if isinstance(record, AccessControlEntryRecord):
+                    self._add(self.acls, record)
+                else:
+                    self._remove(self.acls, record.id)
+            except RefusedError as refused:
+                self.faults.append((index, str(refused)))
+
+    def apply_snapshot(self, start: int, records: Sequence[AclRecord]) -> None:
+        for index, record in enumerate(records, start):  # each a delta of its own
+            self._image, _ = self._fold(index, (record,), "")
+        loaded: Acls = {}
+        try:
+            for record in self._image.values():
+                self._add(loaded, record)
+        except RefusedError as refused:
+            self.faults.append((start + len(records), f"loadSnapshot: {refused}"))
+        else:
+            self.acls = loaded
+
+    def apply_batch(self, start: int, records: Sequence[AclRecord]) -> None:
+        end = start + len(records)
+        self._image, changes = self._fold(start, records, "replay: ")
+        try:
+            for acl_id, record in changes.items():
+                if record is None:
+                    self._remove(self.acls, acl_id)
+                else:
+                    self._add(self.acls, record)
+        except RefusedError as refused:
+            text = f"Error loading authorizer changes in MetadataDelta up to {end}: {refused}"
+            self.faults.append((end, text))
+
+    def _fold(
+        self, start: int, records: Iterable[AclRecord], prefix: str
+    ) -> tuple[Acls, dict[Uuid, AccessControlEntryRecord | None]]:
+        """The image after these records, and the changes in the order in which their ids first changed."""
+        changes: dict[Uuid, AccessControlEntryRecord | None] = {}
+        for index, record in enumerate(records, start):
+            if isinstance(record, AccessControlEntryRecord):
+                changes[record.id] = record
+            elif record.id in self._image:
+                changes[record.id] = None
+            elif changes.pop(record.id, None) is None:
+                self.faults.append((index, f"{prefix}IllegalStateException: Failed to find existing ACL"))
+        image = {**self._image, **changes}
+        return {acl_id: record for acl_id, record in image.items() if record is not None}, changes
+
+    @staticmethod
+    def _add(acls: Acls, record: AccessControlEntryRecord) -> None:
+        if record.id in acls:
+            raise RefusedError("RuntimeException: An ACL with ID")
+        if any(each.content == record.content for each in acls.values()):
+            raise RefusedError("RuntimeException: Unable to add the ACL with ID")
+        acls[record.id] = record
+
+    @staticmethod
+    def _remove(acls: Acls, acl_id: Uuid) -> None:
+        if acls.pop(acl_id, None) is None:
+            raise RefusedError("RuntimeException: ID")

@@ -1,0 +1,193 @@
+"""What the answers mean, straight from the definition: every ACL is looked at, nothing is indexed or cached.
+
+Source: KIP-11, KIP-679; the findings of tests/data/oracle/README.md; architecture.md section 8. ACLs are records as
+they are in the log, so that codes without a name are here as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from records.acl import (
+    AccessControlEntryFilter,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+)
+from records.entries import AccessControlEntryRecord
+
+IMPLYING = {
+    AclOperation.DESCRIBE: {
+        AclOperation.DESCRIBE,
+        AclOperation.READ,
+        AclOperation.WRITE,
+        AclOperation.DELETE,
+        AclOperation.ALTER,
+    },
+    AclOperation.DESCRIBE_CONFIGS: {AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """May this principal, from this host, do this to that?"""
+
+    principal_type: str
+    principal_name: str
+    host: str
+    operation: AclOperation
+    resource_type: ResourceType
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    super_users: frozenset[str] = frozenset()
+    allow_everyone: bool = False
+
+
+def is_allow(acl: AccessControlEntryRecord) -> bool:
+    """Any permission type but ALLOW denies."""
+    return AclPermissionType.from_code(acl.permission_type) is AclPermissionType.ALLOW
+
+
+def covers(acl: AccessControlEntryRecord, resource_type: ResourceType, name: str) -> bool:
+    """Whether the ACL is about this resource, whoever it is for."""
+    if ResourceType.from_code(acl.resource_type) is not resource_type:
+        return False
+    if PatternType.from_code(acl.pattern_type) is PatternType.LITERAL:
+        return acl.resource_name in (name, "*")
+    return name.startswith(acl.resource_name)
+
+
+def is_for(acl: AccessControlEntryRecord, question: Question) -> bool:
+    """Whether the ACL is for this principal: the text before its first colon is the type."""
+    if acl.principal == "User:*":
+        return True
+    principal_type, colon, name = acl.principal.partition(":")
+    return colon == ":" and (principal_type, name) == (question.principal_type, question.principal_name)
+
+
+def is_from(acl: AccessControlEntryRecord, host: str) -> bool:
+    return acl.host in ("*", host)
+
+
+def is_about(acl: AccessControlEntryRecord, operation: AclOperation) -> bool:
+    """Whether the ACL is about this operation; only an ALLOW implies others."""
+    own = AclOperation.from_code(acl.operation)
+    if own is AclOperation.ALL:
+        return True
+    return own in IMPLYING.get(operation, {operation}) if is_allow(acl) else own is operation
+
+
+def matching(acls: Iterable[AccessControlEntryRecord], question: Question) -> list[AccessControlEntryRecord]:
+    return [
+        acl
+        for acl in acls
+        if covers(acl, question.resource_type, question.name)
+        and is_for(acl, question)
+        and is_from(acl, question.host)
+        and is_about(acl, question.operation)
+    ]
+
+
+def decide(
+    acls: Iterable[AccessControlEntryRecord], question: Question, settings: Settings = Settings()
+) -> tuple[bool, str]:
+    """Whether it is allowed, and by which kind of rule."""
+    acls = list(acls)
+    if f"{question.principal_type}:{question.principal_name}" in settings.super_users:
+        return True, "SuperUser"
+    found = matching(acls, question)
+    if found:
+        return all(map(is_allow, found)), "MatchingAcl"
+    if settings.allow_everyone and not any(
+        covers(acl, question.resource_type, question.name) for acl in acls
+    ):
+        return True, "DefaultAllow"
+    return False, "DefaultDeny"
+
+
+def by_resource_type(
+    acls: Iterable[AccessControlEntryRecord], question: Question, settings: Settings = Settings()
+) -> bool:
+    """KIP-679 as Kafka does it; the question's name does not count."""
+    acls = list(acls)
+    probe = Question(
+        question.principal_type,
+        question.principal_name,
+        question.host,
+        question.operation,
+        question.resource_type,
+        "hardcode",
+    )
+    if decide(acls, probe, settings)[0]:
+        return True
+    plain = [
+        acl
+        for acl in acls
+        if ResourceType.from_code(acl.resource_type) is question.resource_type
+        and acl.pattern_type in (PatternType.LITERAL, PatternType.PREFIXED)
+        and acl.permission_type in (AclPermissionType.ALLOW, AclPermissionType.DENY)
+        and is_for(acl, question)
+        and is_from(acl, question.host)
+        and AclOperation.from_code(acl.operation) in (question.operation, AclOperation.ALL)
+    ]
+    stars = [acl for acl in plain if is_star(acl)]
+    if stars:
+        return all(map(is_allow, stars))
+    denied_names = {acl.resource_name for acl in plain if not is_allow(acl) and not is_prefix(acl)}
+    denied_prefixes = {acl.resource_name for acl in plain if not is_allow(acl) and is_prefix(acl)} - {""}
+    return any(
+        not any(acl.resource_name.startswith(denied) for denied in denied_prefixes)
+        and (is_prefix(acl) or acl.resource_name not in denied_names)
+        for acl in plain
+        if is_allow(acl)
+    )
+
+
+def is_prefix(acl: AccessControlEntryRecord) -> bool:
+    return acl.pattern_type == PatternType.PREFIXED
+
+
+def is_star(acl: AccessControlEntryRecord) -> bool:
+    return acl.resource_name == "*" and acl.pattern_type == PatternType.LITERAL
+
+
+def listed(
+    acls: Iterable[AccessControlEntryRecord], acl_filter: AclBindingFilter
+) -> Iterator[AccessControlEntryRecord]:
+    """What a filter means, in no particular order."""
+    patterns, entries = acl_filter.pattern_filter, acl_filter.entry_filter
+    for acl in acls:
+        own = PatternType.from_code(acl.pattern_type)
+        if patterns.resource_type not in (ResourceType.ANY, ResourceType.from_code(acl.resource_type)):
+            continue
+        if patterns.pattern_type not in (PatternType.ANY, PatternType.MATCH, own):
+            continue
+        if patterns.name is None or entry_only(patterns.pattern_type, own):
+            fits = patterns.name in (None, acl.resource_name)
+        elif own is PatternType.LITERAL:
+            fits = acl.resource_name in (patterns.name, "*")
+        else:
+            fits = patterns.name.startswith(acl.resource_name)
+        if fits and entry_fits(acl, entries):
+            yield acl
+
+
+def entry_only(wanted: PatternType, own: PatternType) -> bool:
+    """Names are compared as they are, not matched."""
+    return wanted is PatternType.ANY or wanted is own
+
+
+def entry_fits(acl: AccessControlEntryRecord, entries: AccessControlEntryFilter) -> bool:
+    return (
+        entries.principal in (None, acl.principal)
+        and entries.host in (None, acl.host)
+        and entries.operation in (AclOperation.ANY, AclOperation.from_code(acl.operation))
+        and entries.permission_type
+        in (AclPermissionType.ANY, AclPermissionType.from_code(acl.permission_type))
+    )

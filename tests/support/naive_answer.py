@@ -1,0 +1,105 @@
+"""Query lines answered by the definition (support.naive), in the shape of the recorded answers.
+
+Without what a definition does not say: which of several matching ACLs is named, the audit line, the order of a listing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from authorizer.host import host_address
+from records.acl import (
+    SUPPORTED_OPERATIONS,
+    AccessControlEntryFilter,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePatternFilter,
+    ResourceType,
+)
+from records.entries import AccessControlEntryRecord
+from support import naive
+
+
+def naive_answer(
+    acls: Sequence[AccessControlEntryRecord], settings: naive.Settings, query: Mapping[str, Any]
+) -> dict[str, Any]:
+    """By the meaning of these ACLs; ``reduced`` answers are equal to it."""
+    match query.get("kind", "authorize"):
+        case "authorize":
+            allowed, rule = naive.decide(acls, _question(query, query["operation"]), settings)
+            return {"result": _result(allowed=allowed), "rule": rule}
+        case "authorizedOperations":
+            operations = [
+                operation.name
+                for operation in SUPPORTED_OPERATIONS[ResourceType[query["resourceType"]]]
+                if naive.decide(acls, _question(query, operation.name), settings)[0]
+            ]
+            return {"operations": operations}
+        case "authorizeByResourceType":
+            question = _question({**query, "resourceName": ""}, query["operation"])
+            return {"result": _result(allowed=naive.by_resource_type(acls, question, settings))}
+        case "acls":
+            return {"acls": {_listed(acl) for acl in naive.listed(acls, _filter(query))}}
+        case "aclCount":
+            return {"aclCount": len(acls)}
+        case kind:
+            raise AssertionError(kind)
+
+
+def reduced(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """An answer without what the definition does not say."""
+    kept = {key: value for key, value in answer.items() if key not in ("audit", "hostAddress", "bits")}
+    if "rule" in kept:
+        kept["rule"] = kept["rule"].partition("(")[0]
+    if "acls" in kept:
+        kept["acls"] = {tuple(acl.values()) for acl in kept["acls"]}
+    return kept
+
+
+def _result(*, allowed: bool) -> str:
+    return "ALLOWED" if allowed else "DENIED"
+
+
+def _question(query: Mapping[str, Any], operation: str) -> naive.Question:
+    principal_type, _, principal_name = query["principal"].partition(":")
+    return naive.Question(
+        principal_type,
+        principal_name,
+        host_address(query["host"]),
+        AclOperation[operation],
+        ResourceType[query["resourceType"]],
+        query["resourceName"],
+    )
+
+
+def _filter(query: Mapping[str, Any]) -> AclBindingFilter:
+    return AclBindingFilter(
+        ResourcePatternFilter(
+            ResourceType[query.get("resourceType", "ANY")],
+            query.get("resourceName"),
+            PatternType[query.get("patternType", "ANY")],
+        ),
+        AccessControlEntryFilter(
+            query.get("principal"),
+            query.get("host"),
+            AclOperation[query.get("operation", "ANY")],
+            AclPermissionType[query.get("permissionType", "ANY")],
+        ),
+    )
+
+
+def _listed(acl: AccessControlEntryRecord) -> tuple[str, ...]:
+    binding = acl.binding()
+    pattern, entry = binding.pattern, binding.entry
+    return (
+        pattern.resource_type.name,
+        pattern.name,
+        pattern.pattern_type.name,
+        entry.principal,
+        entry.host,
+        entry.operation.name,
+        entry.permission_type.name,
+    )
