@@ -51,6 +51,7 @@ _BEFORE_COVERED: Final = struct.Struct(">qiibI")
 _MAGIC_AT: Final = 16
 
 _COMPRESSION_MASK: Final = 0x07
+_COMPRESSION_MAX: Final = int(max(Compression))
 _LOG_APPEND_TIME: Final = 0x08
 _TRANSACTIONAL: Final = 0x10
 _CONTROL: Final = 0x20
@@ -158,8 +159,8 @@ def decode_batch(data: bytes | memoryview, position: int = 0, *, origin: int = 0
         UnsupportedVersionError: not magic 2, or a compression that Kafka 4.3 does not have.
         DecodeError: the header contradicts itself.
     """
-    place = origin + position
-    if len(data) - position < HEADER_BYTES:
+    place, left = origin + position, len(data) - position
+    if left < HEADER_BYTES:
         raise _short_header(data, position, place)
     (
         base_offset,
@@ -178,16 +179,18 @@ def decode_batch(data: bytes | memoryview, position: int = 0, *, origin: int = 0
     ) = _HEADER.unpack_from(data, position)
     if magic != MAGIC:
         raise _unknown_magic(magic, base_offset, place)
-    end = position + LENGTH_PREFIX_BYTES + length
-    if length < HEADER_BYTES - LENGTH_PREFIX_BYTES:
+    size = LENGTH_PREFIX_BYTES + length
+    if size < HEADER_BYTES:
         raise DecodeError(f"a batch cannot have length {length}", offset=base_offset, position=place)
-    if end > len(data):
+    if size > left:
         raise TruncatedRecordError(
-            f"the batch has {end - position} bytes, {len(data) - position} are there",
+            f"the batch has {size} bytes, {left} are there",
             offset=base_offset,
             position=place,
         )
-    covered = bytes(data[position + _COVERED_AT : end])
+    covered = data[position + _COVERED_AT : position + size]
+    if not isinstance(covered, bytes):
+        covered = bytes(covered)
     found = google_crc32c.value(covered)
     if found != crc:
         raise ChecksumMismatchError(
@@ -195,11 +198,11 @@ def decode_batch(data: bytes | memoryview, position: int = 0, *, origin: int = 0
             offset=base_offset,
             position=place,
         )
-    if attributes & _COMPRESSION_MASK > Compression.ZSTD:
+    if attributes & _COMPRESSION_MASK > _COMPRESSION_MAX:
         raise UnsupportedVersionError(
             f"compression {attributes & _COMPRESSION_MASK} is unknown", offset=base_offset, position=place
         )
-    if base_offset < 0 or last_offset_delta < 0 or record_count < 0:
+    if base_offset | last_offset_delta | record_count < 0:
         raise DecodeError(
             f"a batch cannot have base offset {base_offset}, last offset delta {last_offset_delta} and "
             f"{record_count} records",
@@ -209,7 +212,7 @@ def decode_batch(data: bytes | memoryview, position: int = 0, *, origin: int = 0
     return RecordBatch(
         base_offset,
         base_offset + last_offset_delta,
-        end - position,
+        size,
         place,
         epoch,
         crc,

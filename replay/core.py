@@ -154,6 +154,8 @@ class Core:
         snapshot = event.snapshot
         image = AclsImage.EMPTY if snapshot is None else snapshot.image
         end_offset = image.provenance.end_offset
+        if event.high_watermark < self._relied_on():
+            return self._truncated(event.high_watermark)
         if end_offset > event.high_watermark:
             raise InvariantError(
                 f"snapshot ends at {end_offset}, beyond the log's end {event.high_watermark}"
@@ -180,7 +182,12 @@ class Core:
         return [Fail(OffsetOutOfRangeError(self.position, start=event.start, end=event.end))]
 
     def _truncated(self, end: int) -> list[Effect]:
-        return self._reload(f"log was truncated to {end}, all below {self.position} was applied", lost=True)
+        return self._reload(f"log was truncated to {end}, it had reached {self._relied_on()}", lost=True)
+
+    def _relied_on(self) -> int:
+        """End of what must not go away: what is applied, what is waited for, and what is served."""
+        served = 0 if self.published is None or not self.ready else self.published.provenance.end_offset
+        return max(self.position, self._target or 0, self._gap_end, served)
 
     def _reload(self, reason: str, *, lost: bool) -> list[Effect]:
         """Build the state anew. ``lost``: what is served is not known to be a state of the log."""
@@ -206,7 +213,7 @@ class Core:
     def _batches_read(self, event: BatchesRead) -> list[Effect]:
         if self.phase is Phase.RECOVERING:
             raise InvariantError("batches were read before it was known where to begin")
-        if event.high_watermark < self.position:
+        if event.high_watermark < self._relied_on():
             return self._truncated(event.high_watermark)
         if self._is_stale(event.now_ms):
             return self._reload(

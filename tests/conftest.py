@@ -8,6 +8,7 @@ blob that repeats what it found.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -47,3 +48,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "broker" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("broker"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how many recorded answers of the real Kafka were compared (tests/oracle), if any."""
+    totals: Counter[str] = Counter()
+    for report in terminalreporter.getreports("passed"):
+        for name, count in report.user_properties:
+            if name.startswith("oracle: "):
+                totals[name] += int(str(count))
+    if totals:
+        terminalreporter.section("answers of the real Kafka, compared")
+        for name, count in totals.most_common():
+            terminalreporter.line(f"{count:8,}  {name.removeprefix('oracle: ')}")

@@ -6,7 +6,7 @@ import gzip
 import io
 import json
 from contextlib import ExitStack, contextmanager
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -26,12 +26,13 @@ def lines_of(path: str) -> Iterator[Iterator[bytes]]:
         OSError: the file cannot be read.
     """
     with ExitStack() as opened:
-        file: IO[bytes] = opened.enter_context(click.open_file(path, "rb"))
+        file: Any = opened.enter_context(click.open_file(path, "rb"))
+        lines = file if isinstance(file, io.BufferedReader) else io.BufferedReader(file)
         # By its content and not by its name: stdin has none.
-        if isinstance(file, io.BufferedReader) and file.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC):
-            yield iter(opened.enter_context(gzip.open(file)))
+        if lines.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC):
+            yield iter(opened.enter_context(gzip.open(lines)))
         else:
-            yield iter(file)
+            yield iter(lines)
 
 
 def payload_of(line: bytes) -> dict[str, Any]:

@@ -152,8 +152,7 @@ public class Anchor {
 
     private static Map<Uuid, StandardAcl> readAcls(Path file) throws Exception {
         Map<Uuid, StandardAcl> acls = new LinkedHashMap<>();
-        // One String for equal texts: kinder to Java than its own replay, which does not share them.
-        Map<String, String> texts = new HashMap<>();
+        // Equal texts are different Strings here, as they are in a broker that has replayed its log.
         try (BufferedReader reader = Files.newBufferedReader(file)) {
             for (String line; (line = reader.readLine()) != null; ) {
                 JsonNode data = JSON.readTree(line).get("data");
@@ -161,10 +160,10 @@ public class Anchor {
                     Uuid.fromString(data.get("id").asText()),
                     StandardAcl.fromRecord(new AccessControlEntryRecord()
                         .setResourceType((byte) data.get("resourceType").asInt())
-                        .setResourceName(texts.computeIfAbsent(data.get("resourceName").asText(), text -> text))
+                        .setResourceName(data.get("resourceName").asText())
                         .setPatternType((byte) data.get("patternType").asInt())
-                        .setPrincipal(texts.computeIfAbsent(data.get("principal").asText(), text -> text))
-                        .setHost(texts.computeIfAbsent(data.get("host").asText(), text -> text))
+                        .setPrincipal(data.get("principal").asText())
+                        .setHost(data.get("host").asText())
                         .setOperation((byte) data.get("operation").asInt())
                         .setPermissionType((byte) data.get("permissionType").asInt())));
             }

@@ -1,8 +1,8 @@
 """What the Java authorizer is left with where records repeat ids or contents: it throws, aclog counts (8.1).
 
-AclCache refuses an id that it has and a content that it has under another id, and removals of ids that it does not
-have; a delta refuses to remove what is in neither image nor changes. What a refusal costs depends on how the
-recorder applied the records (`oracle.apply`):
+AclCache refuses an id that it has and a content that it has under another id, and removals of ids that it
+does not have; a delta refuses to remove what is in neither image nor changes. What a refusal costs depends on
+how the recorder applied the records (`oracle.apply`):
 
 - ``log``: record by record. The refused record has no effect.
 - ``snapshot``: the first n records are folded into an image, then loaded whole. If the image holds a content
@@ -20,6 +20,7 @@ from records.entries import AccessControlEntryRecord, AclRecord
 from records.ids import Uuid
 
 Acls = dict[Uuid, AccessControlEntryRecord]
+Content = tuple[int, str, int, str, str, int, int]
 Fault = tuple[int, str]
 
 
@@ -36,31 +37,35 @@ class JavaAcls:
     """
 
     def __init__(self) -> None:
-        self.acls: Acls = {}
         self.faults: list[Fault] = []
+        self._cache = _AclCache()
         self._image: Acls = {}
+
+    @property
+    def acls(self) -> Acls:
+        return self._cache.acls
 
     def apply_log(self, start: int, records: Iterable[AclRecord]) -> None:
         for index, record in enumerate(records, start):
             try:
                 if isinstance(record, AccessControlEntryRecord):
-                    self._add(self.acls, record)
+                    self._cache.add(record)
                 else:
-                    self._remove(self.acls, record.id)
+                    self._cache.remove(record.id)
             except RefusedError as refused:
                 self.faults.append((index, str(refused)))
 
     def apply_snapshot(self, start: int, records: Sequence[AclRecord]) -> None:
         for index, record in enumerate(records, start):  # each a delta of its own
             self._image, _ = self._fold(index, (record,), "")
-        loaded: Acls = {}
+        loaded = _AclCache()
         try:
             for record in self._image.values():
-                self._add(loaded, record)
+                loaded.add(record)
         except RefusedError as refused:
             self.faults.append((start + len(records), f"loadSnapshot: {refused}"))
         else:
-            self.acls = loaded
+            self._cache = loaded
 
     def apply_batch(self, start: int, records: Sequence[AclRecord]) -> None:
         end = start + len(records)
@@ -68,9 +73,9 @@ class JavaAcls:
         try:
             for acl_id, record in changes.items():
                 if record is None:
-                    self._remove(self.acls, acl_id)
+                    self._cache.remove(acl_id)
                 else:
-                    self._add(self.acls, record)
+                    self._cache.add(record)
         except RefusedError as refused:
             text = f"Error loading authorizer changes in MetadataDelta up to {end}: {refused}"
             self.faults.append((end, text))
@@ -90,15 +95,23 @@ class JavaAcls:
         image = {**self._image, **changes}
         return {acl_id: record for acl_id, record in image.items() if record is not None}, changes
 
-    @staticmethod
-    def _add(acls: Acls, record: AccessControlEntryRecord) -> None:
-        if record.id in acls:
-            raise RefusedError("RuntimeException: An ACL with ID")
-        if any(each.content == record.content for each in acls.values()):
-            raise RefusedError("RuntimeException: Unable to add the ACL with ID")
-        acls[record.id] = record
 
-    @staticmethod
-    def _remove(acls: Acls, acl_id: Uuid) -> None:
-        if acls.pop(acl_id, None) is None:
+class _AclCache:
+    """Kafka's AclCache: no id and no content twice."""
+
+    def __init__(self) -> None:
+        self.acls: Acls = {}
+        self._contents: set[Content] = set()
+
+    def add(self, record: AccessControlEntryRecord) -> None:
+        if record.id in self.acls:
+            raise RefusedError("RuntimeException: An ACL with ID")
+        if record.content in self._contents:
+            raise RefusedError("RuntimeException: Unable to add the ACL with ID")
+        self.acls[record.id] = record
+        self._contents.add(record.content)
+
+    def remove(self, acl_id: Uuid) -> None:
+        if acl_id not in self.acls:
             raise RefusedError("RuntimeException: ID")
+        self._contents.remove(self.acls.pop(acl_id).content)

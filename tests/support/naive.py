@@ -1,7 +1,7 @@
 """What the answers mean, straight from the definition: every ACL is looked at, nothing is indexed or cached.
 
-Source: KIP-11, KIP-679; the findings of tests/data/oracle/README.md; architecture.md section 8. ACLs are records as
-they are in the log, so that codes without a name are here as well.
+Source: KIP-11, KIP-679; the findings of tests/data/oracle/README.md; architecture.md section 8. ACLs are
+records as they are in the log, so that codes without a name are here as well.
 """
 
 from __future__ import annotations

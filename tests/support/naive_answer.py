@@ -1,6 +1,7 @@
 """Query lines answered by the definition (support.naive), in the shape of the recorded answers.
 
-Without what a definition does not say: which of several matching ACLs is named, the audit line, the order of a listing.
+Without what a definition does not say: which of several matching ACLs is named, the audit line, the order of
+a listing.
 """
 
 from __future__ import annotations

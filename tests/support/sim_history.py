@@ -102,6 +102,10 @@ class History:
         for batch in kept:
             self.add(batch)
 
+    def epoch_at(self, end_offset: int) -> int:
+        """Epoch of the batch that ends there."""
+        return next(batch.epoch for batch in self._batches if batch.end_offset == end_offset)
+
     @property
     def in_transaction(self) -> bool:
         return self._transaction is not None

@@ -186,6 +186,8 @@ class SimLog:
         with self._changed:
             last: dict[Uuid, int] = {}
             for batch in self._batches:
+                if batch.end_offset > end_offset:
+                    break
                 for logged in batch.records:
                     record = logged.record
                     if isinstance(record, AccessControlEntryRecord | RemoveAccessControlEntryRecord):

@@ -1,0 +1,209 @@
+"""`aclog quickstart`: what it shows works, it may be run again, and it ends in order."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import urllib.request
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from authorizer.cli.main import cli
+from authorizer.cli.quickstart import EXAMPLE_LOG
+from records.log.directory import DirectoryLog
+from support.data import real_log
+
+ROOT = Path(__file__).resolve().parents[2]
+QUICKSTART = [sys.executable, "-m", "authorizer.cli", "quickstart"]
+TIMEOUT_S = 60
+
+
+def tour(directory: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    command = [*QUICKSTART, "--directory", str(directory), "--port", "0", "--exit", *more]
+    return subprocess.run(
+        command, capture_output=True, text=True, encoding="utf-8", timeout=TIMEOUT_S, check=False
+    )
+
+
+@contextmanager
+def staying(directory: Path) -> Iterator[tuple[subprocess.Popen[str], list[str], str]]:
+    """A quickstart that stays up: the process, the lines of its tour, and its address."""
+    process = subprocess.Popen(
+        [*QUICKSTART, "--directory", str(directory), "--port", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        env={"PATH": "/usr/bin:/bin", "PYTHONUNBUFFERED": "1"},
+        cwd=ROOT,
+    )
+    try:
+        assert process.stdout is not None
+        lines: list[str] = []
+        for line in process.stdout:
+            lines.append(line.rstrip("\n"))
+            if match := re.fullmatch(r"Serving on (\S+) until Ctrl-C\.", lines[-1]):
+                yield process, lines, match[1]
+                break
+        else:
+            assert process.stderr is not None
+            pytest.fail(process.stderr.read())
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def answer_of(url: str) -> Any:
+    with urllib.request.urlopen(url, timeout=10) as response:
+        return json.load(response)
+
+
+def test_a_denied_becomes_an_allowed(tmp_path: Path) -> None:
+    """The tour asks, adds one ACL, asks again, and shows the numbers of the real log."""
+    done = tour(tmp_path / "qs")
+    assert done.returncode == 0, done.stderr
+    assert "281 records" in done.stdout
+    assert "69 ACLs added, 10 removed, 8 others" in done.stdout
+    assert "59 ACLs in force at end offset 87" in done.stdout
+    before, after = done.stdout.split("4. An ACL")
+    assert "DENIED by DefaultDeny at end offset 87" in before
+    assert "ALLOWED by MatchingAcl at end offset 88" in after
+    assert '"decision":true' in after.replace(" ", "")
+    assert done.stderr == ""
+
+
+def test_what_it_made_is_the_brokers_state(tmp_path: Path) -> None:
+    """The embedded log has the broker's ACLs and the one of the tour, and can be written on."""
+    tour(tmp_path)
+    log = tmp_path / "log"
+    runner = CliRunner()
+    verified = runner.invoke(
+        cli,
+        [
+            "log",
+            "verify",
+            "--log",
+            str(log),
+            "--with",
+            str(real_log("kraft-small")),
+            "--at-offset",
+            "86",
+            "--json",
+        ],
+    )
+    assert verified.exit_code in (0, 1)
+    listed = json.loads(runner.invoke(cli, ["acls", "--log", str(log), "--list", "--json"]).stdout)
+    assert len(listed["acls"]) == 60
+    add = ["acls", "--log", str(log), "--add", "--topic", "t", "--allow-principal", "User:a"]
+    assert runner.invoke(cli, add).exit_code == 0
+
+
+def test_a_second_run_goes_on(tmp_path: Path) -> None:
+    """Run twice in one directory: the log stays, and the tour shows the same flip again."""
+    tour(tmp_path)
+    with DirectoryLog.open(tmp_path / "log") as log:
+        identity, end = log.identity, log.high_watermark()
+    again = tour(tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert "from an earlier run" in again.stdout
+    assert f"DENIED by DefaultDeny at end offset {end + 1}" in again.stdout
+    assert f"ALLOWED by MatchingAcl at end offset {end + 2}" in again.stdout
+    with DirectoryLog.open(tmp_path / "log") as log:
+        assert log.identity == identity
+
+
+def test_fresh_begins_anew(tmp_path: Path) -> None:
+    """--fresh deletes what a quickstart made, and nothing else."""
+    tour(tmp_path)
+    (tmp_path / "mine.txt").write_text("keep")
+    again = tour(tmp_path, "--fresh")
+    assert "59 ACLs in force at end offset 87" in again.stdout
+    assert (tmp_path / "mine.txt").read_text() == "keep"
+
+
+def test_fresh_spares_what_is_not_its_own(tmp_path: Path) -> None:
+    """A mistyped directory costs nothing."""
+    (tmp_path / "log").mkdir()
+    (tmp_path / "log" / "precious").write_text("x")
+    refused = tour(tmp_path, "--fresh")
+    assert refused.returncode == 2
+    assert "was not made by a quickstart" in refused.stderr
+    assert (tmp_path / "log" / "precious").exists()
+
+
+def test_stays_up_and_ends_in_order(tmp_path: Path) -> None:
+    """It serves until SIGTERM; then everything is closed, exit code 0, and the log can be taken over."""
+    with staying(tmp_path) as (process, _, url):
+        assert answer_of(f"{url}/readyz")["ready"] is True
+        assert answer_of(f"{url}/v1/state")["acl_count"] == 60
+        second = tour(tmp_path)
+        assert second.returncode == 3
+        assert "writ" in second.stderr
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(TIMEOUT_S) == 0
+        assert process.stderr is not None
+        assert "Traceback" not in process.stderr.read()
+    DirectoryLog.open(tmp_path / "log", mode="write").close()
+
+
+def test_ctrl_c_ends_it_too(tmp_path: Path) -> None:
+    """SIGINT, as Ctrl-C sends it, is the normal end."""
+    with staying(tmp_path) as (process, _, _):
+        process.send_signal(signal.SIGINT)
+        assert process.wait(TIMEOUT_S) == 0
+
+
+def test_every_command_that_it_prints_works(tmp_path: Path) -> None:
+    """The curl and aclog lines can be pasted as they are."""
+    with staying(tmp_path) as (_, lines, _):
+        commands = [line.strip().removeprefix("$ ") for line in lines if line.strip().startswith("$ ")]
+        assert len(commands) > 5
+        for command in commands:
+            words = shlex.split(command)
+            if words[0] == "aclog":
+                result = CliRunner().invoke(cli, words[1:])
+                assert result.exit_code in (0, 1), result.output
+                assert result.stdout
+            else:
+                done = subprocess.run([*words, "--fail"], capture_output=True, timeout=TIMEOUT_S, check=False)
+                assert done.returncode == 0, command
+                assert done.stdout
+
+
+def test_usual_port_taken(tmp_path: Path) -> None:
+    """Two quickstarts side by side: the second takes another port; a port that was asked for is not replaced."""
+    with staying(tmp_path / "first") as (_, _, url):
+        port = url.rpartition(":")[2]
+        command = [*QUICKSTART, "--directory", str(tmp_path / "second"), "--exit", "--port", port]
+        refused = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        assert refused.returncode == 2
+        assert port in refused.stderr
+
+
+def test_example_log_is_the_real_one() -> None:
+    """What is shipped is the real broker's log, byte for byte."""
+    real = real_log("kraft-small")
+    for name in ("00000000000000000000.log", "partition.metadata", "leader-epoch-checkpoint"):
+        assert (EXAMPLE_LOG / name).read_bytes() == (real / name).read_bytes()
+    with DirectoryLog.open(EXAMPLE_LOG) as example, DirectoryLog.open(real) as log:
+        assert example.identity == log.identity
+
+
+@pytest.mark.slow
+def test_example_log_is_in_the_wheel(tmp_path: Path) -> None:
+    """An installed aclog has its example too."""
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, capture_output=True, timeout=TIMEOUT_S, check=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert {f"authorizer/cli/example_log/{path.name}" for path in EXAMPLE_LOG.iterdir()} <= names

@@ -1,0 +1,99 @@
+"""`aclog serve`: a node and its sidecar from a configuration, until a signal."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.data import real_log
+
+ROOT = Path(__file__).resolve().parents[2]
+SERVE = [sys.executable, "-m", "authorizer.cli", "serve"]
+TIMEOUT_S = 60
+
+
+@contextmanager
+def serving(tmp_path: Path, *args: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A serving process and its address, taken from its log."""
+    config = tmp_path / "sidecar.properties"
+    config.write_text(
+        "super.users=User:ANONYMOUS\naclog.listeners=PLAINTEXT://127.0.0.1:0\naclog.logging.format=json\n"
+    )
+    process = subprocess.Popen(
+        [*SERVE, "--config", str(config), *args],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        cwd=ROOT,
+    )
+    try:
+        assert process.stderr is not None
+        read: list[str] = []
+        for line in process.stderr:
+            read.append(line)
+            if line.startswith("{") and (event := json.loads(line)).get("event") == "listening":
+                yield process, event["urls"][0]
+                break
+        else:
+            pytest.fail("".join(read))
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def answer_of(url: str, body: object = None) -> Any:
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data=data, headers={"content-type": "application/json"})
+    with urllib.request.urlopen(request, timeout=10) as response:
+        return json.load(response)
+
+
+def wait_until_ready(url: str) -> None:
+    deadline = time.monotonic() + TIMEOUT_S
+    while time.monotonic() < deadline:
+        try:
+            answer_of(f"{url}/readyz")
+        except OSError:
+            time.sleep(0.05)
+        else:
+            return
+    pytest.fail("not ready")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_serves_a_brokers_log_until_a_signal(number: signal.Signals, tmp_path: Path) -> None:
+    """Decisions over HTTP from a real broker's log, a snapshot store beside it, and exit code 0 at the end."""
+    args = ("--log", str(real_log("kraft-small")), "--snapshots", str(tmp_path / "store"))
+    with serving(tmp_path, *args) as (process, url):
+        wait_until_ready(url)
+        state = answer_of(f"{url}/v1/state")
+        assert (state["offset"], state["acl_count"], state["writable"]) == (281, 59, False)
+        question = {
+            "subject": {"type": "User", "id": "alice"},
+            "action": {"name": "READ"},
+            "resource": {"type": "TOPIC", "id": "orders"},
+            "context": {"host": "10.0.0.1"},
+        }
+        assert answer_of(f"{url}/access/v1/evaluation", question)["decision"] is True
+        process.send_signal(number)
+        assert process.wait(TIMEOUT_S) == 0
+        assert process.stdout is not None
+        assert process.stdout.read() == ""
+
+
+def test_nothing_to_serve() -> None:
+    """Without a log it is wrong usage, at once."""
+    done = subprocess.run(SERVE, capture_output=True, text=True, timeout=TIMEOUT_S, check=False, cwd=ROOT)
+    assert done.returncode == 2
+    assert "--log" in done.stderr

@@ -1,0 +1,119 @@
+// Asks Kafka's own StandardAuthorizer (from the jars) about ACLs given as JSON lines, and writes what it says.
+//
+//   in:  {"superUsers": "...", "allowEveryone": bool,
+//         "acls": [the fields of AccessControlEntryRecord, codes as numbers, ids left out],
+//         "questions": [{"principal", "host", "operation", "resourceType"[, "resourceName"]}]}
+//   out: [{"result", "rule", "level"} for a question with a name, {"result"} (by resource type) for one without]
+//
+// Started by tests/support/kafka_authorizer.py as a single-file Java program.
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.lang.reflect.Field;
+import java.lang.reflect.Proxy;
+import java.net.InetAddress;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import java.util.Map;
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.acl.AclOperation;
+import org.apache.kafka.common.metadata.AccessControlEntryRecord;
+import org.apache.kafka.common.metrics.Metrics;
+import org.apache.kafka.common.metrics.internals.PluginMetricsImpl;
+import org.apache.kafka.common.resource.PatternType;
+import org.apache.kafka.common.resource.ResourcePattern;
+import org.apache.kafka.common.resource.ResourceType;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
+import org.apache.kafka.common.security.auth.SecurityProtocol;
+import org.apache.kafka.metadata.authorizer.StandardAcl;
+import org.apache.kafka.metadata.authorizer.StandardAuthorizer;
+import org.apache.kafka.server.authorizer.Action;
+import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
+import org.slf4j.Logger;
+
+public class AskAuthorizer {
+    static final ObjectMapper JSON = new ObjectMapper();
+    static String level;
+    static String line;
+
+    record Context(KafkaPrincipal principal, InetAddress clientAddress) implements AuthorizableRequestContext {
+        public String listenerName() { return "PLAINTEXT"; }
+        public SecurityProtocol securityProtocol() { return SecurityProtocol.PLAINTEXT; }
+        public int requestType() { return 1; }
+        public int requestVersion() { return 0; }
+        public String clientId() { return ""; }
+        public int correlationId() { return 0; }
+    }
+
+    /** An authorizer whose audit log only remembers its last line: the rule is nowhere else to be had. */
+    static StandardAuthorizer authorizer(JsonNode state) throws Exception {
+        StandardAuthorizer authorizer = new StandardAuthorizer();
+        authorizer.configure(Map.of(
+            "node.id", "1",
+            "super.users", state.get("superUsers").asText(),
+            "allow.everyone.if.no.acl.found", state.get("allowEveryone").asText()));
+        authorizer.withPluginMetrics(new PluginMetricsImpl(new Metrics(), Map.of()));
+        authorizer.completeInitialLoad();
+        Field data = StandardAuthorizer.class.getDeclaredField("data");
+        data.setAccessible(true);
+        Field auditLog = data.get(authorizer).getClass().getDeclaredField("auditLog");
+        auditLog.setAccessible(true);
+        auditLog.set(data.get(authorizer), Proxy.newProxyInstance(
+            AskAuthorizer.class.getClassLoader(), new Class<?>[] {Logger.class}, (proxy, method, arguments) -> {
+                if (method.getReturnType() == boolean.class) return true;
+                level = method.getName().toUpperCase();
+                line = String.valueOf(arguments[0]);
+                return null;
+            }));
+        int number = 0;
+        for (JsonNode acl : state.get("acls")) {
+            authorizer.addAcl(new Uuid(1, number++), StandardAcl.fromRecord(new AccessControlEntryRecord()
+                .setResourceType((byte) acl.get("resourceType").asInt())
+                .setResourceName(acl.get("resourceName").asText())
+                .setPatternType((byte) acl.get("patternType").asInt())
+                .setPrincipal(acl.get("principal").asText())
+                .setHost(acl.get("host").asText())
+                .setOperation((byte) acl.get("operation").asInt())
+                .setPermissionType((byte) acl.get("permissionType").asInt())));
+        }
+        return authorizer;
+    }
+
+    static ObjectNode ask(StandardAuthorizer authorizer, JsonNode question) throws Exception {
+        String principal = question.get("principal").asText();
+        int colon = principal.indexOf(':');
+        Context context = new Context(
+            new KafkaPrincipal(principal.substring(0, colon), principal.substring(colon + 1)),
+            InetAddress.getByName(question.get("host").asText()));
+        AclOperation operation = AclOperation.valueOf(question.get("operation").asText());
+        ResourceType type = ResourceType.valueOf(question.get("resourceType").asText());
+        ObjectNode answer = JSON.createObjectNode();
+        if (!question.has("resourceName")) {
+            return answer.put("result", authorizer.authorizeByResourceType(context, operation, type).name());
+        }
+        ResourcePattern pattern = new ResourcePattern(type, question.get("resourceName").asText(), PatternType.LITERAL);
+        answer.put("result", authorizer.authorize(context, List.of(new Action(operation, pattern, 1, true, true))).get(0).name());
+        String before = " based on rule ";
+        return answer.put("rule", line.substring(line.indexOf(before) + before.length())).put("level", level);
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String text; (text = in.readLine()) != null; ) {
+            JsonNode state = JSON.readTree(text);
+            StandardAuthorizer authorizer = authorizer(state);
+            ArrayNode answers = JSON.createArrayNode();
+            for (JsonNode question : state.get("questions")) {
+                answers.add(ask(authorizer, question));
+            }
+            out.println(JSON.writeValueAsString(answers));
+        }
+        out.flush();
+    }
+}

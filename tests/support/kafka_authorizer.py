@@ -1,0 +1,30 @@
+"""Kafka's own StandardAuthorizer, asked from the jars (AskAuthorizer.java)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from support.kafka_jars import kafka_libs
+from support.kafka_tools import java_command
+
+ASKER = Path(__file__).with_name("AskAuthorizer.java")
+
+
+def ask_kafka_authorizer(states: Iterable[dict[str, Any]]) -> list[list[dict[str, str]]]:
+    """For each state, the answers to its questions; shapes are in AskAuthorizer.java. Takes a few seconds."""
+    done = subprocess.run(
+        java_command(str(ASKER), libs=kafka_libs(), log_level="off"),
+        input="".join(json.dumps(state) + "\n" for state in states),
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=300,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"the asker ended with {done.returncode}:\n{done.stderr}")
+    return [json.loads(line) for line in done.stdout.splitlines()]

@@ -1,0 +1,333 @@
+"""One seeded world: a log, a store, a node, and whatever may happen to them. tests/simulation runs many.
+
+What happens, drawn by the seed:
+
+- the log: appends of one to four records, batches that are committed later, metadata transactions (some of
+  them aborted), a new leader, truncation (of committed batches too), retention, compaction with removals
+  forgotten when their time is over, damage and repair, storage errors, reads of one batch at a time, another
+  log in its place; each of these also between a read and the look at the high watermark that follows it;
+- the store: snapshots of any state that was published while the node was ready, also long after, a crash
+  before the manifest, damage;
+- the node: restarts, publishers that raise, pauses longer than removals are kept.
+
+What never happens, because no log can be followed through it: in the end, a log that starts beyond zero without
+a good snapshot of that place; removals forgotten before their time; truncation below what was compacted; a lower
+epoch after a truncation.
+
+Checked at every update: the state is one that the log had at that offset, with its digest, and follows from the
+one before by the delta. At every on_ready: all that was committed when the node became not ready is in it. After
+every turn that has seen the log: a node that is ready serves a state of the log as it is. In the end, when
+nothing happens any more: the node is ready with the last state.
+"""
+
+from __future__ import annotations
+
+import random
+from contextlib import suppress
+from typing import Final
+
+from records.entries import (
+    AbortTransactionRecord,
+    AccessControlEntryRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    OtherRecord,
+    RemoveAccessControlEntryRecord,
+)
+from records.errors import LogStorageError
+from records.ids import Uuid
+from records.log.base import READ_BYTES_MAX
+from replay.core import Phase
+from replay.fault import LoggingFaultHandler
+from replay.loader import Loader, Turn
+from replay.manifest import LoaderManifest
+from snapshot.delta import AclsDelta
+from snapshot.errors import SnapshotError
+from snapshot.image import AclsImage, AppliedAcl, Provenance
+from support.sim_clock import SimClock
+from support.sim_history import State, state_of
+from support.sim_log import SimLog, identity
+from support.sim_publisher import Witness
+from support.sim_store import SimStore
+
+RETENTION_MS: Final = 60_000
+_IDS: Final = tuple(Uuid(bytes([number]) * 16) for number in range(6))
+_TURNS_TO_REST_MAX: Final = 300
+#: Published states that a slow snapshot may still be written of.
+_PUBLISHED_KEPT: Final = 5
+
+
+class Node(Witness):
+    """The publisher of one node: checks every update, and every on_ready."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(name="node")
+        self._world = world
+        self._owed = world.log.high_watermark()
+        self.raise_next = False
+
+    def on_update(self, delta: AclsDelta, image: AclsImage, manifest: LoaderManifest) -> None:
+        if self.raise_next:
+            self.raise_next = False
+            self.image = AclsImage.EMPTY
+            raise RuntimeError("drawn by the seed")
+        super().on_update(delta, image, manifest)
+        end_offset = image.provenance.end_offset
+        state = state_of(image)
+        assert any(state == states.get(end_offset) for states in self._world.admissible), (
+            f"the log never had this state at {end_offset}"
+        )
+        assert image.digest == state.digest
+
+    def on_not_ready(self, reason: str) -> None:
+        super().on_not_ready(reason)
+        self._owed = self._world.log.high_watermark()
+
+    def on_ready(self) -> None:
+        super().on_ready()
+        log = self._world.log
+        owed = min(self._owed, log.high_watermark())
+        settled = max((end for end in log.history.states if end <= owed), default=0)
+        assert self.image.provenance.end_offset >= settled, f"ready before {settled} was applied"
+
+
+class World:
+    """``live`` lets something happen; ``come_to_rest`` heals everything and waits for the node."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.compacts = self.random.random() < 0.5
+        self.clock = SimClock()
+        self.store = SimStore()
+        self.log = SimLog()
+        self.log.after_read = self._between_looks
+        self._committed_ms: dict[int, int] = {}
+        self._compacted_to = 0
+        self._published: list[tuple[AclsImage, LoaderManifest]] = []
+        self._replacements = 0
+        self.admissible: list[dict[int, State]] = []
+        self.node: Node
+        self.loader: Loader
+        self._start_node()
+
+    # --- what is driven ----------------------------------------------------------------------------------
+
+    def live(self) -> None:
+        happenings = [
+            (30, self._append),
+            (40, self._turn),
+            (10, self._commit),
+            (4, self._begin_or_end_transaction),
+            (6, self._write_snapshot),
+            (2, self._damage_snapshot),
+            (3, self._new_leader),
+            (3, self._truncate),
+            (4, self._trim),
+            (5, self._compact),
+            (2, self._damage),
+            (3, self.log.repair),
+            (2, self._storage_error),
+            (3, self._slow_or_fast),
+            (1, self._replace),
+            (2, self._restart),
+            (2, self._fault),
+            (8, self._wait),
+        ]
+        weights, actions = zip(*happenings, strict=True)
+        self.random.choices(actions, weights)[0]()
+
+    def come_to_rest(self) -> None:
+        self.log.after_read = None
+        self.log.repair()
+        if self.log.history.in_transaction:
+            self.log.append_uncommitted([EndTransactionRecord()])
+        self._commit_to(self.log.end_offset)
+        self.log.read_bytes_max = READ_BYTES_MAX
+        self._cover_the_start()
+        for _ in range(_TURNS_TO_REST_MAX):
+            self.clock.advance(11_000 if not self.compacts else 500)
+            if self._turn() is Turn.IDLE and self.node.ready:
+                break
+        else:
+            raise AssertionError(f"the node does not come to rest: {self.loader.status()}")
+        assert state_of(self.node.image) == self.log.history.last_state
+        status = self.loader.status()
+        assert (status.end_offset, status.lag_records) == (self.log.end_offset, 0)
+        assert status.digest == self.log.history.last_state.digest
+
+    # --- the node ----------------------------------------------------------------------------------------
+
+    def _start_node(self) -> None:
+        self.node = Node(self)
+        self.loader = Loader(
+            self.log,
+            [self.store],
+            [self.node],
+            fault_handler=LoggingFaultHandler(),
+            clock=self.clock,
+            delete_retention_ms=RETENTION_MS if self.compacts else None,
+        )
+
+    def _restart(self) -> None:
+        self.loader.close()
+        self._start_node()
+
+    def _turn(self) -> Turn:
+        self.admissible = [self.log.history.states]
+        before = len(self.node.updates)
+        turn = self.loader.turn()
+        if len(self.node.updates) > before and self.node.ready:
+            self._published.append((self.node.image, self.node.manifests[-1]))
+            del self._published[:-_PUBLISHED_KEPT]
+        status = self.loader.status()
+        held = self.node.image.provenance.end_offset
+        # While an old state is served and a new one built, replay is at offsets that were never cut off.
+        if self.node.ready and turn is not Turn.FAILED and status.position >= held and len(self.admissible) == 1:
+            assert state_of(self.node.image) == self.log.history.states.get(held), "ready with a lost state"
+            assert status.phase is not Phase.RECOVERING
+        return turn
+
+    def _fault(self) -> None:
+        self.node.raise_next = True
+
+    def _wait(self) -> None:
+        self.clock.advance(self.random.choice([10, 100, 1000, 5000, RETENTION_MS // 2, 2 * RETENTION_MS]))
+
+    # --- the log -----------------------------------------------------------------------------------------
+
+    def _between_looks(self) -> None:
+        """Something may happen after a read, before the high watermark is looked up."""
+        if self.random.random() < 0.1:
+            happening = self.random.choice([self._append, self._truncate, self._trim, self._compact, self._replace])
+            happening()
+
+    def _append(self) -> None:
+        records: list[MetadataRecord] = []
+        for _ in range(self.random.randint(1, 4)):
+            records.append(self._record())
+        if not self.compacts and self.random.random() < 0.1 and not self.log.history.in_transaction:
+            end = self.random.choice([EndTransactionRecord(), AbortTransactionRecord("no")])
+            records = [self._record(), BeginTransactionRecord(), *records, end, self._record()]
+        self._put(records)
+
+    def _put(self, records: list[MetadataRecord]) -> None:
+        self.log.append_uncommitted(records)
+        if self.random.random() < 0.8:
+            self._commit_to(self.log.end_offset)
+
+    def _commit_to(self, end_offset: int) -> None:
+        for offset in range(self.log.high_watermark(), end_offset):
+            self._committed_ms[offset] = self.clock.now_ms()
+        self.log.commit(end_offset)
+
+    def _record(self) -> MetadataRecord:
+        acl_id = self.random.choice(_IDS)
+        kind = self.random.random()
+        if kind < 0.55:
+            name = self.random.choice("ab")
+            permission = self.random.choice([2, 3])
+            return AccessControlEntryRecord(acl_id, 2, name, 3, "User:a", "*", 3, permission)
+        if kind < 0.9:
+            return RemoveAccessControlEntryRecord(acl_id)
+        if kind < 0.95:
+            return FeatureLevelRecord("metadata.version", self.random.randint(0, 30))
+        return OtherRecord(20, 0)
+
+    def _begin_or_end_transaction(self) -> None:
+        if self.compacts:
+            return
+        if self.log.history.in_transaction:
+            self._put([self._record(), self.random.choice([EndTransactionRecord(), AbortTransactionRecord()])])
+        else:
+            self._put([self._record(), BeginTransactionRecord(), self._record()])
+
+    def _commit(self) -> None:
+        ends = [batch.end_offset for batch in self.log.batches if batch.end_offset > self.log.high_watermark()]
+        if ends:
+            self._commit_to(self.random.choice(ends))
+
+    def _new_leader(self) -> None:
+        self.log.new_epoch()
+
+    def _truncate(self) -> None:
+        ends = [batch.end_offset for batch in self.log.batches[-6:] if batch.end_offset >= self._compacted_to]
+        if ends:
+            self._remember_history()
+            self.log.truncate(self.random.choice(ends))
+
+    def _trim(self) -> None:
+        """Kafka keeps what its newest snapshot does not cover."""
+        if self.compacts:
+            return
+        states = self.log.history.states
+        ends = [
+            end_offset
+            for end_offset, image in (
+                (found.image.provenance.end_offset, found.image)
+                for found in self.store.snapshots
+                if found.identity == self.log.identity and found.problem is None and found.damage is None
+            )
+            if end_offset <= self.log.high_watermark() and states.get(end_offset) == state_of(image)
+        ]
+        if ends:
+            self.log.trim(self.random.choice(ends))
+
+    def _compact(self) -> None:
+        if not self.compacts:
+            return
+        now_ms = self.clock.now_ms()
+        recent = [at for at, ms in self._committed_ms.items() if now_ms - ms < RETENTION_MS]
+        end_offset = self.random.randint(0, self.log.high_watermark())
+        self._compacted_to = max(self._compacted_to, end_offset)
+        self.log.compact(end_offset, forget_below=min(recent, default=self.log.end_offset))
+
+    def _damage(self) -> None:
+        if self.log.batches:
+            self.log.damage(self.random.choice(self.log.batches).base_offset)
+
+    def _storage_error(self) -> None:
+        self.log.fail_reads(self.random.choice([LogStorageError("disk"), OSError("no such device")]))
+
+    def _slow_or_fast(self) -> None:
+        self.log.read_bytes_max = self.random.choice([1, 500, 1_000_000])
+
+    def _replace(self) -> None:
+        if self.random.random() < 0.3:
+            self._remember_history()
+            self._replacements += 1
+            self.log.replace(identity(topic_id=Uuid(bytes([100 + self._replacements]) * 16)))
+            self._committed_ms, self._compacted_to = {}, 0
+
+    def _remember_history(self) -> None:
+        """What was read just before may be published just after."""
+        self.admissible.append(dict(self.log.history.states))
+
+    # --- the store ---------------------------------------------------------------------------------------
+
+    def _write_snapshot(self) -> None:
+        """Of a state that was published while the node was ready (I13), be it long ago."""
+        if not self._published:
+            return
+        image, manifest = self.random.choice(self._published)
+        self.store.crash_next = self.random.random() < 0.2
+        with suppress(SnapshotError):
+            self.store.write(image, manifest.identity, log_end_time_ms=manifest.log_end_time_ms, keep=1)
+
+    def _damage_snapshot(self) -> None:
+        if self.store.snapshots:
+            self.random.choice(self.store.snapshots).damage = "a part is missing"
+
+    def _cover_the_start(self) -> None:
+        """If the log starts beyond zero, somebody has a good snapshot of that place."""
+        start = self.log.start_offset()
+        if start == 0:
+            return
+        delta = AclsDelta(AclsImage.EMPTY)
+        state = self.log.history.states[start]
+        for record in state.acls.values():
+            delta.put(AppliedAcl(record, None, 0))
+        delta.set_features(state.features)
+        image = delta.apply(Provenance(start, self.log.history.epoch_at(start), 0))
+        self.store.write(image, self.log.identity, log_end_time_ms=self.clock.now_ms(), keep=1)
