@@ -7,11 +7,9 @@ Kafka's. KIP-504, KIP-801. The rules:
 - An ACL that exists already, or twice in one request, is a success without a record (H27).
 - One operation is one atomic batch of at most 10,000 records; a larger one writes nothing at all (H26).
 - Several filters that match one ACL write one removal, and each lists it (KAFKA-13892). Equal content under
-  two
-  ids goes with both ids (I8).
+  two ids goes with both ids (I8).
 - An id is the UUIDv5 of its binding, so that two writers agree; a random one only where that id is in force
-  with
-  other content.
+  with other content.
 
 Like Kafka's, the checks are thin: any operation on any resource type, any host (H14).
 """
@@ -22,7 +20,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from authorizer.api import AclBindingDeleteResult, AclCreateResult, AclDeleteResult
-from authorizer.errors import ApiError, InvalidRequestError, PolicyViolationError
+from authorizer.errors import (
+    ApiError,
+    InvalidAclError,
+    InvalidOperationError,
+    InvalidPrincipalError,
+    InvalidRequestError,
+    InvalidResourceError,
+    PolicyViolationError,
+)
 from records.acl import (
     CLUSTER_NAME,
     WILDCARD,
@@ -72,24 +78,24 @@ class Deletion:
 
 
 def validate_binding(binding: AclBinding) -> None:
-    """Raise InvalidRequestError with Kafka's message for a binding that Kafka refuses."""
+    """Raise InvalidRequestError, in KIP-50's kinds, with Kafka's message for a binding that Kafka refuses."""
     pattern, entry = binding.pattern, binding.entry
     # AclApis.handleCreateAcls
     if pattern.resource_type is ResourceType.CLUSTER and pattern.name != CLUSTER_NAME:
-        raise InvalidRequestError(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
+        raise InvalidResourceError(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
     if not pattern.name:
-        raise InvalidRequestError("Invalid empty resource name")
+        raise InvalidResourceError("Invalid empty resource name")
     # AclControlManager.validateNewAcl
     if pattern.resource_type in (ResourceType.UNKNOWN, ResourceType.ANY):
-        raise InvalidRequestError(f"Invalid resourceType {pattern.resource_type.name}")
+        raise InvalidResourceError(f"Invalid resourceType {pattern.resource_type.name}")
     if pattern.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
-        raise InvalidRequestError(f"Invalid patternType {pattern.pattern_type.name}")
+        raise InvalidResourceError(f"Invalid patternType {pattern.pattern_type.name}")
     if entry.operation in (AclOperation.UNKNOWN, AclOperation.ANY):
-        raise InvalidRequestError(f"Invalid operation {entry.operation.name}")
+        raise InvalidOperationError(f"Invalid operation {entry.operation.name}")
     if entry.permission_type not in (AclPermissionType.DENY, AclPermissionType.ALLOW):
-        raise InvalidRequestError(f"Invalid permissionType {entry.permission_type.name}")
+        raise InvalidAclError(f"Invalid permissionType {entry.permission_type.name}")
     if ":" not in entry.principal:
-        raise InvalidRequestError(
+        raise InvalidPrincipalError(
             f"Could not parse principal from `{entry.principal}` (no colon is present separating the "
             "principal type from the principal name)"
         )

@@ -1,21 +1,21 @@
 """Kafka's exceptions, with Kafka's class and error-code names (KIP-50, KIP-504, KIP-801).
 
-    AclogError
-    +-- AuthorizerError
-    |   +-- ApiError                           what a broker would answer a client with
-    |   |   +-- AuthorizerNotReadyError        AUTHORIZER_NOT_READY: not loaded yet; never a DENIED (I4)
-    |   |   +-- InvalidRequestError            INVALID_REQUEST: a binding or filter that cannot be
-    |   |   +-- NotControllerError             NOT_CONTROLLER: this node cannot write
-    |   |   +-- PolicyViolationError           POLICY_VIOLATION: too many records in one operation
-    |   |   +-- OperationTimedOutError         REQUEST_TIMED_OUT: the outcome of a write is not known
-    |   |   +-- UnknownServerError             UNKNOWN_SERVER_ERROR
-    |   |   +-- AuthorizationError             KIP-50's family
-    |   |       +-- InvalidAclError
-    |   |       +-- InvalidOperationError
-    |   |       +-- InvalidPrincipalError
-    |   |       +-- InvalidResourceError
-    |   |       +-- ClusterAuthorizationError  CLUSTER_AUTHORIZATION_FAILED
-    |   +-- ConfigError                        a configuration value that stops the start
+Below AclogError of records.errors:
+
+AuthorizerError
++-- ApiError                          what a broker would answer a client with
+|   +-- AuthorizerNotReadyError       AUTHORIZER_NOT_READY: not loaded yet; never a DENIED (I4)
+|   +-- InvalidRequestError           INVALID_REQUEST: a binding or filter that cannot be
+|   |   +-- InvalidAclError, InvalidOperationError, InvalidPrincipalError, InvalidResourceError
+|   +-- AuthorizationError            KIP-50's family: the same four
+|   +-- NotControllerError            NOT_CONTROLLER: this node cannot write
+|   +-- PolicyViolationError          POLICY_VIOLATION: too many records in one operation
+|   +-- OperationTimedOutError        REQUEST_TIMED_OUT: the outcome of a write is not known
+|   +-- UnknownServerError            UNKNOWN_SERVER_ERROR
++-- ConfigError                       a configuration value that stops the start
+
+KIP-50's four were never adopted: Kafka answers InvalidRequestException in each case, and so do they, by name
+and code; in Python they tell the cases apart.
 
 Names end in Error as Python's do; ``kafka_name`` is the Java class's.
 """
@@ -85,44 +85,25 @@ class UnknownServerError(ApiError):
 
 
 class AuthorizationError(ApiError):
-    """KIP-50: root of what can be wrong with an authorization or with an ACL."""
+    """KIP-50: root of what can be wrong with an ACL that somebody wants."""
 
     kafka_name = "AuthorizationException"
 
 
-class InvalidAclError(AuthorizationError):
-    """KIP-50: an invalid ACL is being added or removed."""
-
-    kafka_name = "InvalidAclException"
-    code_name = "INVALID_REQUEST"
+class InvalidAclError(InvalidRequestError, AuthorizationError):
+    """KIP-50: an ACL that cannot be: a permission type that is neither DENY nor ALLOW."""
 
 
-class InvalidOperationError(AuthorizationError):
-    """KIP-50: an operation that the resource does not support."""
-
-    kafka_name = "InvalidOperationException"
-    code_name = "INVALID_REQUEST"
+class InvalidOperationError(InvalidRequestError, AuthorizationError):
+    """KIP-50: an operation that no ACL can have."""
 
 
-class InvalidPrincipalError(AuthorizationError):
-    """KIP-50: a principal that cannot be."""
-
-    kafka_name = "InvalidPrincipalException"
-    code_name = "INVALID_REQUEST"
+class InvalidPrincipalError(InvalidRequestError, AuthorizationError):
+    """KIP-50: a principal without a type."""
 
 
-class InvalidResourceError(AuthorizationError):
-    """KIP-50: a resource that cannot be."""
-
-    kafka_name = "InvalidResourceException"
-    code_name = "INVALID_REQUEST"
-
-
-class ClusterAuthorizationError(AuthorizationError):
-    """The caller may not list or change ACLs."""
-
-    kafka_name = "ClusterAuthorizationException"
-    code_name = "CLUSTER_AUTHORIZATION_FAILED"
+class InvalidResourceError(InvalidRequestError, AuthorizationError):
+    """KIP-50: a resource that cannot be: its type, its name or how that is to be read."""
 
 
 class ConfigError(AuthorizerError):

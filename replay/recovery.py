@@ -5,7 +5,7 @@ A snapshot can be continued if it
 - is whole and of this log (I9: its source checks that),
 - does not end beyond the log's end (I9), nor before its start (I11),
 - ends with a batch of this history: the log has the same epoch there. A log that was truncated and written on
-  has a newer one. Where compaction has removed that batch, the next one must do;
+  has a newer one. Where that batch was compacted away or cannot be decoded, the next one must do;
 - is fresh enough for a log that forgets removals (I10).
 
 The newest is the one with the greatest epoch, then the greatest end offset, as Kafka orders them.
@@ -122,13 +122,24 @@ def _too_old(offer: SnapshotOffer, now_ms: int, delete_retention_ms: int | None)
 def _diverged(offer: SnapshotOffer, log: MetadataLog, log_start: int) -> str | None:
     if offer.end_offset <= log_start:
         return None  # the log no longer holds what the snapshot ends with
-    try:
-        batches = log.read(offer.end_offset - 1, max_bytes=1)
-    except DecodeError:
-        return None  # a snapshot may well reach beyond what this build can read
-    if not batches or batches[0].epoch == offer.epoch:
+    epoch = _epoch_from(log, offer.end_offset - 1)
+    if epoch is None:
+        # A snapshot may well be the way past a record of a newer version.
+        epoch = _epoch_from(log, offer.end_offset)
+    if epoch == offer.epoch:
         return None
+    if epoch is None:
+        return "nothing that can be decoded in the log shows that it belongs there"
     return (
-        f"it ends in epoch {offer.epoch}, and the log goes on there in epoch {batches[0].epoch}: "
+        f"it ends in epoch {offer.epoch}, and the log goes on there in epoch {epoch}: "
         "it may have been truncated and written on"
     )
+
+
+def _epoch_from(log: MetadataLog, offset: int) -> int | None:
+    """Epoch of the first batch that reaches beyond ``offset``, if there is one and it can be decoded."""
+    try:
+        batches = log.read(offset, max_bytes=1)
+    except DecodeError:
+        return None
+    return batches[0].epoch if batches else None

@@ -106,9 +106,7 @@ _entries = shared(
 
 def _not_here(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
     if value is not None:
-        raise click.UsageError(
-            f"--{param.human_readable_name} is a broker's: name a log instead, with --log", ctx
-        )
+        raise click.UsageError(f"{param.opts[0]} is a broker's; here --log names the log", ctx)
 
 
 # kafka-acls' own way to say where: who types it is told what to type here.

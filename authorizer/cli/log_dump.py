@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 @click.option("--skip-others", is_flag=True, help="Leave out control records and what only passes by.")
 @config_option
 @progress_option
+# Always on; a script may say so.
+@click.option("--json", is_flag=True, hidden=True, expose_value=False)
 def dump_command(
     *,
     log_url: str | None,

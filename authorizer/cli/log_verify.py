@@ -60,8 +60,8 @@ def verify_command(
 ) -> None:
     """Read every committed batch of a log, and say what it holds.
 
-    Checks each batch's CRC, that offsets rise without a gap, that every record that aclog must understand
-    decodes, and that the state can be built. Exit code 4 when the log is damaged, 1 when --with differs.
+    Checks each batch's CRC, that offsets rise, that every record that aclog must understand decodes, and that
+    the state can be built. Exit code 4 when the log is damaged, 1 when --with differs.
 
     \b
     Examples:

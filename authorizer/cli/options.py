@@ -25,6 +25,13 @@ snapshots_option: Final = click.option(
     help="Snapshot store to start from: a path, or a URL that fsspec has a file system for.  [default: "
     "aclog.snapshot.store of --config, else none]",
 )
+store_option: Final = click.option(
+    "--snapshots",
+    "snapshots_url",
+    metavar="STORE",
+    help="The snapshot store: a path, or a URL that fsspec has a file system for.  [default: "
+    "aclog.snapshot.store of --config]",
+)
 config_option: Final = click.option(
     "--config",
     "config_file",

@@ -6,7 +6,14 @@ import time
 
 import click
 
-from authorizer.cli.options import at_offset_option, config_option, json_option, log_option, snapshots_option
+from authorizer.cli.options import (
+    at_offset_option,
+    config_option,
+    json_option,
+    log_option,
+    progress_option,
+    store_option,
+)
 from authorizer.cli.output import print_json
 from authorizer.cli.place import Place
 from snapshot.digest import digest_to_string
@@ -14,7 +21,7 @@ from snapshot.digest import digest_to_string
 
 @click.command("create")
 @log_option
-@snapshots_option
+@store_option
 @at_offset_option
 @click.option(
     "--keep",
@@ -23,6 +30,7 @@ from snapshot.digest import digest_to_string
 )
 @config_option
 @json_option
+@progress_option
 def create_command(
     *,
     log_url: str | None,
@@ -31,6 +39,7 @@ def create_command(
     keep: int | None,
     config_file: str | None,
     as_json: bool,
+    progress: bool | None,
 ) -> None:
     """Store the state of a log, at its high watermark or after the record at --at-offset.
 
@@ -46,7 +55,7 @@ def create_command(
     with place.log() as log:
         # Before the state is read: what came later is not in it (I10).
         looked_at_ms = time.time_ns() // 1_000_000
-        image = place.state(log, at_offset=at_offset).image
+        image = place.state(log, at_offset=at_offset, progress=progress).image
         reaches_end = image.provenance.end_offset >= log.high_watermark()
         ref = store.write(
             image,

@@ -16,7 +16,7 @@ from authorizer.cli.options import (
     end_offset_option,
     json_option,
     log_option,
-    snapshots_option,
+    store_option,
 )
 from authorizer.cli.output import note, print_json
 from authorizer.cli.place import Place
@@ -53,7 +53,7 @@ _CHUNK_BYTES: Final = 1024 * 1024
 )
 @log_option
 @at_offset_option
-@snapshots_option
+@store_option
 @cluster_id_option
 @end_offset_option
 @config_option

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from authorizer.cli.options import config_option, json_option, snapshots_option
+from authorizer.cli.options import config_option, json_option, store_option
 from authorizer.cli.output import print_json
 from authorizer.cli.place import Place
 from records.log.base import LogIdentity
@@ -17,7 +17,7 @@ from snapshot.kraft_file import read_checkpoint
 
 @click.command("import")
 @click.argument("checkpoint", type=click.Path(path_type=Path), metavar="FILE.checkpoint")
-@snapshots_option
+@store_option
 @click.option(
     "--cluster-id",
     metavar="ID",

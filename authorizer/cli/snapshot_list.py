@@ -9,7 +9,7 @@ from authorizer.cli.options import (
     config_option,
     json_option,
     log_option,
-    snapshots_option,
+    store_option,
 )
 from authorizer.cli.output import print_json, shown, utc
 from authorizer.cli.place import Place
@@ -17,7 +17,7 @@ from authorizer.cli.stored import status_json, surveyed
 
 
 @click.command("list")
-@snapshots_option
+@store_option
 @log_option
 @cluster_id_option
 @config_option

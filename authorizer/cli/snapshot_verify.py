@@ -15,7 +15,7 @@ from authorizer.cli.options import (
     end_offset_option,
     json_option,
     log_option,
-    snapshots_option,
+    store_option,
 )
 from authorizer.cli.output import note, print_json, shown
 from authorizer.cli.place import Place, load_state
@@ -33,7 +33,7 @@ _SHOWN: Final = 10
 
 
 @click.command("verify")
-@snapshots_option
+@store_option
 @log_option
 @cluster_id_option
 @end_offset_option

@@ -73,7 +73,7 @@ def wait_until_ready(url: str) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_serves_a_brokers_log_until_a_signal(number: signal.Signals, tmp_path: Path) -> None:
-    """Decisions over HTTP from a real broker's log, a snapshot store beside it, and exit code 0 at the end."""
+    """Decisions over HTTP from a real broker's log, with a snapshot store; exit code 0 at the end."""
     args = ("--log", str(real_log("kraft-small")), "--snapshots", str(tmp_path / "store"))
     with serving(tmp_path, *args) as (process, url):
         wait_until_ready(url)

@@ -11,7 +11,7 @@ import google_crc32c
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from records import batch as batch_module
+from records import batch_content
 from records.batch import decode_batch, encode_batch, to_log_batch
 from records.codecs import avro, json, kraft
 from records.compression import Compression, decompress
@@ -194,12 +194,12 @@ def read_batch(data: bytes) -> LogBatch:
 
 def read_batch_slowly(data: bytes) -> LogBatch:
     """Without the way for batches as KRaft's leader writes them."""
-    plain_starts = batch_module._PLAIN_STARTS
+    plain_starts = batch_content._PLAIN_STARTS
     try:
-        batch_module._PLAIN_STARTS = ()  # type: ignore[misc]
+        batch_content._PLAIN_STARTS = ()  # type: ignore[misc]
         return read_batch(data)
     finally:
-        batch_module._PLAIN_STARTS = plain_starts  # type: ignore[misc]
+        batch_content._PLAIN_STARTS = plain_starts  # type: ignore[misc]
 
 
 @given(record_lists(with_transactions=True), st.sampled_from(Compression), st.integers(0, 2**40))

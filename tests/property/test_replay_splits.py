@@ -180,8 +180,10 @@ def test_compaction_ahead_of_the_reader_is_never_seen(
         log.append([record])
     driven = Driven(0)
     driven.read(log.batches[:before], log.high_watermark())
-    # Removals are kept as long as someone may not have seen them (I10), unless the reader has read to there.
-    log.compact(compacted, forget_below=compacted if forget and before >= compacted else 0)
+    log.compact(compacted, now_ms=0)
+    if forget and before >= compacted:
+        # What the reader has seen may be forgotten; what it has not, is not, as long as I10 holds.
+        log.compact(compacted, now_ms=1)
     while driven.core.position < log.high_watermark():
         size = data.draw(st.integers(1, 4), label="batches in a read")
         driven.read(log.read(driven.core.position)[:size], log.high_watermark())

@@ -69,6 +69,7 @@ class SimLog:
         self._failures: list[Exception] = []
         self._damaged: dict[int, Exception] = {}
         self._is_closed = False
+        self._forget_at_ms: dict[int, int] = {}
         self._read_to = 0
         self._rewritten_from: int | None = None
         self.read_bytes_max = READ_BYTES_MAX
@@ -170,6 +171,7 @@ class SimLog:
                 self._rewritten_from, self._read_to = self._end, self._end
             self._high_watermark = min(self._high_watermark, self._end)
             self._damaged = {base: error for base, error in self._damaged.items() if base < self._end}
+            self._forget_at_ms = {at: ms for at, ms in self._forget_at_ms.items() if at < self._end}
             self._epoch += 1
 
     def trim(self, start_offset: int) -> None:
@@ -178,10 +180,11 @@ class SimLog:
             self._batches = [batch for batch in self._batches if batch.end_offset > start_offset]
             self._start = self._batches[0].base_offset if self._batches else self._end
 
-    def compact(self, end_offset: int, *, forget_below: int) -> None:
-        """Below ``end_offset`` only the last record of each ACL id stays; below ``forget_below`` no removal.
+    def compact(self, end_offset: int, *, now_ms: int = 0, retention_ms: int = 1) -> None:
+        """Below ``end_offset`` only the last record of each ACL id stays.
 
-        As Kafka's log cleaner: a batch keeps its range while it holds a record, and the last batch stays.
+        A removal stays, too, until a compaction that comes ``retention_ms`` after the first one that met it
+        (KIP-534). As Kafka's log cleaner: a batch keeps its range while it holds a record, and the last batch stays.
         """
         with self._changed:
             last: dict[Uuid, int] = {}
@@ -199,7 +202,8 @@ class SimLog:
                     case AccessControlEntryRecord():
                         return last[record.id] == logged.offset
                     case RemoveAccessControlEntryRecord():
-                        return last[record.id] == logged.offset and logged.offset >= forget_below
+                        forget_at_ms = self._forget_at_ms.setdefault(logged.offset, now_ms + retention_ms)
+                        return last[record.id] == logged.offset and now_ms < forget_at_ms
                     case _:
                         return True
 
@@ -228,6 +232,7 @@ class SimLog:
             self._identity = log_identity
             self._batches, self._start, self._end, self._high_watermark = [], 0, 0, 0
             self._damaged, self._epoch = {}, 1
+            self._forget_at_ms = {}
             self.history = History()
 
     def damage(self, offset: int, reason: str = "CRC does not fit") -> None:

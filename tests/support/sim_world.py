@@ -103,7 +103,6 @@ class World:
         self.store = SimStore()
         self.log = SimLog()
         self.log.after_read = self._between_looks
-        self._committed_ms: dict[int, int] = {}
         self._compacted_to = 0
         self._published: list[tuple[AclsImage, LoaderManifest]] = []
         self._replacements = 0
@@ -143,7 +142,7 @@ class World:
         self.log.repair()
         if self.log.history.in_transaction:
             self.log.append_uncommitted([EndTransactionRecord()])
-        self._commit_to(self.log.end_offset)
+        self.log.commit()
         self.log.read_bytes_max = READ_BYTES_MAX
         self._cover_the_start()
         for _ in range(_TURNS_TO_REST_MAX):
@@ -184,7 +183,12 @@ class World:
         status = self.loader.status()
         held = self.node.image.provenance.end_offset
         # While an old state is served and a new one built, replay is at offsets that were never cut off.
-        if self.node.ready and turn is not Turn.FAILED and status.position >= held and len(self.admissible) == 1:
+        if (
+            self.node.ready
+            and turn is not Turn.FAILED
+            and status.position >= held
+            and len(self.admissible) == 1
+        ):
             assert state_of(self.node.image) == self.log.history.states.get(held), "ready with a lost state"
             assert status.phase is not Phase.RECOVERING
         return turn
@@ -200,7 +204,9 @@ class World:
     def _between_looks(self) -> None:
         """Something may happen after a read, before the high watermark is looked up."""
         if self.random.random() < 0.1:
-            happening = self.random.choice([self._append, self._truncate, self._trim, self._compact, self._replace])
+            happening = self.random.choice(
+                [self._append, self._truncate, self._trim, self._compact, self._replace]
+            )
             happening()
 
     def _append(self) -> None:
@@ -215,12 +221,7 @@ class World:
     def _put(self, records: list[MetadataRecord]) -> None:
         self.log.append_uncommitted(records)
         if self.random.random() < 0.8:
-            self._commit_to(self.log.end_offset)
-
-    def _commit_to(self, end_offset: int) -> None:
-        for offset in range(self.log.high_watermark(), end_offset):
-            self._committed_ms[offset] = self.clock.now_ms()
-        self.log.commit(end_offset)
+            self.log.commit()
 
     def _record(self) -> MetadataRecord:
         acl_id = self.random.choice(_IDS)
@@ -239,14 +240,18 @@ class World:
         if self.compacts:
             return
         if self.log.history.in_transaction:
-            self._put([self._record(), self.random.choice([EndTransactionRecord(), AbortTransactionRecord()])])
+            self._put(
+                [self._record(), self.random.choice([EndTransactionRecord(), AbortTransactionRecord()])]
+            )
         else:
             self._put([self._record(), BeginTransactionRecord(), self._record()])
 
     def _commit(self) -> None:
-        ends = [batch.end_offset for batch in self.log.batches if batch.end_offset > self.log.high_watermark()]
+        ends = [
+            batch.end_offset for batch in self.log.batches if batch.end_offset > self.log.high_watermark()
+        ]
         if ends:
-            self._commit_to(self.random.choice(ends))
+            self.log.commit(self.random.choice(ends))
 
     def _new_leader(self) -> None:
         self.log.new_epoch()
@@ -277,11 +282,9 @@ class World:
     def _compact(self) -> None:
         if not self.compacts:
             return
-        now_ms = self.clock.now_ms()
-        recent = [at for at, ms in self._committed_ms.items() if now_ms - ms < RETENTION_MS]
         end_offset = self.random.randint(0, self.log.high_watermark())
         self._compacted_to = max(self._compacted_to, end_offset)
-        self.log.compact(end_offset, forget_below=min(recent, default=self.log.end_offset))
+        self.log.compact(end_offset, now_ms=self.clock.now_ms(), retention_ms=RETENTION_MS)
 
     def _damage(self) -> None:
         if self.log.batches:
@@ -298,7 +301,7 @@ class World:
             self._remember_history()
             self._replacements += 1
             self.log.replace(identity(topic_id=Uuid(bytes([100 + self._replacements]) * 16)))
-            self._committed_ms, self._compacted_to = {}, 0
+            self._compacted_to = 0
 
     def _remember_history(self) -> None:
         """What was read just before may be published just after."""

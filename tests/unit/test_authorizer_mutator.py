@@ -196,7 +196,7 @@ def test_one_operation_is_one_batch(writing: Writing) -> None:
     futures = writing.mutator.create_acls([topic("t"), topic(""), topic("u"), topic("t")])
     writing.written(1)
     writing.replay()
-    assert errors(futures) == [None, "InvalidRequestError: Invalid empty resource name", None, None]
+    assert errors(futures) == [None, "InvalidResourceError: Invalid empty resource name", None, None]
     assert [len(records) for _, records in writing.log.batches] == [2]
 
 

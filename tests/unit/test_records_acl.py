@@ -154,7 +154,7 @@ class Match:
         # MATCH: what decides about the name.
         Match(topics("foo", PatternType.MATCH), "foo foo-prefix * f-prefix"),
         Match(topics("foobar", PatternType.MATCH), "foo-prefix * f-prefix"),
-        Match(topics("fo", PatternType.MATCH), "* f-prefix"),
+        Match(topics("fa", PatternType.MATCH), "* f-prefix"),
         Match(topics("*x", PatternType.MATCH), "* star-prefix"),
         Match(topics("", PatternType.MATCH), "*"),
         Match(topics("foo", PatternType.UNKNOWN), ""),

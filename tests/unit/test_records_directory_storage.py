@@ -7,6 +7,8 @@ import resource
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -68,6 +70,34 @@ def test_an_import_that_does_not_fit_keeps_whole_segments(tmp_path: Path) -> Non
         end = log.high_watermark()
         assert end == 100
     assert_holds_acls(read_path(tmp_path), 0, end)
+
+
+def test_of_appends_that_share_a_sync_only_the_ones_that_failed_say_so(tmp_path: Path) -> None:
+    """Two threads' appends are committed together; the disk has room for the first one's segment only."""
+    answers: dict[str, object] = {}
+    with DirectoryLog.open(tmp_path, mode="create", segment_bytes=1) as log:
+        writer = log._writer
+        assert writer is not None
+
+        def append(name: str, start: int, end: int) -> None:
+            try:
+                answers[name] = log.append(acls(start, end))
+            except LogStorageError as error:
+                answers[name] = error
+
+        threads = []
+        with disk_full_beyond(1_000), writer._committing:
+            for name, start, end in (("small", 0, 1), ("large", 1, 500)):
+                threads.append(threading.Thread(target=append, args=(name, start, end)))
+                threads[-1].start()
+                while len(writer._requests) < len(threads):
+                    time.sleep(0.001)
+            writer._commit_waiting()
+        for thread in threads:
+            thread.join(30)
+    assert answers["small"] == 1
+    assert isinstance(answers["large"], LogStorageError)
+    assert_holds_acls(read_path(tmp_path), 0, 1)
 
 
 def test_a_disk_that_refuses_the_undoing_ends_the_writing(tmp_path: Path) -> None:

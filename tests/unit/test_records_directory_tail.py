@@ -165,6 +165,35 @@ def test_a_seek_behind_a_flipped_bit_never_passes_it_for_a_hole(tmp_path: Path, 
         log.read(3)
 
 
+def test_a_last_offset_that_is_too_small_is_no_hole(tmp_path: Path) -> None:
+    """The header says that offset 3 is not in the batch: what holds it is checked before that is believed."""
+    first = batch_bytes(0, 2)
+    path = write_segment(tmp_path, 0, first, batch_bytes(2, 2), batch_bytes(4))
+    flip_bit(path, len(first) + 26)  # the lowest bit of lastOffsetDelta: 1 becomes 0
+    with DirectoryLog.open(tmp_path) as log, pytest.raises(ChecksumMismatchError):
+        log.read(3)
+
+
+def test_a_file_that_changes_under_a_read_is_looked_at_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a reader met may be half a truncation: an error counts when it is still there at the next look."""
+    path = write_segment(tmp_path, 0, batch_bytes(0), batch_bytes(1), batch_bytes(2))
+    whole = path.read_bytes()
+    flip_bit(path, len(batch_bytes(0)) + 100)
+    with DirectoryLog.open(tmp_path) as log:
+        assert_holds_acls(log.read(0), 0, 1)
+        pauses: list[float] = []
+
+        def other_process(pause_s: float) -> None:
+            pauses.append(pause_s)
+            path.write_bytes(whole)
+
+        monkeypatch.setattr(time, "sleep", other_process)
+        assert_holds_acls(log.read(1), 1, 3)
+        assert len(pauses) == 1
+
+
 def test_a_length_beyond_the_end_is_no_torn_tail_where_batches_follow(tmp_path: Path) -> None:
     """A damaged length may swallow what follows: whole batches found there tell."""
     path = write_segment(tmp_path, 0, batch_bytes(0), batch_bytes(1), batch_bytes(2), batch_bytes(3))

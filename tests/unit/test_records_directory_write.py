@@ -145,14 +145,15 @@ def test_another_clusters_log_is_refused(tmp_path: Path) -> None:
     DirectoryLog.open(tmp_path, mode="write", cluster_id="mine").close()
 
 
-def test_a_reader_notices_that_the_log_is_another_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("cluster_id", [None, "the same"])
+def test_a_reader_notices_that_the_log_is_another_one(tmp_path: Path, cluster_id: str | None) -> None:
     """Deleted and created again under a reader: it says so instead of mixing two histories."""
-    with create(tmp_path / "log") as log:
+    with create(tmp_path / "log", cluster_id=cluster_id) as log:
         log.append(acls(0, 2))
     with DirectoryLog.open(tmp_path / "log") as reader:
         reader.read(0)
         shutil.rmtree(tmp_path / "log")
-        with create(tmp_path / "log") as log:
+        with create(tmp_path / "log", cluster_id=cluster_id) as log:
             log.append(acls(0, 5))
         with pytest.raises(LogError, match=r"another log|belongs to cluster"):
             reader.read(2)

@@ -172,7 +172,7 @@ def test_a_log_that_contradicts_itself() -> None:
 def test_a_compacted_log_has_no_state_within_a_gap() -> None:
     """I6: what is missing may count there. At its end it has one."""
     log = log_of("+a", "+b", "-a", "+c")
-    log.compact(3, forget_below=0)
+    log.compact(3)
     with pytest.raises(OffsetUnavailableError, match="the state is known again at 3") as caught:
         load_image(log, at_offset=1)
     assert (caught.value.earliest, caught.value.latest) == (3, 3)

@@ -107,7 +107,7 @@ def test_a_snapshot_whose_last_batch_was_compacted_away() -> None:
     of.new_epoch()
     of.append([acl_named("e2")])
     of.append([acl_named("j2")])
-    of.compact(12, forget_below=0)
+    of.compact(12)
     assert [(batch.base_offset, batch.epoch) for batch in of.batches][3:] == [
         *((offset, 1) for offset in range(3, 9) if offset != 4),
         (10, 2),
@@ -120,10 +120,19 @@ def test_a_snapshot_whose_last_batch_was_compacted_away() -> None:
 
 
 def test_a_batch_that_cannot_be_decoded_does_not_speak_against_a_snapshot_beyond_it() -> None:
-    """A snapshot may be the way past a record of a newer version."""
+    """It may be the way past a record of a newer version; then the next batch must show that it is of this log."""
     of = log()
     of.damage(6)
     assert end_offset(recovered(of, store(snapshot(7)))) == 7
+    of.new_epoch()
+    of.append([acl_named("x")])
+    of.damage(9)
+    found = recovered(of, store(snapshot(10)))
+    assert found.snapshot is None
+    assert "the log goes on there in epoch 2" in found.refused[0]
+    of.damage(10)
+    (refused,) = recovered(of, store(snapshot(10))).refused
+    assert refused == "snapshot 10-1: nothing that can be decoded in the log shows that it belongs there"
 
 
 def test_a_log_that_forgets_removals_wants_a_fresh_snapshot() -> None:

@@ -1,0 +1,288 @@
+"""What lies inside of a record batch: its records, decompressed, as bytes and as values.
+
+Source: DefaultRecord, and RecordsIterator for what KRaft makes of them. Rules of this file:
+
+- Offsets rise within a batch and stay within its header's range.
+- A batch is whole here: what is cut short in it is a plain DecodeError, never a TruncatedRecordError, which a log
+  would take for its torn tail.
+- Errors carry the record's offset, if it is known, else the batch's, and the byte position in the data given;
+  for compressed records the position of their batch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from records.codecs.kraft import decode_frame_at
+from records.compression import decompress
+from records.control import decode_control_key
+from records.entries import ControlRecord
+from records.errors import DecodeError, TruncatedRecordError
+from records.log.base import LogRecord
+from records.varint import append_varint, read_varint, read_varlong
+
+if TYPE_CHECKING:
+    from records.batch import RecordBatch
+
+#: Where in a batch begins what its CRC covers, and how much of that is still header.
+COVERED_AT: Final = 21
+COVERED_HEADER_BYTES: Final = 40
+
+# A batch's attributes.
+COMPRESSION_MASK: Final = 0x07
+LOG_APPEND_TIME: Final = 0x08
+TRANSACTIONAL: Final = 0x10
+CONTROL: Final = 0x20
+
+_NULL: Final = 1  # size -1
+
+
+def _plain_start(offset_delta: int) -> bytes:
+    """What stands between the size of a record without a key and the size of its value."""
+    out = bytearray(2)  # attributes and timestamp delta
+    append_varint(out, offset_delta)
+    append_varint(out, -1)
+    return bytes(out)
+
+
+_PLAIN_STARTS: Final = tuple(_plain_start(delta) for delta in range(4096))
+
+
+class RawRecord(msgspec.Struct, frozen=True, gc=False):
+    """One record as bytes; its headers are passed over."""
+
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+
+
+def raw_records(batch: RecordBatch) -> list[RawRecord]:
+    """All records as bytes, in offset order; raises as `metadata_records`."""
+    content = _content(batch)
+    data = content.data
+    return [
+        RawRecord(
+            offset,
+            timestamp_ms,
+            None if key_start < 0 else data[key_start:key_end],
+            None if value_start < 0 else data[value_start:value_end],
+        )
+        for offset, timestamp_ms, key_start, key_end, value_start, value_end in _spans(batch, content)
+    ]
+
+
+def metadata_records(batch: RecordBatch) -> list[LogRecord]:
+    """The records of a batch of metadata.
+
+    Raises:
+        DecodeError: a record that cannot be decoded, or is not what its batch's header says.
+    """
+    if not batch.attributes & (COMPRESSION_MASK | LOG_APPEND_TIME):
+        records = _plain_metadata_records(batch)
+        if records is not None:
+            return records
+    return _unusual_metadata_records(batch)
+
+
+def _plain_metadata_records(batch: RecordBatch) -> list[LogRecord] | None:
+    """The records of a batch as KRaft's leader and `encode_batch` write it; None for any other batch.
+
+    That is: one timestamp, offsets without gaps, no keys, no headers, no record of more than 8 KB. A million
+    records pass here, so it is written for speed; anything unusual, or wrong, is left to `_unusual_metadata_records`.
+    """
+    data, at = batch.covered, COVERED_HEADER_BYTES
+    offset, timestamp_ms = batch.base_offset, batch.base_timestamp_ms
+    count = batch.record_count
+    if count > len(_PLAIN_STARTS) or offset + count - 1 > batch.last_offset:
+        return None
+    records: list[LogRecord] = []
+    try:
+        for plain_start in _PLAIN_STARTS[:count]:
+            record_size = data[at]
+            if record_size < 0x80:
+                at += 1
+            elif data[at + 1] < 0x80:
+                record_size += (data[at + 1] - 1) << 7
+                at += 2
+            else:
+                return None
+            record_end = at + (record_size >> 1)
+            start = at + len(plain_start)
+            if data[at:start] != plain_start:
+                return None
+            value_size = data[start]
+            if value_size < 0x80:
+                start += 1
+            elif data[start + 1] < 0x80:
+                value_size += (data[start + 1] - 1) << 7
+                start += 2
+            else:
+                return None
+            end = start + (value_size >> 1)
+            # The last byte says that there are no headers; an odd size is a negative one.
+            if data[end] or end + 1 != record_end or (record_size | value_size) & 1:
+                return None
+            records.append(LogRecord(offset, timestamp_ms, decode_frame_at(data, start, end)))
+            offset += 1
+            at = record_end
+    except (IndexError, DecodeError):
+        return None  # `_unusual_metadata_records` says what is wrong, and where
+    return records if at == len(data) else None
+
+
+def _unusual_metadata_records(batch: RecordBatch) -> list[LogRecord]:
+    content = _content(batch)
+    data = content.data
+    records: list[LogRecord] = []
+    for offset, timestamp_ms, _, _, value_start, value_end in _spans(batch, content):
+        if value_start < 0:
+            raise content.located(DecodeError("a metadata record without a value"), offset)
+        try:
+            record = decode_frame_at(data, value_start, value_end)
+        except DecodeError as error:
+            raise content.located(error, offset) from error
+        records.append(LogRecord(offset, timestamp_ms, record))
+    return records
+
+
+def control_records(batch: RecordBatch) -> list[LogRecord]:
+    """The records of a control batch; their values are not decoded. Raises as `metadata_records`."""
+    content = _content(batch)
+    data = content.data
+    records: list[LogRecord] = []
+    for offset, timestamp_ms, key_start, key_end, value_start, value_end in _spans(batch, content):
+        try:
+            control_type, version = decode_control_key(data[key_start:key_end] if key_start >= 0 else None)
+        except DecodeError as error:
+            raise content.located(error, offset) from error
+        value = data[value_start:value_end] if value_start >= 0 else b""
+        records.append(LogRecord(offset, timestamp_ms, ControlRecord(control_type, version, value)))
+    return records
+
+
+class BatchContent(msgspec.Struct, frozen=True, gc=False):
+    """A batch's records, decompressed.
+
+    Attributes:
+        data: they begin at ``start``.
+        origin: what to add to an index in ``data`` to get the place in the file; for compressed records the
+            place of the batch stands for all of them, and there is no such number.
+        place: of the batch.
+    """
+
+    data: bytes
+    start: int
+    origin: int | None
+    place: int
+
+    def located(self, error: DecodeError, offset: int) -> DecodeError:
+        """``error``, raised with a position in ``data``, as one of this batch."""
+        cls = DecodeError if isinstance(error, TruncatedRecordError) else type(error)
+        if error.position is None:
+            return cls(error.reason, offset=offset, position=self.place)
+        if self.origin is None:
+            reason = f"{error.reason}, at byte {error.position} of the decompressed records"
+            return cls(reason, offset=offset, position=self.place)
+        return cls(error.reason, offset=offset, position=self.origin + error.position)
+
+
+def _content(batch: RecordBatch) -> BatchContent:
+    if not batch.attributes & COMPRESSION_MASK:
+        return BatchContent(batch.covered, COVERED_HEADER_BYTES, batch.position + COVERED_AT, batch.position)
+    try:
+        data = decompress(batch.compression, batch.covered[COVERED_HEADER_BYTES:])
+    except DecodeError as error:
+        raise error.located(offset=batch.base_offset, position=batch.position) from error
+    return BatchContent(data, 0, None, batch.position)
+
+
+# Offset, timestamp, start and end of the key, start and end of the value; -1 for null.
+_Span = tuple[int, int, int, int, int, int]
+
+
+def _spans(batch: RecordBatch, content: BatchContent) -> list[_Span]:
+    """Where each record's key and value lie in the content."""
+    try:
+        return _read_spans(batch, content.data, content.start)
+    except DecodeError as error:
+        raise content.located(error, batch.base_offset) from error
+
+
+def _read_spans(batch: RecordBatch, data: bytes, at: int) -> list[_Span]:
+    """As `_spans`, with positions in ``data`` in its errors. The short forms of varints are read in place."""
+    base_offset, end = batch.base_offset, len(data)
+    delta_before, delta_max = -1, batch.last_offset - base_offset
+    spans: list[_Span] = []
+    record_at = at
+    try:
+        for _ in range(batch.record_count):
+            record_at = at
+            size, at = read_varint(data, at)
+            record_end = at + size
+            if size < 0 or record_end > end:
+                raise DecodeError("a record ends beyond its batch", position=record_at)
+
+            timestamp_delta = 0
+            if data[at + 1] == 0:  # after the attributes, which are unused
+                at += 2
+            else:
+                timestamp_delta, at = read_varlong(data, at + 1)
+
+            offset_delta, at = read_varint(data, at)
+            if not delta_before < offset_delta <= delta_max:
+                raise DecodeError(
+                    f"offset delta {offset_delta} after {delta_before}, in a batch that ends at {delta_max}",
+                    position=record_at,
+                )
+            delta_before = offset_delta
+
+            key_start = key_end = -1
+            if data[at] == _NULL:
+                at += 1
+            else:
+                size, at = read_varint(data, at)
+                if size >= 0:
+                    key_start, key_end, at = at, at + size, at + size
+
+            value_start = value_end = -1
+            size, at = read_varint(data, at)
+            if size >= 0:
+                value_start, value_end, at = at, at + size, at + size
+
+            at = at + 1 if data[at] == 0 else _skip_headers(data, at)
+            if at != record_end:
+                raise DecodeError(
+                    f"a record ends {at - record_end:+d} bytes from its end", position=record_at
+                )
+
+            if batch.attributes & LOG_APPEND_TIME:
+                timestamp_ms = batch.max_timestamp_ms
+            else:
+                timestamp_ms = batch.base_timestamp_ms + timestamp_delta
+            spans.append(
+                (base_offset + offset_delta, timestamp_ms, key_start, key_end, value_start, value_end)
+            )
+    except IndexError:
+        raise DecodeError("a record ends beyond its batch", position=record_at) from None
+    if at != end:
+        raise DecodeError(f"{end - at} bytes follow the last record of a batch", position=at)
+    return spans
+
+
+def _skip_headers(data: bytes, at: int) -> int:
+    """Position after a record's headers, which begin at ``at``."""
+    start = at
+    count, at = read_varint(data, at)
+    # A header has two bytes at least, so that no count makes us loop for long.
+    if not 0 <= count <= len(data) - at:
+        raise DecodeError(f"a record cannot have {count} headers", position=start)
+    for _ in range(count):
+        size, at = read_varint(data, at)
+        if size < 0:
+            raise DecodeError("a header's key must not be null", position=start)
+        size, at = read_varint(data, at + size)
+        at += max(size, 0)
+    return at

@@ -1,0 +1,39 @@
+"""authorizer.errors: Kafka's names and codes, and KIP-50's family."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from authorizer.acl_control import validate_binding
+from authorizer.errors import (
+    AuthorizationError,
+    InvalidAclError,
+    InvalidOperationError,
+    InvalidPrincipalError,
+    InvalidRequestError,
+    InvalidResourceError,
+)
+from records.acl import AclBinding, AclOperation, AclPermissionType
+from support.node_acls import topic_acl
+
+GOOD = topic_acl("t")
+BAD: list[tuple[AclBinding, type[AuthorizationError]]] = [
+    (replace(GOOD, pattern=replace(GOOD.pattern, name="")), InvalidResourceError),
+    (replace(GOOD, entry=replace(GOOD.entry, operation=AclOperation.ANY)), InvalidOperationError),
+    (replace(GOOD, entry=replace(GOOD.entry, permission_type=AclPermissionType.ANY)), InvalidAclError),
+    (replace(GOOD, entry=replace(GOOD.entry, principal="nobody")), InvalidPrincipalError),
+]
+
+
+@pytest.mark.parametrize(("binding", "kind"), BAD)
+def test_kip_50s_family_is_there_under_kafkas_names(
+    binding: AclBinding, kind: type[AuthorizationError]
+) -> None:
+    """Each kind of bad ACL has KIP-50's exception; by name and code it is what Kafka 4.3 answers."""
+    with pytest.raises(kind) as raised:
+        validate_binding(binding)
+    assert isinstance(raised.value, AuthorizationError)
+    assert isinstance(raised.value, InvalidRequestError)
+    assert (raised.value.kafka_name, raised.value.code_name) == ("InvalidRequestException", "INVALID_REQUEST")

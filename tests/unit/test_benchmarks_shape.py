@@ -1,0 +1,252 @@
+"""Work must not grow with the number of ACLs: counted, not timed, at 1,000 and at 100,000 ACLs of one shape.
+
+What is counted is the same on every machine: bytecodes that Python executes (what a C function does in one call
+is not seen), hashes and comparisons of the texts of a question (that is what dicts and bisections do in C),
+blocks and bytes of memory.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import sys
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from authorizer.api import RequestContext
+from authorizer.index import AclIndex
+from benchmarks.counting import BytecodeCounter
+from benchmarks.requests import Request, read_requests, updates_file
+from benchmarks.stored import log_directory, read_acls
+from benchmarks.subject import Subject
+from benchmarks.workload import workload_directory
+from records.acl import (
+    WILDCARD,
+    AccessControlEntryFilter,
+    AclBindingFilter,
+    AclOperation,
+    PatternType,
+    ResourcePatternFilter,
+    ResourceType,
+)
+from records.entries import RemoveAccessControlEntryRecord
+from records.log.directory import DirectoryLog
+from records.principal import KafkaPrincipal
+
+# One worker makes the two authorizers.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("benchmarks-shape")]
+
+SMALL, LARGE = 1_000, 100_000
+REQUESTS = 400
+SAMPLES = 40
+#: What a bisection takes more among a hundred times as many.
+HALVINGS = math.ceil(math.log2(LARGE / SMALL))
+
+
+class Text(str):
+    """A text that counts how often anything looks at it."""
+
+    __slots__ = ()
+    looks = 0
+
+    def __hash__(self) -> int:
+        Text.looks += 1
+        return super().__hash__()
+
+    def __eq__(self, other: object) -> bool:
+        Text.looks += 1
+        return super().__eq__(other)
+
+    def __lt__(self, other: str) -> bool:
+        Text.looks += 1
+        return super().__lt__(other)
+
+    def __gt__(self, other: str) -> bool:
+        Text.looks += 1
+        return super().__gt__(other)
+
+
+class Loaded:
+    """An authorizer with so many ACLs, through a log and replay, and what it is asked."""
+
+    def __init__(self, cache: Path, acls: int) -> None:
+        workload = workload_directory(cache, f"tenant-{acls}")
+        self.subject = Subject(DirectoryLog.open(log_directory(workload)), [])
+        self.requests = read_requests(workload, "zipf")[:REQUESTS]
+        self.updates = list(read_acls(updates_file(workload)))[:SAMPLES]
+        topics = [
+            acl.record
+            for acl in self.subject.image
+            if acl.record.resource_type == ResourceType.TOPIC and acl.record.resource_name != WILDCARD
+        ]
+        self.topics = topics[:: len(topics) // SAMPLES]
+
+
+@pytest.fixture(scope="module")
+def sizes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Loaded, Loaded]]:
+    """The small one and the large one."""
+    cache = tmp_path_factory.mktemp("workloads")
+    loaded = Loaded(cache, SMALL), Loaded(cache, LARGE)
+    yield loaded
+    for each in loaded:
+        each.subject.close()
+
+
+def bytecodes(call: Callable[[], object]) -> int:
+    """How many a call executes; not the first one, which may work out what later ones find."""
+    call()
+    with BytecodeCounter() as counter:
+        call()
+    return counter.total
+
+
+def test_bytecodes_are_counted() -> None:
+    """The counter sees Python code, and more of it when there is more: the other tests rely on that."""
+
+    def loop(times: int) -> None:
+        for _ in range(times):
+            pass
+
+    few, many = bytecodes(lambda: loop(10)), bytecodes(lambda: loop(1_000))
+    assert 10 <= few < 100
+    assert many > 1_000
+
+
+def test_a_decision_executes_as_much_code(sizes: tuple[Loaded, Loaded]) -> None:
+    """Bytecodes of authorize(context, [action])."""
+
+    def each(loaded: Loaded) -> float:
+        authorize = loaded.subject.authorizer.authorize
+        return bytecodes(lambda: [authorize(asked.context, asked.actions) for asked in loaded.requests])
+
+    small, large = map(each, sizes)
+    assert large <= small * 1.1
+
+
+def test_a_decision_looks_at_names_as_often(sizes: tuple[Loaded, Loaded]) -> None:
+    """Hashes and comparisons of what is asked: as many, but for the halvings of two bisections by two askers."""
+
+    def each(loaded: Loaded) -> float:
+        asked = [_with_counted_texts(request) for request in loaded.requests]
+        Text.looks = 0
+        for request in asked:
+            loaded.subject.authorizer.authorize(request.context, request.actions)
+        return Text.looks / len(asked)
+
+    small, large = map(each, sizes)
+    assert small > 3  # principal, literal name, prefixes: they are counted
+    assert large <= small + 4 * HALVINGS
+
+
+def test_objects_per_acl(sizes: tuple[Loaded, Loaded]) -> None:
+    """Blocks of memory that the index holds for each ACL, beside the ACLs themselves."""
+
+    def each(loaded: Loaded) -> float:
+        image = loaded.subject.image
+        gc.collect()
+        before = sys.getallocatedblocks()
+        index = AclIndex.of(image)
+        gc.collect()
+        held = sys.getallocatedblocks() - before
+        del index
+        return held / len(image)
+
+    small, large = map(each, sizes)
+    assert large <= small
+    assert large < 3
+
+
+def test_an_update_executes_as_much_code(sizes: tuple[Loaded, Loaded]) -> None:
+    """Bytecodes of folding one record into the image and the index."""
+
+    def each(loaded: Loaded) -> float:
+        with _restored(loaded.subject), BytecodeCounter() as counter:
+            for record in loaded.updates:
+                loaded.subject.publish([record])
+        return counter.total / len(loaded.updates)
+
+    small, large = map(each, sizes)
+    assert large <= small * 1.25
+
+
+def test_an_update_copies_no_more(sizes: tuple[Loaded, Loaded]) -> None:
+    """Bytes that one publish needs at its peak: nothing that grows with the ACLs is copied."""
+
+    def each(loaded: Loaded) -> list[int]:
+        peaks = []
+        with _restored(loaded.subject):
+            for record in loaded.updates:
+                tracemalloc.start()
+                loaded.subject.publish([record])
+                peaks.append(tracemalloc.get_traced_memory()[1])
+                tracemalloc.stop()
+        return peaks
+
+    small, large = map(each, sizes)
+    assert max(small) > 1_000
+    # A dict of 100,000 pointers would be 800,000; a table is copied up to 512 entries, then shared.
+    assert max(large) < 100_000
+
+
+@contextmanager
+def _restored(subject: Subject) -> Iterator[None]:
+    """Whatever is added meanwhile is removed again: the next test finds what the workload has."""
+    before = {acl.record.id for acl in subject.image}
+    yield
+    added = [acl.record.id for acl in subject.image if acl.record.id not in before]
+    subject.publish([RemoveAccessControlEntryRecord(acl_id) for acl_id in added])
+
+
+def _with_counted_texts(request: Request) -> Request:
+    """The same question, in texts that count."""
+    context, (action,) = request.context, request.actions
+    principal = KafkaPrincipal(context.principal.principal_type, Text(context.principal.name))
+    pattern = replace(action.resource_pattern, name=Text(action.resource_pattern.name))
+    counted: RequestContext = replace(context, principal=principal)
+    return Request(counted, [replace(action, resource_pattern=pattern)])
+
+
+@pytest.mark.parametrize("by", ["topic", "principal"])
+def test_a_listing_executes_as_much_code(sizes: tuple[Loaded, Loaded], by: str) -> None:
+    """Bytecodes of acls(filter) for each ACL that it finds: there is no scan."""
+
+    def filters(loaded: Loaded) -> list[AclBindingFilter]:
+        if by == "topic":
+            return [
+                AclBindingFilter(
+                    ResourcePatternFilter(ResourceType.TOPIC, acl.resource_name, PatternType.LITERAL)
+                )
+                for acl in loaded.topics
+            ]
+        return [
+            AclBindingFilter(entry_filter=AccessControlEntryFilter(principal=acl.principal))
+            for acl in loaded.topics[:5]
+        ]
+
+    def each(loaded: Loaded) -> float:
+        list_acls = loaded.subject.authorizer.acls
+        chosen = filters(loaded)
+        found = sum(len(list(list_acls(acl_filter))) for acl_filter in chosen)
+        return bytecodes(lambda: [list(list_acls(acl_filter)) for acl_filter in chosen]) / found
+
+    small, large = map(each, sizes)
+    assert large <= small * 1.25
+
+
+def test_by_resource_type_executes_as_much_code(sizes: tuple[Loaded, Loaded]) -> None:
+    """Bytecodes of authorize_by_resource_type, which in Kafka looks at every ACL."""
+
+    def each(loaded: Loaded) -> float:
+        authorize = loaded.subject.authorizer.authorize_by_resource_type
+        askers = [asked.context for asked in loaded.requests]
+        return bytecodes(
+            lambda: [authorize(asker, AclOperation.READ, ResourceType.TOPIC) for asker in askers]
+        )
+
+    small, large = map(each, sizes)
+    assert large <= small * 2  # one asker has four times as many ACLs in the large one
