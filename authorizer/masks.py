@@ -43,7 +43,7 @@ _DENY_SHIFT: Final = 16
 DENY_BASE: Final = 1 << _DENY_SHIFT
 
 # Unions are copies; a name below a prefix with a thousand hosts must not hold a thousand of its own.
-_UNION_HOSTS_MAXIMUM: Final = 32
+UNION_HOSTS_MAXIMUM: Final = 32
 
 _NAMED: Final = tuple(op for op in AclOperation if op >= AclOperation.ALL)
 _STATED: Final = {
@@ -121,7 +121,7 @@ def union_leaf(one: Leaf, other: Leaf) -> Leaf | None:
             return one | other
         one, other = other, one
     hosts = one if isinstance(other, int) else one.keys() | other.keys()
-    if len(hosts) > _UNION_HOSTS_MAXIMUM:
+    if len(hosts) > UNION_HOSTS_MAXIMUM:
         return None
     return {host: leaf_mask(one, host) | leaf_mask(other, host) for host in hosts}
 

@@ -159,7 +159,7 @@ class StandardAuthorizer:
         self._replace(index=index)
 
     def load(self, image: AclsImage) -> None:
-        """Take a whole state, complete and sound, without replay: for a command that asks one state and ends."""
+        """Take a whole state, complete and sound, without replay: for a command that asks once and ends."""
         self._replace(index=AclIndex.of(image))
         self.on_ready()
 

@@ -240,7 +240,7 @@ def encode_batch(
     is_control: bool = False,
     compression: Compression = Compression.NONE,
 ) -> bytes:
-    """One batch with a record for each value, all with one timestamp, byte for byte as KRaft's leader.
+    """One batch with a record for each value and one timestamp: what KRaft's leader writes, byte for byte.
 
     Args:
         values: at least one.
@@ -257,7 +257,8 @@ def encode_batch(
     if not values:
         raise EncodeError("a batch holds one record at least")
     records = bytearray()
-    for delta, (key, value) in enumerate(zip(keys or [None] * len(values), values, strict=True)):
+    keys = [None] * len(values) if keys is None else keys
+    for delta, (key, value) in enumerate(zip(keys, values, strict=True)):
         record = bytearray(2)  # attributes and timestamp delta
         append_varint(record, delta)
         _append_bytes(record, key)

@@ -3,8 +3,8 @@
 Source: DefaultRecord, and RecordsIterator for what KRaft makes of them. Rules of this file:
 
 - Offsets rise within a batch and stay within its header's range.
-- A batch is whole here: what is cut short in it is a plain DecodeError, never a TruncatedRecordError, which a log
-  would take for its torn tail.
+- A batch is whole here: what is cut short in it is a plain DecodeError, never a TruncatedRecordError, which a
+  log would take for its torn tail.
 - Errors carry the record's offset, if it is known, else the batch's, and the byte position in the data given;
   for compressed records the position of their batch.
 """
@@ -84,19 +84,19 @@ def metadata_records(batch: RecordBatch) -> list[LogRecord]:
         records = _plain_metadata_records(batch)
         if records is not None:
             return records
-    return _unusual_metadata_records(batch)
+    return _other_metadata_records(batch)
 
 
 def _plain_metadata_records(batch: RecordBatch) -> list[LogRecord] | None:
     """The records of a batch as KRaft's leader and `encode_batch` write it; None for any other batch.
 
     That is: one timestamp, offsets without gaps, no keys, no headers, no record of more than 8 KB. A million
-    records pass here, so it is written for speed; anything unusual, or wrong, is left to `_unusual_metadata_records`.
+    records pass here, so it is written for speed; all else, right or wrong, is for `_other_metadata_records`.
     """
     data, at = batch.covered, COVERED_HEADER_BYTES
     offset, timestamp_ms = batch.base_offset, batch.base_timestamp_ms
     count = batch.record_count
-    if count > len(_PLAIN_STARTS) or offset + count - 1 > batch.last_offset:
+    if count > len(_PLAIN_STARTS):
         return None
     records: list[LogRecord] = []
     try:
@@ -129,11 +129,11 @@ def _plain_metadata_records(batch: RecordBatch) -> list[LogRecord] | None:
             offset += 1
             at = record_end
     except (IndexError, DecodeError):
-        return None  # `_unusual_metadata_records` says what is wrong, and where
+        return None  # `_other_metadata_records` says what is wrong, and where
     return records if at == len(data) else None
 
 
-def _unusual_metadata_records(batch: RecordBatch) -> list[LogRecord]:
+def _other_metadata_records(batch: RecordBatch) -> list[LogRecord]:
     content = _content(batch)
     data = content.data
     records: list[LogRecord] = []
@@ -163,7 +163,7 @@ def control_records(batch: RecordBatch) -> list[LogRecord]:
     return records
 
 
-class BatchContent(msgspec.Struct, frozen=True, gc=False):
+class _Content(msgspec.Struct, frozen=True, gc=False):
     """A batch's records, decompressed.
 
     Attributes:
@@ -189,21 +189,21 @@ class BatchContent(msgspec.Struct, frozen=True, gc=False):
         return cls(error.reason, offset=offset, position=self.origin + error.position)
 
 
-def _content(batch: RecordBatch) -> BatchContent:
+def _content(batch: RecordBatch) -> _Content:
     if not batch.attributes & COMPRESSION_MASK:
-        return BatchContent(batch.covered, COVERED_HEADER_BYTES, batch.position + COVERED_AT, batch.position)
+        return _Content(batch.covered, COVERED_HEADER_BYTES, batch.position + COVERED_AT, batch.position)
     try:
         data = decompress(batch.compression, batch.covered[COVERED_HEADER_BYTES:])
     except DecodeError as error:
         raise error.located(offset=batch.base_offset, position=batch.position) from error
-    return BatchContent(data, 0, None, batch.position)
+    return _Content(data, 0, None, batch.position)
 
 
 # Offset, timestamp, start and end of the key, start and end of the value; -1 for null.
 _Span = tuple[int, int, int, int, int, int]
 
 
-def _spans(batch: RecordBatch, content: BatchContent) -> list[_Span]:
+def _spans(batch: RecordBatch, content: _Content) -> list[_Span]:
     """Where each record's key and value lie in the content."""
     try:
         return _read_spans(batch, content.data, content.start)

@@ -152,11 +152,13 @@ _FROM_THE_SYSTEM: Final = (LogStorageError, SnapshotError)
 
 def failure_of(error: BaseException) -> Failure:
     """The message and exit code for anything that a command raised."""
-    cause = error.__cause__
-    if type(error) in _FROM_THE_SYSTEM and isinstance(cause, OSError):
-        code, way_out = outcome(type(cause))
-    else:
-        code, way_out = outcome(type(error))
+    code, way_out = outcome(type(error))
+    if type(error) in _FROM_THE_SYSTEM:
+        if isinstance(error.__cause__, OSError):
+            code, way_out = outcome(type(error.__cause__))
+        elif isinstance(error.__cause__, (ImportError, ValueError)):
+            # fsspec does not know the URL's scheme, or lacks a package for it.
+            code, way_out = ExitCode.USAGE, ""
     if code is ExitCode.DEFECT:
         return Failure(f"a defect in aclog: {type(error).__name__}: {error}", code, way_out)
     return Failure(_message(error), code, way_out)

@@ -16,7 +16,9 @@ from snapshot.kraft_file import read_checkpoint
 
 
 @click.command("import")
-@click.argument("checkpoint", type=click.Path(path_type=Path), metavar="FILE.checkpoint")
+@click.argument(
+    "checkpoint", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE.checkpoint"
+)
 @store_option
 @click.option(
     "--cluster-id",

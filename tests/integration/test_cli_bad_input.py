@@ -194,8 +194,8 @@ CASES = [
     (nothing, f"{CHECK} --at-offset 10", 2, "10"),
     (nothing, "log dump --log {log} --from 11", 2, "11"),
     (nothing, "snapshot verify --snapshots {store} --end-offset 3", 4, "ends at 3"),
-    (nothing, "snapshot import --snapshots {store} {home}/none.checkpoint", 4, "none.checkpoint"),
-    (nothing, "snapshot list --snapshots nope://x", 4, "nope"),
+    (nothing, "snapshot import --snapshots {store} {home}/none.checkpoint", 2, "none.checkpoint"),
+    (nothing, "snapshot list --snapshots nope://x", 2, "nope"),
 ]
 
 

@@ -184,7 +184,7 @@ class SimLog:
         """Below ``end_offset`` only the last record of each ACL id stays.
 
         A removal stays, too, until a compaction that comes ``retention_ms`` after the first one that met it
-        (KIP-534). As Kafka's log cleaner: a batch keeps its range while it holds a record, and the last batch stays.
+        (KIP-534). As in Kafka a batch keeps its range while it holds a record, and the last batch stays.
         """
         with self._changed:
             last: dict[Uuid, int] = {}

@@ -11,12 +11,12 @@ What happens, drawn by the seed:
 - the node: restarts, publishers that raise, pauses longer than removals are kept.
 
 What never happens, because no log can be followed through it: in the end, a log that starts beyond zero without
-a good snapshot of that place; removals forgotten before their time; truncation below what was compacted; a lower
-epoch after a truncation.
+a good snapshot of that place; removals forgotten before their time; truncation below what was compacted; a
+lower epoch after a truncation.
 
-Checked at every update: the state is one that the log had at that offset, with its digest, and follows from the
-one before by the delta. At every on_ready: all that was committed when the node became not ready is in it. After
-every turn that has seen the log: a node that is ready serves a state of the log as it is. In the end, when
+Checked at every update: the state is one that the log had at that offset, with its digest, and follows from
+the one before by the delta. At every on_ready: all that was committed when the node became not ready is in it.
+After every turn that has seen the log: a node that is ready serves a state of the log as it is. In the end, when
 nothing happens any more: the node is ready with the last state.
 """
 
@@ -210,12 +210,9 @@ class World:
             happening()
 
     def _append(self) -> None:
-        records: list[MetadataRecord] = []
-        for _ in range(self.random.randint(1, 4)):
-            records.append(self._record())
+        records = [self._record() for _ in range(self.random.randint(1, 4))]
         if not self.compacts and self.random.random() < 0.1 and not self.log.history.in_transaction:
-            end = self.random.choice([EndTransactionRecord(), AbortTransactionRecord("no")])
-            records = [self._record(), BeginTransactionRecord(), *records, end, self._record()]
+            records = [self._record(), BeginTransactionRecord(), *records, self._ending(), self._record()]
         self._put(records)
 
     def _put(self, records: list[MetadataRecord]) -> None:
@@ -235,6 +232,9 @@ class World:
         if kind < 0.95:
             return FeatureLevelRecord("metadata.version", self.random.randint(0, 30))
         return OtherRecord(20, 0)
+
+    def _ending(self) -> MetadataRecord:
+        return AbortTransactionRecord("why") if self.random.random() < 0.5 else EndTransactionRecord()
 
     def _begin_or_end_transaction(self) -> None:
         if self.compacts:

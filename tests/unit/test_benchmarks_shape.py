@@ -1,7 +1,7 @@
 """Work must not grow with the number of ACLs: counted, not timed, at 1,000 and at 100,000 ACLs of one shape.
 
-What is counted is the same on every machine: bytecodes that Python executes (what a C function does in one call
-is not seen), hashes and comparisons of the texts of a question (that is what dicts and bisections do in C),
+What is counted is the same on every machine: bytecodes that Python executes (what a C function does in one
+call is not seen), hashes and comparisons of the texts of a question (that is what dicts and bisections do in C),
 blocks and bytes of memory.
 """
 
@@ -129,7 +129,7 @@ def test_a_decision_executes_as_much_code(sizes: tuple[Loaded, Loaded]) -> None:
 
 
 def test_a_decision_looks_at_names_as_often(sizes: tuple[Loaded, Loaded]) -> None:
-    """Hashes and comparisons of what is asked: as many, but for the halvings of two bisections by two askers."""
+    """Hashes and comparisons of what is asked: as many, but for the halvings of bisections."""
 
     def each(loaded: Loaded) -> float:
         asked = [_with_counted_texts(request) for request in loaded.requests]
@@ -140,7 +140,7 @@ def test_a_decision_looks_at_names_as_often(sizes: tuple[Loaded, Loaded]) -> Non
 
     small, large = map(each, sizes)
     assert small > 3  # principal, literal name, prefixes: they are counted
-    assert large <= small + 4 * HALVINGS
+    assert large <= small + 4 * HALVINGS  # two bisections, the asker's and User:*'s
 
 
 def test_objects_per_acl(sizes: tuple[Loaded, Loaded]) -> None:

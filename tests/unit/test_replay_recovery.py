@@ -120,7 +120,7 @@ def test_a_snapshot_whose_last_batch_was_compacted_away() -> None:
 
 
 def test_a_batch_that_cannot_be_decoded_does_not_speak_against_a_snapshot_beyond_it() -> None:
-    """It may be the way past a record of a newer version; then the next batch must show that it is of this log."""
+    """It may be the way past a record of a newer version; then the next batch must speak for it."""
     of = log()
     of.damage(6)
     assert end_offset(recovered(of, store(snapshot(7)))) == 7

@@ -1,0 +1,194 @@
+"""The index is the naive scan, whatever happened before: decisions, rules, listings, by-resource-type."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+import authorizer.buckets
+import authorizer.index
+import authorizer.masks
+import authorizer.overlay
+import authorizer.prefix_ranges
+from authorizer.api import AuthorizationResult
+from authorizer.audit import OFF, AuditLog
+from authorizer.index import AclIndex
+from authorizer.matching import entry_order, utf16
+from authorizer.near_misses import NearMiss
+from authorizer.standard import StandardAuthorizer
+from records.acl import AclBindingFilter, AclOperation, PatternType, ResourceType
+from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from records.ids import Uuid
+from records.log.base import LogRecord
+from snapshot.delta import AclsDelta
+from snapshot.image import AclsImage, Provenance
+from support import naive
+from support.acl_strategies import IDS, acls, asked, filters, questions
+
+SUPER_USERS = frozenset({"User:b", "User:a:b"})
+
+
+class Authorizer(RuleBasedStateMachine):
+    """Updates of all sizes, and after each of them any question; a dict is the truth.
+
+    The index's structures for many entries are in use from two entries on in half of the runs.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.acls: dict[Uuid, AccessControlEntryRecord] = {}
+        self.image = AclsImage.EMPTY
+        self.settings = naive.Settings(SUPER_USERS)
+        self.authorizer = StandardAuthorizer(audit=AuditLog(OFF))
+        self.authorizer.on_ready()
+        self.patches = pytest.MonkeyPatch()
+
+    def teardown(self) -> None:
+        self.patches.undo()
+
+    @initialize(tiny=st.booleans(), allow_everyone=st.booleans())
+    def begin(self, tiny: bool, allow_everyone: bool) -> None:
+        self.settings = naive.Settings(SUPER_USERS, allow_everyone)
+        self.authorizer.configure(
+            {"super.users": ";".join(SUPER_USERS), "allow.everyone.if.no.acl.found": str(allow_everyone)}
+        )
+        if tiny:
+            self.patches.setattr(authorizer.overlay, "COPY_MAXIMUM", 2)
+            self.patches.setattr(authorizer.buckets, "SMALL_MAXIMUM", 2)
+            self.patches.setattr(authorizer.prefix_ranges, "CHUNK_MAXIMUM", 2)
+            self.patches.setattr(authorizer.masks, "UNION_HOSTS_MAXIMUM", 2)
+
+    @rule(changes=st.lists(acls() | st.sampled_from(IDS), min_size=1, max_size=8))
+    def publish(self, changes: list[AccessControlEntryRecord | Uuid]) -> None:
+        """One batch of additions, replacements, and removals of ids that may not be there."""
+        delta = AclsDelta(self.image)
+        offset = self.image.provenance.end_offset
+        for change in changes:
+            if isinstance(change, AccessControlEntryRecord):
+                self.acls[change.id] = change
+                delta.replay(LogRecord(offset, 0, change))
+            else:
+                self.acls.pop(change, None)
+                delta.replay(LogRecord(offset, 0, RemoveAccessControlEntryRecord(change)))
+            offset += 1
+        self._publish(delta, offset)
+
+    @rule()
+    def remove_all(self) -> None:
+        delta = AclsDelta(self.image)
+        offset = self.image.provenance.end_offset
+        for acl_id in self.acls:
+            delta.replay(LogRecord(offset, 0, RemoveAccessControlEntryRecord(acl_id)))
+        self.acls.clear()
+        self._publish(delta, offset + 1)
+
+    @rule()
+    def reload(self) -> None:
+        """As after a snapshot: a delta from the empty image, which has the index built anew."""
+        delta = AclsDelta(AclsImage.EMPTY)
+        for acl in self.image:
+            delta.put(acl)
+        self._publish(delta, self.image.provenance.end_offset)
+
+    @rule(asking=st.lists(questions(), min_size=5, max_size=20))
+    def ask(self, asking: list[naive.Question]) -> None:
+        """authorize() and decide() say what the definition says; a named ACL did match."""
+        truth = list(self.acls.values())
+        for question in asking:
+            context, action = asked(question)
+            allowed, kind = naive.decide(truth, question, self.settings)
+            decision = self.authorizer.decide(context, action)
+            (result,) = self.authorizer.authorize(context, [action])
+            assert (decision.is_allowed, decision.rule.value) == (allowed, kind)
+            assert (result is AuthorizationResult.ALLOWED) is allowed
+            if decision.acl is not None:
+                assert decision.acl.record in naive.matching(truth, question)
+                assert naive.is_allow(decision.acl.record) is allowed
+
+    @rule(asking=st.lists(questions(), min_size=2, max_size=10))
+    def ask_by_resource_type(self, asking: list[naive.Question]) -> None:
+        truth = list(self.acls.values())
+        for question in asking:
+            if question.operation <= AclOperation.ANY or question.resource_type <= ResourceType.ANY:
+                continue
+            context, action = asked(question)
+            result = self.authorizer.authorize_by_resource_type(
+                context, action.operation, action.resource_pattern.resource_type
+            )
+            allowed = naive.by_resource_type(truth, question, self.settings)
+            assert (result is AuthorizationResult.ALLOWED) is allowed
+
+    @rule(meant=st.lists(filters(), min_size=2, max_size=10))
+    def list_some(self, meant: list[AclBindingFilter]) -> None:
+        """The ACLs that the filter means, each once, in Kafka's order."""
+        truth = list(self.acls.values())
+        for acl_filter in meant:
+            found = [acl.record for acl in self.authorizer.applied_acls(acl_filter)]
+            expected = list(naive.listed(truth, acl_filter))
+            assert sorted(acl.id for acl in found) == sorted(acl.id for acl in expected)
+            assert found == in_order(found)
+            bindings = list(self.authorizer.acls(acl_filter))
+            assert len(bindings) == len(set(bindings))
+            assert set(bindings) == {acl.binding() for acl in expected}
+
+    @rule(question=questions())
+    def explain(self, question: naive.Question) -> None:
+        """All that matched is there, and every near miss is one field away from turning the answer."""
+        context, action = asked(question)
+        explanation = self.authorizer.explain(context, action)
+        if explanation.decision.rule.value == "SuperUser":
+            assert (explanation.also_matched, explanation.near_misses) == ((), ())
+            return
+        truth = list(self.acls.values())
+        named = [] if explanation.decision.acl is None else [explanation.decision.acl]
+        matched = [acl.record.id for acl in (*named, *explanation.also_matched)]
+        assert sorted(matched) == sorted(acl.id for acl in naive.matching(truth, question))
+        for miss in explanation.near_misses:
+            acl = miss.acl.record
+            assert naive.is_allow(acl) is not explanation.decision.is_allowed
+            assert naive.matching([acl], question) == []
+            assert naive.matching([mended(miss, question)], question) != []
+
+    @invariant()
+    def counts_agree(self) -> None:
+        assert self.authorizer.acl_count() == len(self.image) == len(self.acls)
+
+    def _publish(self, delta: AclsDelta, offset: int) -> None:
+        self.image = delta.apply(Provenance(offset, 0, 0))
+        self.authorizer.on_update(delta, self.image, None)  # type: ignore[arg-type] # it is not looked at
+
+
+def in_order(found: list[AccessControlEntryRecord]) -> list[AccessControlEntryRecord]:
+    """By type, then name descending, then entry."""
+    found = sorted(found, key=entry_order)
+    found.sort(key=lambda acl: utf16(acl.resource_name), reverse=True)
+    found.sort(key=lambda acl: ResourceType.from_code(acl.resource_type))
+    return found
+
+
+def mended(miss: NearMiss, question: naive.Question) -> AccessControlEntryRecord:
+    """The ACL with the one field as the question would have it."""
+    acl = miss.acl.record
+    fields = {name: getattr(acl, name) for name in acl.__struct_fields__}
+    match miss.field:
+        case "resourceName":
+            fields["resource_name"] = question.name
+        case "patternType":
+            fields["pattern_type"] = int(PatternType.PREFIXED)
+        case "principal":
+            fields["principal"] = f"{question.principal_type}:{question.principal_name}"
+        case "host":
+            fields["host"] = question.host
+        case "operation":
+            fields["operation"] = int(question.operation)
+        case "resourceType":
+            fields["resource_type"] = int(question.resource_type)
+    return AccessControlEntryRecord(**fields)
+
+
+TestAuthorizer = Authorizer.TestCase
+
+
+def test_placeholder() -> None:
+    assert AclIndex

@@ -1,0 +1,99 @@
+"""Hypothesis strategies for decisions: ACLs and questions that nearly always touch, awkward names and codes among them."""
+
+from __future__ import annotations
+
+import uuid
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from authorizer.api import Action, RequestContext
+from records.acl import (
+    AccessControlEntryFilter,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourcePatternFilter,
+    ResourceType,
+)
+from records.entries import AccessControlEntryRecord
+from records.ids import Uuid
+from records.principal import KafkaPrincipal
+from support import naive
+
+IDS = tuple(Uuid(uuid.UUID(int=number).bytes) for number in range(1, 25))
+
+# Below `*`, the last code point, and two letters that UTF-16 sorts the other way round.
+ODD_NAMES = ("", "!", "!a", "\U0010ffff", "a\U0010ffff", "\U0010ffff\U0010ffff", "\uff61", "\U0001f600a", "é")
+PRINCIPALS = ("User:a", "User:b", "User:*", "Group:a", "Group:*", "User:a:b", "User:", ":", "nobody", "")
+HOSTS = ("*", "10.0.0.1", "10.0.0.2", "0:0:0:0:0:0:0:1", "")
+
+
+def names() -> SearchStrategy[str]:
+    """Prefixes of one another more often than not."""
+    return st.text("ab*", max_size=3) | st.text("ab", max_size=4) | st.sampled_from(ODD_NAMES)
+
+
+def codes(*usual: int) -> SearchStrategy[int]:
+    """One of the usual, or, seldom, anything that an int8 can be."""
+    often = st.sampled_from(usual)
+    return st.one_of(often, often, often, often, often, often, often, st.integers(-128, 127))
+
+
+def acls() -> SearchStrategy[AccessControlEntryRecord]:
+    """One ACL under one of a few ids."""
+    return st.builds(
+        AccessControlEntryRecord,
+        st.sampled_from(IDS),
+        codes(ResourceType.TOPIC, ResourceType.TOPIC, ResourceType.GROUP),
+        names(),
+        codes(PatternType.LITERAL, PatternType.PREFIXED),
+        st.sampled_from(PRINCIPALS),
+        st.sampled_from(HOSTS) | st.sampled_from(HOSTS[:2]),
+        codes(*range(AclOperation.ALL, AclOperation.TWO_PHASE_COMMIT + 1)),
+        codes(AclPermissionType.ALLOW, AclPermissionType.ALLOW, AclPermissionType.DENY),
+    )
+
+
+def questions() -> SearchStrategy[naive.Question]:
+    """About anything, by anyone; a session principal's type may hold a colon."""
+    sessions = [principal.partition(":")[::2] for principal in PRINCIPALS]
+    return st.tuples(
+        st.sampled_from([*sessions, ("User:a", "b")]),
+        st.sampled_from(HOSTS[1:]),
+        st.sampled_from(AclOperation),
+        st.sampled_from([ResourceType.TOPIC, ResourceType.TOPIC, ResourceType.GROUP, *ResourceType]),
+        names(),
+    ).map(lambda drawn: naive.Question(*drawn[0], *drawn[1:]))
+
+
+def filters() -> SearchStrategy[AclBindingFilter]:
+    """Filters of every kind."""
+    return st.builds(
+        AclBindingFilter,
+        st.builds(
+            ResourcePatternFilter,
+            st.sampled_from([ResourceType.ANY, ResourceType.TOPIC, *ResourceType]),
+            st.none() | names(),
+            st.sampled_from([PatternType.MATCH, *PatternType]),
+        ),
+        st.builds(
+            AccessControlEntryFilter,
+            st.none() | st.sampled_from(PRINCIPALS),
+            st.none() | st.none() | st.sampled_from(HOSTS),
+            st.just(AclOperation.ANY) | st.sampled_from(AclOperation),
+            st.just(AclPermissionType.ANY) | st.sampled_from(AclPermissionType),
+        ),
+    )
+
+
+def asked(question: naive.Question) -> tuple[RequestContext, Action]:
+    """The question as the authorizer takes it."""
+    return (
+        RequestContext(KafkaPrincipal(question.principal_type, question.principal_name), question.host),
+        Action(
+            question.operation, ResourcePattern(question.resource_type, question.name, PatternType.LITERAL)
+        ),
+    )

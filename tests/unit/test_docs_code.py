@@ -1,0 +1,53 @@
+"""What the documents show runs: Python blocks do, and command lines name commands and options that exist."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+from sybil import Sybil
+from sybil.parsers.markdown import PythonCodeBlockParser
+
+from authorizer.cli.main import cli
+from support.data import TESTS
+
+ROOT = TESTS.parent
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+COMMAND = re.compile(r"^\s*\$ (aclog (?:[^\n]|(?<=\\)\n)*)", re.MULTILINE)
+
+
+def test_python_blocks_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the project's root, in the order of the README."""
+    monkeypatch.chdir(ROOT)
+    document = Sybil(parsers=[PythonCodeBlockParser()]).parse(ROOT / "README.md")
+    examples = list(document.examples())
+    assert examples
+    for example in examples:
+        example.evaluate()
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_command_lines_name_what_exists(document: Path) -> None:
+    """Every `$ aclog ...` names a command, and only options of that command."""
+    for line in COMMAND.findall(document.read_text(encoding="utf-8")):
+        words = shlex.split(line.replace("\\\n", " "), comments=True)[1:]
+        command: click.Command = cli
+        while isinstance(command, click.Group):
+            word = words.pop(0)
+            found = command.get_command(click.Context(command), word)
+            assert found is not None, f"{line}: no command {word}"
+            command = found
+        options = {
+            option for parameter in command.params for option in parameter.opts + parameter.secondary_opts
+        }
+        for word in words:
+            if word.startswith("--"):
+                assert word.partition("=")[0] in options, f"{line}: no option {word}"
+
+
+def test_the_readme_shows_commands() -> None:
+    """The check above has something to check."""
+    assert len(COMMAND.findall((ROOT / "README.md").read_text(encoding="utf-8"))) > 5
