@@ -96,7 +96,7 @@ def _plain_metadata_records(batch: RecordBatch) -> list[LogRecord] | None:
     data, at = batch.covered, COVERED_HEADER_BYTES
     offset, timestamp_ms = batch.base_offset, batch.base_timestamp_ms
     count = batch.record_count
-    if count > len(_PLAIN_STARTS):
+    if count > len(_PLAIN_STARTS) or offset + count - 1 > batch.last_offset:
         return None
     records: list[LogRecord] = []
     try:
