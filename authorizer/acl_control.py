@@ -48,6 +48,9 @@ if TYPE_CHECKING:
 #: QuorumController.MAX_RECORDS_PER_USER_OP: what fits into one batch.
 RECORDS_PER_OPERATION_MAX: Final = 10_000
 
+#: Of one text in a record (Kafka's generated message code).
+STRING_BYTES_MAX: Final = 0x7FFF
+
 AclContent = tuple[int, str, int, str, str, int, int]
 
 
@@ -99,6 +102,22 @@ def validate_binding(binding: AclBinding) -> None:
             f"Could not parse principal from `{entry.principal}` (no colon is present separating the "
             "principal type from the principal name)"
         )
+    # What no record can hold never reaches Kafka's checks: its protocol cannot carry it either.
+    for field, text, kind in (
+        ("resource name", pattern.name, InvalidResourceError),
+        ("principal", entry.principal, InvalidPrincipalError),
+        ("host", entry.host, InvalidAclError),
+    ):
+        _require_recordable(field, text, kind)
+
+
+def _require_recordable(field: str, text: str, kind: type[InvalidRequestError]) -> None:
+    try:
+        size = len(text.encode("utf-8"))
+    except UnicodeEncodeError as error:
+        raise kind(f"Invalid {field}: it is not Unicode text (half of a surrogate pair)") from error
+    if size > STRING_BYTES_MAX:
+        raise kind(f"Invalid {field}: it takes {size} bytes, and a record holds {STRING_BYTES_MAX} at most")
 
 
 def validate_filter(acl_filter: AclBindingFilter) -> None:

@@ -36,7 +36,7 @@ class Arena:
         self.directory = workload_directory(settings.cache, workload)
         self._requests: dict[str, list[Request]] = {}
         self._java_lists: set[str] = set()
-        self._checked: set[str] = set()
+        self._compared: dict[str, int] = {}
 
     @cached_property
     def ours(self) -> Subject:
@@ -66,27 +66,29 @@ class Arena:
         return self._requests[name]
 
     def check_decisions(self, name: str) -> int:
-        """Ask both sides about a sample of a list, with both defaults.
+        """As compare_decisions, once for each list."""
+        if name not in self._compared:
+            self._compared[name] = self.compare_decisions(name)
+        return self._compared[name]
 
-        Returns how many decisions were compared; 0 if it was done before.
+    def compare_decisions(self, name: str) -> int:
+        """Ask both sides about a sample of a list, with both defaults; returns how many decisions there were.
 
         Raises:
             DecisionsDifferError: one differs.
         """
         requests = self.requests(name)
         count = min(len(requests), max(1, self.settings.decisions_checked // actions_per_request(name)))
+        self.give_java(name)
+        progress(f"{self.workload}: comparing decisions of {name}")
         compared = 0
-        if name not in self._checked:
-            self._checked.add(name)
-            self.give_java(name)
-            progress(f"{self.workload}: comparing decisions of {name}")
-            for allow in (True, False):
-                self.java.tell("configure", allow=allow)
-                theirs = self.java.tell("decide", list=name, count=count)["results"]
-                ours = self.ours.decide(sampled(requests, count), allow_everyone=allow)
-                compared += len(ours)
-                if ours != theirs:
-                    self._raise_where_different(name, ours, theirs, allow=allow)
+        for allow in (True, False):
+            self.java.tell("configure", allow=allow)
+            theirs = self.java.tell("decide", list=name, count=count)["results"]
+            ours = self.ours.decide(sampled(requests, count), allow_everyone=allow)
+            compared += len(ours)
+            if ours != theirs:
+                self._raise_where_different(name, ours, theirs, allow=allow)
         return compared
 
     def give_java(self, name: str) -> None:

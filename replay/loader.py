@@ -221,8 +221,6 @@ class Loader:
 
     def turn(self) -> Turn:
         """One turn. The thread calls it; whoever simulates the thread calls it instead."""
-        self._subscriptions.bring_up()
-        self._announce()
         began_s = self._clock.monotonic_s()
         event = self._look()
         effects = self._core.step(event)
@@ -246,6 +244,8 @@ class Loader:
                     )
                 case _:
                     assert_never(effect)
+        self._subscriptions.bring_up()
+        self._announce()
         if failed:
             return Turn.FAILED
         return Turn.IDLE if isinstance(event, BatchesRead) and not event.batches else Turn.MORE

@@ -157,7 +157,7 @@ class _NotPlainError(Exception):
 
 def _new_coded_text(parts: dict[bytes, tuple[int, str]], raw: bytes) -> tuple[int, str]:
     """A code and a compact string; both are all of ``raw``."""
-    if len(raw) < 2 or not len(raw) - 1 == raw[1] <= 0x7F:
+    if len(raw) < 2 or raw[0] > 0x7F or not len(raw) - 1 == raw[1] <= 0x7F:
         raise _NotPlainError
     part = raw[0], _text(raw[2:])
     _remember(parts, raw, part)

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from replay.manifest import LoaderManifest, ReloadManifest
 from snapshot.delta import AclsDelta
-from snapshot.image import AclsImage
-from support.sim_history import EMPTY_STATE, History, State, state_of
+from snapshot.image import AclsImage, AppliedAcl
+from support.sim_history import History, State, state_of
+
+if TYPE_CHECKING:
+    from records.ids import Uuid
+
+
+class ViolationError(BaseException):
+    """The loader broke its contract. No Exception: that would be taken for a fault of the publisher."""
+
+
+def check(condition: bool, otherwise: str) -> None:
+    if not condition:
+        raise ViolationError(otherwise)
 
 
 class Witness:
     """Keeps what it was told.
 
     Attributes:
+        image: the one that it holds.
         updates: (end offset, is a reload) of each update.
+        manifests: of each update.
         calls: the names of all calls, in order.
         ready: what it was told last.
         reason: why not, as it was told last.
+        closed: how often it was closed.
     """
 
     def __init__(self, history: Callable[[], History] | None = None, name: str = "witness") -> None:
@@ -39,49 +55,57 @@ class Witness:
         is_reload = isinstance(manifest, ReloadManifest)
         end_offset = image.provenance.end_offset
         self.calls.append("on_update")
-        assert delta.image is self.image or (is_reload and delta.image is AclsImage.EMPTY)
-        assert manifest.provenance == image.provenance
-        assert end_offset <= manifest.high_watermark
-        _check_delta(delta, image)
+        is_whole = is_reload and delta.image is AclsImage.EMPTY
+        check(delta.image is self.image or is_whole, "a delta on an image that was never published")
+        check(manifest.provenance == image.provenance, "a manifest of another image")
+        check(end_offset <= manifest.high_watermark, "an uncommitted record was published (I3)")
+        check(
+            _applied(delta) == {acl.record.id: acl for acl in image}, "the delta does not lead to the image"
+        )
         if self._history is not None:
-            states = self._history().states
-            assert end_offset in states, f"{end_offset} is within a batch or a transaction"
-            state = state_of(image)
-            assert state == states[end_offset], f"the log never had this state at {end_offset}"
-            assert image.digest == state.digest
-            assert len(image) == len(state.acls)
+            self.check_state(image, [self._history().states])
         if self.updates and not is_reload:
-            assert end_offset > self.updates[-1][0], "a published offset did not go on"
+            check(end_offset > self.updates[-1][0], "a published offset did not go on")
         self.image = image
         self.updates.append((end_offset, is_reload))
         self.manifests.append(manifest)
 
+    def check_state(self, image: AclsImage, histories: Sequence[Mapping[int, State]]) -> None:
+        """The image is a state that one of these histories has at its offset."""
+        end_offset, state = image.provenance.end_offset, state_of(image)
+        check(
+            any(end_offset in states for states in histories),
+            f"{end_offset} is within a batch or a transaction (I2)",
+        )
+        check(
+            any(state == states.get(end_offset) for states in histories),
+            f"the log never had this state at {end_offset}",
+        )
+        check(image.digest == state.digest, "the digest is not that of the content (I12)")
+        check(len(image) == len(state.acls), "the count is not that of the content")
+
     def on_ready(self) -> None:
         self.calls.append("on_ready")
-        assert self.updates, "ready without a state"
-        assert not self.ready, "told twice"
+        check(bool(self.updates), "ready without a state")
+        check(not self.ready, "ready was told twice")
         self.ready = True
 
     def on_not_ready(self, reason: str) -> None:
         self.calls.append("on_not_ready")
-        assert reason, "no reason"
+        check(bool(reason), "not ready, without a reason")
         self.ready, self.reason = False, reason
 
     def close(self) -> None:
         self.calls.append("close")
         self.closed += 1
 
-    @property
-    def state(self) -> State:
-        return state_of(self.image) if self.updates else EMPTY_STATE
 
-
-def _check_delta(delta: AclsDelta, image: AclsImage) -> None:
-    """Whoever applies the changes to what it holds must end with the image."""
+def _applied(delta: AclsDelta) -> dict[Uuid, AppliedAcl]:
+    """What somebody holds who held the image before and was told the changes."""
     held = {acl.record.id: acl for acl in delta.image}
     for acl_id, after in delta.changes.items():
         if after is None:
             del held[acl_id]
         else:
             held[acl_id] = after
-    assert held == {acl.record.id: acl for acl in image}
+    return held

@@ -21,13 +21,17 @@ from support.node_acls import topic_acl
 GOOD = topic_acl("t")
 BAD: list[tuple[AclBinding, type[AuthorizationError]]] = [
     (replace(GOOD, pattern=replace(GOOD.pattern, name="")), InvalidResourceError),
+    (replace(GOOD, pattern=replace(GOOD.pattern, name="\udcff")), InvalidResourceError),
+    (replace(GOOD, pattern=replace(GOOD.pattern, name="é" * 16_384)), InvalidResourceError),
+    (replace(GOOD, entry=replace(GOOD.entry, host="\ud800")), InvalidAclError),
     (replace(GOOD, entry=replace(GOOD.entry, operation=AclOperation.ANY)), InvalidOperationError),
     (replace(GOOD, entry=replace(GOOD.entry, permission_type=AclPermissionType.ANY)), InvalidAclError),
     (replace(GOOD, entry=replace(GOOD.entry, principal="nobody")), InvalidPrincipalError),
+    (replace(GOOD, entry=replace(GOOD.entry, principal="User:" + "a" * 32_763)), InvalidPrincipalError),
 ]
 
 
-@pytest.mark.parametrize(("binding", "kind"), BAD)
+@pytest.mark.parametrize(("binding", "kind"), BAD, ids=[str(number) for number in range(len(BAD))])
 def test_kip_50s_family_is_there_under_kafkas_names(
     binding: AclBinding, kind: type[AuthorizationError]
 ) -> None:

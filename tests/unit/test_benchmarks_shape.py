@@ -1,8 +1,8 @@
 """Work must not grow with the number of ACLs: counted, not timed, at 1,000 and at 100,000 ACLs of one shape.
 
 What is counted is the same on every machine: bytecodes that Python executes (what a C function does in one
-call is not seen), hashes and comparisons of the texts of a question (that is what dicts and bisections do in C),
-blocks and bytes of memory.
+call is not seen), hashes and comparisons of the texts of a question (that is what dicts and bisections do in
+C), blocks and bytes of memory.
 """
 
 from __future__ import annotations
