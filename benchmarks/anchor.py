@@ -66,7 +66,6 @@ class Anchor:
         return answer
 
     def close(self) -> None:
-        """End the process: it ends with its input."""
-        if self._process.stdin is not None:
-            self._process.stdin.close()
-        self._process.wait()
+        """End the process: it ends with its input. Idempotent."""
+        with self._process:
+            pass

@@ -193,7 +193,7 @@ class Core:
         """Build the state anew. ``lost``: what is served is not known to be a state of the log."""
         self.phase = Phase.RECOVERING
         self._begin(AclsImage.EMPTY, LOG_START)
-        return [Reload(reason), *(self._not_ready(reason) if lost else ())]
+        return [Reload(reason, lost), *(self._not_ready(reason) if lost else ())]
 
     def _stop(self, error: Exception) -> list[Effect]:
         """I7: nothing is skipped; whoever asks is told why there is no answer."""

@@ -122,9 +122,15 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class Reload:
-    """Count and log that the state is about to be built anew (I10, I11)."""
+    """Count and log that the state is about to be built anew (I10, I11).
+
+    Attributes:
+        reason: why.
+        lost: the image published last is no longer known to be a state of the log: nobody new may get it.
+    """
 
     reason: str
+    lost: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -236,7 +236,7 @@ class Loader:
                 case Fail():
                     self._failed(effect.error)
                 case Reload():
-                    self._reload(effect.reason)
+                    self._reload(effect)
                 case GapSeen():
                     self.metrics.gaps += 1
                     self._logger.info(
@@ -349,9 +349,11 @@ class Loader:
             self._error = error
             self._changed.notify_all()
 
-    def _reload(self, reason: str) -> None:
+    def _reload(self, effect: Reload) -> None:
         self.metrics.reloads += 1
-        self._logger.warning("reload", reason=reason, offset=self._published_end())
+        self._logger.warning("reload", reason=effect.reason, offset=self._published_end())
+        if effect.lost:
+            self._subscriptions.withdraw()
 
     def _went_well(self, event: Event) -> None:
         self._backoff.reset()
@@ -384,7 +386,7 @@ class Loader:
         self._core = Core(delete_retention_ms=self._delete_retention_ms)
         reason = f"the loader failed: {error!r}"
         self._core.step(StateLost(reason))
-        self._reload(reason)
+        self._reload(Reload(reason, lost=True))
         self._announce()
         self._faults.handle("loader", reason, error)
         return Turn.FAILED

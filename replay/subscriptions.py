@@ -86,6 +86,10 @@ class Subscriptions:
                 self._update(known, delta, image, manifest)
         self.bring_up()
 
+    def withdraw(self) -> None:
+        """The image published last is not to be given to anybody any more."""
+        self._image = self._manifest = None
+
     def bring_up(self) -> None:
         """Give those that do not hold the image published last the whole of it, if it is time to try."""
         image, manifest = self._image, self._manifest
@@ -99,7 +103,8 @@ class Subscriptions:
     def tell(self, reason: str | None) -> None:
         """Tell all why the node is not ready; that it is (None), only those that are up to date."""
         for known in self._all:
-            if known.told == reason or (reason is None and known.holds is not self._image):
+            is_up_to_date = self._image is not None and known.holds is self._image
+            if known.told == reason or (reason is None and not is_up_to_date):
                 continue
             known.told = reason
             if reason is None:

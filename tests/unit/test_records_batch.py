@@ -8,7 +8,8 @@ from collections.abc import Callable
 import google_crc32c
 import pytest
 
-from records.batch import HEADER_BYTES, RawRecord, decode_batch, encode_batch, to_log_batch
+from records.batch import HEADER_BYTES, decode_batch, encode_batch, to_log_batch
+from records.batch_content import RawRecord
 from records.codecs.kraft import encode_frame
 from records.compression import Compression, compress
 from records.control import ControlType, encode_control_key, snapshot_footer_value
