@@ -35,6 +35,6 @@ def _text(address: IPv4Address | IPv6Address) -> str:
         return str(address)
     if address.ipv4_mapped is not None:
         return str(address.ipv4_mapped)
-    groups = (int(group, 16) for group in address.exploded.partition("%")[0].split(":"))
-    text = ":".join(f"{group:x}" for group in groups)
+    packed = address.packed
+    text = ":".join(f"{int.from_bytes(packed[at : at + 2]):x}" for at in range(0, len(packed), 2))
     return text if address.scope_id is None else f"{text}%{address.scope_id}"

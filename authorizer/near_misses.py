@@ -104,6 +104,8 @@ class _Search:
                 continue
             misses = []
             if record.principal not in self._principals:
+                if self._principal not in self._principals:
+                    continue  # a type with a colon: no ACL can be for that principal
                 misses.append(NearMiss(acl, "principal", record.principal, self._principal))
             if not self._is_here(record):
                 misses.append(NearMiss(acl, "host", record.host, self._host))
@@ -115,6 +117,8 @@ class _Search:
 
     def with_other_name(self) -> Iterator[NearMiss]:
         """The asker's ACLs for this operation, but for another name."""
+        if self._type is ResourceType.ANY:
+            return  # as a filter it means every type, as a resource its own
         patterns = ResourcePatternFilter(self._type)
         acls = (
             acl

@@ -99,6 +99,9 @@ def measure(settings: Settings, names: set[str], chosen: list[str] | None) -> Ru
             for case in cases:
                 if chosen or workload in case.workloads:
                     rows[case.name] += case.measure(arena)
+    for case in cases:
+        in_order = case.workloads if chosen is None else chosen
+        rows[case.name].sort(key=lambda row: in_order.index(row.workload))
     return Run(machine, rows)
 
 

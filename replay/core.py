@@ -18,7 +18,8 @@
     truncated, rewritten or          not ready at once: the state served may hold records that no longer
     another log, StateLost           exist, an ALLOW that was never committed among them (I11)
     log start beyond position        stays ready: the state is an old one, but one that the log had; it is
-                                     served until the swap (I11). Not ready if nothing covers the start
+                                     served until the swap (I11). Not ready if nothing covers the start, or
+                                     if the log is seen to end before it
     too long without the log's end   the same (I10)
     gap                              the same (I6)
     log out of reach                 the same: the state is old, not wrong; the driver reports the lag

@@ -8,6 +8,8 @@ A snapshot can be continued if it
   has a newer one. Where that batch was compacted away or cannot be decoded, the next one must do;
 - is fresh enough for a log that forgets removals (I10).
 
+The history of one that ends just where the log starts cannot be checked: the log holds nothing of it.
+
 The newest is the one with the greatest epoch, then the greatest end offset, as Kafka orders them.
 """
 

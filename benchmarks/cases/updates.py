@@ -35,6 +35,7 @@ from snapshot.store import SnapshotStore
 
 _GOALS = {"w2": Goal("at most", 5, 2)}
 _THROUGH_LOG = 200
+_LIST = "zipf"
 _EVERYONE = KafkaPrincipal("User", "*")
 
 
@@ -59,6 +60,8 @@ def measure(arena: Arena) -> Iterator[Row]:
         our_removes.append(_published_ns(arena.ours, removed))
         return 0.0
 
+    before = arena.our_round(_LIST)
+    undisturbed = Spread(tuple(before() for _ in range(arena.settings.rounds)))
     java()  # not counted: the compiler gets to know it
     java_adds.clear()
     java_removes.clear()
@@ -78,6 +81,18 @@ def measure(arena: Arena) -> Iterator[Row]:
             ratio=one.over(other),
             goal=_GOALS.get(arena.workload),
         )
+    after = arena.our_round(_LIST)
+    disturbed = Spread(tuple(after() for _ in range(arena.settings.rounds)))
+    yield Row(
+        what=f"authorize(context, [action]), {_LIST}, after all these updates",
+        workload=arena.workload,
+        unit="ns",
+        ours=disturbed,
+        other=undisturbed,
+        against="before them",
+        ratio=disturbed.over(undisturbed),
+        note=f"{2 * len(added) * arena.settings.rounds} updates",
+    )
     yield from _through_log(arena)
 
 

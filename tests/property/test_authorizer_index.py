@@ -7,13 +7,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 import authorizer.buckets
-import authorizer.index
 import authorizer.masks
 import authorizer.overlay
 import authorizer.prefix_ranges
 from authorizer.api import AuthorizationResult
 from authorizer.audit import OFF, AuditLog
-from authorizer.index import AclIndex
 from authorizer.matching import entry_order, utf16
 from authorizer.near_misses import NearMiss
 from authorizer.standard import StandardAuthorizer
@@ -188,7 +186,3 @@ def mended(miss: NearMiss, question: naive.Question) -> AccessControlEntryRecord
 
 
 TestAuthorizer = Authorizer.TestCase
-
-
-def test_placeholder() -> None:
-    assert AclIndex

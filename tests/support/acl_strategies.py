@@ -1,4 +1,7 @@
-"""Hypothesis strategies for decisions: ACLs and questions that nearly always touch, awkward names and codes among them."""
+"""Hypothesis strategies for decisions: ACLs and questions that nearly always touch.
+
+Awkward names, principals and codes are among them.
+"""
 
 from __future__ import annotations
 
@@ -59,14 +62,23 @@ def acls() -> SearchStrategy[AccessControlEntryRecord]:
 
 def questions() -> SearchStrategy[naive.Question]:
     """About anything, by anyone; a session principal's type may hold a colon."""
-    sessions = [principal.partition(":")[::2] for principal in PRINCIPALS]
-    return st.tuples(
-        st.sampled_from([*sessions, ("User:a", "b")]),
+    sessions = [*map(split, PRINCIPALS), ("User:a", "b")]
+    return st.builds(
+        lambda session, host, operation, resource_type, name: naive.Question(
+            session[0], session[1], host, operation, resource_type, name
+        ),
+        st.sampled_from(sessions),
         st.sampled_from(HOSTS[1:]),
         st.sampled_from(AclOperation),
         st.sampled_from([ResourceType.TOPIC, ResourceType.TOPIC, ResourceType.GROUP, *ResourceType]),
         names(),
-    ).map(lambda drawn: naive.Question(*drawn[0], *drawn[1:]))
+    )
+
+
+def split(principal: str) -> tuple[str, str]:
+    """At the first colon."""
+    principal_type, _, name = principal.partition(":")
+    return principal_type, name
 
 
 def filters() -> SearchStrategy[AclBindingFilter]:

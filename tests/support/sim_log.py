@@ -52,8 +52,8 @@ def batch_of(records: Sequence[MetadataRecord | ControlRecord], base_offset: int
 class SimLog:
     """``history`` is what the log really was, whatever is left of it.
 
-    ``after_read`` is called at the end of each read: what happens between two looks. ``read_bytes_max`` makes
-    the log slow.
+    ``after_look`` is called at the end of each look at the log, for what happens between two of them;
+    ``read_bytes_max`` makes it slow.
     """
 
     url = "sim:log"
@@ -73,7 +73,7 @@ class SimLog:
         self._read_to = 0
         self._rewritten_from: int | None = None
         self.read_bytes_max = READ_BYTES_MAX
-        self.after_read: Callable[[], None] | None = None
+        self.after_look: Callable[[], None] | None = None
         self.history = History()
 
     # --- MetadataLog -------------------------------------------------------------------------------------
@@ -86,7 +86,9 @@ class SimLog:
         return self._start
 
     def high_watermark(self) -> int:
-        return self._high_watermark
+        high_watermark = self._high_watermark
+        self._looked()
+        return high_watermark
 
     def read(self, offset: int, *, max_bytes: int = READ_BYTES_MAX) -> list[LogBatch]:
         with self._changed:
@@ -114,8 +116,7 @@ class SimLog:
                     break
                 found.append(batch)
                 self._read_to = batch.end_offset
-            if self.after_read is not None:
-                self.after_read()
+            self._looked()
             return found
 
     def wait(self, offset: int, timeout_s: float) -> bool:
@@ -142,6 +143,10 @@ class SimLog:
     @property
     def batches(self) -> list[LogBatch]:
         return list(self._batches)
+
+    def _looked(self) -> None:
+        if self.after_look is not None:
+            self.after_look()
 
     def append_uncommitted(self, records: Sequence[MetadataRecord | ControlRecord]) -> int:
         with self._changed:

@@ -12,7 +12,7 @@ What happens, drawn by the seed:
 
 What never happens, because no log can be followed through it: in the end, a log that starts beyond zero
 without a good snapshot of that place; removals forgotten before their time; truncation below what was
-compacted; a lower epoch after a truncation.
+compacted; a lower epoch after a truncation; a snapshot of a history that was cut off where the log starts.
 
 Checked at every update: the state is one that the log had at that offset, with its digest, and follows from
 the one before by the delta. At every on_ready: all that was committed when the node became not ready is
@@ -65,15 +65,13 @@ class Node(Witness):
     def __init__(self, world: World) -> None:
         super().__init__(name="node")
         self._world = world
-        self._owed = world.log.high_watermark()
-        self._offered: list[AclsImage] = []
+        self.owed = world.log.high_watermark()
         self.raise_next = False
 
     def on_update(self, delta: AclsDelta, image: AclsImage, manifest: LoaderManifest) -> None:
-        # What it did not take, it is offered again; meanwhile the log may have lost it.
-        if all(image is not before for before in self._offered):
+        # What it did not take is offered again later, when the log may have lost it unseen.
+        if image is not self._world.published_before:
             self.check_state(image, self._world.admissible)
-        self._offered.append(image)
         if self.raise_next:
             self.raise_next = False
             self.image = AclsImage.EMPTY
@@ -82,14 +80,12 @@ class Node(Witness):
 
     def on_not_ready(self, reason: str) -> None:
         super().on_not_ready(reason)
-        if not reason.startswith("publisher "):
-            self._owed = self._world.log.high_watermark()
+        if reason != "loading" and not reason.startswith("publisher "):
+            self.owed = self._world.log.high_watermark()
 
     def on_ready(self) -> None:
         super().on_ready()
-        log = self._world.log
-        owed = min(self._owed, log.high_watermark())
-        settled = max((end for end in log.history.states if end <= owed), default=0)
+        settled = max(end for end in self._world.log.history.states if end <= self.owed)
         check(self.image.provenance.end_offset >= settled, f"ready before {settled} was applied (I4)")
 
 
@@ -102,12 +98,13 @@ class World:
         self.clock = SimClock()
         self.store = SimStore()
         self.log = SimLog()
-        self.log.after_read = self._between_looks
         self._compacted_to = 0
         self._published: list[tuple[AclsImage, LoaderManifest]] = []
         self._replacements = 0
         self.admissible: list[dict[int, State]] = []
+        self.published_before: AclsImage | None = None
         self._asleep = 0
+        self._is_resting = False
         self.node: Node
         self.loader: Loader
         self._start_node()
@@ -126,6 +123,7 @@ class World:
             (3, self._truncate),
             (4, self._trim),
             (5, self._compact),
+            (1, self._clean_twice),
             (2, self._damage),
             (3, self.log.repair),
             (2, self._storage_error),
@@ -143,7 +141,7 @@ class World:
             action()
 
     def come_to_rest(self) -> None:
-        self.log.after_read = None
+        self._is_resting = True
         self.log.repair()
         if self.log.history.in_transaction:
             self.log.append_uncommitted([EndTransactionRecord()])
@@ -165,6 +163,7 @@ class World:
 
     def _start_node(self) -> None:
         self.node = Node(self)
+        self._reloads_done = 0
         self.loader = Loader(
             self.log,
             [self.store],
@@ -180,22 +179,23 @@ class World:
 
     def _turn(self) -> Turn:
         self.admissible = [self.log.history.states]
-        before = len(self.node.updates)
+        self.published_before = self.loader._image
+        before, publishes = len(self.node.updates), self.loader.metrics.publishes
+        self.log.after_look = None if self._is_resting else self._between_looks
         turn = self.loader.turn()
+        self.log.after_look = None
         if len(self.node.updates) > before and self.node.ready:
             self._published.append((self.node.image, self.node.manifests[-1]))
             del self._published[:-_PUBLISHED_KEPT]
-        status = self.loader.status()
-        held = self.node.image.provenance.end_offset
-        # While an old state is served and a new one built, replay is at offsets that were never cut off.
-        if (
-            self.node.ready
-            and turn is not Turn.FAILED
-            and status.position >= held
-            and len(self.admissible) == 1
-        ):
+        metrics = self.loader.metrics
+        if metrics.publishes > publishes:
+            self._reloads_done = metrics.reloads
+        # While an old state is served and a new one built, a truncation of the old shows only at the swap.
+        is_building = metrics.reloads > self._reloads_done
+        if self.node.ready and turn is not Turn.FAILED and not is_building and len(self.admissible) == 1:
+            held = self.node.image.provenance.end_offset
             assert state_of(self.node.image) == self.log.history.states.get(held), "ready with a lost state"
-            assert status.phase is not Phase.RECOVERING
+            assert self.loader.status().phase is not Phase.RECOVERING
         return turn
 
     def _sleep(self) -> None:
@@ -211,12 +211,14 @@ class World:
     # --- the log -----------------------------------------------------------------------------------------
 
     def _between_looks(self) -> None:
-        """Something may happen after a read, before the high watermark is looked up."""
+        """Something may happen between a read and the look at the high watermark, or before the next read."""
+        self.log.after_look = None
         if self.random.random() < 0.1:
             happening = self.random.choice(
                 [self._append, self._truncate, self._trim, self._compact, self._replace]
             )
             happening()
+        self.log.after_look = self._between_looks
 
     def _append(self) -> None:
         records = [self._record() for _ in range(self.random.randint(1, 4))]
@@ -242,16 +244,14 @@ class World:
             return FeatureLevelRecord("metadata.version", self.random.randint(0, 30))
         return OtherRecord(20, 0)
 
-    def _ending(self) -> MetadataRecord:
+    def _ending(self) -> EndTransactionRecord | AbortTransactionRecord:
         return AbortTransactionRecord("why") if self.random.random() < 0.5 else EndTransactionRecord()
 
     def _begin_or_end_transaction(self) -> None:
         if self.compacts:
             return
         if self.log.history.in_transaction:
-            self._put(
-                [self._record(), self.random.choice([EndTransactionRecord(), AbortTransactionRecord()])]
-            )
+            self._put([self._record(), self._ending()])
         else:
             self._put([self._record(), BeginTransactionRecord(), self._record()])
 
@@ -270,6 +270,7 @@ class World:
         if ends:
             self._remember_history()
             self.log.truncate(self.random.choice(ends))
+            self.node.owed = min(self.node.owed, self.log.high_watermark())
 
     def _trim(self) -> None:
         """Kafka keeps what its newest snapshot does not cover."""
@@ -286,7 +287,11 @@ class World:
             if end_offset <= self.log.high_watermark() and states.get(end_offset) == state_of(image)
         ]
         if ends:
-            self.log.trim(self.random.choice(ends))
+            start = self.random.choice(ends)
+            self.log.trim(start)
+            self.store.snapshots = [
+                found for found in self.store.snapshots if not self._is_undetectable(found.image)
+            ]
 
     def _compact(self) -> None:
         if not self.compacts:
@@ -294,6 +299,13 @@ class World:
         end_offset = self.random.randint(0, self.log.high_watermark())
         self._compacted_to = max(self._compacted_to, end_offset)
         self.log.compact(end_offset, now_ms=self.clock.now_ms(), retention_ms=RETENTION_MS)
+
+    def _clean_twice(self) -> None:
+        """A long time in which all but one thing stands still: removals are forgotten unseen."""
+        for _ in range(2):
+            self._compact()
+            self._append()
+            self.clock.advance(RETENTION_MS + 1)
 
     def _damage(self) -> None:
         if self.log.batches:
@@ -310,7 +322,7 @@ class World:
             self._remember_history()
             self._replacements += 1
             self.log.replace(identity(topic_id=Uuid(bytes([100 + self._replacements]) * 16)))
-            self._compacted_to = 0
+            self._compacted_to = self.node.owed = 0
 
     def _remember_history(self) -> None:
         """What was read just before may be published just after."""
@@ -323,9 +335,17 @@ class World:
         if not self._published:
             return
         image, manifest = self.random.choice(self._published)
+        if self._is_undetectable(image):
+            return
         self.store.crash_next = self.random.random() < 0.2
         with suppress(SnapshotError):
             self.store.write(image, manifest.identity, log_end_time_ms=manifest.log_end_time_ms, keep=1)
+
+    def _is_undetectable(self, image: AclsImage) -> bool:
+        """Of a history that was cut off, and nothing shows it: the log holds nothing of what it ends with."""
+        end_offset = image.provenance.end_offset
+        states = self.log.history.states
+        return end_offset == self.log.start_offset() > 0 and states.get(end_offset) != state_of(image)
 
     def _damage_snapshot(self) -> None:
         if self.store.snapshots:

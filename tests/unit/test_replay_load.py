@@ -91,6 +91,21 @@ def test_the_state_after_one_record(at_offset: int, expected: list[str], end_off
     assert result.high_watermark == 8
 
 
+def test_what_precedes_a_transaction_in_its_batch_counts() -> None:
+    """To the letter, again: a node would wait with it until the transaction has ended."""
+    log = log_of("+a begin +b", "+c end +d begin")
+    assert [names(load_image(log, at_offset=offset)) for offset in range(7)] == [
+        ["a"],
+        ["a"],
+        ["a"],
+        ["a"],
+        ["a", "b", "c"],
+        ["a", "b", "c", "d"],
+        ["a", "b", "c", "d"],
+    ]
+    assert names(load_image(log)) == []
+
+
 @pytest.mark.parametrize("at_offset", [3, 100])
 def test_an_offset_that_is_not_in_the_log_yet(at_offset: int) -> None:
     """The error says what the last one is."""

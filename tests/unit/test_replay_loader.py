@@ -333,7 +333,7 @@ def test_a_publisher_that_missed_an_update_gets_all_of_the_next() -> None:
     sim.clock.advance(10_000)
     sim.append("c")
     sim.run()
-    assert raising.updates == [(1, True), (2, True), (3, False)]
+    assert raising.updates == [(1, True), (3, True)]
     assert sim.witness.updates == [(1, True), (2, False), (3, False)]
     assert len(raising.image) == 3
 

@@ -1,0 +1,93 @@
+"""The index's two persistent structures, each against what it stands for."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import authorizer.overlay
+import authorizer.prefix_ranges
+from authorizer.overlay import Table, with_entries
+from authorizer.prefix_ranges import PrefixRanges, successor
+
+# The last code point has no successor; neighbours of it and of the surrogates' place in UTF-16.
+PREFIXES = st.text("ab\U0010ffff\U0010fffe", max_size=4) | st.text(max_size=2)
+CHANGES = st.lists(st.dictionaries(PREFIXES, st.none() | st.integers(1, 7), max_size=4), max_size=8)
+HOSTED = st.lists(
+    st.dictionaries(
+        PREFIXES,
+        st.none() | st.integers(1, 7) | st.sampled_from([{"*": 1, "h": 3}, {"*": 0, "h": 4, "i": 2}]),
+        max_size=3,
+    ),
+    max_size=6,
+)
+
+
+@pytest.fixture(params=[2, 512], ids=["tiny", "usual"])
+def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(authorizer.overlay, "COPY_MAXIMUM", request.param)
+    monkeypatch.setattr(authorizer.prefix_ranges, "CHUNK_MAXIMUM", request.param)
+
+
+@pytest.mark.usefixtures("sizes")
+def test_an_overlay_is_a_dict_that_stays() -> None:
+    """Every version equals the dict after the same changes, also after many later ones."""
+
+    @given(base=st.dictionaries(PREFIXES, st.integers(1, 7)), changes=CHANGES)
+    def check(base: dict[str, int], changes: list[dict[str, int | None]]) -> None:
+        table: Table[str, int] = dict(base)
+        versions: list[tuple[Table[str, int], dict[str, int]]] = [(table, dict(base))]
+        truth = dict(base)
+        for entries in changes:
+            table = with_entries(table, entries)
+            truth.update({key: value for key, value in entries.items() if value is not None})
+            for key in [key for key, value in entries.items() if value is None]:
+                truth.pop(key, None)
+            versions.append((table, dict(truth)))
+        for version, expected in versions:
+            assert dict(version.items()) == expected
+            assert sorted(version.values()) == sorted(expected.values())
+            assert len(version) == len(expected)
+            assert all(version.get(key) == expected.get(key) for entries in changes for key in entries)
+
+    check()
+
+
+@pytest.mark.usefixtures("sizes")
+def test_ranges_find_every_prefix_of_a_name() -> None:
+    """By one bisection what looking at every prefix finds, in every version; updated or made anew."""
+
+    @given(changes=HOSTED, names=st.lists(PREFIXES, min_size=1))
+    def check(changes: list[dict[str, int | dict[str, int] | None]], names: list[str]) -> None:
+        ranges = PrefixRanges.of({})
+        truth: dict[str, int | dict[str, int]] = {}
+        versions = [(ranges, truth)]
+        for entries in changes:
+            ranges = ranges.with_values(entries)
+            merged = {**truth, **entries}
+            truth = {key: value for key, value in merged.items() if value is not None}
+            versions.append((ranges, truth))
+        versions.append((PrefixRanges.of(dict(truth)), truth))
+        asked = [*names, *truth, *(f"{prefix}a" for prefix in truth)]
+        for version, expected in versions:
+            assert dict(version.values.items()) == expected
+            for name in asked:
+                found = sorted((key for key in expected if name.startswith(key)), key=len, reverse=True)
+                assert [prefix for prefix, _ in version.of_name(name)] == found
+                for host in ("h", "other"):
+                    mask = 0
+                    for prefix in found:
+                        leaf = expected[prefix]
+                        mask |= leaf if isinstance(leaf, int) else leaf.get(host, leaf["*"])
+                    # Twice: the first answer may be kept for the second.
+                    assert version.mask(name, host) == version.mask(name, host) == mask
+
+    check()
+
+
+@given(prefix=PREFIXES, name=PREFIXES)
+def test_a_successor_bounds_what_starts_with_a_prefix(prefix: str, name: str) -> None:
+    """Everything between a prefix and its successor starts with it, and nothing else does."""
+    end = successor(prefix)
+    assert name.startswith(prefix) is (prefix <= name and (end is None or name < end))

@@ -1,0 +1,140 @@
+"""Readers in other threads, during thousands of updates, only see states that the log had (I1, I2)."""
+
+from __future__ import annotations
+
+import random
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from authorizer.api import Action, AuthorizationResult
+from records.acl import AclOperation
+from records.entries import AccessControlEntryRecord, AclRecord, RemoveAccessControlEntryRecord
+from records.ids import Uuid
+from support import naive
+from support.decisions import READ, TOPIC, Fed, allow, context, deny, topic, topics
+
+SEED = 801
+UPDATES = 3_000
+READERS = 3
+
+
+@pytest.fixture(autouse=True)
+def frequent_switches() -> Iterator[None]:
+    """Threads take turns a thousand times as often as usual."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(usual / 1_000)
+    yield
+    sys.setswitchinterval(usual)
+
+
+@contextmanager
+def readers(read: Callable[[], None]) -> Iterator[None]:
+    """Threads that read all the while; what they raise is raised here."""
+    done = threading.Event()
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            while not done.is_set():
+                read()
+        except BaseException as error:  # noqa: BLE001 - told by the main thread
+            failures.append(error)
+
+    threads = [threading.Thread(target=run) for _ in range(READERS)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+    if failures:
+        raise failures[0]
+
+
+def test_a_deny_before_an_allow_is_never_seen_reversed() -> None:
+    """H3: the DENY comes first and goes last, in one batch or in several; nobody is ever allowed."""
+    fed = Fed()
+    action = Action(READ, topic("t"))
+
+    def read() -> None:
+        assert fed.authorizer.authorize(context(), [action]) == [AuthorizationResult.DENIED]
+
+    rng = random.Random(SEED)
+    with readers(read):
+        for _ in range(UPDATES // 4):
+            denied = deny("User:a", READ, rng.choice([topic("t"), topics("t"), topic("*")]))
+            allowed = allow("User:a", READ, rng.choice([topic("t"), topics(""), topic("*")]))
+            steps: list[AclRecord] = [denied, allowed]
+            steps += [RemoveAccessControlEntryRecord(acl.id) for acl in (allowed, denied)]
+            if rng.random() < 0.5:
+                fed.publish(*steps[:2])
+                fed.publish(*steps[2:])
+            else:
+                for step in steps:
+                    fed.publish(step)
+
+
+def test_a_batch_is_seen_whole_by_a_whole_request() -> None:
+    """Both topics are opened and closed in one batch: a request for both never gets one of each."""
+    fed = Fed()
+    actions = [Action(READ, topic(name)) for name in ("t", "u")] * 5
+
+    def read() -> None:
+        assert len(set(fed.authorizer.authorize(context(), actions))) == 1
+
+    with readers(read):
+        for _ in range(UPDATES // 2):
+            opened = [allow("User:a", READ, topic(name)) for name in ("t", "u")]
+            fed.publish(*opened)
+            fed.publish(*(RemoveAccessControlEntryRecord(acl.id) for acl in opened))
+
+
+def test_every_answer_is_that_of_its_offset() -> None:
+    """Whatever a reader saw is afterwards what the definition says at the offset that it saw it at."""
+    rng = random.Random(SEED)
+    fed = Fed(allow_everyone_if_no_acl_found="true")
+    questions = [
+        naive.Question("User", "a", "10.0.0.1", operation, TOPIC, name)
+        for operation in (READ, AclOperation.DESCRIBE)
+        for name in ("t", "tt", "u")
+    ]
+    actions = [Action(question.operation, topic(question.name)) for question in questions]
+    seen: set[tuple[int, tuple[bool, ...], int]] = set()
+
+    def read() -> None:
+        state = fed.authorizer.state
+        answers = tuple(fed.authorizer.decide(context(), action, state).is_allowed for action in actions)
+        seen.add((state.index.image.provenance.end_offset, answers, state.index.count))
+
+    truth: dict[Uuid, AccessControlEntryRecord] = {}
+    history = {
+        0: (tuple(naive.decide((), each, naive.Settings(allow_everyone=True))[0] for each in questions), 0)
+    }
+    with readers(read):
+        for offset in range(1, UPDATES + 1):
+            if truth and rng.random() < len(truth) / 12:
+                gone = rng.choice(list(truth))
+                del truth[gone]
+                fed.publish(RemoveAccessControlEntryRecord(gone))
+            else:
+                make = rng.choice([allow, allow, deny])
+                pattern = rng.choice([topic("t"), topics("t"), topics("tt"), topic("u"), topics("")])
+                acl = make(
+                    rng.choice(["User:a", "User:*", "User:b"]),
+                    rng.choice([READ, AclOperation.WRITE]),
+                    pattern,
+                )
+                truth[acl.id] = acl
+                fed.publish(acl)
+            now = list(truth.values())
+            settings = naive.Settings(allow_everyone=True)
+            history[offset] = (tuple(naive.decide(now, each, settings)[0] for each in questions), len(now))
+    assert len(seen) > 10
+    for offset, answers, count in seen:
+        assert (answers, count) == history[offset]

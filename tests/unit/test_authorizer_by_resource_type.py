@@ -1,0 +1,131 @@
+"""KIP-679 is an algorithm of its own (kafka-facts.md H28); every line of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from authorizer.api import AuthorizationResult
+from authorizer.errors import AuthorizerNotReadyError
+from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from records.entries import AccessControlEntryRecord
+from support.decisions import (
+    ALL,
+    DESCRIBE,
+    GROUP,
+    READ,
+    TOPIC,
+    Fed,
+    allow,
+    context,
+    deny,
+    group,
+    topic,
+    topics,
+)
+
+
+def allows_some(
+    *acls: AccessControlEntryRecord,
+    operation: AclOperation = READ,
+    principal: str = "User:a",
+    host: str = "10.0.0.1",
+    super_users: str = "",
+    allow_everyone: str = "false",
+) -> bool:
+    fed = Fed(*acls, super_users=super_users, allow_everyone_if_no_acl_found=allow_everyone)
+    result = fed.authorizer.authorize_by_resource_type(context(principal, host), operation, TOPIC)
+    return result is AuthorizationResult.ALLOWED
+
+
+def test_any_name_will_do() -> None:
+    assert allows_some(allow("User:a", READ, topic("t")))
+    assert allows_some(allow("User:*", READ, topics("t")))
+    assert allows_some(allow("User:a", ALL, topic("t")))
+    assert not allows_some()
+    assert not allows_some(allow("User:b", READ, topic("t")))
+    assert not allows_some(allow("User:a", READ, group("t")))
+    assert not allows_some(allow("User:a", READ, topic("t"), "10.0.0.2"))
+
+
+def test_implication_counts_for_the_probed_name_only() -> None:
+    """READ on one topic does not give DESCRIBE by type; READ on every topic does."""
+    assert not allows_some(allow("User:a", READ, topic("t")), operation=DESCRIBE)
+    assert allows_some(allow("User:a", READ, topic("hardcode")), operation=DESCRIBE)
+    assert allows_some(allow("User:a", READ, topics("hard")), operation=DESCRIBE)
+    assert allows_some(allow("User:a", READ, topic("*")), operation=DESCRIBE)
+    assert allows_some(allow("User:a", DESCRIBE, topic("t")), operation=DESCRIBE)
+    assert not allows_some(
+        allow("User:a", AclOperation.ALTER_CONFIGS, topic("t")), operation=AclOperation.DESCRIBE_CONFIGS
+    )
+
+
+def test_a_denied_star_ends_it_and_an_allowed_star_wins_over_prefixes() -> None:
+    assert not allows_some(deny("User:a", READ, topic("*")), allow("User:a", READ, topic("t")))
+    assert not allows_some(deny("User:*", READ, topic("*")), allow("User:a", READ, topic("*")))
+    assert allows_some(deny("User:a", READ, topics("h")), allow("User:a", READ, topic("*")))
+
+
+def test_which_deny_dominates_which_allow() -> None:
+    """A name's own DENY, and any prefix of it; for a prefix itself and shorter ones, but no literal."""
+    assert not allows_some(allow("User:a", READ, topic("t")), deny("User:*", READ, topic("t")))
+    assert not allows_some(allow("User:a", READ, topic("tu")), deny("User:a", READ, topics("t")))
+    assert not allows_some(allow("User:a", READ, topics("tu")), deny("User:a", READ, topics("tu")))
+    assert not allows_some(allow("User:a", READ, topics("tu")), deny("User:*", READ, topics("t")))
+    assert allows_some(allow("User:a", READ, topics("t")), deny("User:a", READ, topic("t")))
+    assert allows_some(allow("User:a", READ, topics("t")), deny("User:a", READ, topics("tu")))
+    assert allows_some(allow("User:a", READ, topic("t")), deny("User:a", READ, topic("tu")))
+
+
+def test_the_empty_prefix_denies_nothing_here() -> None:
+    """It denies the probed name, and is not looked at again."""
+    assert allows_some(allow("User:a", READ, topic("t")), deny("User:a", READ, topics("")))
+    assert allows_some(allow("User:a", READ, topics("")), deny("User:a", READ, topics("")))
+
+
+def test_the_default_counts_for_the_probed_name() -> None:
+    """One ACL on `*` for somebody else turns it off."""
+    assert allows_some(allow_everyone="true")
+    assert allows_some(deny("User:a", READ, topic("t")), allow_everyone="true")
+    assert not allows_some(allow("User:b", READ, topic("*")), allow_everyone="true")
+
+
+def test_super_users_pass_whatever_is_denied() -> None:
+    assert allows_some(deny("User:*", ALL, topic("*")), super_users="User:a")
+
+
+@pytest.mark.parametrize("odd", [(PatternType.MATCH, AclPermissionType.DENY), (PatternType.PREFIXED, 0)])
+def test_acls_without_a_meaning_are_passed_over(odd: tuple[int, int]) -> None:
+    """architecture.md 8.4: as masks they are prefixes that deny; here they are nothing."""
+    acl = deny("User:a", READ, topic("t"))
+    pattern_type, permission_type = odd
+    strange = AccessControlEntryRecord(
+        acl.id, TOPIC, "t", int(pattern_type), "User:a", "*", READ, int(permission_type)
+    )
+    fed = Fed(strange, allow("User:a", READ, topic("tu")))
+    assert not fed.allows("User:a", READ, topic("tu"))
+    assert allows_some(strange, allow("User:a", READ, topic("tu")))
+
+
+@pytest.mark.parametrize(
+    ("operation", "resource_type", "message"),
+    [
+        (READ, ResourceType.ANY, "Must specify a non-filter resource type for authorizeByResourceType"),
+        (READ, ResourceType.UNKNOWN, "Unknown resource type"),
+        (AclOperation.ANY, TOPIC, "Must specify a non-filter operation type for authorizeByResourceType"),
+        (AclOperation.UNKNOWN, TOPIC, "Unknown operation type"),
+    ],
+)
+def test_what_only_filters_say_is_refused(
+    operation: AclOperation, resource_type: ResourceType, message: str
+) -> None:
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        Fed().authorizer.authorize_by_resource_type(context(), operation, resource_type)
+
+
+def test_not_ready_is_no_denial() -> None:
+    """I4."""
+    fed = Fed(ready=False, super_users="User:root")
+    with pytest.raises(AuthorizerNotReadyError):
+        fed.authorizer.authorize_by_resource_type(context(), READ, GROUP)
+    result = fed.authorizer.authorize_by_resource_type(context("User:root"), READ, GROUP)
+    assert result is AuthorizationResult.ALLOWED

@@ -1,0 +1,193 @@
+"""Explanations: the deciding ACL and where it was written, what else matched, near misses, and the fix."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from authorizer.api import Action
+from authorizer.decision import Rule
+from authorizer.explain import Explanation
+from authorizer.near_misses import KEPT_MAXIMUM, KEPT_OF_ONE_FIELD
+from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
+from records.entries import AccessControlEntryRecord
+from records.ids import uuid_to_string
+from support.decisions import DESCRIBE, READ, WRITE, Fed, allow, context, deny, group, topic, topics
+
+
+def explained(
+    fed: Fed, pattern: ResourcePattern, operation: AclOperation = READ, host: str = "10.0.0.1"
+) -> Explanation:
+    return fed.authorizer.explain(context("User:a", host), Action(operation, pattern))
+
+
+def test_the_deciding_acl_comes_with_its_id_and_place() -> None:
+    """And the other ACLs that matched, in Kafka's order."""
+    others = [allow("User:a", READ, topic("t")), allow("User:*", READ, topics("t"))]
+    deciding = allow("User:a", READ, topic("*"))
+    explanation = explained(Fed(*others, deciding), topic("t"))
+    acl = explanation.decision.acl
+    assert acl is not None
+    assert (acl.record, acl.offset, acl.timestamp_ms) == (deciding, 2, 1_002)
+    assert [each.record for each in explanation.also_matched] == others
+    assert explanation.end_offset == 3
+    assert explanation.fix == ()
+
+
+def test_a_denial_is_mended_by_adding_an_acl() -> None:
+    explanation = explained(Fed(), topic("my topic"))
+    assert explanation.decision.rule is Rule.DEFAULT_DENY
+    assert explanation.reason == "no ACL covers the resource"
+    assert explanation.fix == (
+        "kafka-acls --add --allow-principal User:a --operation Read --topic 'my topic'",
+    )
+
+
+def test_a_deny_must_go_first() -> None:
+    """The fix removes every DENY that matches, and adds an ALLOW only if none is there."""
+    denial = deny("User:*", READ, topics("t"), "10.0.0.1")
+    removal = (
+        "kafka-acls --remove --deny-principal 'User:*' --deny-host 10.0.0.1 --operation Read --topic t "
+        "--resource-pattern-type prefixed --force"
+    )
+    fed = Fed(denial)
+    assert explained(fed, topic("t")).fix == (
+        removal,
+        "kafka-acls --add --allow-principal User:a --operation Read --topic t",
+    )
+    fed.publish(allow("User:a", READ, topic("t")))
+    explanation = explained(fed, topic("t"))
+    assert explanation.fix == (removal,)
+    assert explanation.reason == "an ACL denies it, and a DENY wins over every ALLOW"
+
+
+def test_what_kafka_acls_cannot_say_has_no_fix() -> None:
+    pattern = ResourcePattern(ResourceType.UNKNOWN, "t", PatternType.LITERAL)
+    assert explained(Fed(), pattern).fix == ()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "flags"),
+    [
+        (group("g"), ["--group", "g"]),
+        (ResourcePattern(ResourceType.CLUSTER, "kafka-cluster", PatternType.LITERAL), ["--cluster"]),
+        (
+            ResourcePattern(ResourceType.TRANSACTIONAL_ID, "x", PatternType.LITERAL),
+            ["--transactional-id", "x"],
+        ),
+        (
+            ResourcePattern(ResourceType.DELEGATION_TOKEN, "x", PatternType.LITERAL),
+            ["--delegation-token", "x"],
+        ),
+        (ResourcePattern(ResourceType.USER, "User:b", PatternType.LITERAL), ["--user-principal", "User:b"]),
+    ],
+)
+def test_the_fix_names_the_resource_as_kafka_acls_does(pattern: ResourcePattern, flags: list[str]) -> None:
+    (command,) = explained(Fed(), pattern, AclOperation.DESCRIBE_CONFIGS).fix
+    assert shlex.split(command)[4:] == ["--operation", "DescribeConfigs", *flags]
+
+
+@pytest.mark.parametrize(
+    ("acl", "field", "has", "asked"),
+    [
+        (allow("User:a", READ, topic("orders")), "patternType", "LITERAL", "PREFIXED"),
+        (allow("User:a", READ, topic("Orders-eu")), "resourceName", "Orders-eu", "orders-eu"),
+        (allow("User:a", READ, topics("order.")), "resourceName", "order.", "orders-eu"),
+        (allow("User:a", READ, topic("orders-eu"), "10.0.0.2"), "host", "10.0.0.2", "10.0.0.1"),
+        (allow("User:a", WRITE, topics("orders")), "operation", "WRITE", "READ"),
+        (allow("user:a", READ, topic("orders-eu")), "principal", "user:a", "User:a"),
+        (allow("User:a", READ, group("orders-eu")), "resourceType", "GROUP", "TOPIC"),
+    ],
+)
+def test_near_misses_say_which_one_field_failed(
+    acl: AccessControlEntryRecord, field: str, has: str, asked: str
+) -> None:
+    explanation = explained(Fed(acl), topic("orders-eu"))
+    (miss,) = explanation.near_misses
+    assert (miss.acl.record, miss.field, miss.has, miss.asked) == (acl, field, has, asked)
+
+
+def test_two_wrong_fields_are_no_near_miss() -> None:
+    fed = Fed(allow("User:b", WRITE, topic("t")), deny("User:b", READ, topic("t")))
+    assert explained(fed, topic("t")).near_misses == ()
+
+
+def test_an_allowed_answers_near_misses_are_denials() -> None:
+    """What somebody who expected a denial looks for."""
+    nearly = deny("User:a", READ, topic("t"), "10.0.0.2")
+    explanation = explained(Fed(allow("User:a", READ, topic("t")), nearly), topic("t"))
+    assert [miss.acl.record for miss in explanation.near_misses] == [nearly]
+
+
+def test_few_near_misses_are_kept_the_closest_first() -> None:
+    fed = Fed(
+        *(allow("User:a", READ, topic(name)) for name in ("zzz", "orders-us", "orders-e", "ORDERS-EU", "o")),
+        *(allow("User:a", READ, topic("orders-eu"), f"10.0.1.{number}") for number in range(100)),
+        *(allow(f"User:b{number}", READ, topic("orders-eu")) for number in range(100)),
+    )
+    misses = explained(fed, topic("orders-eu")).near_misses
+    fields = [miss.field for miss in misses]
+    assert fields == ["patternType"] * 2 + ["host"] * 3 + ["resourceName"] * 3 + ["principal"] * 2
+    assert [miss.has for miss in misses if miss.field == "resourceName"] == ["ORDERS-EU", "orders-us", "zzz"]
+    assert len(misses) <= KEPT_MAXIMUM
+    assert max(map(fields.count, fields)) <= KEPT_OF_ONE_FIELD
+
+
+def test_a_super_users_explanation_looks_at_no_acl() -> None:
+    fed = Fed(deny("User:a", READ, topic("t")), super_users="User:a")
+    explanation = explained(fed, topic("t"))
+    assert explanation.reason == "the principal is a super user"
+    assert (explanation.also_matched, explanation.near_misses, explanation.fix) == ((), (), ())
+
+
+def test_reasons_tell_the_defaults_apart() -> None:
+    fed = Fed(allow("User:b", READ, topic("t")), allow_everyone_if_no_acl_found="true")
+    assert explained(fed, topic("t")).reason == "ACLs cover the resource, but none of them matches"
+    assert explained(fed, topic("u")).reason == (
+        "no ACL covers the resource, and allow.everyone.if.no.acl.found is true"
+    )
+    fed.publish(allow("User:a", READ, topic("t")))
+    assert explained(fed, topic("t"), DESCRIBE).reason == "an ACL allows it and none denies it"
+
+
+def test_json_has_all_of_it() -> None:
+    """Ids, offsets and timestamps of every ACL that it names."""
+    denial = deny("User:a", READ, topic("t"))
+    found = explained(Fed(denial, allow("User:a", WRITE, topic("t"))), topic("t")).to_json()
+    acl = {
+        "id": uuid_to_string(denial.id),
+        "resourceType": "TOPIC",
+        "resourceName": "t",
+        "patternType": "LITERAL",
+        "principal": "User:a",
+        "host": "*",
+        "operation": "READ",
+        "permissionType": "DENY",
+        "offset": 0,
+        "timestamp": 1_000,
+    }
+    assert found.pop("acl") == acl
+    (miss,) = found.pop("nearMisses")
+    assert {**miss, "acl": miss["acl"]["offset"]} == {
+        "field": "operation",
+        "has": "WRITE",
+        "asked": "READ",
+        "acl": 1,
+    }
+    assert found == {
+        "result": "DENIED",
+        "rule": f"MatchingAcl(acl={denial.standard_acl()})",
+        "reason": "an ACL denies it, and a DENY wins over every ALLOW",
+        "offset": 2,
+        "principal": "User:a",
+        "host": "10.0.0.1",
+        "operation": "READ",
+        "resourceType": "TOPIC",
+        "resourceName": "t",
+        "alsoMatched": [],
+        "fix": [
+            "kafka-acls --remove --deny-principal User:a --deny-host '*' --operation Read --topic t --force",
+            "kafka-acls --add --allow-principal User:a --operation Read --topic t",
+        ],
+    }

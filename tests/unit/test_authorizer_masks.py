@@ -1,0 +1,88 @@
+"""What one ACL, and one leaf, says about every operation."""
+
+from __future__ import annotations
+
+import pytest
+
+from authorizer.masks import ASKED, ASKED_AS_STATED, DENY_BASE, acl_mask, add_to_leaf, leaf_mask, union_leaf
+from records.acl import AclOperation, AclPermissionType
+
+ALLOW, DENY = AclPermissionType.ALLOW, AclPermissionType.DENY
+NAMED = {operation for operation in AclOperation if operation >= AclOperation.ALL}
+
+# Beside itself; every other operation implies nothing.
+IMPLIED = {
+    AclOperation.ALL: NAMED,
+    AclOperation.READ: {AclOperation.DESCRIBE},
+    AclOperation.WRITE: {AclOperation.DESCRIBE},
+    AclOperation.DELETE: {AclOperation.DESCRIBE},
+    AclOperation.ALTER: {AclOperation.DESCRIBE},
+    AclOperation.ALTER_CONFIGS: {AclOperation.DESCRIBE_CONFIGS},
+}
+
+
+def said(mask: int, asked: tuple[int, ...] = ASKED) -> tuple[set[AclOperation], set[AclOperation]]:
+    """(allowed, denied) by a mask."""
+    hits = {operation: mask & asked[operation] for operation in NAMED}
+    return (
+        {operation for operation, hit in hits.items() if hit % DENY_BASE},
+        {operation for operation, hit in hits.items() if hit >= DENY_BASE},
+    )
+
+
+@pytest.mark.parametrize("operation", sorted(NAMED))
+def test_allow_implies_and_deny_does_not(operation: AclOperation) -> None:
+    """H6, H7: READ, WRITE, DELETE, ALTER allow DESCRIBE; ALTER_CONFIGS DESCRIBE_CONFIGS; CREATE nothing."""
+    implied = IMPLIED.get(operation, set())
+    assert said(acl_mask(operation, ALLOW)) == ({operation} | implied, set())
+    all_of_it = NAMED if operation is AclOperation.ALL else {operation}
+    assert said(acl_mask(operation, DENY)) == (set(), all_of_it)
+
+
+@pytest.mark.parametrize("operation", sorted(NAMED))
+def test_stated_bits_know_no_implication(operation: AclOperation) -> None:
+    """KIP-679 looks at what an ACL says, not at what it implies."""
+    all_of_it = NAMED if operation is AclOperation.ALL else {operation}
+    assert said(acl_mask(operation, ALLOW), ASKED_AS_STATED) == (all_of_it, set())
+    assert said(acl_mask(operation, DENY), ASKED_AS_STATED) == (set(), all_of_it)
+
+
+@pytest.mark.parametrize("permission", [-128, 0, 1, 4, 127])
+def test_any_other_permission_denies(permission: int) -> None:
+    """H15: what a newer Kafka may write fails closed."""
+    assert acl_mask(AclOperation.READ, permission) == acl_mask(AclOperation.READ, DENY)
+
+
+@pytest.mark.parametrize("operation", [-128, -1, 0, 1, 16, 127])
+def test_an_operation_without_a_name_says_nothing(operation: int) -> None:
+    """H15: it matches no operation that anybody asks about."""
+    assert acl_mask(operation, ALLOW) == acl_mask(operation, DENY) == 0
+
+
+def test_masks_stay_small_ints() -> None:
+    """One CPython digit: else every decision pays for big-number arithmetic."""
+    everything = acl_mask(AclOperation.ALL, ALLOW) | acl_mask(AclOperation.ALL, DENY)
+    assert everything < 2**30
+
+
+def test_a_leaf_folds_the_wildcard_host_into_each() -> None:
+    """In whatever order hosts come."""
+    for order in (("*", "a", "b"), ("a", "*", "b"), ("b", "a", "*")):
+        bits = {"*": 1, "a": 2, "b": 4}
+        leaf = None
+        for host in order:
+            leaf = add_to_leaf(leaf, host, bits[host])
+        assert leaf is not None
+        assert [leaf_mask(leaf, host) for host in ("a", "b", "c", "*")] == [3, 5, 1, 1]
+
+
+def test_a_leaf_for_every_host_is_an_int() -> None:
+    assert add_to_leaf(add_to_leaf(None, "*", 1), "*", 2) == 3
+
+
+def test_a_union_that_would_name_many_hosts_is_not_made() -> None:
+    """A short prefix with many hosts over many longer ones must not be copied into each."""
+    many = {"*": 0, **{str(host): 1 for host in range(40)}}
+    assert union_leaf(many, 2) is None
+    assert union_leaf({"*": 0, "a": 1}, {"*": 2, "b": 6}) == {"*": 2, "a": 3, "b": 6}
+    assert union_leaf(1, 2) == 3

@@ -1,0 +1,217 @@
+"""Which ACLs match, and which one is named: the hard cases of kafka-facts.md, section 3."""
+
+from __future__ import annotations
+
+import pytest
+
+from authorizer.api import Action, RequestContext
+from records.acl import AclOperation, PatternType, ResourcePattern
+from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from records.principal import KafkaPrincipal
+from support.decisions import (
+    ALL,
+    DESCRIBE,
+    READ,
+    TOPIC,
+    WRITE,
+    Fed,
+    allow,
+    context,
+    deny,
+    group,
+    topic,
+    topics,
+)
+
+
+@pytest.mark.parametrize("winner", [topic("t"), topics("t"), topics(""), topic("*")])
+@pytest.mark.parametrize("who", ["User:a", "User:*"])
+@pytest.mark.parametrize("host", ["*", "10.0.0.1"])
+def test_a_deny_anywhere_wins(winner: ResourcePattern, who: str, host: str) -> None:
+    """H2: literal, prefixed, wildcard; any principal and host pattern; against every kind of ALLOW."""
+    allowed = [allow("User:a", ALL, pattern) for pattern in (topic("t"), topics("t"), topic("*"))]
+    fed = Fed(*allowed)
+    assert fed.allows("User:a", READ, topic("t"))
+    fed.publish(deny(who, READ, winner, host))
+    assert not fed.allows("User:a", READ, topic("t"))
+    assert fed.allows("User:a", WRITE, topic("t"))
+
+
+@pytest.mark.parametrize("name", ["foobar", "fooa", "fo", "f"])
+def test_prefixes_do_not_shadow_one_another(name: str) -> None:
+    """H4 (KAFKA-14265, KAFKA-7702): a one-letter prefix counts below longer ones that do not match."""
+    fed = Fed(*(allow("User:a", READ, topics(prefix)) for prefix in ("foobarz", "fooa", "f")))
+    assert fed.allows("User:a", READ, topic(name))
+    assert not fed.allows("User:a", READ, topic("g"))
+
+
+def test_resource_types_do_not_leak() -> None:
+    """H5: a prefix of one type says nothing about another."""
+    fed = Fed(allow("User:a", READ, topics("")), allow("User:a", READ, topic("*")))
+    assert not fed.allows("User:a", READ, group("g"))
+
+
+def test_only_a_literal_star_is_a_wildcard() -> None:
+    """H8: a PREFIXED star covers names that start with a star."""
+    fed = Fed(allow("User:a", READ, topics("*")))
+    assert fed.allows("User:a", READ, topic("*x"))
+    assert not fed.allows("User:a", READ, topic("x"))
+
+
+@pytest.mark.parametrize("name", ["", "!", "*", "*x", "x", "\U0001f600"])
+def test_a_literal_star_covers_every_name(name: str) -> None:
+    """architecture.md 8.2: also names that sort before it, which Kafka's scan passes by."""
+    fed = Fed(allow("User:a", READ, topic("*")))
+    assert fed.allows("User:a", READ, topic(name))
+
+
+def test_the_wildcard_principal_is_of_every_type() -> None:
+    """H8: User:* is everyone; Group:* is a group with that name."""
+    fed = Fed(allow("User:*", READ, topic("t")), allow("Group:*", WRITE, topic("t")))
+    assert fed.allows("Group:g", READ, topic("t"))
+    assert not fed.allows("Group:g", WRITE, topic("t"))
+    assert fed.allows("Group:*", WRITE, topic("t"))
+
+
+def test_a_session_principal_user_star_is_an_ordinary_name() -> None:
+    """architecture.md 8.3: Kafka throws."""
+    fed = Fed(allow("User:*", READ, topic("t")), allow("User:a", WRITE, topic("t")))
+    assert fed.allows("User:*", READ, topic("t"))
+    assert not fed.allows("User:*", WRITE, topic("t"))
+
+
+@pytest.mark.parametrize("principal", ["nocolon", "", "*"])
+def test_an_acl_principal_without_a_colon_matches_nobody(principal: str) -> None:
+    """architecture.md 8.3: Kafka throws. It still makes the resource one that has ACLs."""
+    fed = Fed(deny(principal, ALL, topic("t")), allow_everyone_if_no_acl_found="true")
+    assert not fed.allows("User:a", READ, topic("t"))
+    fed.publish(allow("User:a", READ, topic("t")))
+    assert fed.allows("User:a", READ, topic("t"))
+
+
+def test_principals_are_split_at_the_first_colon() -> None:
+    """A session principal whose type has a colon is not the ACL's, though the text is the same."""
+    fed = Fed(allow("User:a:b", READ, topic("t")))
+    assert fed.allows("User:a:b", READ, topic("t"))
+    odd = RequestContext(KafkaPrincipal("User:a", "b"), "10.0.0.1")
+    (result,) = fed.authorizer.authorize(odd, [Action(READ, topic("t"))])
+    assert result.value == "DENIED"
+
+
+def test_hosts_are_compared_as_text() -> None:
+    """H10: no networks, no names, IPv6 in full."""
+    fed = Fed(*(allow("User:a", READ, topic("t"), host) for host in ("10.0.0.0/24", "localhost", "::1")))
+    for host in ("10.0.0.1", "127.0.0.1", "0:0:0:0:0:0:0:1"):
+        assert not fed.allows("User:a", READ, topic("t"), host)
+    fed.publish(allow("User:a", READ, topic("t"), "0:0:0:0:0:0:0:1"))
+    assert fed.allows("User:a", READ, topic("t"), "0:0:0:0:0:0:0:1")
+
+
+@pytest.mark.parametrize("cover", [topic("t"), topics("t"), topics(""), topic("*")])
+def test_any_acl_that_covers_switches_the_default_off(cover: ResourcePattern) -> None:
+    """H13: for whomever, for whatever, from wherever; a removed one no longer does."""
+    other = allow("Group:x", AclOperation.CREATE, cover, "1.2.3.4")
+    fed = Fed(other, allow_everyone_if_no_acl_found="true")
+    assert not fed.allows("User:a", READ, topic("t"))
+    assert fed.allows("User:a", READ, group("t"))
+    fed.publish(RemoveAccessControlEntryRecord(other.id))
+    assert fed.allows("User:a", READ, topic("t"))
+
+
+def test_an_equal_acl_is_in_force_until_both_ids_are_gone() -> None:
+    """I8."""
+    one, other = allow("User:a", READ, topic("t")), allow("User:a", READ, topic("t"))
+    fed = Fed(one, other)
+    fed.publish(RemoveAccessControlEntryRecord(one.id))
+    assert fed.allows("User:a", READ, topic("t"))
+    fed.publish(RemoveAccessControlEntryRecord(other.id))
+    assert not fed.allows("User:a", READ, topic("t"))
+
+
+def test_the_same_id_again_replaces() -> None:
+    """I8: the later content counts, wherever it is."""
+    first = allow("User:a", READ, topic("t"))
+    fed = Fed(first)
+    fed.publish(AccessControlEntryRecord(first.id, *allow("User:b", READ, topics("u")).content))
+    assert not fed.allows("User:a", READ, topic("t"))
+    assert fed.allows("User:b", READ, topic("uu"))
+
+
+@pytest.mark.parametrize("pattern_type", [0, 1, 2, 77, -1])
+def test_an_unknown_pattern_type_acts_as_prefixed(pattern_type: int) -> None:
+    """H15, architecture.md 8.4."""
+    acl = allow("User:a", READ, topic("t"))
+    odd = AccessControlEntryRecord(acl.id, int(TOPIC), "t", pattern_type, *acl.content[3:])
+    fed = Fed(odd)
+    assert fed.allows("User:a", READ, topic("tx"))
+
+
+@pytest.mark.parametrize("operation", [AclOperation.UNKNOWN, AclOperation.ANY])
+def test_operations_of_filters_can_be_asked(operation: AclOperation) -> None:
+    """They match ALL and themselves; codes without a name are UNKNOWN."""
+    fed = Fed(
+        allow("User:a", ALL, topic("t")),
+        deny("User:b", operation, topic("t")),
+        deny("User:a", 99, topic("u")),
+    )
+    assert fed.allows("User:a", operation, topic("t"))
+    assert not fed.allows("User:b", operation, topic("t"))
+    assert fed.allows("User:a", READ, topic("t"))
+
+
+def named(fed: Fed, name: str, operation: AclOperation = READ) -> AccessControlEntryRecord | None:
+    decision = fed.authorizer.decide(context(), Action(operation, topic(name)))
+    return None if decision.acl is None else decision.acl.record
+
+
+def test_the_first_deny_is_named() -> None:
+    """H30: longest name first, LITERAL before PREFIXED; a `*` after all of them."""
+    order = [deny("User:a", ALL, pattern) for pattern in (topic("tt"), topics("tt"), topics("t"), topic("*"))]
+    fed = Fed(*reversed(order), allow("User:a", READ, topic("tt")))
+    for acl in order:
+        assert named(fed, "tt") == acl
+        fed.publish(RemoveAccessControlEntryRecord(acl.id))
+
+
+def test_the_last_allow_is_named() -> None:
+    """H30: the same order from its end."""
+    order = [
+        allow("User:a", ALL, pattern) for pattern in (topic("*"), topics("t"), topics("tt"), topic("tt"))
+    ]
+    fed = Fed(*reversed(order))
+    for acl in order:
+        assert named(fed, "tt") == acl
+        fed.publish(RemoveAccessControlEntryRecord(acl.id))
+
+
+def test_texts_are_ordered_by_utf16_code_unit() -> None:
+    """U+1F600 is D83D DE00 in Java, and comes before U+FF61."""
+    high, low = "User:\uff61", "User:\U0001f600"
+    for principal in (high, low):
+        own, everyone = deny(principal, READ, topic("t")), deny("User:*", READ, topic("t"))
+        fed = Fed(own, everyone)
+        decision = fed.authorizer.decide(context(principal), Action(READ, topic("t")))
+        assert decision.acl is not None
+        assert decision.acl.record == everyone
+    fed = Fed(*(deny("User:a", READ, topic("t"), host) for host in ("10.0.0.1", "*")))
+    first = named(fed, "t")
+    assert first is not None
+    assert first.host == "*"
+
+
+def test_of_the_empty_name_and_star_kafka_names_what_its_search_meets() -> None:
+    """The last ALLOW is the empty prefix's; the first DENY is `*`'s only if its search comes upon it."""
+    empty, star = allow("User:a", READ, topics("")), allow("User:a", READ, topic("*"))
+    assert named(Fed(empty, star), "t") == empty
+    empty, star = deny("User:a", READ, topics("")), deny("User:a", READ, topic("*"))
+    assert named(Fed(empty, star), "t") == star
+    assert named(Fed(empty, star, allow("User:x", READ, topic("a"))), "t") == empty
+
+
+def test_literal_resources_only() -> None:
+    """H31."""
+    fed = Fed()
+    pattern = ResourcePattern(TOPIC, "t", PatternType.PREFIXED)
+    for ask in (fed.authorizer.decide, lambda who, action: fed.authorizer.authorize(who, [action])):
+        with pytest.raises(ValueError, match=r"^Only literal resources are supported\. Got: PREFIXED$"):
+            ask(context(), Action(DESCRIBE, pattern))
