@@ -78,11 +78,6 @@ class CrowdedBucket:
 Bucket = tuple["AppliedAcl", ...] | CrowdedBucket
 
 
-def bucket_of(acls: list[AppliedAcl]) -> Bucket:
-    """A bucket with these ACLs."""
-    return tuple(acls) if len(acls) <= SMALL_MAXIMUM else CrowdedBucket.of(acls)
-
-
 def replacing(bucket: Bucket | None, before: AppliedAcl | None, after: AppliedAcl | None) -> Bucket | None:
     """The bucket without ``before`` and with ``after`` (of the same name); None if nothing is left."""
     if isinstance(bucket, CrowdedBucket):

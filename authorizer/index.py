@@ -27,9 +27,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from authorizer.buckets import Bucket, bucket_of, by_host, replacing
+from authorizer.buckets import SMALL_MAXIMUM, Bucket, CrowdedBucket, by_host, replacing
 from authorizer.grants import Grants
-from authorizer.masks import Leaf, acl_mask, add_to_leaf, union_mask
+from authorizer.masks import ALLOW_MASKS, DENY_MASKS, Leaf, add_to_leaf, union_mask
 from authorizer.overlay import Table, with_entries
 from authorizer.prefix_ranges import PrefixRanges
 from authorizer.resource_index import ResourceIndex
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 _TYPES: Final = len(ResourceType)
 _LITERAL: Final = int(PatternType.LITERAL)
+_ALLOW: Final = int(AclPermissionType.ALLOW)
 
 #: Grants by resource type.
 PrincipalGrants = tuple[Grants | None, ...]
@@ -51,8 +52,8 @@ NO_GRANTS: Final[PrincipalGrants] = (None,) * _TYPES
 
 _NO_NAMES: Final[dict[str, Leaf]] = {}
 _NO_LEAVES: Final = Grants(_NO_NAMES, None)
-_PATTERNS: Final = frozenset({PatternType.LITERAL, PatternType.PREFIXED})
-_PERMISSIONS: Final = frozenset({AclPermissionType.ALLOW, AclPermissionType.DENY})
+_PATTERNS: Final = frozenset({int(PatternType.LITERAL), int(PatternType.PREFIXED)})
+_PERMISSIONS: Final = frozenset({int(AclPermissionType.ALLOW), int(AclPermissionType.DENY)})
 
 # A delta that changes more than this is not followed step by step: building anew is quicker.
 _REBUILD_MINIMUM: Final = 1_000
@@ -92,38 +93,47 @@ class AclIndex:
     @classmethod
     def of(cls, image: AclsImage) -> AclIndex:
         """All of an image."""
-        buckets: list[dict[str, list[AppliedAcl]]] = [{} for _ in range(2 * _TYPES)]
+        # A million times at worst. So the place is one number, the type or that + _TYPES for prefixes; small
+        # buckets are the tuples that they will stay; and nothing is called that can be looked up.
+        buckets: list[dict[str, tuple[AppliedAcl, ...] | list[AppliedAcl]]] = [{} for _ in range(2 * _TYPES)]
         leaves: dict[str, dict[int, dict[str, Leaf]]] = {}
         count = 0
         odd = [0] * _TYPES
-        # A million times at worst: type and prefixed are one int here, and nothing is called twice.
         for acl in image:
             count += 1
             record = acl.record
-            kind = _known_type(record.resource_type)
-            if is_odd(record):
+            kind = record.resource_type
+            if not 0 <= kind < _TYPES:
+                kind = 0
+            if record.pattern_type not in _PATTERNS or record.permission_type not in _PERMISSIONS:
                 odd[kind] += 1
             if record.pattern_type != _LITERAL:
                 kind += _TYPES
             name = record.resource_name
             bucket = buckets[kind].get(name)
             if bucket is None:
-                buckets[kind][name] = [acl]
-            else:
+                buckets[kind][name] = (acl,)
+            elif isinstance(bucket, list):
                 bucket.append(acl)
+            elif len(bucket) < SMALL_MAXIMUM:
+                buckets[kind][name] = (*bucket, acl)
+            else:
+                buckets[kind][name] = [*bucket, acl]
+
             by_kind = leaves.get(record.principal)
             if by_kind is None:
                 by_kind = leaves[record.principal] = {}
             by_name = by_kind.get(kind)
             if by_name is None:
                 by_name = by_kind[kind] = {}
-            mask = acl_mask(record.operation, record.permission_type)
+            masks = ALLOW_MASKS if record.permission_type == _ALLOW else DENY_MASKS
+            mask = masks.get(record.operation, 0)
             leaf = by_name.get(name)
             if leaf is None and record.host == WILDCARD:
                 by_name[name] = mask
             else:
                 by_name[name] = add_to_leaf(leaf, record.host, mask)
-        frozen = [{name: bucket_of(acls) for name, acls in each.items()} for each in buckets]
+        frozen = [_frozen(each) for each in buckets]
         return cls(
             image,
             tuple(map(ResourceIndex.of, frozen[:_TYPES], frozen[_TYPES:])),
@@ -259,6 +269,13 @@ def _leaf_with(leaf: Leaf | None, acls: Table[str, tuple[AppliedAcl, ...]], host
         changed = {each: union_mask(own) | star for each, own in acls.items()}
     changed[WILDCARD] = star
     return changed if len(changed) > 1 else star
+
+
+def _frozen(buckets: dict[str, tuple[AppliedAcl, ...] | list[AppliedAcl]]) -> dict[str, Bucket]:
+    """The same with crowds made of the lists; changes ``buckets``, which nearly always has none."""
+    crowds = {name: CrowdedBucket.of(acls) for name, acls in buckets.items() if isinstance(acls, list)}
+    buckets.update(crowds)  # type: ignore[arg-type]
+    return buckets  # type: ignore[return-value]
 
 
 def _principals(

@@ -79,8 +79,9 @@ def _deny_mask(operation: AclOperation) -> int:
     return sum(map(_deny_bit, _NAMED)) if operation is AclOperation.ALL else _deny_bit(operation)
 
 
-_ALLOW_MASKS: Final = {int(operation): _allow_mask(operation) for operation in _NAMED}
-_DENY_MASKS: Final = {int(operation): _deny_mask(operation) for operation in _NAMED}
+#: By operation code, the mask of an ACL that allows it, or that does not; 0 for any other code.
+ALLOW_MASKS: Final = {int(operation): _allow_mask(operation) for operation in _NAMED}
+DENY_MASKS: Final = {int(operation): _deny_mask(operation) for operation in _NAMED}
 _ALLOW_CODE: Final = int(AclPermissionType.ALLOW)
 
 #: By operation code: the allow bit and the deny bit to ask a mask for; 0 for UNKNOWN and ANY.
@@ -96,7 +97,7 @@ ASKED_AS_STATED: Final = tuple(
 
 def acl_mask(operation: int, permission_type: int) -> int:
     """The mask of one ACL, by its codes. Any permission but ALLOW denies, as in Kafka."""
-    return (_ALLOW_MASKS if permission_type == _ALLOW_CODE else _DENY_MASKS).get(operation, 0)
+    return (ALLOW_MASKS if permission_type == _ALLOW_CODE else DENY_MASKS).get(operation, 0)
 
 
 def union_mask(acls: Iterable[AppliedAcl]) -> int:
@@ -120,6 +121,8 @@ def union_leaf(one: Leaf, other: Leaf) -> Leaf | None:
         if isinstance(other, int):
             return one | other
         one, other = other, one
+    if other == 0:
+        return one
     hosts = one if isinstance(other, int) else one.keys() | other.keys()
     if len(hosts) > UNION_HOSTS_MAXIMUM:
         return None

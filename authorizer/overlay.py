@@ -2,8 +2,8 @@
 
 A large base dict that is never changed once published, under a persistent map of the changes since; the same
 idea as `snapshot.image.AclsImage`. Small maps are plain dicts, which are read two to three times faster:
-``with_entries`` copies them as long as that is cheap and turns to an Overlay above. Both have ``get``, ``len``,
-``items`` and ``values``, so readers need not know which one they hold.
+``with_entries`` copies them as long as that is cheap and turns to an Overlay above. Both have ``get``,
+``len``, ``items`` and ``values``, so readers need not know which one they hold.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ V = TypeVar("V")
 
 #: Copying a dict of this size takes about as long as one change of an Overlay.
 COPY_MAXIMUM: Final = 512
-# Changes are merged into a new base when they are more than this part of it: the copy is paid for by the
-# changes that made it due.
-_MERGE_SHARE: Final = 2
+# Changes are merged into a new base when they are more than this part of it: the copy, at memory speed, is paid
+# for by the changes that made it due.
+_MERGE_SHARE: Final = 8
 
 _REMOVED: Final = object()
 
@@ -79,10 +79,12 @@ class Overlay(Generic[K, V]):
                 elif before is not None:
                     del changes[key]
                 length += (value is not None) - was_there
-            changed = Overlay(self._base, changes.finish(), length)
-        if len(changed._changes) > len(self._base) // _MERGE_SHARE:
-            return Overlay.over(dict(changed.items()))
-        return changed
+            finished = changes.finish()
+        if len(finished) <= len(self._base) // _MERGE_SHARE:
+            return Overlay(self._base, finished, length)
+        base = self._base.copy()
+        _apply(base, finished, _REMOVED)
+        return Overlay.over(base)
 
 
 Table = dict[K, V] | Overlay[K, V]
@@ -95,9 +97,13 @@ def with_entries(table: Table[K, V], entries: Mapping[K, V | None]) -> Table[K, 
     if len(table) > COPY_MAXIMUM:
         return Overlay.over(table).with_entries(entries)
     copy = table.copy()
-    for key, value in entries.items():
-        if value is None:
-            copy.pop(key, None)
-        else:
-            copy[key] = value
+    _apply(copy, entries, None)
     return copy
+
+
+def _apply(table: dict[K, V], entries: Mapping[K, object], removed: object) -> None:
+    for key, value in entries.items():
+        if value is removed:
+            table.pop(key, None)
+        else:
+            table[key] = value  # type: ignore[assignment]

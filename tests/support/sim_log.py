@@ -141,6 +141,11 @@ class SimLog:
         return self._end
 
     @property
+    def committed_end(self) -> int:
+        """The high watermark, without looking."""
+        return self._high_watermark
+
+    @property
     def batches(self) -> list[LogBatch]:
         return list(self._batches)
 

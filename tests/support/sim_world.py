@@ -65,7 +65,7 @@ class Node(Witness):
     def __init__(self, world: World) -> None:
         super().__init__(name="node")
         self._world = world
-        self.owed = world.log.high_watermark()
+        self.owed = world.log.committed_end
         self.raise_next = False
 
     def on_update(self, delta: AclsDelta, image: AclsImage, manifest: LoaderManifest) -> None:
@@ -81,7 +81,7 @@ class Node(Witness):
     def on_not_ready(self, reason: str) -> None:
         super().on_not_ready(reason)
         if reason != "loading" and not reason.startswith("publisher "):
-            self.owed = self._world.log.high_watermark()
+            self.owed = self._world.log.committed_end
 
     def on_ready(self) -> None:
         super().on_ready()
@@ -256,9 +256,7 @@ class World:
             self._put([self._record(), BeginTransactionRecord(), self._record()])
 
     def _commit(self) -> None:
-        ends = [
-            batch.end_offset for batch in self.log.batches if batch.end_offset > self.log.high_watermark()
-        ]
+        ends = [batch.end_offset for batch in self.log.batches if batch.end_offset > self.log.committed_end]
         if ends:
             self.log.commit(self.random.choice(ends))
 
@@ -270,7 +268,7 @@ class World:
         if ends:
             self._remember_history()
             self.log.truncate(self.random.choice(ends))
-            self.node.owed = min(self.node.owed, self.log.high_watermark())
+            self.node.owed = min(self.node.owed, self.log.committed_end)
 
     def _trim(self) -> None:
         """Kafka keeps what its newest snapshot does not cover."""
@@ -284,7 +282,7 @@ class World:
                 for found in self.store.snapshots
                 if found.identity == self.log.identity and found.problem is None and found.damage is None
             )
-            if end_offset <= self.log.high_watermark() and states.get(end_offset) == state_of(image)
+            if end_offset <= self.log.committed_end and states.get(end_offset) == state_of(image)
         ]
         if ends:
             start = self.random.choice(ends)
@@ -296,7 +294,7 @@ class World:
     def _compact(self) -> None:
         if not self.compacts:
             return
-        end_offset = self.random.randint(0, self.log.high_watermark())
+        end_offset = self.random.randint(0, self.log.committed_end)
         self._compacted_to = max(self._compacted_to, end_offset)
         self.log.compact(end_offset, now_ms=self.clock.now_ms(), retention_ms=RETENTION_MS)
 

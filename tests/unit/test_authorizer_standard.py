@@ -390,3 +390,10 @@ def test_writes_go_to_the_mutator() -> None:
         with pytest.raises(NotControllerError, match="The current node is not the active controller"):
             write(context(), [])
     assert may(Fed(super_users="User:a").authorizer, "User:a", WRITE, topic("t"))
+
+
+def test_the_description_says_which_principals_it_knows() -> None:
+    """KIP-50."""
+    description = StandardAuthorizer().description()
+    assert "Type:name" in description
+    assert "User:*" in description
