@@ -27,29 +27,22 @@ _Acls = tuple["AppliedAcl", ...]
 class CrowdedBucket:
     """The ACLs of one name by principal, then by host."""
 
-    __slots__ = ("_by_principal", "_count")
+    __slots__ = ("_by_principal",)
 
-    def __init__(self, by_principal: Table[str, Table[str, _Acls]], count: int) -> None:
+    def __init__(self, by_principal: Table[str, Table[str, _Acls]]) -> None:
         self._by_principal = by_principal
-        self._count = count
 
     @classmethod
     def of(cls, acls: Iterable[AppliedAcl]) -> CrowdedBucket:
         lists: defaultdict[str, defaultdict[str, list[AppliedAcl]]] = defaultdict(lambda: defaultdict(list))
-        count = 0
         for acl in acls:
             lists[acl.record.principal][acl.record.host].append(acl)
-            count += 1
         return cls(
             {
                 principal: {host: tuple(here) for host, here in by_host.items()}
                 for principal, by_host in lists.items()
-            },
-            count,
+            }
         )
-
-    def __len__(self) -> int:
-        return self._count
 
     def __iter__(self) -> Iterator[AppliedAcl]:
         for hosts in self._by_principal.values():
@@ -57,22 +50,21 @@ class CrowdedBucket:
                 yield from acls
 
     def by_host(self, principal: str) -> Table[str, _Acls]:
+        """The ACLs of one principal, by their host."""
         return self._by_principal.get(principal) or {}
 
-    def replacing(self, before: AppliedAcl | None, after: AppliedAcl | None) -> CrowdedBucket:
-        """Without the one and with the other."""
-        by_principal, count = self._by_principal, self._count
+    def replacing(self, before: AppliedAcl | None, after: AppliedAcl | None) -> CrowdedBucket | None:
+        """Without the one and with the other; None if nothing is left."""
+        by_principal = self._by_principal
         for old, new in ((before, None), (None, after)):
             acl = old or new
-            if acl is None:
-                continue
-            principal, host = acl.record.principal, acl.record.host
-            by_host = by_principal.get(principal) or {}
-            here = _replacing(by_host.get(host) or (), old, new)
-            by_host = with_entries(by_host, {host: here or None})
-            by_principal = with_entries(by_principal, {principal: by_host if len(by_host) else None})
-            count += (new is not None) - (old is not None)
-        return CrowdedBucket(by_principal, count)
+            if acl is not None:
+                principal, host = acl.record.principal, acl.record.host
+                by_host = by_principal.get(principal) or {}
+                here = _replacing(by_host.get(host) or (), old, new)
+                by_host = with_entries(by_host, {host: here or None})
+                by_principal = with_entries(by_principal, {principal: by_host if len(by_host) else None})
+        return CrowdedBucket(by_principal) if len(by_principal) else None
 
 
 Bucket = tuple["AppliedAcl", ...] | CrowdedBucket
@@ -81,12 +73,9 @@ Bucket = tuple["AppliedAcl", ...] | CrowdedBucket
 def replacing(bucket: Bucket | None, before: AppliedAcl | None, after: AppliedAcl | None) -> Bucket | None:
     """The bucket without ``before`` and with ``after`` (of the same name); None if nothing is left."""
     if isinstance(bucket, CrowdedBucket):
-        changed: Bucket = bucket.replacing(before, after)
-    else:
-        changed = _replacing(bucket or (), before, after)
-        if len(changed) > SMALL_MAXIMUM:
-            changed = CrowdedBucket.of(changed)
-    return changed if len(changed) else None
+        return bucket.replacing(before, after)
+    changed = _replacing(bucket or (), before, after)
+    return CrowdedBucket.of(changed) if len(changed) > SMALL_MAXIMUM else changed or None
 
 
 def by_host(bucket: Bucket | None, principal: str) -> Table[str, _Acls]:
@@ -101,17 +90,13 @@ def by_host(bucket: Bucket | None, principal: str) -> Table[str, _Acls]:
     return hosts
 
 
-def acls_for(bucket: Bucket, principal: str, host: str) -> Iterator[AppliedAcl]:
+def acls_for(bucket: Bucket, principal: str, host: str) -> list[AppliedAcl]:
     """The ACLs of one principal that match a host."""
+    hosts = (WILDCARD,) if host == WILDCARD else (host, WILDCARD)
     if isinstance(bucket, CrowdedBucket):
-        hosts = bucket.by_host(principal)
-        for each in {host, WILDCARD}:
-            yield from hosts.get(each) or ()
-        return
-    for acl in bucket:
-        record = acl.record
-        if record.principal == principal and (record.host in (host, WILDCARD)):
-            yield acl
+        mine = bucket.by_host(principal)
+        return [acl for each in hosts for acl in mine.get(each) or ()]
+    return [acl for acl in bucket if acl.record.principal == principal and acl.record.host in hosts]
 
 
 def _replacing(acls: _Acls, before: AppliedAcl | None, after: AppliedAcl | None) -> _Acls:

@@ -16,12 +16,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from authorizer.api import Action
-from authorizer.grants import Grants
 from authorizer.index import is_odd
 from authorizer.listing import list_acls
 from authorizer.masks import ASKED_AS_STATED, DENY_BASE, Leaf, acl_mask, add_to_leaf, leaf_mask
 from authorizer.matching import acl_principals
 from authorizer.prefix_ranges import PrefixRanges
+from authorizer.rights import Rights
 from records.acl import (
     AccessControlEntryFilter,
     AclBindingFilter,
@@ -72,47 +72,47 @@ def allows_some_resource(
     """The second half: whether the ACLs leave any resource of the type to the principal."""
     asked = ASKED_AS_STATED[operation]
     deny, allow = asked & _DENY_BITS, asked & ~_DENY_BITS
-    askers = _grants(index, principal, resource_type)
+    askers = _rights(index, principal, resource_type)
 
     star = 0
-    for grants in askers:
-        if grants.star is not None:
-            star |= leaf_mask(grants.star, host)
+    for rights in askers:
+        if rights.star is not None:
+            star |= leaf_mask(rights.star, host)
     if star & asked:
         return not star & deny
 
     def is_dominated(name: str) -> bool:
         return any(
             prefix and leaf_mask(leaf, host) & deny
-            for grants in askers
-            if grants.prefixes is not None
-            for prefix, leaf in grants.prefixes.of_name(name)
+            for rights in askers
+            if rights.prefixes is not None
+            for prefix, leaf in rights.prefixes.of_name(name)
         )
 
     def is_denied(name: str) -> bool:
-        leaves = (grants.literals.get(name) for grants in askers)
+        leaves = (rights.literals.get(name) for rights in askers)
         return any(leaf is not None and leaf_mask(leaf, host) & deny for leaf in leaves)
 
-    for grants in askers:
-        for name, leaf in grants.literals.items():
+    for rights in askers:
+        for name, leaf in rights.literals.items():
             if leaf_mask(leaf, host) & allow and not is_denied(name) and not is_dominated(name):
                 return True
-        if grants.prefixes is not None:
-            for prefix, leaf in grants.prefixes.values.items():
+        if rights.prefixes is not None:
+            for prefix, leaf in rights.prefixes.values.items():
                 if leaf_mask(leaf, host) & allow and not is_dominated(prefix):
                     return True
     return False
 
 
-def _grants(index: AclIndex, principal: KafkaPrincipal, resource_type: ResourceType) -> list[Grants]:
+def _rights(index: AclIndex, principal: KafkaPrincipal, resource_type: ResourceType) -> list[Rights]:
     """What the ACLs of the asker and of ``User:*`` say about the type, without those to be passed over."""
     if index.odd[resource_type]:
         return [_without_odd(index, each, resource_type) for each in acl_principals(principal)]
-    mine = (index.grants_of(principal.principal_type, principal.name), index.everyone)
-    return [grants for each in mine if each is not None and (grants := each[resource_type]) is not None]
+    mine = map(index.rights_of, acl_principals(principal))
+    return [rights for each in mine if each is not None and (rights := each[resource_type]) is not None]
 
 
-def _without_odd(index: AclIndex, principal: str, resource_type: ResourceType) -> Grants:
+def _without_odd(index: AclIndex, principal: str, resource_type: ResourceType) -> Rights:
     acl_filter = AclBindingFilter(
         ResourcePatternFilter(resource_type), AccessControlEntryFilter(principal=principal)
     )
@@ -124,4 +124,4 @@ def _without_odd(index: AclIndex, principal: str, resource_type: ResourceType) -
             leaves = literals if record.pattern_type == PatternType.LITERAL else prefixes
             mask = acl_mask(record.operation, record.permission_type)
             leaves[record.resource_name] = add_to_leaf(leaves.get(record.resource_name), record.host, mask)
-    return Grants(literals, PrefixRanges.of(prefixes) if prefixes else None)
+    return Rights(literals, PrefixRanges.of(prefixes) if prefixes else None)

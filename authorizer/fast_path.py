@@ -1,7 +1,7 @@
 """authorize(): the decisions of `authorizer.decision`, as fast as Python allows.
 
-One function, because calls are what costs most here. What it inlines is written out readably, and tested to
-be the same, in `authorizer.decision` and in `Grants.mask`.
+One function, because calls are what costs most here. It asks the index for masks (what all ACLs of a name say
+together); `authorizer.decision` finds the same results ACL by ACL, and tests hold the two against each other.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from authorizer.api import AuthorizationResult
 from authorizer.audit import DEBUG, INFO, audit_level
-from authorizer.decision import decide, require_literal, require_ready
+from authorizer.decision import Decision, Rule, decide, require_literal, require_ready
 from authorizer.masks import ASKED, DENY_BASE
 from records.acl import WILDCARD, PatternType
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from authorizer.api import Action, AuthorizableRequestContext
     from authorizer.audit import AuditLog
-    from authorizer.decision import Decision
     from authorizer.decision_counts import DecisionCounts
     from authorizer.state import AuthorizerState
 
@@ -68,18 +67,18 @@ def authorize_actions(
         resource_type = pattern.resource_type
         name = pattern.name
         mask = 0
-        for grants_by_type in askers:
-            grants = grants_by_type[resource_type]
-            if grants is None:
+        for rights_by_type in askers:
+            rights = rights_by_type[resource_type]
+            if rights is None:
                 continue
-            # Grants.mask: the literal *, the literal name, the prefixes.
-            leaf = grants.star
+            # What covers a name: the literal *, the name itself, its prefixes.
+            leaf = rights.star
             if leaf is not None:
                 mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
-            leaf = grants.literals.get(name)
+            leaf = rights.literals.get(name)
             if leaf is not None:
                 mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
-            prefixes = grants.prefixes
+            prefixes = rights.prefixes
             if prefixes is not None:
                 # PrefixRanges.mask, where all ranges are in one chunk and the leaf is worked out.
                 chunk = prefixes.only
@@ -111,7 +110,7 @@ def authorize_actions(
             counts.default_denied += 1
         # Allowed is DEBUG at most, denied INFO.
         if threshold <= (DEBUG if result is _ALLOWED else INFO):
-            write_audit(state, context, action, result, audit)
+            write_audit(state, context, action, result, audit, by_acl=bool(answer) or not asked)
         results.append(result)
     return results
 
@@ -126,7 +125,7 @@ def _authorize_super_user(
     for action in actions:
         require_literal(action)
         counts.super_user_allowed += 1
-        write_audit(state, context, action, _ALLOWED, audit)
+        write_audit(state, context, action, _ALLOWED, audit, by_acl=False)
     return [_ALLOWED] * len(actions)
 
 
@@ -136,11 +135,18 @@ def write_audit(
     action: Action,
     result: AuthorizationResult,
     audit: AuditLog,
+    *,
+    by_acl: bool,
 ) -> None:
-    """Write the decision down if its level is enabled; only then look for the ACL that decided."""
-    level = audit_level(action, allowed=result is _ALLOWED)
-    if level >= audit.threshold:
-        write_decision(state, context, action, decide(state, context, action), audit)
+    """Write a result down if its level is enabled; only then look for the ACL, if one decided."""
+    allowed = result is _ALLOWED
+    if audit_level(action, allowed=allowed) < audit.threshold:
+        return
+    if by_acl or state.is_super_user(context.principal):
+        decision = decide(state, context, action)
+    else:
+        decision = Decision(result, Rule.DEFAULT_ALLOW if allowed else Rule.DEFAULT_DENY)
+    write_decision(state, context, action, decision, audit)
 
 
 def write_decision(
@@ -151,12 +157,16 @@ def write_decision(
     audit: AuditLog,
 ) -> None:
     """Write down a decision that is known with its reason, if its level is enabled."""
+    allowed = decision.is_allowed
+    level = audit_level(action, allowed=allowed)
+    if level < audit.threshold:
+        return
     acl = decision.acl
     audit.write(
-        audit_level(action, allowed=decision.is_allowed),
+        level,
         context,
         action,
-        allowed=decision.is_allowed,
+        allowed=allowed,
         rule=decision,
         acl_id=None if acl is None else acl.record.id,
         offset=state.index.image.provenance.end_offset,

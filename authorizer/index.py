@@ -5,13 +5,13 @@
     |-- resources[type]: ResourceIndex     by *name*, whoever an ACL is for: which ACLs cover a name? For the
     |   |-- literals  name   -> Bucket     default, the audit log, explanations and listings. A Bucket holds
     |   `-- prefixes  prefix -> Bucket     the ACLs: a small tuple, or a crowd by principal and host.
-    `-- principals[principal type][principal name][type]: Grants
+    `-- principals[principal type][principal name][type]: Rights
         |-- literals  name -> Leaf         by *principal*: what may it do? All that a decision reads. A Leaf
         |-- star      Leaf of literal "*"  is an int of allow and deny bits, or such an int for each host
         `-- prefixes  PrefixRanges         (authorizer.masks); the Leaf of all of a name's prefixes together
                                            is found by one bisection (authorizer.prefix_ranges).
 
-A decision reads the Grants of two principals, the asker's and those of ``User:*``, and ors at most three
+A decision reads the Rights of two principals, the asker's and those of ``User:*``, and ors at most three
 leaves of each. What a leaf says is worked out anew from its bucket whenever one of the ACLs there changes: a
 removal needs no arithmetic, and an equal ACL under two ids is in force until both are gone (I8).
 
@@ -28,11 +28,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from authorizer.buckets import SMALL_MAXIMUM, Bucket, CrowdedBucket, by_host, replacing
-from authorizer.grants import Grants
-from authorizer.masks import ALLOW_MASKS, DENY_MASKS, Leaf, add_to_leaf, union_mask
+from authorizer.masks import ALLOW_MASKS, DENY_MASKS, Leaf, add_to_leaf, changed_leaf
 from authorizer.overlay import Table, with_entries
 from authorizer.prefix_ranges import PrefixRanges
 from authorizer.resource_index import ResourceIndex
+from authorizer.rights import Rights
 from records.acl import WILDCARD, AclPermissionType, PatternType, ResourceType
 
 if TYPE_CHECKING:
@@ -46,18 +46,18 @@ _TYPES: Final = len(ResourceType)
 _LITERAL: Final = int(PatternType.LITERAL)
 _ALLOW: Final = int(AclPermissionType.ALLOW)
 
-#: Grants by resource type.
-PrincipalGrants = tuple[Grants | None, ...]
-NO_GRANTS: Final[PrincipalGrants] = (None,) * _TYPES
+#: Rights by resource type.
+PrincipalRights = tuple[Rights | None, ...]
+NO_RIGHTS: Final[PrincipalRights] = (None,) * _TYPES
 
 _NO_NAMES: Final[dict[str, Leaf]] = {}
-_NO_LEAVES: Final = Grants(_NO_NAMES, None)
+_NO_LEAVES: Final = Rights(_NO_NAMES, None)
 _PATTERNS: Final = frozenset({int(PatternType.LITERAL), int(PatternType.PREFIXED)})
 _PERMISSIONS: Final = frozenset({int(AclPermissionType.ALLOW), int(AclPermissionType.DENY)})
 
 # A delta that changes more than this is not followed step by step: building anew is quicker.
 _REBUILD_MINIMUM: Final = 1_000
-_REBUILD_SHARE: Final = 4
+_REBUILD_SHARE: Final = 8
 
 # Where one ACL is: resource type, name, and whether that is a prefix.
 _Place = tuple[int, str, bool]
@@ -67,7 +67,7 @@ class AclIndex:
     """See the module.
 
     Attributes:
-        everyone: the grants of ``User:*``, kept apart because every question needs them.
+        everyone: the rights of ``User:*``, kept apart because every question needs them.
         count: ACLs, by id.
         odd: for each resource type, how many ACLs have a pattern or permission type that is none of Kafka's
             four; masks decide them rightly, but authorize-by-resource-type has rules of its own for them.
@@ -79,14 +79,14 @@ class AclIndex:
         self,
         image: AclsImage,
         resources: tuple[ResourceIndex, ...],
-        principals: Mapping[str, Table[str, PrincipalGrants]],
+        principals: Mapping[str, Table[str, PrincipalRights]],
         count: int,
         odd: tuple[int, ...],
     ) -> None:
         self.image = image
         self.resources = resources
         self.principals = principals
-        self.everyone = principals.get("User", {}).get(WILDCARD) or NO_GRANTS
+        self.everyone = principals.get("User", {}).get(WILDCARD) or NO_RIGHTS
         self.count = count
         self.odd = odd
 
@@ -169,9 +169,10 @@ class AclIndex:
             tuple(odd),
         )
 
-    def grants_of(self, principal_type: str, name: str) -> PrincipalGrants | None:
-        """What the ACLs of exactly this principal say; None if it has none."""
-        names = self.principals.get(principal_type)
+    def rights_of(self, acl_principal: str) -> PrincipalRights | None:
+        """What the ACLs for exactly this principal say; None if there are none, or it matches nobody."""
+        principal_type, colon, name = acl_principal.partition(":")
+        names = self.principals.get(principal_type) if colon else None
         return None if names is None else names.get(name)
 
     def _leaves(
@@ -182,15 +183,14 @@ class AclIndex:
         for principal, place, host in touched:
             here = leaves.setdefault(principal, {})
             leaf = here[place] if place in here else self._leaf(principal, place)
-            here[place] = _leaf_with(leaf, by_host(buckets[place], principal), host)
+            here[place] = changed_leaf(leaf, by_host(buckets[place], principal), host)
         return leaves
 
     def _leaf(self, principal: str, place: _Place) -> Leaf | None:
         kind, name, prefixed = place
-        split = split_principal(principal)
-        mine = None if split is None else self.grants_of(*split)
-        grants = None if mine is None else mine[kind]
-        return None if grants is None else grants.get(name, prefixed=prefixed)
+        mine = self.rights_of(principal)
+        rights = None if mine is None else mine[kind]
+        return None if rights is None else rights.get(name, prefixed=prefixed)
 
     def _resources_with(self, buckets: Mapping[_Place, Bucket | None]) -> tuple[ResourceIndex, ...]:
         by_kind: dict[int, dict[tuple[str, bool], Bucket | None]] = {}
@@ -203,8 +203,8 @@ class AclIndex:
 
     def _principals_with(
         self, leaves: Mapping[str, Mapping[_Place, Leaf | None]]
-    ) -> dict[str, Table[str, PrincipalGrants]]:
-        changes: dict[str, dict[str, PrincipalGrants | None]] = {}
+    ) -> dict[str, Table[str, PrincipalRights]]:
+        changes: dict[str, dict[str, PrincipalRights | None]] = {}
         for principal, by_place in leaves.items():
             split = split_principal(principal)
             if split is None:
@@ -212,11 +212,14 @@ class AclIndex:
             by_kind: dict[int, dict[tuple[str, bool], Leaf | None]] = {}
             for (kind, name, prefixed), leaf in by_place.items():
                 by_kind.setdefault(kind, {})[name, prefixed] = leaf
-            mine = list(self.grants_of(*split) or NO_GRANTS)
+            mine = list(self.rights_of(principal) or NO_RIGHTS)
             for kind, of_kind in by_kind.items():
-                mine[kind] = (mine[kind] or _NO_LEAVES).with_leaves(of_kind)
+                rights = mine[kind]
+                mine[kind] = (_NO_LEAVES if rights is None else rights).with_leaves(of_kind)
             principal_type, name = split
-            changes.setdefault(principal_type, {})[name] = tuple(mine) if any(mine) else None
+            changes.setdefault(principal_type, {})[name] = (
+                None if all(each is None for each in mine) else tuple(mine)
+            )
         principals = dict(self.principals)
         for principal_type, by_name in changes.items():
             principals[principal_type] = with_entries(principals.get(principal_type, {}), by_name)
@@ -253,24 +256,6 @@ def _in_place(
     return tuple(each for each in ((before, None), (None, after)) if each != (None, None))
 
 
-def _leaf_with(leaf: Leaf | None, acls: Table[str, tuple[AppliedAcl, ...]], host: str) -> Leaf | None:
-    """A principal's leaf after its ACLs for ``host`` changed; ``acls`` are all that it now has here."""
-    if not len(acls):
-        return None
-    star = union_mask(acls.get(WILDCARD) or ())
-    if host != WILDCARD and isinstance(leaf, dict):
-        changed = leaf.copy()
-        own = acls.get(host)
-        if own:
-            changed[host] = union_mask(own) | star
-        else:
-            changed.pop(host, None)
-    else:
-        changed = {each: union_mask(own) | star for each, own in acls.items()}
-    changed[WILDCARD] = star
-    return changed if len(changed) > 1 else star
-
-
 def _frozen(buckets: dict[str, tuple[AppliedAcl, ...] | list[AppliedAcl]]) -> dict[str, Bucket]:
     """The same with crowds made of the lists; changes ``buckets``, which nearly always has none."""
     crowds = {name: CrowdedBucket.of(acls) for name, acls in buckets.items() if isinstance(acls, list)}
@@ -280,17 +265,17 @@ def _frozen(buckets: dict[str, tuple[AppliedAcl, ...] | list[AppliedAcl]]) -> di
 
 def _principals(
     leaves: Mapping[str, Mapping[int, dict[str, Leaf]]],
-) -> dict[str, dict[str, PrincipalGrants]]:
-    principals: dict[str, dict[str, PrincipalGrants]] = {}
+) -> dict[str, dict[str, PrincipalRights]]:
+    principals: dict[str, dict[str, PrincipalRights]] = {}
     for principal, by_kind in leaves.items():
         split = split_principal(principal)
         if split is None:
             continue
-        mine: list[Grants | None] = [None] * _TYPES
+        mine: list[Rights | None] = [None] * _TYPES
         for kind in range(_TYPES):
             literals, prefixes = by_kind.get(kind), by_kind.get(kind + _TYPES)
             if literals or prefixes:
-                mine[kind] = Grants(
+                mine[kind] = Rights(
                     _NO_NAMES if literals is None else literals,
                     None if prefixes is None else PrefixRanges.of(prefixes),
                 )

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from authorizer.buckets import by_host
-from authorizer.index import split_principal
+from authorizer.buckets import CrowdedBucket
 from authorizer.matching import entry_order, utf16
 from records.acl import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
 
@@ -37,7 +36,8 @@ def list_acls(index: AclIndex, acl_filter: AclBindingFilter) -> Iterator[Applied
                 for acl in _acls(resources.get(name, prefixed=prefixed), entries.principal)
                 if _pattern_fits(acl.record, patterns) and _entry_fits(acl.record, entries)
             ]
-            here.sort(key=lambda acl: entry_order(acl.record))
+            if len(here) > 1:
+                here.sort(key=lambda acl: entry_order(acl.record))
             yield from here
 
 
@@ -49,12 +49,12 @@ def _names(index: AclIndex, resource_type: ResourceType, acl_filter: AclBindingF
         if patterns.pattern_type is not PatternType.MATCH:
             return (patterns.name,)
         return {patterns.name, WILDCARD, *(prefix for prefix, _ in resources.prefixes_of(patterns.name))}
-    split = None if principal is None else split_principal(principal)
-    if split is None:
+    if principal is None or ":" not in principal:
+        # Without a colon it matches nobody, and is found by name only.
         return resources.names()
-    mine = index.grants_of(*split)
-    grants = None if mine is None else mine[resource_type]
-    return () if grants is None else grants.names()
+    mine = index.rights_of(principal)
+    rights = None if mine is None else mine[resource_type]
+    return () if rights is None else rights.names()
 
 
 def _acls(bucket: Bucket | None, principal: str | None) -> Iterable[AppliedAcl]:
@@ -62,12 +62,17 @@ def _acls(bucket: Bucket | None, principal: str | None) -> Iterable[AppliedAcl]:
         return ()
     if principal is None:
         return bucket
-    return (acl for acls in by_host(bucket, principal).values() for acl in acls)
+    if isinstance(bucket, CrowdedBucket):
+        return (acl for acls in bucket.by_host(principal).values() for acl in acls)
+    return (acl for acl in bucket if acl.record.principal == principal)
 
 
 def _pattern_fits(record: AccessControlEntryRecord, patterns: ResourcePatternFilter) -> bool:
     """ResourcePatternFilter.matches, for a record of the right resource type."""
-    own, wanted = PatternType.from_code(record.pattern_type), patterns.pattern_type
+    wanted = patterns.pattern_type
+    if wanted is PatternType.ANY and patterns.name is None:
+        return True
+    own = PatternType.from_code(record.pattern_type)
     if wanted not in (PatternType.ANY, PatternType.MATCH, own):
         return False
     if patterns.name is None:
@@ -84,7 +89,12 @@ def _entry_fits(record: AccessControlEntryRecord, entries: AccessControlEntryFil
     return (
         (entries.principal is None or entries.principal == record.principal)
         and (entries.host is None or entries.host == record.host)
-        and entries.operation in (AclOperation.ANY, AclOperation.from_code(record.operation))
-        and entries.permission_type
-        in (AclPermissionType.ANY, AclPermissionType.from_code(record.permission_type))
+        and (
+            entries.operation is AclOperation.ANY
+            or entries.operation is AclOperation.from_code(record.operation)
+        )
+        and (
+            entries.permission_type is AclPermissionType.ANY
+            or entries.permission_type is AclPermissionType.from_code(record.permission_type)
+        )
     )

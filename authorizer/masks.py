@@ -34,6 +34,7 @@ from records.acl import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from authorizer.overlay import Table
     from snapshot.image import AppliedAcl
 
 Leaf = int | dict[str, int]
@@ -119,7 +120,7 @@ def union_leaf(one: Leaf, other: Leaf) -> Leaf | None:
     """The leaf that says what both say; None if it would name too many hosts to keep such copies."""
     if isinstance(one, int):
         if isinstance(other, int):
-            return one | other
+            return _shared(one | other)
         one, other = other, one
     if other == 0:
         return one
@@ -129,19 +130,51 @@ def union_leaf(one: Leaf, other: Leaf) -> Leaf | None:
     return {host: leaf_mask(one, host) | leaf_mask(other, host) for host in hosts}
 
 
+# Masks are few and leaves a million: one object for each mask stays in the processor's caches.
+_SHARED: Final[dict[int, int]] = {}
+
+
+def _shared(mask: int) -> int:
+    return _SHARED.setdefault(mask, mask)
+
+
 def add_to_leaf(leaf: Leaf | None, host: str, mask: int) -> Leaf:
     """The leaf with one more ACL's mask; changes ``leaf`` in place if that is a dict."""
     if host == WILDCARD:
         if leaf is None:
             return mask
         if isinstance(leaf, int):
-            return leaf | mask
+            return _shared(leaf | mask)
         for each in leaf:
-            leaf[each] |= mask
+            leaf[each] = _shared(leaf[each] | mask)
         return leaf
     if leaf is None:
         return {WILDCARD: 0, host: mask}
     if isinstance(leaf, int):
-        return {WILDCARD: leaf, host: leaf | mask}
-    leaf[host] = leaf.get(host, leaf[WILDCARD]) | mask
+        return {WILDCARD: leaf, host: _shared(leaf | mask)}
+    leaf[host] = _shared(leaf.get(host, leaf[WILDCARD]) | mask)
     return leaf
+
+
+def changed_leaf(leaf: Leaf | None, acls: Table[str, tuple[AppliedAcl, ...]], host: str) -> Leaf | None:
+    """The leaf after the ACLs of one host changed.
+
+    Args:
+        leaf: as it was; None if there were none.
+        acls: all that are here now, by host.
+        host: whose ACLs changed.
+    """
+    if not len(acls):
+        return None
+    star = union_mask(acls.get(WILDCARD) or ())
+    if host != WILDCARD and isinstance(leaf, dict):
+        changed = leaf.copy()
+        own = acls.get(host)
+        if own:
+            changed[host] = union_mask(own) | star
+        else:
+            changed.pop(host, None)
+    else:
+        changed = {each: union_mask(own) | star for each, own in acls.items()}
+    changed[WILDCARD] = star
+    return changed if len(changed) > 1 else star

@@ -10,9 +10,9 @@ first DENY decides; else the last ALLOW (StandardAcl.compareTo, StandardAuthoriz
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from authorizer.buckets import Bucket, acls_for
+from authorizer.buckets import acls_for
 from records.acl import (
     IMPLIES_DESCRIBE,
     IMPLIES_DESCRIBE_CONFIGS,
@@ -25,13 +25,22 @@ from records.acl import (
 from records.principal import WILDCARD_PRINCIPAL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from authorizer.index import AclIndex
     from authorizer.resource_index import ResourceIndex
     from records.entries import AccessControlEntryRecord
     from records.principal import KafkaPrincipal
     from snapshot.image import AppliedAcl
+
+
+# Looked up once, not for each ACL: a member of an Enum class costs as much as two dict look-ups.
+_ALL: Final = AclOperation.ALL
+_UNKNOWN: Final = AclOperation.UNKNOWN
+_ALLOW: Final = AclPermissionType.ALLOW
+
+_IMPLIED_BY: Final = {
+    AclOperation.DESCRIBE: IMPLIES_DESCRIBE,
+    AclOperation.DESCRIBE_CONFIGS: IMPLIES_DESCRIBE_CONFIGS,
+}
 
 
 def utf16(text: str) -> bytes:
@@ -60,39 +69,17 @@ def acl_principals(principal: KafkaPrincipal) -> tuple[str, ...]:
 
 def allows(record: AccessControlEntryRecord) -> bool:
     """Whether the ACL allows; any other permission type denies."""
-    return record.permission_type == AclPermissionType.ALLOW
+    return record.permission_type == _ALLOW
 
 
 def covers_operation(record: AccessControlEntryRecord, operation: AclOperation) -> bool:
     """Whether the ACL is about this operation. Only an ALLOW implies others."""
-    own = AclOperation.from_code(record.operation)
-    if own is AclOperation.ALL:
+    code = record.operation
+    if code in (_ALL, operation):
         return True
-    if allows(record):
-        if operation is AclOperation.DESCRIBE:
-            return own in IMPLIES_DESCRIBE
-        if operation is AclOperation.DESCRIBE_CONFIGS:
-            return own in IMPLIES_DESCRIBE_CONFIGS
-    return own is operation
-
-
-def covering_names(resources: ResourceIndex, name: str) -> tuple[str, ...]:
-    """Under which names there may be ACLs that cover ``name``, in Kafka's order."""
-    prefixes = (prefix for prefix, _ in resources.prefixes_of(name))
-    # Kafka comes to the empty name last, because its search for ``*`` runs on into it.
-    return (*dict.fromkeys(each for each in (name, *prefixes, WILDCARD) if each), "")
-
-
-def covering_buckets(resources: ResourceIndex, covering_name: str, name: str) -> Iterator[Bucket]:
-    """The ACLs under one of those names, whoever they are for."""
-    if covering_name in (name, WILDCARD):
-        literal = resources.literals.get(covering_name)
-        if literal is not None:
-            yield literal
-    if name.startswith(covering_name):
-        prefixed = resources.prefixes.get(covering_name)
-        if prefixed is not None:
-            yield prefixed
+    if operation is _UNKNOWN:
+        return AclOperation.from_code(code) is operation
+    return allows(record) and code in _IMPLIED_BY.get(operation, ())
 
 
 def matching_acls(
@@ -105,23 +92,24 @@ def matching_acls(
 ) -> list[AppliedAcl]:
     """The ACLs that match in every field, in Kafka's order. ``host`` as getHostAddress() has it."""
     resources = index.resources[resource_type]
-    principals = acl_principals(principal)
     by_name: dict[str, list[AppliedAcl]] = {}
-    for covering_name in covering_names(resources, name):
-        by_name[covering_name] = sorted(
-            (
-                acl
-                for bucket in covering_buckets(resources, covering_name, name)
-                for each in principals
-                for acl in acls_for(bucket, each, host)
-                if covers_operation(acl.record, operation)
-            ),
-            key=lambda acl: entry_order(acl.record),
-        )
-    star, empty = by_name[WILDCARD], by_name[""]
+    for acl_principal in acl_principals(principal):
+        mine = index.rights_of(acl_principal)
+        rights = None if mine is None else mine[resource_type]
+        for covering_name, prefixed in () if rights is None else rights.covering(name):
+            bucket = resources.get(covering_name, prefixed=prefixed)
+            for acl in () if bucket is None else acls_for(bucket, acl_principal, host):
+                if covers_operation(acl.record, operation):
+                    by_name.setdefault(covering_name, []).append(acl)
+    for acls in by_name.values():
+        if len(acls) > 1:
+            acls.sort(key=lambda acl: entry_order(acl.record))
+    # Kafka comes to the empty name last, because its search for ``*`` runs on into it.
+    star, empty = by_name.pop(WILDCARD, []), by_name.pop("", [])
     if _denied(star) and _denied(empty) and not _meets_star_first(resources, name):
-        by_name[WILDCARD], by_name[""] = empty, star
-    return [acl for acls in by_name.values() for acl in acls]
+        star, empty = empty, star
+    longest_first = sorted(by_name, key=len, reverse=True)
+    return [*(acl for each in longest_first for acl in by_name[each]), *star, *empty]
 
 
 def _denied(acls: list[AppliedAcl]) -> bool:

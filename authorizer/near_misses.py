@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from authorizer.buckets import acls_for
 from authorizer.listing import list_acls
-from authorizer.matching import acl_principals, allows, covering_buckets, covering_names, covers_operation
+from authorizer.matching import acl_principals, allows, covers_operation
 from records.acl import (
     WILDCARD,
     AccessControlEntryFilter,
@@ -155,8 +155,12 @@ class _Search:
     def _buckets(self, resource_type: ResourceType) -> Iterator[Bucket]:
         """All ACLs of a type that cover the name."""
         resources = self._index.resources[resource_type]
-        for covering_name in covering_names(resources, self._name):
-            yield from covering_buckets(resources, covering_name, self._name)
+        for name in dict.fromkeys((self._name, WILDCARD)):
+            bucket = resources.literals.get(name)
+            if bucket is not None:
+                yield bucket
+        for _, bucket in resources.prefixes_of(self._name):
+            yield bucket
 
     def _is_here(self, record: AccessControlEntryRecord) -> bool:
         return record.host in (WILDCARD, self._host)

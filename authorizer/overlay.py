@@ -20,9 +20,9 @@ V = TypeVar("V")
 
 #: Copying a dict of this size takes about as long as one change of an Overlay.
 COPY_MAXIMUM: Final = 512
-# Changes are merged into a new base when they are more than this part of it: the copy, at memory speed, is paid
-# for by the changes that made it due.
-_MERGE_SHARE: Final = 8
+# Changes are merged into a new base when they are more than this part of it: the copy, at memory speed, is
+# paid for by the changes that made it due.
+MERGE_SHARE: Final = 8
 
 _REMOVED: Final = object()
 
@@ -80,7 +80,7 @@ class Overlay(Generic[K, V]):
                     del changes[key]
                 length += (value is not None) - was_there
             finished = changes.finish()
-        if len(finished) <= len(self._base) // _MERGE_SHARE:
+        if len(finished) <= len(self._base) // MERGE_SHARE:
             return Overlay(self._base, finished, length)
         base = self._base.copy()
         _apply(base, finished, _REMOVED)

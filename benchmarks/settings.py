@@ -14,8 +14,8 @@ class Settings:
     Attributes:
         cache: where workloads, logs and snapshots are kept between runs.
         rounds: of each measurement.
-        round_s: how long one round of something short is repeated.
-        warm_s: how long Java is warmed up for each list of requests.
+        round_s: how long one round of something short is repeated, of CPU where that is measured.
+        warm_s: how long Java is warmed up for each list of requests, of CPU.
         loads: how often a million ACLs are loaded, each time by a new process.
         decisions_checked: of each list, before anything is measured.
         log_records: how much of a log is replayed.
@@ -35,7 +35,7 @@ class Settings:
             cache=cache,
             rounds=3,
             round_s=0.3,
-            warm_s=1.0,
+            warm_s=2.5,
             loads=1,
             decisions_checked=2_000,
             log_records=100_000,
@@ -47,7 +47,7 @@ class Settings:
             cache=cache,
             rounds=7,
             round_s=0.8,
-            warm_s=3.0,
+            warm_s=4.0,
             loads=3,
             decisions_checked=20_000,
             log_records=1_000_000,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Self
@@ -15,7 +14,7 @@ from records.entries import MetadataRecord
 from records.log.base import LogRecord, MetadataLog
 from records.log.directory import DirectoryLog
 from replay.loader import Loader
-from replay.manifest import LoaderManifest
+from replay.manifest import LoaderManifest, LogDeltaManifest
 from replay.snapshot_source import SnapshotSource, StoredSnapshots
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage, Provenance
@@ -95,8 +94,15 @@ class Subject:
         for offset, record in zip(count(end_offset), records, strict=False):
             delta.replay(LogRecord(offset, 0, record))
         image = delta.apply(Provenance(end_offset + len(records), before.provenance.epoch, 0))
-        update = replace(
-            manifest, provenance=image.provenance, batches=1, records=len(records), counts=delta.counts
+        update = LogDeltaManifest(
+            identity=manifest.identity,
+            provenance=image.provenance,
+            batches=1,
+            records=len(records),
+            size_bytes=0,
+            counts=delta.counts,
+            high_watermark=image.provenance.end_offset,
+            log_end_time_ms=manifest.log_end_time_ms,
         )
         self.authorizer.on_update(delta, image, update)
         self._last.on_update(delta, image, update)

@@ -35,7 +35,7 @@ def measure(arena: Arena) -> Iterator[Row]:
 
     steps: dict[str, Callable[[], float]] = {
         "a loop that calls a function that returns []": timed(_nothing, as_asked),
-        "authorize without actions: state, super users, the asker's grants": timed(
+        "authorize without actions: state, super users, the asker's rights": timed(
             authorize, [(asker, []) for asker in askers]
         ),
         "one action on a type without ACLs: its fields, result, count": timed(

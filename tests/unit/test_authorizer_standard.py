@@ -217,8 +217,8 @@ def test_an_update_shares_what_it_does_not_touch() -> None:
     after = fed.authorizer.state.index
     assert after.resources[group("g").resource_type] is before.resources[group("g").resource_type]
     assert after.resources[TOPIC].literals is before.resources[TOPIC].literals
-    assert after.grants_of("User", "2") is before.grants_of("User", "2")
-    mine, was = after.grants_of("User", "1"), before.grants_of("User", "1")
+    assert after.rights_of("User:2") is before.rights_of("User:2")
+    mine, was = after.rights_of("User:1"), before.rights_of("User:1")
     assert mine is not None
     assert was is not None
     assert mine[group("g").resource_type] is was[group("g").resource_type]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any
 
 import pytest
@@ -21,7 +21,7 @@ from snapshot.image import AclsImage
 from support.sim_clock import SimClock
 from support.sim_log import SimLog, identity
 from support.sim_publisher import Witness
-from support.sim_scenario import acl_named
+from support.sim_scenario import acl_named, removal_of
 from support.sim_store import SimStore
 
 Lines = list[MutableMapping[str, Any]]
@@ -166,6 +166,8 @@ def test_a_look_long_ago_proves_nothing() -> None:
     sim.run()
     sim.clock.advance(LOOK_AGE_MS_MAX + 1)
     assert sim.loader.status().lag_ms == LOOK_AGE_MS_MAX + 1
+    sim.run()
+    assert sim.loader.status().lag_ms == 0
 
 
 def test_a_damaged_batch_makes_the_node_not_ready_until_it_can_be_read() -> None:
@@ -336,6 +338,61 @@ def test_a_publisher_that_missed_an_update_gets_all_of_the_next() -> None:
     assert raising.updates == [(1, True), (3, True)]
     assert sim.witness.updates == [(1, True), (2, False), (3, False)]
     assert len(raising.image) == 3
+
+
+def test_a_state_that_is_lost_is_given_to_nobody() -> None:
+    """A publisher that failed, or comes, while the log is being reloaded waits for the new state."""
+    raising = Raising()
+    sim = Sim(raising)
+    for name in "abc":
+        sim.append(name)
+    sim.run()
+    raising.raise_in = ["on_update"]
+    sim.append("d")
+    sim.loader.turn()
+    sim.log.truncate(1)
+    sim.clock.advance(10_000)
+    late = Witness(name="late")
+    sim.loader.add_publisher(late)
+    assert sim.loader.turn() is Turn.FAILED
+    assert (raising.updates, late.updates) == ([(3, True)], [])
+    sim.run()
+    assert (raising.updates, late.updates) == ([(3, True), (1, True)], [(1, True)])
+
+
+class HurriedLog(SimLog):
+    """Something happens just before a read."""
+
+    before_read: Callable[[], None] | None = None
+
+    def read(self, offset: int, *, max_bytes: int = READ_BYTES_MAX) -> list[LogBatch]:
+        if self.before_read is not None:
+            hurry, self.before_read = self.before_read, None
+            hurry()
+        return super().read(offset, max_bytes=1)
+
+
+def test_a_gap_waits_for_the_high_watermark_after_the_read_that_showed_it() -> None:
+    """I6: what a compaction removed may be replaced by what was appended just before it."""
+    log = HurriedLog()
+    witness = Witness(lambda: log.history)
+    loader = Loader(log, (), [witness])
+    log.append([acl_named("a")])
+    while loader.turn() is not Turn.IDLE:
+        pass
+    log.append([removal_of("a")])
+    log.append([acl_named("c")])
+
+    def hurry() -> None:
+        log.append([acl_named("a")])
+        log.append([acl_named("d")])
+        log.compact(5)
+
+    log.before_read = hurry
+    while loader.turn() is not Turn.IDLE:
+        pass
+    # At 3 there was no `a`, and nothing in the log says so any more.
+    assert [end_offset for end_offset, _ in witness.updates] == [1, 5]
 
 
 def test_a_harmless_publisher_may_fail_while_the_node_is_ready() -> None:

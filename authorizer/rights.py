@@ -1,4 +1,4 @@
-"""Grants: what the ACLs of one principal say about the names of one resource type.
+"""Rights: what the ACLs of one principal say about the names of one resource type.
 
 A name is covered by the literal entry of that name, by every prefix that it starts with, and by the literal
 ``*``, whatever order names sort in (architecture.md 8.2).
@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from authorizer.masks import Leaf, leaf_mask
+from authorizer.masks import Leaf
 from authorizer.overlay import Table, with_entries
 from authorizer.prefix_ranges import PrefixRanges
 from records.acl import WILDCARD
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 
-class Grants:
+class Rights:
     """Immutable.
 
     Attributes:
@@ -50,23 +50,25 @@ class Grants:
             names.update(prefix for prefix, _ in self.prefixes.values.items())
         return names
 
-    def mask(self, name: str, host: str) -> int:
-        """What all that covers ``name`` says to ``host``. `authorizer.decision` has it inlined."""
-        mask = 0 if self.prefixes is None else self.prefixes.mask(name, host)
-        for leaf in (self.literals.get(name), self.star):
-            if leaf is not None:
-                mask |= leaf_mask(leaf, host)
-        return mask
+    def covering(self, name: str) -> Iterator[tuple[str, bool]]:
+        """What covers ``name``: (name, prefixed) of entries, in no particular order."""
+        if self.star is not None:
+            yield WILDCARD, False
+        if name != WILDCARD and self.literals.get(name) is not None:
+            yield name, False
+        if self.prefixes is not None:
+            for prefix, _ in self.prefixes.of_name(name):
+                yield prefix, True
 
-    def with_leaves(self, leaves: Mapping[tuple[str, bool], Leaf | None]) -> Grants | None:
+    def with_leaves(self, leaves: Mapping[tuple[str, bool], Leaf | None]) -> Rights | None:
         """With these leaves, by (name, prefixed), set, or removed where None; None if none is left."""
         literals = {name: leaf for (name, prefixed), leaf in leaves.items() if not prefixed}
         prefixed = {name: leaf for (name, prefixed), leaf in leaves.items() if prefixed}
         ranges = self.prefixes
         if prefixed:
             ranges = (ranges or PrefixRanges.of({})).with_values(prefixed)
-        grants = Grants(
+        rights = Rights(
             with_entries(self.literals, literals) if literals else self.literals,
             ranges if ranges is not None and len(ranges) else None,
         )
-        return grants if len(grants) else None
+        return rights if len(rights) else None
