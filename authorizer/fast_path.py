@@ -10,7 +10,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, Final
 
 from authorizer.api import AuthorizationResult
-from authorizer.audit import DEBUG, INFO, audit_level
+from authorizer.audit import DEBUG, INFO, TRACE, audit_level
 from authorizer.decision import Decision, Rule, decide, require_literal, require_ready
 from authorizer.masks import ASKED, DENY_BASE
 from records.acl import WILDCARD, PatternType
@@ -45,6 +45,7 @@ def authorize_actions(
     settings = state.settings
     principal = context.principal
     threshold = audit.threshold
+    writes_all, writes_allowed, writes_denied = threshold <= TRACE, threshold <= DEBUG, threshold <= INFO
     super_names = settings.super_names.get(principal.principal_type)
     if super_names is not None and principal.name in super_names:
         return _authorize_super_user(state, context, actions, audit, counts)
@@ -108,8 +109,12 @@ def authorize_actions(
         else:
             result = _DENIED
             counts.default_denied += 1
-        # Allowed is DEBUG at most, denied INFO.
-        if threshold <= (DEBUG if result is _ALLOWED else INFO):
+        # audit.audit_level, without a call for what is not written.
+        if result is _DENIED:
+            is_written = writes_denied and (action.log_if_denied or writes_all)
+        else:
+            is_written = writes_allowed and (action.log_if_allowed or writes_all)
+        if is_written:
             write_audit(state, context, action, result, audit, by_acl=bool(answer) or not asked)
         results.append(result)
     return results

@@ -1,6 +1,6 @@
 """ResourceIndex: every ACL of one resource type by resource name, whoever it is for.
 
-It answers which ACLs cover a name (the audit log, explanations, MATCH filters) and whether any does
+It answers which ACLs cover a name (explanations, MATCH filters) and whether any does
 (``allow.everyone.if.no.acl.found``), in one look-up for each length that a prefix has. That is slower than
 `authorizer.prefix_ranges`, but most decisions never come here, and a change costs nothing more than itself
 however many prefixes all principals have together.

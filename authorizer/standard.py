@@ -6,12 +6,10 @@ whoever changes a part of it makes a new one and swaps. The rules:
 
 - I1: one state for all actions of a request.
 - I4, I7: until replay says that the state is complete and sound, and whenever it says that it no longer is,
-super
-  users are allowed and everyone else gets AUTHORIZER_NOT_READY, never DENIED.
+  super users are allowed and everyone else gets AUTHORIZER_NOT_READY, never DENIED.
 - I5: settings and readiness survive every update.
-- Endpoints become acceptable once: early-start listeners at once, the others at the first readiness. Later
-trouble
-  is told by answers, not by closing what is open.
+- Endpoints open once: early-start listeners at once, the others at the first readiness. Later trouble is told
+  by answers, not by closing what is open.
 
 Source: org.apache.kafka.metadata.authorizer.StandardAuthorizer, ClusterMetadataAuthorizer.
 """

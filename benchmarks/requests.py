@@ -23,7 +23,8 @@ from records.principal import parse_kafka_principal
 
 BULK = "bulk"
 BULK_ACTIONS = 500
-_BULK_REQUESTS = 100
+# Few enough for the questions themselves to stay in the processor's caches, as a request just read does.
+_BULK_REQUESTS = 20
 _UPDATES = 2_000
 
 

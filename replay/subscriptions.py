@@ -2,7 +2,8 @@
 
 Rules:
 
-- Publishers are called in the order in which they were added, on the loader's thread.
+- Publishers are called in the order in which they were added, on the loader's thread; those that get the
+  whole state come after those that get a delta.
 - One that does not hold the image that a delta is based on gets the whole state instead: a new one, and one
   whose last call raised, because nobody knows what became of it.
 - The FaultHandler says whether the node may go on as ready while a publisher has failed. Either way the

@@ -30,13 +30,19 @@ IDS = tuple(Uuid(uuid.UUID(int=number).bytes) for number in range(1, 25))
 
 # Below `*`, the last code point, and two letters that UTF-16 sorts the other way round.
 ODD_NAMES = ("", "!", "!a", "\U0010ffff", "a\U0010ffff", "\U0010ffff\U0010ffff", "\uff61", "\U0001f600a", "é")
-PRINCIPALS = ("User:a", "User:b", "User:*", "Group:a", "Group:*", "User:a:b", "User:", ":", "nobody", "")
-HOSTS = ("*", "10.0.0.1", "10.0.0.2", "0:0:0:0:0:0:0:1", "")
+FEW_PRINCIPALS = ("User:a", "User:a", "User:*", "User:b")
+PRINCIPALS = (*FEW_PRINCIPALS, "Group:a", "Group:*", "User:a:b", "User:", ":", "nobody", "")
+FEW_HOSTS = ("*", "10.0.0.1", "10.0.0.2")
+HOSTS = (*FEW_HOSTS, "0:0:0:0:0:0:0:1", "")
+
+
+FEW_OPERATIONS = (AclOperation.READ, AclOperation.ALL, AclOperation.DESCRIBE)
 
 
 def names() -> SearchStrategy[str]:
-    """Prefixes of one another more often than not."""
-    return st.text("ab*", max_size=3) | st.text("ab", max_size=4) | st.sampled_from(ODD_NAMES)
+    """Prefixes of one another more often than not, and often the very same."""
+    few = st.sampled_from(["a", "a", "ab", "*", "abc"])
+    return few | few | st.text("ab*", max_size=3) | st.sampled_from(ODD_NAMES)
 
 
 def codes(*usual: int) -> SearchStrategy[int]:
@@ -53,9 +59,9 @@ def acls() -> SearchStrategy[AccessControlEntryRecord]:
         codes(ResourceType.TOPIC, ResourceType.TOPIC, ResourceType.GROUP),
         names(),
         codes(PatternType.LITERAL, PatternType.PREFIXED),
-        st.sampled_from(PRINCIPALS),
-        st.sampled_from(HOSTS) | st.sampled_from(HOSTS[:2]),
-        codes(*range(AclOperation.ALL, AclOperation.TWO_PHASE_COMMIT + 1)),
+        st.sampled_from(FEW_PRINCIPALS) | st.sampled_from(FEW_PRINCIPALS) | st.sampled_from(PRINCIPALS),
+        st.sampled_from(FEW_HOSTS) | st.sampled_from(HOSTS),
+        st.sampled_from(FEW_OPERATIONS) | codes(*range(AclOperation.ALL, AclOperation.TWO_PHASE_COMMIT + 1)),
         codes(AclPermissionType.ALLOW, AclPermissionType.ALLOW, AclPermissionType.DENY),
     )
 
@@ -67,10 +73,10 @@ def questions() -> SearchStrategy[naive.Question]:
         lambda session, host, operation, resource_type, name: naive.Question(
             session[0], session[1], host, operation, resource_type, name
         ),
-        st.sampled_from(sessions),
+        st.just(("User", "a")) | st.just(("User", "a")) | st.sampled_from(sessions),
         st.sampled_from(HOSTS[1:]),
-        st.sampled_from(AclOperation),
-        st.sampled_from([ResourceType.TOPIC, ResourceType.TOPIC, ResourceType.GROUP, *ResourceType]),
+        st.sampled_from(FEW_OPERATIONS) | st.sampled_from(AclOperation),
+        st.just(ResourceType.TOPIC) | st.just(ResourceType.TOPIC) | st.sampled_from(ResourceType),
         names(),
     )
 
@@ -93,7 +99,7 @@ def filters() -> SearchStrategy[AclBindingFilter]:
         ),
         st.builds(
             AccessControlEntryFilter,
-            st.none() | st.sampled_from(PRINCIPALS),
+            st.none() | st.none() | st.sampled_from(PRINCIPALS),
             st.none() | st.none() | st.sampled_from(HOSTS),
             st.just(AclOperation.ANY) | st.sampled_from(AclOperation),
             st.just(AclPermissionType.ANY) | st.sampled_from(AclPermissionType),

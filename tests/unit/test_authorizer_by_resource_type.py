@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from authorizer.api import AuthorizationResult
+from authorizer.audit import INFO, TRACE, AuditLog
 from authorizer.errors import AuthorizerNotReadyError
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.entries import AccessControlEntryRecord
@@ -120,6 +121,19 @@ def test_what_only_filters_say_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=f"^{message}$"):
         Fed().authorizer.authorize_by_resource_type(context(), operation, resource_type)
+
+
+def test_only_the_probe_is_audited(caplog: pytest.LogCaptureFixture) -> None:
+    """DEBUG when it is allowed, TRACE when not, and without a reference: nobody asked for "hardcode"."""
+    audit = AuditLog(TRACE)
+    try:
+        fed = Fed(allow("User:a", READ, topic("*")), allow("User:b", READ, topic("t")), audit=audit)
+        for principal in ("User:a", "User:b"):
+            fed.authorizer.authorize_by_resource_type(context(principal), READ, TOPIC)
+    finally:
+        audit.set_level(INFO)
+    said = [(line.levelname, line.__dict__["resource_reference_count"]) for line in caplog.records]
+    assert said == [("DEBUG", 0), ("TRACE", 0)]
 
 
 def test_not_ready_is_no_denial() -> None:

@@ -113,6 +113,19 @@ def test_two_wrong_fields_are_no_near_miss() -> None:
     assert explained(fed, topic("t")).near_misses == ()
 
 
+def test_what_matched_is_no_near_miss() -> None:
+    """Nor is what would only have denied once more."""
+    fed = Fed(
+        allow("User:a", READ, topic("t")),
+        allow("User:a", READ, topic("*")),
+        allow("User:a", READ, topics("t")),
+        deny("User:a", READ, topic("t")),
+        deny("User:a", READ, topic("tt")),
+        deny("User:a", READ, group("t")),
+    )
+    assert explained(fed, topic("t")).near_misses == ()
+
+
 def test_an_allowed_answers_near_misses_are_denials() -> None:
     """What somebody who expected a denial looks for."""
     nearly = deny("User:a", READ, topic("t"), "10.0.0.2")

@@ -24,17 +24,18 @@ from authorizer.errors import (
     OperationTimedOutError,
 )
 from authorizer.standard import StandardAuthorizer
-from records.acl import AclBindingFilter, PatternType, ResourcePattern
-from records.entries import RemoveAccessControlEntryRecord
+from records.acl import AclBindingFilter, AclOperation, PatternType, ResourcePattern
+from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from replay.errors import InvariantError
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage
-from support.decisions import READ, TOPIC, WRITE, Fed, allow, context, deny, group, may, topic, topics
+from support.decisions import ALL, READ, TOPIC, WRITE, Fed, allow, context, deny, group, may, topic, topics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from authorizer.api import Authorizer
+    from authorizer.rights import Rights
     from records.acl import AclBinding
     from replay.publisher import Publisher
 
@@ -224,6 +225,26 @@ def test_an_update_shares_what_it_does_not_touch() -> None:
     assert mine[group("g").resource_type] is was[group("g").resource_type]
 
 
+def test_nothing_is_left_of_acls_that_are_gone() -> None:
+    """No empty table stays behind: memory follows what is in force."""
+    acls = [allow("User:a", READ, pattern) for pattern in (topic("t"), topics("t"), topics("tt"), group("g"))]
+    fed = Fed(*acls)
+
+    def rights_after(*gone: AccessControlEntryRecord) -> Rights | None:
+        fed.publish(*(RemoveAccessControlEntryRecord(acl.id) for acl in gone))
+        mine = fed.authorizer.state.index.rights_of("User:a")
+        return None if mine is None else mine[TOPIC]
+
+    topic_rights = rights_after(*acls[1:3])
+    assert topic_rights is not None
+    assert topic_rights.prefixes is None
+    assert list(fed.authorizer.state.index.resources[TOPIC]._lengths) == []
+    assert rights_after(acls[0]) is None
+    assert fed.authorizer.state.index.rights_of("User:a") is not None
+    assert rights_after(acls[3]) is None
+    assert fed.authorizer.state.index.rights_of("User:a") is None
+
+
 # -- decisions ---------------------------------------------------------------------------------------------
 
 
@@ -337,6 +358,25 @@ def test_an_audit_line_names_the_deciding_acl_and_the_offset(
     )
     assert record.__dict__["offset"] == 1
     assert record.__dict__["acl_id"] is not None
+
+
+@pytest.mark.parametrize(
+    ("principal", "operation", "rule"),
+    [
+        ("User:a", AclOperation.ANY, "MatchingAcl"),
+        ("User:b", AclOperation.ANY, "DefaultDeny"),
+        ("User:b", READ, "DefaultDeny"),
+        ("User:root", READ, "SuperUser"),
+    ],
+)
+def test_audit_lines_of_authorize_have_the_rule_that_decided(
+    audit: AuditLog, caplog: pytest.LogCaptureFixture, principal: str, operation: AclOperation, rule: str
+) -> None:
+    """Also where no ACL need be looked for, and where masks do not tell."""
+    fed = Fed(allow("User:a", ALL, topic("t")), audit=audit, super_users="User:root")
+    audit.set_level(DEBUG)
+    fed.allows(principal, operation, topic("t"))
+    assert [record.__dict__["rule"].partition("(")[0] for record in caplog.records] == [rule]
 
 
 # -- the ACLs ----------------------------------------------------------------------------------------------
