@@ -196,10 +196,10 @@ class AclIndex:
         by_kind: dict[int, dict[tuple[str, bool], Bucket | None]] = {}
         for (kind, name, prefixed), bucket in buckets.items():
             by_kind.setdefault(kind, {})[name, prefixed] = bucket
-        return tuple(
-            each.with_buckets(by_kind[kind]) if kind in by_kind else each
-            for kind, each in enumerate(self.resources)
-        )
+        resources = list(self.resources)
+        for kind, of_kind in by_kind.items():
+            resources[kind] = resources[kind].with_buckets(of_kind)
+        return tuple(resources)
 
     def _principals_with(
         self, leaves: Mapping[str, Mapping[_Place, Leaf | None]]
@@ -253,7 +253,9 @@ def _in_place(
     before: AppliedAcl | None, after: AppliedAcl | None
 ) -> tuple[tuple[AppliedAcl | None, AppliedAcl | None], ...]:
     """One ACL's change as changes of one bucket, principal and host each: out of the old, into the new."""
-    return tuple(each for each in ((before, None), (None, after)) if each != (None, None))
+    if before is None or after is None:
+        return ((before, after),)
+    return ((before, None), (None, after))
 
 
 def _frozen(buckets: dict[str, tuple[AppliedAcl, ...] | list[AppliedAcl]]) -> dict[str, Bucket]:

@@ -67,24 +67,22 @@ class Overlay(Generic[K, V]):
 
     def with_entries(self, entries: Mapping[K, V | None]) -> Overlay[K, V]:
         """The map with these entries set, or removed where the value is None; this one stays as it is."""
-        length = self._length
-        with self._changes.mutate() as changes:
-            for key, value in entries.items():
-                before = changes.get(key)
-                was_there = key in self._base if before is None else before is not _REMOVED
-                if value is not None:
-                    changes[key] = value
-                elif key in self._base:
-                    changes[key] = _REMOVED
-                elif before is not None:
-                    del changes[key]
-                length += (value is not None) - was_there
-            finished = changes.finish()
-        if len(finished) <= len(self._base) // MERGE_SHARE:
-            return Overlay(self._base, finished, length)
-        base = self._base.copy()
-        _apply(base, finished, _REMOVED)
-        return Overlay.over(base)
+        base, changes, length = self._base, self._changes, self._length
+        for key, value in entries.items():
+            before = changes.get(key)
+            was_there = key in base if before is None else before is not _REMOVED
+            if value is not None:
+                changes = changes.set(key, value)
+            elif key in base:
+                changes = changes.set(key, _REMOVED)
+            elif before is not None:
+                changes = changes.delete(key)
+            length += (value is not None) - was_there
+        if len(changes) <= len(base) // MERGE_SHARE:
+            return Overlay(base, changes, length)
+        merged = base.copy()
+        _apply(merged, changes, _REMOVED)
+        return Overlay.over(merged)
 
 
 Table = dict[K, V] | Overlay[K, V]

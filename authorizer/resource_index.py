@@ -69,16 +69,21 @@ class ResourceIndex:
 
     def with_buckets(self, buckets: Mapping[tuple[str, bool], Bucket | None]) -> ResourceIndex:
         """With these buckets, by (name, prefixed), set, or removed where they are None."""
-        literals = {name: bucket for (name, prefixed), bucket in buckets.items() if not prefixed}
-        prefixes = {name: bucket for (name, prefixed), bucket in buckets.items() if prefixed}
-        more = {
-            prefix: (bucket is not None) - (self.prefixes.get(prefix) is not None)
-            for prefix, bucket in prefixes.items()
-        }
+        literals: dict[str, Bucket | None] = {}
+        prefixes: dict[str, Bucket | None] = {}
+        for (name, prefixed), bucket in buckets.items():
+            (prefixes if prefixed else literals)[name] = bucket
+        lengths = self._lengths
+        if prefixes:
+            more = {
+                prefix: (bucket is not None) - (self.prefixes.get(prefix) is not None)
+                for prefix, bucket in prefixes.items()
+            }
+            lengths = _counted(lengths, more) if any(more.values()) else lengths
         return ResourceIndex(
             with_entries(self.literals, literals) if literals else self.literals,
             with_entries(self.prefixes, prefixes) if prefixes else self.prefixes,
-            _counted(self._lengths, more) if any(more.values()) else self._lengths,
+            lengths,
         )
 
 

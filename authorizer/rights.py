@@ -33,10 +33,6 @@ class Rights:
         self.star = literals.get(WILDCARD)
         self.prefixes = prefixes
 
-    def __len__(self) -> int:
-        """How many names and prefixes."""
-        return len(self.literals) + (0 if self.prefixes is None else len(self.prefixes))
-
     def get(self, name: str, *, prefixed: bool) -> Leaf | None:
         """The leaf of exactly this name or prefix."""
         if not prefixed:
@@ -62,13 +58,13 @@ class Rights:
 
     def with_leaves(self, leaves: Mapping[tuple[str, bool], Leaf | None]) -> Rights | None:
         """With these leaves, by (name, prefixed), set, or removed where None; None if none is left."""
-        literals = {name: leaf for (name, prefixed), leaf in leaves.items() if not prefixed}
-        prefixed = {name: leaf for (name, prefixed), leaf in leaves.items() if prefixed}
+        literals: dict[str, Leaf | None] = {}
+        prefixes: dict[str, Leaf | None] = {}
+        for (name, prefixed), leaf in leaves.items():
+            (prefixes if prefixed else literals)[name] = leaf
         ranges = self.prefixes
-        if prefixed:
-            ranges = (ranges or PrefixRanges.of({})).with_values(prefixed)
-        rights = Rights(
-            with_entries(self.literals, literals) if literals else self.literals,
-            ranges if ranges is not None and len(ranges) else None,
-        )
-        return rights if len(rights) else None
+        if prefixes:
+            ranges = (PrefixRanges.of({}) if ranges is None else ranges).with_values(prefixes)
+            ranges = ranges if len(ranges) else None
+        remaining = with_entries(self.literals, literals) if literals else self.literals
+        return Rights(remaining, ranges) if len(remaining) or ranges is not None else None

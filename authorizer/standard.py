@@ -154,7 +154,9 @@ class StandardAuthorizer:
         index = index.advanced(delta, image) if delta.image is index.image else AclIndex.of(image)
         if index.count != len(image):
             raise InvariantError(f"the index holds {index.count} ACLs, its image {len(image)}")
-        self._replace(index=index)
+        with self._changing:
+            state = self._state
+            self._state = AuthorizerState(index, state.settings, state.is_ready, state.not_ready_reason)
 
     def load(self, image: AclsImage) -> None:
         """Take a whole state, complete and sound, without replay: for a command that asks once and ends."""
