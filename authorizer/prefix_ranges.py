@@ -48,6 +48,9 @@ class Chunk:
         self.leaves = leaves
 
 
+_NO_RANGES: Final = Chunk([], [None], [0])
+
+
 class PrefixRanges:
     """See the module.
 
@@ -96,7 +99,7 @@ class PrefixRanges:
             begin(prefix)
         while len(above) > 1:
             end_last()
-        return cls(values, _chunks(bounds, owners, leaves))
+        return cls(values, _chunks(bounds, owners, leaves) or [_NO_RANGES])
 
     def __len__(self) -> int:
         return len(self.values)
@@ -170,10 +173,8 @@ class PrefixRanges:
             before = owners[at - 1] if at else self._chunks[first - 1].owners[-1] if first else None
             if owners[at] == before:
                 del bounds[at], owners[at], leaves[at]
-        return PrefixRanges(
-            with_entries(self.values, {prefix: leaf}),
-            [*self._chunks[:first], *_chunks(bounds, owners, leaves), *self._chunks[last:]],
-        )
+        chunks = [*self._chunks[:first], *_chunks(bounds, owners, leaves), *self._chunks[last:]]
+        return PrefixRanges(with_entries(self.values, {prefix: leaf}), chunks or [_NO_RANGES])
 
     def _cut(self, bound: str, bounds: list[str], owners: list[str | None], leaves: list[Leaf | None]) -> int:
         """Let a range begin at ``bound``, if none does; its place."""
@@ -186,9 +187,8 @@ class PrefixRanges:
 
 
 def _chunks(bounds: list[str], owners: list[str | None], leaves: list[Leaf | None]) -> list[Chunk]:
-    """At least one chunk."""
     chunks = []
-    for start in range(0, max(len(bounds), 1), CHUNK_MAXIMUM):
+    for start in range(0, len(bounds), CHUNK_MAXIMUM):
         end = start + CHUNK_MAXIMUM
         chunks.append(Chunk(bounds[start:end], [None, *owners[start:end]], [0, *leaves[start:end]]))
     return chunks
