@@ -10,7 +10,7 @@ import authorizer.prefix_ranges
 from authorizer.prefix_ranges import CHUNK_MAXIMUM, PrefixRanges
 
 # Neighbours, nested ones, the empty one, and one without a successor.
-PREFIXES = ("", "a", "aa", "ab", "abc", "b", "c", "d", "da", "daa", "e", "x\U0010ffff", "\U0010ffff")
+PREFIXES = ("", "a", "aa", "ab", "abc", "b", "c", "d", "da", "dab", "e", "x\U0010ffff", "\U0010ffff")
 NAMES = [*PREFIXES, *(f"{prefix}!" for prefix in PREFIXES), *(f"{prefix}z" for prefix in PREFIXES), "A", "zz"]
 
 
