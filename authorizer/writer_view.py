@@ -113,7 +113,7 @@ class WriterView:
         done: set[Uuid] = set()
         while self._appends and self._appends[0][0] <= end_offset:
             done.update(self._appends.popleft()[1])
-        before = self._contents([*delta.changes, *done])
+        before = {} if self._ids_by_hash is None else self._contents([*delta.changes, *done])
         self._image = image
         with self._written.mutate() as written:
             for acl_id in done:

@@ -360,6 +360,8 @@ class Core:
             log_end_time_ms=self.log_end_time_ms,
         )
         manifest = made_of.as_reload(self._origin) if self._replaces else made_of
+        if self._replaces:
+            image = image.settled()
         held = AclsImage.EMPTY if self.published is None else self.published
         if delta.image is not held:
             delta = AclsDelta.between(held, image)

@@ -63,10 +63,12 @@ class DeltaCounts:
 class AclsDelta:
     """Changes on top of ``image``; single-threaded until ``apply``, immutable in effect after it."""
 
-    __slots__ = ("_changes", "_count", "_digest", "_features", "counts", "image")
+    __slots__ = ("_changes", "_count", "_digest", "_features", "_whole", "counts", "image")
 
     def __init__(self, image: AclsImage) -> None:
         self.image = image
+        # The image that this delta adds as a whole to the empty one, until somebody asks for its changes.
+        self._whole: AclsImage | None = None
         self.counts = DeltaCounts()
         self._changes: dict[Uuid, AppliedAcl | None] = {}
         self._count = len(image)
@@ -77,9 +79,15 @@ class AclsDelta:
     def between(cls, before: AclsImage, after: AclsImage) -> AclsDelta:
         """What makes ``after`` of ``before``, for whoever did not follow the records from one to the other.
 
-        Costs one look at every ACL of both, and no hashing: the digest is that of ``after``.
+        Costs one look at every ACL of both, and no hashing: the digest is that of ``after``. From the empty
+        image, as at every start, it costs nothing before somebody asks for ``changes``.
         """
         delta = cls(before)
+        delta._count, delta._digest, delta._features = len(after), after.digest, after.features
+        if not len(before):
+            delta.counts.added = len(after)
+            delta._whole = after
+            return delta
         changes, counts = delta._changes, delta.counts
         for acl in after:
             held = before.get(acl.record.id)
@@ -94,7 +102,6 @@ class AclsDelta:
             if acl.record.id not in after:
                 counts.removed += 1
                 changes[acl.record.id] = None
-        delta._count, delta._digest, delta._features = len(after), after.digest, after.features
         return delta
 
     @property
@@ -103,15 +110,20 @@ class AclsDelta:
 
         An id that was added and removed within the delta does not appear (KAFKA-13889).
         """
+        if self._whole is not None:
+            self._changes = {acl.record.id: acl for acl in self._whole}
+            self._whole = None
         return self._changes
 
     def changed(self) -> Iterator[tuple[AppliedAcl | None, AppliedAcl | None]]:
         """(before, after) of each changed id, in the order in which the ids first changed."""
-        for acl_id, after in self._changes.items():
+        for acl_id, after in self.changes.items():
             yield self.image.get(acl_id), after
 
     def get(self, acl_id: Uuid) -> AppliedAcl | None:
         """The ACL with this id as this delta leaves it."""
+        if self._whole is not None:
+            return self._whole.get(acl_id)
         if acl_id in self._changes:
             return self._changes[acl_id]
         return self.image.get(acl_id)
@@ -183,7 +195,7 @@ class AclsDelta:
     def apply(self, provenance: Provenance) -> AclsImage:
         """The image with the changes, standing at ``provenance``. The old image stays as it was."""
         return self.image.with_changes(
-            self._changes,
+            self.changes,
             count=self._count,
             digest=self._digest,
             features=self._features,

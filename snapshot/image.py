@@ -1,9 +1,9 @@
 """AclsImage: the ACLs of a cluster at one offset, immutable (I1).
 
-Source: org.apache.kafka.image.AclsImage, MetadataProvenance. An image is a large base dict, never changed
-once published, under a persistent map of the changes since: making the next image costs what changed, at a
-million ACLs as well as at ten, and every older image stays as it was. ``AclsDelta`` is its maker, and
-``restored`` for a stored snapshot.
+Source: org.apache.kafka.image.AclsImage, MetadataProvenance. An image is a large base of columns
+(snapshot.columns), never changed, under a persistent map of the changes since: making the next image costs
+what changed, at a million ACLs as well as at ten, and every older image stays as it was. ``AclsDelta`` is its
+maker, and ``restored`` for a stored snapshot.
 """
 
 from __future__ import annotations
@@ -12,29 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import immutables
-import msgspec
 
-from records.entries import METADATA_VERSION_FEATURE, AccessControlEntryRecord
+from records.entries import METADATA_VERSION_FEATURE
+from snapshot.columns import AclColumns, AppliedAcl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from records.ids import Uuid
-
-
-class AppliedAcl(msgspec.Struct, frozen=True, gc=False):
-    """An ACL in force and where it was written.
-
-    Attributes:
-        record: the ACL.
-        offset: of the log record that wrote it; None when it came from a KRaft checkpoint, whose records
-            have no log offsets of their own.
-        timestamp_ms: of that record; of the checkpoint's record where offset is None.
-    """
-
-    record: AccessControlEntryRecord
-    offset: int | None
-    timestamp_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +37,20 @@ class Provenance:
     timestamp_ms: int
 
 
+__all__ = ["NOWHERE", "AclsImage", "AppliedAcl", "Provenance"]
+
 #: Before the first record of any log.
 NOWHERE: Final = Provenance(end_offset=0, epoch=0, timestamp_ms=0)
 
-# Above this share of the base, changes are merged into a new base: look-ups stay one dict get, and the copy
-# is paid for by the updates that made it due.
-_MERGE_SHARE: Final = 2
+# Changes are merged into new columns when they are more than a share of these: look-ups stay quick, and the
+# merge, with what is built anew upon the columns, is paid for by the changes that made it due.
 _MERGE_MINIMUM: Final = 1024
+_MERGE_SHARE: Final = 8
+# Of one step: following so many changes one by one would take whoever holds an index of the ACLs longer than
+# building that anew.
+_MERGE_STEP_SHARE: Final = 32
+# Of an image that nobody has an index of yet.
+_SETTLE_SHARE: Final = 64
 
 _UNCHANGED: Final[immutables.Map[Uuid, AppliedAcl | None]] = immutables.Map()
 _MISSING: Final = object()
@@ -68,15 +60,19 @@ class AclsImage:
     """All ACLs by id, where in the log that is, and the digest of the whole.
 
     Iteration order is arbitrary but the same for the same image.
+
+    Attributes:
+        columns: the base. A row is in force if its id is not in ``changes``.
+        changes: by id, what differs from ``columns``: an ACL in force, or None for a row that is not.
     """
 
-    __slots__ = ("_base", "_changes", "_count", "digest", "features", "provenance")
+    __slots__ = ("_count", "changes", "columns", "digest", "features", "provenance")
 
     EMPTY: AclsImage
 
     def __init__(
         self,
-        base: dict[Uuid, AppliedAcl],
+        columns: AclColumns,
         changes: immutables.Map[Uuid, AppliedAcl | None],
         *,
         count: int,
@@ -84,9 +80,8 @@ class AclsImage:
         features: Mapping[str, int],
         provenance: Provenance,
     ) -> None:
-        # For this file only: `base` must never change again, and `changes` maps to None what is removed.
-        self._base = base
-        self._changes = changes
+        self.columns = columns
+        self.changes = changes
         self._count = count
         self.digest = digest
         self.features = features
@@ -96,24 +91,29 @@ class AclsImage:
         return self._count
 
     def __contains__(self, acl_id: Uuid) -> bool:
-        return self.get(acl_id) is not None
+        if self.changes:
+            changed = self.changes.get(acl_id, _MISSING)
+            if changed is not _MISSING:
+                return changed is not None
+        return self.columns.row_of(acl_id) is not None
 
     def get(self, acl_id: Uuid) -> AppliedAcl | None:
         """The ACL with this id, if it is in force."""
-        if self._changes:
-            changed = self._changes.get(acl_id, _MISSING)
+        if self.changes:
+            changed = self.changes.get(acl_id, _MISSING)
             if changed is not _MISSING:
                 return changed  # type: ignore[return-value]
-        return self._base.get(acl_id)
+        row = self.columns.row_of(acl_id)
+        return None if row is None else self.columns.acl(row)
 
     def __iter__(self) -> Iterator[AppliedAcl]:
         """Every ACL in force."""
-        changes = self._changes
+        changes = self.changes
         if not changes:
-            yield from self._base.values()
+            yield from self.columns
             return
-        for acl_id, acl in self._base.items():
-            if acl_id not in changes:
+        for acl in self.columns:
+            if acl.record.id not in changes:
                 yield acl
         for changed in changes.values():
             if changed is not None:
@@ -126,18 +126,20 @@ class AclsImage:
 
     @classmethod
     def restored(
-        cls,
-        acls: dict[Uuid, AppliedAcl],
-        *,
-        digest: int,
-        features: Mapping[str, int],
-        provenance: Provenance,
+        cls, columns: AclColumns, *, digest: int, features: Mapping[str, int], provenance: Provenance
     ) -> AclsImage:
-        """The image that a stored snapshot holds, for whoever checked it: takes ``acls`` and the digest over.
+        """The image that a stored snapshot holds, for whoever checked it: distinct ids, and the digest.
 
         Folding a million rows anew costs seconds, most of it hashing what the manifest vouches for.
         """
-        return cls(acls, _UNCHANGED, count=len(acls), digest=digest, features=features, provenance=provenance)
+        return cls(
+            columns,
+            _UNCHANGED,
+            count=len(columns),
+            digest=digest,
+            features=features,
+            provenance=provenance,
+        )
 
     def with_changes(
         self,
@@ -149,22 +151,38 @@ class AclsImage:
         provenance: Provenance,
     ) -> AclsImage:
         """The next image, for AclsDelta: ``changes`` maps ids to their new content, or None if removed."""
-        base, merged = self._base, self._changes
-        if len(merged) + len(changes) > max(_MERGE_MINIMUM, len(base) // _MERGE_SHARE):
-            base = dict(base)
-            for more in (merged, changes):
-                for acl_id, acl in more.items():
-                    if acl is None:
-                        base.pop(acl_id, None)
-                    else:
-                        base[acl_id] = acl
+        columns, merged = self.columns, self.changes
+        size = len(columns)
+        if len(changes) > max(_MERGE_MINIMUM, size // _MERGE_STEP_SHARE) or len(merged) + len(changes) > max(
+            _MERGE_MINIMUM, size // _MERGE_SHARE
+        ):
+            columns = columns.with_changes({**merged, **changes} if merged else changes)
             merged = _UNCHANGED
         elif changes:
             merged = merged.update(changes)
-        return AclsImage(base, merged, count=count, digest=digest, features=features, provenance=provenance)
+        return AclsImage(
+            columns, merged, count=count, digest=digest, features=features, provenance=provenance
+        )
+
+    def merged(self) -> AclsImage:
+        """The same image without changes beside its columns; itself if it has none."""
+        if not self.changes:
+            return self
+        return AclsImage(
+            self.columns.with_changes(self.changes),
+            _UNCHANGED,
+            count=self._count,
+            digest=self.digest,
+            features=self.features,
+            provenance=self.provenance,
+        )
+
+    def settled(self) -> AclsImage:
+        """The same image, merged if that is worth it where nobody has an index of its columns yet."""
+        return self.merged() if len(self.changes) * _SETTLE_SHARE > len(self.columns) else self
 
     def __repr__(self) -> str:
         return f"AclsImage({self._count} ACLs at end offset {self.provenance.end_offset})"
 
 
-AclsImage.EMPTY = AclsImage({}, _UNCHANGED, count=0, digest=0, features={}, provenance=NOWHERE)
+AclsImage.EMPTY = AclsImage(AclColumns.EMPTY, _UNCHANGED, count=0, digest=0, features={}, provenance=NOWHERE)

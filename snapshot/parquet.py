@@ -6,34 +6,27 @@
     pattern_type     int8                      permission_type  int8
     offset           int64, null when unknown  timestamp_ms     int64
 
-Reading is by column: the numbers of a column leave Arrow's buffer as one list, a text column as its
-dictionary and one list of indices into it, so each different text is one str in memory however many ACLs hold
-it. pyarrow's own ``to_pylist`` makes a scalar of every cell and takes ten times as long.
+A text column is read as its dictionary and one array of places in it, the numbers as arrays: rows become
+columns (snapshot.columns) without being looked at one by one.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
-from struct import Struct
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from records.entries import AccessControlEntryRecord
 from records.errors import EncodeError
-from records.ids import UUID_BYTES, Uuid
+from records.ids import UUID_BYTES
+from snapshot.columns import UNKNOWN_OFFSET, AclColumns, TextColumn
 from snapshot.errors import SnapshotCorruptError
-from snapshot.image import AppliedAcl
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _CODES: Final = ("resource_type", "pattern_type", "operation", "permission_type")
 _TEXTS: Final = ("resource_name", "principal", "host")
-_ID: Final = Struct(f"{UUID_BYTES}s")
-_FORMATS: Final[dict[Any, Literal["b", "i", "q"]]] = {pa.int8(): "b", pa.int32(): "i", pa.int64(): "q"}
 
 SCHEMA: Final = pa.schema(
     [
@@ -51,31 +44,31 @@ SCHEMA: Final = pa.schema(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PartRows:
-    """The rows of one part, by column where a caller needs a column."""
-
-    ids: list[Uuid]
-    resource_types: list[int]
-    acls: list[AppliedAcl]
-
-
-def encode_part(acls: Sequence[AppliedAcl]) -> bytes:
+def encode_part(columns: AclColumns) -> bytes:
     """The bytes of a Parquet file with these rows.
 
     Raises:
-        EncodeError: a text with a lone surrogate, a code beyond int8, an id that is not 16 bytes.
+        EncodeError: a text with a lone surrogate.
     """
-    records = [acl.record for acl in acls]
-    values: dict[str, list[Any]] = {
-        name: [getattr(record, name) for record in records] for name in ("id", *_CODES, *_TEXTS)
-    }
-    values["offset"] = [acl.offset for acl in acls]
-    values["timestamp_ms"] = [acl.timestamp_ms for acl in acls]
     try:
-        table = pa.table([pa.array(values[field.name], field.type) for field in SCHEMA], schema=SCHEMA)
-    except (pa.ArrowException, UnicodeEncodeError, OverflowError) as error:
+        texts = {
+            "resource_name": _texts_array(columns.names),
+            "principal": _texts_array(columns.principals),
+            "host": _texts_array(columns.hosts),
+        }
+    except (pa.ArrowException, UnicodeEncodeError) as error:
         raise EncodeError(f"an ACL that a snapshot cannot hold: {error}") from error
+    offsets = columns.offsets
+    arrays = {
+        **texts,
+        **{name: pa.array(getattr(columns, f"{name}s")) for name in _CODES},
+        "id": pa.FixedSizeBinaryArray.from_buffers(
+            pa.binary(UUID_BYTES), len(columns), [None, pa.py_buffer(columns.ids)]
+        ),
+        "offset": pa.array(offsets, mask=offsets == UNKNOWN_OFFSET),
+        "timestamp_ms": pa.array(columns.timestamps_ms),
+    }
+    table = pa.table([arrays[field.name] for field in SCHEMA], schema=SCHEMA)
     sink = pa.BufferOutputStream()
     # Ids are random bytes: a dictionary of them would only be a detour.
     dictionaries = [*_CODES, *_TEXTS]
@@ -83,8 +76,12 @@ def encode_part(acls: Sequence[AppliedAcl]) -> bytes:
     return bytes(sink.getvalue())
 
 
-def decode_part(data: bytes, interned: dict[str, str], *, source: str) -> PartRows:
-    """The rows of one part. ``interned`` collects the texts of all parts, ``source`` names this one.
+def _texts_array(column: TextColumn) -> pa.Array:
+    return pc.take(pa.array(column.texts, pa.string()), pa.array(column.codes))
+
+
+def decode_part(data: bytes, *, source: str) -> AclColumns:
+    """The rows of one part; ``source`` names it in errors.
 
     Raises:
         SnapshotCorruptError: not a Parquet file with SCHEMA's columns.
@@ -92,25 +89,26 @@ def decode_part(data: bytes, interned: dict[str, str], *, source: str) -> PartRo
     try:
         table = _table(data)
         columns = {field.name: _column(table, field) for field in SCHEMA}
-        ids = _ids(columns["id"])
-        resource_types = _numbers(columns["resource_type"])
-        records = map(
-            AccessControlEntryRecord,
-            ids,
-            resource_types,
-            _texts(columns["resource_name"], interned),
-            _numbers(columns["pattern_type"]),
-            _texts(columns["principal"], interned),
-            _texts(columns["host"], interned),
-            _numbers(columns["operation"]),
-            _numbers(columns["permission_type"]),
+        names, principals, hosts = (_texts(columns[name]) for name in _TEXTS)
+        resource_types, pattern_types, operations, permission_types = (
+            columns[name].to_numpy() for name in _CODES
         )
-        acls = list(map(AppliedAcl, records, _offsets(columns["offset"]), _numbers(columns["timestamp_ms"])))
+        return AclColumns(
+            ids=_ids(columns["id"]),
+            resource_types=resource_types,
+            names=names,
+            pattern_types=pattern_types,
+            principals=principals,
+            hosts=hosts,
+            operations=operations,
+            permission_types=permission_types,
+            offsets=columns["offset"].fill_null(UNKNOWN_OFFSET).to_numpy(),
+            timestamps_ms=columns["timestamp_ms"].to_numpy(),
+        )
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         # ValueError: UnicodeDecodeError, and what is found here; OSError: a damaged page; KeyError: a column
         # that has columns inside.
         raise SnapshotCorruptError(f"{source} is not a snapshot part: {error}") from error
-    return PartRows(ids, resource_types, acls)
 
 
 def _table(data: bytes) -> pa.Table:
@@ -139,57 +137,28 @@ def _column(table: pa.Table, field: pa.Field) -> pa.ChunkedArray:
     return column
 
 
-def _ids(column: pa.ChunkedArray) -> list[Uuid]:
-    ids: list[Uuid] = []
+def _ids(column: pa.ChunkedArray) -> bytes:
+    ids = b""
     for chunk in column.chunks:
         if len(chunk):
             start = chunk.offset * UUID_BYTES
-            data = memoryview(chunk.buffers()[1])[start : start + len(chunk) * UUID_BYTES]
-            ids += [acl_id for (acl_id,) in _ID.iter_unpack(data)]
+            ids += memoryview(chunk.buffers()[1])[start : start + len(chunk) * UUID_BYTES]
     return ids
 
 
-def _texts(column: pa.ChunkedArray, interned: dict[str, str]) -> list[str]:
-    texts: list[str] = []
-    for chunk in column.chunks:
-        dictionary = [interned.setdefault(text, text) for text in _chunk_texts(chunk.dictionary)]
-        texts += map(dictionary.__getitem__, _chunk_numbers(chunk.indices))
-    return texts
-
-
-def _numbers(column: pa.ChunkedArray) -> list[int]:
-    numbers: list[int] = []
-    for chunk in column.chunks:
-        numbers += _chunk_numbers(chunk)
-    return numbers
-
-
-def _offsets(column: pa.ChunkedArray) -> list[int | None]:
-    offsets: list[int | None] = []
-    for chunk in column.chunks:
-        if chunk.null_count == 0:
-            offsets += _chunk_numbers(chunk)
-        elif chunk.null_count == len(chunk):
-            offsets += [None] * len(chunk)
-        else:
-            offsets += chunk.to_pylist()
-    return offsets
+def _texts(column: pa.ChunkedArray) -> TextColumn:
+    parts = [TextColumn(_chunk_texts(chunk.dictionary), chunk.indices.to_numpy()) for chunk in column.chunks]
+    return TextColumn.joined(parts)
 
 
 def _chunk_texts(chunk: pa.StringArray) -> list[str]:
-    """The texts of an array without nulls: Arrow has one blob of UTF-8 and the places where texts begin."""
+    """The texts of an array without nulls: Arrow has one blob of UTF-8 and the places where texts begin.
+
+    ``to_pylist`` makes a scalar of every text first and takes several times as long.
+    """
     _, places, blob = chunk.buffers()
     if not len(chunk) or blob is None:
         return [""] * len(chunk)
     data = blob.to_pybytes()
-    begins = memoryview(places).cast("B").cast("i")[chunk.offset : chunk.offset + len(chunk) + 1].tolist()
+    begins = np.frombuffer(places, np.int32)[chunk.offset : chunk.offset + len(chunk) + 1].tolist()
     return [data[begin:end].decode() for begin, end in pairwise(begins)]
-
-
-def _chunk_numbers(chunk: pa.Array) -> list[int]:
-    """The numbers of an array without nulls."""
-    if not len(chunk):
-        return []
-    view = memoryview(chunk.buffers()[1]).cast("B").cast(_FORMATS[chunk.type])
-    numbers: list[int] = view[chunk.offset : chunk.offset + len(chunk)].tolist()
-    return numbers

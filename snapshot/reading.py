@@ -7,19 +7,18 @@ counts. The digest is believed when these hold: hashing a million ACLs takes lon
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from records.ids import uuid_to_string
+from snapshot.columns import AclColumns
 from snapshot.errors import SnapshotCorruptError, SnapshotForeignError, SnapshotMissingError
-from snapshot.image import AclsImage, AppliedAcl
+from snapshot.image import AclsImage
 from snapshot.layout import MANIFEST_NAME
 from snapshot.manifest import SnapshotManifest, SnapshotPart
 from snapshot.parquet import decode_part
 from snapshot.stored import StoredSnapshot
 
 if TYPE_CHECKING:
-    from records.ids import Uuid
     from records.log.base import LogIdentity
     from snapshot.layout import SnapshotRef
     from snapshot.storage import Storage
@@ -87,22 +86,21 @@ def read_snapshot(storage: Storage, ref: SnapshotRef, identity: LogIdentity | No
         SnapshotCorruptError: also when the rows are not what the manifest says.
     """
     manifest = read_manifest(storage, ref, identity)
-    acls: dict[Uuid, AppliedAcl] = {}
-    resource_types: Counter[int] = Counter()
-    interned: dict[str, str] = {}
+    parts: list[AclColumns] = []
     for part in manifest.parts:
         source = storage.shown(ref.file(part.name))
-        rows = decode_part(read_part(storage, ref, part), interned, source=source)
-        if len(rows.acls) != part.rows:
-            raise SnapshotCorruptError(f"{source} has {len(rows.acls)} rows, its manifest says {part.rows}")
-        acls.update(zip(rows.ids, rows.acls, strict=True))
-        resource_types.update(rows.resource_types)
+        rows = decode_part(read_part(storage, ref, part), source=source)
+        if len(rows) != part.rows:
+            raise SnapshotCorruptError(f"{source} has {len(rows)} rows, its manifest says {part.rows}")
+        parts.append(rows)
+    columns = AclColumns.joined(parts)
+    del parts
     shown = storage.shown(ref.directory)
-    if len(acls) != manifest.count:
-        raise SnapshotCorruptError(f"{shown} has {manifest.count} rows but {len(acls)} ids")
-    if resource_types != manifest.count_by_resource_type:
+    if columns.count_ids() != manifest.count:
+        raise SnapshotCorruptError(f"{shown} has {manifest.count} rows but {columns.count_ids()} ids")
+    if columns.count_by_resource_type() != manifest.count_by_resource_type:
         raise SnapshotCorruptError(f"{shown} has other counts by resource type than its manifest")
     image = AclsImage.restored(
-        acls, digest=manifest.digest, features=manifest.features, provenance=manifest.provenance
+        columns, digest=manifest.digest, features=manifest.features, provenance=manifest.provenance
     )
     return StoredSnapshot(ref, image, manifest)

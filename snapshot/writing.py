@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from contextlib import suppress
-from itertools import islice
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
@@ -16,10 +14,8 @@ from snapshot.manifest import SnapshotManifest, SnapshotPart
 from snapshot.parquet import encode_part
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from records.log.base import LogIdentity
-    from snapshot.image import AclsImage, AppliedAcl
+    from snapshot.image import AclsImage
     from snapshot.layout import SnapshotRef
     from snapshot.storage import Storage
 
@@ -43,16 +39,19 @@ def write_snapshot(
         EncodeError: an ACL that the format cannot hold.
         SnapshotError: the store cannot be written to.
     """
+    image = image.merged()
+    columns = image.columns
     _prove(image)
     # Names of this attempt alone: another node may be writing the same snapshot right now, and one part must
     # never be half ours. Parts that no manifest came to name are collected later (retention.py).
     attempt = uuid4().hex
     parts: list[SnapshotPart] = []
     try:
-        for index, acls in enumerate(_batches(image, rows_per_part)):
-            data = encode_part(acls)
+        for index, start in enumerate(range(0, len(columns), rows_per_part)):
+            rows = columns.taken(slice(start, start + rows_per_part))
+            data = encode_part(rows)
             part = SnapshotPart(
-                part_name(index, attempt), len(acls), len(data), hashlib.sha256(data).hexdigest()
+                part_name(index, attempt), len(rows), len(data), hashlib.sha256(data).hexdigest()
             )
             parts.append(part)
             storage.put(ref.file(part.name), data)
@@ -61,7 +60,7 @@ def write_snapshot(
             provenance=image.provenance,
             log_end_time_ms=log_end_time_ms,
             count=len(image),
-            count_by_resource_type=Counter(acl.record.resource_type for acl in image),
+            count_by_resource_type=columns.count_by_resource_type(),
             digest=image.digest,
             features=image.features,
             parts=tuple(parts),
@@ -77,7 +76,7 @@ def write_snapshot(
 
 def _prove(image: AclsImage) -> None:
     """The digest and the count followed the fold record by record; here they meet what they stand for."""
-    count = sum(1 for _ in image)
+    count = len(image.columns)
     digest = digest_of(acl.record for acl in image)
     if (count, digest) != (len(image), image.digest):
         raise SnapshotRefusedError(
@@ -85,9 +84,3 @@ def _prove(image: AclsImage) -> None:
             f"ACLs with digest {digest_to_string(image.digest)}, and holds {count} with "
             f"{digest_to_string(digest)}"
         )
-
-
-def _batches(image: AclsImage, size: int) -> Iterator[list[AppliedAcl]]:
-    rows = iter(image)
-    while batch := list(islice(rows, size)):
-        yield batch

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.entries import AccessControlEntryRecord, MetadataRecord
 from snapshot.code_names import code_from_name
+from snapshot.columns import AclColumns
 from snapshot.export import ExportFormat, export_image
 from snapshot.image import AclsImage, AppliedAcl
 from snapshot.import_file import import_csv, import_json_lines
@@ -128,6 +129,8 @@ def test_offsets_survive_unless_a_checkpoint_lost_them(records: list[MetadataRec
         acl_id: AppliedAcl(acl.record, None, acl.timestamp_ms) if acl_id[-1] % 2 else acl
         for acl_id, acl in contents(image).items()
     }
-    mixed = AclsImage.restored(half, digest=image.digest, features={}, provenance=image.provenance)
+    mixed = AclsImage.restored(
+        AclColumns.of(half.values()), digest=image.digest, features={}, provenance=image.provenance
+    )
     store = memory_store(3)
     assert contents(store.read(store.write(mixed, IDENTITY, log_end_time_ms=0)).image) == half

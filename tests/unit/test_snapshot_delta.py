@@ -225,26 +225,53 @@ def test_a_delta_that_goes_on_does_not_change_the_image_it_made() -> None:
     assert ([found.record for found in image], dict(image.features)) == ([acl(1)], {})
 
 
-def test_changes_are_merged_into_a_new_base_when_they_are_many() -> None:
-    """Beyond half of the base (1,024 at least) changes are merged; nothing but their cost differs."""
+def test_changes_are_merged_into_new_columns_when_they_are_many() -> None:
+    """Beyond a share of the columns (1,024 at least) changes are merged; nothing but their cost differs."""
     image = image_of(*range(3_000))
-    assert not image._changes  # 3,000 changes on an empty base: merged at once
+    assert not image.changes  # 3,000 changes of no columns: merged at once
     small = replayed([remove(0), acl(5_000)], image)
-    assert len(small._changes) == 2
-    assert small._base is image._base
+    assert len(small.changes) == 2
+    assert small.columns is image.columns
     many: list[MetadataRecord] = [
         *(remove(number) for number in range(1, 1_000)),
         *(acl(number) for number in range(6_000, 7_000)),
     ]
     merged = replayed(many, small)
-    assert not merged._changes
-    assert merged._base is not image._base
+    assert not merged.changes
+    assert merged.columns is not image.columns
     expected = {acl_id(number) for number in (*range(1_000, 3_000), 5_000, *range(6_000, 7_000))}
     assert set(contents(merged)) == expected
     assert len(merged) == len(expected)
     assert merged.digest == digest_of(found.record for found in merged)
-    assert len(contents(image)) == 3_000  # and the base of the older images was not touched
+    assert len(contents(image)) == 3_000  # and the columns of the older images were not touched
     assert set(contents(small)) == {acl_id(number) for number in (*range(1, 3_000), 5_000)}
+
+
+def test_changes_that_add_up_are_merged() -> None:
+    """One step after the other: no image carries more changes than a share of its columns."""
+    image = image_of(*range(3_000))
+    steps = 0
+    while not steps or image.changes:
+        image = replayed([acl(10_000 + 100 * steps + number) for number in range(100)], image)
+        assert len(image.changes) <= 1_024
+        steps += 1
+    assert (steps, len(image.columns), len(image)) == (11, 4_100, 4_100)
+
+
+def test_an_image_settles_where_nobody_has_an_index_of_it() -> None:
+    """A few changes are merged into small columns, not into large ones; content and digest stay."""
+    few = replayed([acl(n) for n in range(10_000, 10_020)], image_of(*range(2_000)))
+    assert few.settled() is few
+    some = replayed([acl(n) for n in range(10_000, 10_040)], image_of(*range(2_000)))
+    settled = some.settled()
+    assert not settled.changes
+    assert (contents(settled), settled.digest, settled.provenance, len(settled)) == (
+        contents(some),
+        some.digest,
+        some.provenance,
+        len(some),
+    )
+    assert settled.merged() is settled
 
 
 def test_an_id_added_since_the_base_and_removed_again_is_gone() -> None:
@@ -252,6 +279,19 @@ def test_an_id_added_since_the_base_and_removed_again_is_gone() -> None:
     image = replayed([remove(9_999)], replayed([acl(9_999)], image_of(*range(2_000))))
     assert image.get(acl_id(9_999)) is None
     assert len(contents(image)) == len(image) == 2_000
+
+
+def test_a_whole_image_is_a_delta_on_nothing() -> None:
+    """What every publisher is given first: all ACLs as changes, the same counts, digest and image."""
+    image = replayed([remove(1), acl(2_001)], image_of(*range(2_000)))
+    delta = AclsDelta.between(AclsImage.EMPTY, image)
+    assert delta.get(acl_id(2_001)) == image.get(acl_id(2_001))
+    assert delta.counts == DeltaCounts(added=2_000)
+    assert delta.changes == contents(image)
+    assert delta.get(acl_id(2_001)) == image.get(acl_id(2_001))
+    assert all(before is None for before, _ in delta.changed())
+    made = delta.apply(image.provenance)
+    assert (contents(made), made.digest, len(made)) == (contents(image), image.digest, 2_000)
 
 
 def test_counts_add_up() -> None:
@@ -265,7 +305,7 @@ def test_restored_image_takes_the_digest_over() -> None:
     """A stored snapshot's rows become an image without being hashed again."""
     made = image_of(1, 2)
     restored = AclsImage.restored(
-        contents(made), digest=made.digest, features={"f": 1}, provenance=made.provenance
+        made.merged().columns, digest=made.digest, features={"f": 1}, provenance=made.provenance
     )
     assert (contents(restored), len(restored), restored.digest) == (contents(made), 2, made.digest)
     assert restored.features == {"f": 1}

@@ -198,7 +198,7 @@ def test_another_state_at_the_same_place_is_refused(store: SnapshotStore) -> Non
 
 def restored(image: AclsImage, **changes: Any) -> AclsImage:
     fields: dict[str, Any] = {"digest": image.digest, "features": {}, "provenance": image.provenance}
-    return AclsImage.restored(contents(image), **fields | changes)
+    return AclsImage.restored(image.merged().columns, **fields | changes)
 
 
 def test_an_image_that_contradicts_itself_is_refused(store: SnapshotStore) -> None:
@@ -207,7 +207,7 @@ def test_an_image_that_contradicts_itself_is_refused(store: SnapshotStore) -> No
     with pytest.raises(SnapshotRefusedError, match="contradicts itself: it says 2 ACLs"):
         write(store, restored(good, digest=good.digest + 1))
     off_by_one = AclsImage(
-        good._base, good._changes, count=3, digest=good.digest, features={}, provenance=good.provenance
+        good.columns, good.changes, count=3, digest=good.digest, features={}, provenance=good.provenance
     )
     with pytest.raises(SnapshotRefusedError, match="it says 3 ACLs"):
         write(store, off_by_one)

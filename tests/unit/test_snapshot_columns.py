@@ -1,0 +1,107 @@
+"""Columns: rows go in and come out as they were, are found by id, and make room for others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from records.errors import EncodeError
+from records.ids import Uuid
+from snapshot.columns import AclColumns, AppliedAcl, TextColumn
+from support.snapshots import acl, acl_id
+
+ACLS = [
+    AppliedAcl(acl(1), 7, 100),
+    AppliedAcl(acl(2, resource_name="", principal="User:\n\"'\0", resource_type=-128), None, 2**53 + 1),
+    AppliedAcl(acl(3, operation=127, permission_type=-1, host="naïve-🚀"), 2**62, 0),
+    AppliedAcl(acl(4, host="\ud800"), 0, -1),
+]
+
+
+def test_rows_come_back() -> None:
+    """Texts of any kind, codes of any sign, offsets that are known or not; one by one, some, or all."""
+    columns = AclColumns.of(ACLS)
+    assert list(columns) == ACLS
+    assert [columns.acl(row) for row in range(4)] == ACLS
+    assert columns.acls([3, 0, 3]) == [ACLS[3], ACLS[0], ACLS[3]]
+    assert columns.acls(np.array([False, True, True, False])) == ACLS[1:3]
+    assert columns.acls([]) == []
+    assert [columns.id_of(row) for row in range(4)] == [each.record.id for each in ACLS]
+
+
+def test_more_rows_than_a_piece_come_back() -> None:
+    """Looking at all rows makes objects in pieces; none is lost between two."""
+    many = [AppliedAcl(acl(number), number, number) for number in range(10_000)]
+    assert list(AclColumns.of(many)) == many
+
+
+def test_ids_are_found() -> None:
+    """Also where their first half is shared, which bisection looks at."""
+    ids = [
+        Uuid(bytes(7) + bytes([head]) + bytes(7) + bytes([tail])) for head in range(9) for tail in range(5)
+    ]
+    columns = AclColumns.of([AppliedAcl(acl(1, id=each), 0, 0) for each in ids])
+    assert [columns.row_of(each) for each in ids] == list(range(45))
+    for missing in (bytes(16)[:15] + b"\x07", bytes(7) + b"\x09" + bytes(8), b"\xff" * 16):
+        assert columns.row_of(Uuid(missing)) is None
+    assert AclColumns.EMPTY.row_of(ids[0]) is None
+
+
+def test_ids_are_counted() -> None:
+    """An id that several rows have counts once."""
+    twice = [AppliedAcl(acl(number % 30), 0, 0) for number in range(50)]
+    assert AclColumns.of(twice).count_ids() == 30
+    assert AclColumns.of(ACLS).count_ids() == 4
+    assert AclColumns.EMPTY.count_ids() == 0
+
+
+def test_parts_are_joined() -> None:
+    """Rows of several parts in order, each text once, whichever part said it."""
+    parts = [AclColumns.of(ACLS[:2]), AclColumns.EMPTY, AclColumns.of(ACLS[2:])]
+    joined = AclColumns.joined(parts)
+    assert list(joined) == ACLS
+    assert len(joined.names.texts) == len(set(joined.names.texts))
+    assert AclColumns.joined([]).ids == b""
+
+
+def test_a_text_that_one_part_says_twice_is_one_text() -> None:
+    """Other writers' dictionaries may repeat themselves."""
+    column = TextColumn.joined([TextColumn(["a", "b", "a"], np.array([0, 1, 2], np.int32))])
+    assert (column.texts, column.codes.tolist()) == (["a", "b"], [0, 1, 0])
+
+
+def test_texts_that_no_row_has_are_dropped() -> None:
+    """Years of changes leave no text behind."""
+    columns = AclColumns.of(ACLS)
+    changed = columns.with_changes({acl_id(3): None, acl_id(1): AppliedAcl(acl(1, host="h"), 8, 8)})
+    assert sorted(changed.hosts.texts) == ["*", "h", "\ud800"]
+    assert "naïve-🚀" in columns.hosts.texts
+
+
+def test_changes_make_other_columns() -> None:
+    """Rows replaced, added and removed; the old columns stay as they were."""
+    columns = AclColumns.of(ACLS)
+    new, other = AppliedAcl(acl(9), 9, 9), AppliedAcl(acl(2, host="h"), 10, 10)
+    changed = columns.with_changes({acl_id(9): new, acl_id(2): other, acl_id(4): None, acl_id(77): None})
+    assert {each.record.id: each for each in changed} == {
+        acl_id(1): ACLS[0],
+        acl_id(2): other,
+        acl_id(3): ACLS[2],
+        acl_id(9): new,
+    }
+    assert list(columns) == ACLS
+    assert len(columns.with_changes({each.record.id: None for each in ACLS})) == 0
+
+
+def test_rows_are_counted_by_resource_type() -> None:
+    """Of the types that there are."""
+    assert AclColumns.of(ACLS).count_by_resource_type() == {2: 3, -128: 1}
+
+
+@pytest.mark.parametrize("changes", [{"operation": 128}, {"resource_type": -129}, {"id": b"short"}])
+def test_what_no_log_can_hold_is_refused(changes: dict[str, Any]) -> None:
+    """A code beyond int8, another length of id."""
+    with pytest.raises(EncodeError):
+        AclColumns.of([AppliedAcl(acl(1, **changes), 0, 0)])
