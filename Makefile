@@ -20,9 +20,12 @@ PYTHON ?= python3.14 python3.13 python3.12 python3.11 python3
 # What the linters and mypy read: the four layers and whatever else holds Python.
 CODE := $(wildcard records snapshot replay authorizer tests benchmarks examples)
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+COMPILE := UV_CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/uv pip compile --quiet --upgrade --universal \
+    --python-version 3.11 --generate-hashes --no-annotate
 # One worker for each core of the smallest machine that we build on.
 TEST_WORKERS ?= 2
 PYTEST_ARGS ?=
+BENCH_ARGS ?=
 
 say = @printf '\033[1m==> %s\033[0m\n' '$(1)'
 
@@ -96,9 +99,11 @@ layers: $(STAMP) ## The import contracts: records <- snapshot <- replay <- autho
 	@$(BIN)/lint-imports --no-logo
 
 .PHONY: bench
-bench: $(STAMP) ## Benchmarks
+bench: $(STAMP) ## Benchmarks; BENCH_ARGS="--runs 3"
 	$(call say,benchmarks)
-	@$(BIN)/python -m benchmarks
+	@$(PIP) install --require-hashes --requirement requirements-bench.lock \
+	    || echo 'Without pycasbin and cedarpy: the rows beside them will say so.' >&2
+	@$(BIN)/python -m benchmarks $(BENCH_ARGS)
 
 .PHONY: docs
 docs: $(STAMP) ## Write docs/cli.md and docs/configuration.md anew from the commands and keys themselves
@@ -107,11 +112,11 @@ docs: $(STAMP) ## Write docs/cli.md and docs/configuration.md anew from the comm
 	@$(BIN)/python -m authorizer.config_reference docs/configuration.md
 
 .PHONY: lock
-lock: ## Write requirements.lock anew, with newer versions where pyproject.toml allows
-	$(call say,requirements.lock)
+lock: ## Write requirements.lock and requirements-bench.lock anew, with newer versions where pyproject.toml allows
+	$(call say,requirements.lock and requirements-bench.lock)
 	@test -x $(BIN)/uv || { python3 -m venv $(VENV) && $(PIP) install uv; }
-	@UV_CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/uv pip compile pyproject.toml --quiet --upgrade --universal \
-	    --python-version 3.11 --all-extras --group dev --generate-hashes --no-annotate --output-file requirements.lock
+	@$(COMPILE) pyproject.toml --all-extras --group dev --output-file requirements.lock
+	@$(COMPILE) --group pyproject.toml:bench --constraints requirements.lock --output-file requirements-bench.lock
 
 .PHONY: clean
 clean: ## Remove .venv, caches and builds

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+import time
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import click
+import msgspec
 
 from authorizer.log_setup import setup_logging
 from benchmarks.anchor import ROOT, AnchorError
@@ -15,19 +17,23 @@ from benchmarks.arena import Arena, DecisionsDifferError
 from benchmarks.cases import CASES
 from benchmarks.figures import Row
 from benchmarks.machine import describe_machine
-from benchmarks.report import Run, missed, put_between_markers, to_json, to_markdown, to_text
+from benchmarks.report import missed, put_between_markers, to_markdown, to_text
+from benchmarks.run import Run, combined, read_runs, write_runs
 from benchmarks.settings import Settings, progress
 
 DOCUMENT = ROOT / "docs" / "performance.md"
 RESULTS = ROOT / "benchmarks" / "latest.json"
 _NAMES = tuple(case.name for case in CASES)
+# Measured whenever a run is kept: without it one cannot say what a difference between two runs means.
+_NOISE = "noise"
 _EPILOG = """\
 \b
 Examples:
-  python -m benchmarks                                  everything; writes docs/performance.md
+  python -m benchmarks --runs 3                         everything; writes docs/performance.md
   python -m benchmarks --quick                          everything, shorter; only prints
   python -m benchmarks --only authorize --workloads w3 --quick
   python -m benchmarks --only update --only acls --rounds 9
+  python -m benchmarks --combine 1.json --combine 2.json --combine 3.json --write
 """
 
 
@@ -41,6 +47,21 @@ Examples:
 @click.option("--quick", is_flag=True, help="Fewer and shorter rounds: for a first look.")
 @click.option("--rounds", type=click.IntRange(1), help="Rounds of each measurement.")
 @click.option(
+    "--runs",
+    "count",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Measure all of it so often; the table has the medians of the runs and the spread between them.",
+)
+@click.option(
+    "--combine",
+    "files",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Measure nothing: make one table of the runs in this file of --json; may be repeated.",
+)
+@click.option(
     "--json", "json_file", type=click.Path(path_type=Path), help="Write every round's figure here, too."
 )
 @click.option(
@@ -51,12 +72,14 @@ Examples:
     help="Where workloads, logs and snapshots are kept; 1 GB. Safe to delete.",
 )
 @click.option("--write", is_flag=True, help="Write docs/performance.md, although not everything is measured.")
-def main(
+def main(  # noqa: PLR0913 - a command takes its options as arguments
     *,
     names: tuple[str, ...],
     workloads: str | None,
     quick: bool,
     rounds: int | None,
+    count: int,
+    files: tuple[Path, ...],
     json_file: Path | None,
     cache: Path,
     write: bool,
@@ -67,30 +90,40 @@ def main(
     cores, 5 with --quick, and needs 8 GB of memory. Exit code 1: decisions differ, or a goal was missed.
     """
     setup_logging("console", "ERROR")
-    settings = Settings.quick(cache) if quick else Settings.full(cache)
-    if rounds is not None:
-        settings = replace(settings, rounds=rounds)
-    chosen = workloads.split(",") if workloads else None
-    try:
-        run = measure(settings, set(names or _NAMES), chosen)
-    except (AnchorError, DecisionsDifferError) as error:
-        print(f"benchmarks: {error}", file=sys.stderr)
-        raise SystemExit(1) from error
+    runs: list[Run] = []
+    if files:
+        try:
+            runs = [run for file in files for run in read_runs(file)]
+        except msgspec.DecodeError as error:
+            raise click.BadParameter(f"not a file of --json: {error}", param_hint="--combine") from error
+    else:
+        settings = Settings.quick(cache) if quick else Settings.full(cache)
+        if rounds is not None:
+            settings = replace(settings, rounds=rounds)
+        write = write or not (names or workloads or quick)
+        wanted = set(names or _NAMES) | ({_NOISE} if write else set())
+        try:
+            for number in range(count):
+                progress(f"run {number + 1} of {count}")
+                runs.append(measure(settings, wanted, workloads.split(",") if workloads else None))
+                if json_file is not None:  # at once: a later run may be broken off
+                    write_runs(json_file, runs)
+        except (AnchorError, DecisionsDifferError) as error:
+            print(f"benchmarks: {error}", file=sys.stderr)
+            raise SystemExit(1) from error
+    run = combined(runs)
     print(to_text(run))
-    if json_file is not None:
-        json_file.write_text(to_json(run), encoding="utf-8")
-    if write or not (names or workloads or quick):
+    if write:
         put_between_markers(DOCUMENT, to_markdown(run))
-        RESULTS.write_text(to_json(run), encoding="utf-8")
-    problems = missed(run)
-    if problems:
-        print("\nmissed:", *problems, sep="\n  ")
+        write_runs(RESULTS, runs)
+    if missed(run):
         raise SystemExit(1)
 
 
 def measure(settings: Settings, names: set[str], chosen: list[str] | None) -> Run:
     """All cases on one workload, then the next workload: each is loaded once."""
     machine = describe_machine()
+    began_s = time.monotonic()
     cases = [case for case in CASES if case.name in names]
     rows: dict[str, list[Row]] = {case.name: [] for case in cases}
     for workload in chosen or dict.fromkeys(workload for case in cases for workload in case.workloads):
@@ -102,7 +135,7 @@ def measure(settings: Settings, names: set[str], chosen: list[str] | None) -> Ru
     for case in cases:
         in_order = case.workloads if chosen is None else chosen
         rows[case.name].sort(key=lambda row: in_order.index(row.workload))
-    return Run(machine, rows)
+    return Run(machine | {"took": f"{(time.monotonic() - began_s) / 60:.0f} min"}, rows)
 
 
 if __name__ == "__main__":

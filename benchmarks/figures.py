@@ -37,6 +37,10 @@ class Spread:
         return Spread(tuple(mine / theirs for mine, theirs in zip(self.values, other.values, strict=True)))
 
 
+#: Of a goal; the one that is not met must be seen in a long table.
+Verdict = Literal["aim reached", "met", "MISSED"]
+
+
 @dataclass(frozen=True, slots=True)
 class Goal:
     """What the ratio of a row should be: at least, or at most, ``bound``; and what it had better be."""
@@ -45,8 +49,13 @@ class Goal:
     bound: float
     aim: float
 
-    def is_met(self, ratio: float) -> bool:
-        return ratio >= self.bound if self.kind == "at least" else ratio <= self.bound
+    def verdict(self, ratio: float) -> Verdict:
+        if self._reaches(ratio, self.aim):
+            return "aim reached"
+        return "met" if self._reaches(ratio, self.bound) else "MISSED"
+
+    def _reaches(self, ratio: float, bound: float) -> bool:
+        return ratio >= bound if self.kind == "at least" else ratio <= bound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +83,18 @@ class Row:
     ratio: Spread | None = None
     goal: Goal | None = None
     note: str = ""
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """By the median; None without a goal, or without what it compares."""
+        if self.goal is None or self.ratio is None:
+            return None
+        return self.goal.verdict(self.ratio.median)
+
+
+def percentile(ordered: Sequence[float], percent: float) -> float:
+    """The value that so many of the ascending ones do not exceed: 100 is the last one."""
+    return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]
 
 
 def faster(other: Spread, ours: Spread) -> Spread:

@@ -1,14 +1,13 @@
-"""The figures as text for a terminal, as Markdown for docs/performance.md, and as JSON."""
+"""The figures as text for a terminal, and as Markdown for docs/performance.md."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from benchmarks.cases import CASES
-from benchmarks.figures import Goal, Row, Spread
+from benchmarks.figures import Goal, Row, Spread, Verdict
+from benchmarks.run import Run
 
 BEGIN = "<!-- benchmarks: begin; written by `make bench` -->"
 END = "<!-- benchmarks: end -->"
@@ -18,20 +17,8 @@ _SCALES: dict[str, tuple[tuple[str, float], ...]] = {
     "ns": (("ns", 1), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)),
     "/s": (("/s", 1), ("k/s", 1e3), ("M/s", 1e6)),
 }
+_VERDICTS: tuple[Verdict, ...] = ("MISSED", "met", "aim reached")
 _COLUMNS = ("what", "ACLs", "aclog", "beside", "", "times", "goal", "")
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """What one run measured.
-
-    Attributes:
-        machine: see benchmarks.machine.
-        rows: of each case, by its name.
-    """
-
-    machine: Mapping[str, str]
-    rows: Mapping[str, Sequence[Row]]
 
 
 def to_text(run: Run) -> str:
@@ -44,26 +31,17 @@ def to_text(run: Run) -> str:
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in table
         ]
         parts.append("\n".join([title, *(line.rstrip() for line in lines)]))
-    return "\n\n".join(parts)
+    return "\n\n".join(filter(None, [*parts, goals(run)]))
 
 
 def to_markdown(run: Run) -> str:
-    """Tables, one for each case."""
+    """What the goals came to, then tables, one for each case."""
     machine = "; ".join(f"{name} {value}" for name, value in run.machine.items())
-    parts = [f"Measured on: {machine}."]
+    parts = [f"Measured on: {machine}. {_how_to_read(run)}", goals(run)]
     for title, rows in _titled(run):
         lines = [f"### {title}", "", _line(_COLUMNS), _line(("---",) * len(_COLUMNS))]
         parts.append("\n".join([*lines, *(_line(_cells(row)) for row in rows)]))
-    return "\n\n".join(parts)
-
-
-def to_json(run: Run) -> str:
-    """Everything that was measured, every round."""
-    content = {
-        "machine": dict(run.machine),
-        "cases": {name: [asdict(row) for row in rows] for name, rows in run.rows.items()},
-    }
-    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+    return "\n\n".join(filter(None, parts))
 
 
 def put_between_markers(document: Path, text: str) -> None:
@@ -75,14 +53,35 @@ def put_between_markers(document: Path, text: str) -> None:
     document.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", encoding="utf-8")
 
 
+def goals(run: Run) -> str:
+    """How many goals were met, then a line for each, those that were missed first. Empty without goals."""
+    judged = [(verdict, _judged(run, verdict)) for verdict in _VERDICTS]
+    unmet, bound_only, with_aim = (len(rows) for _, rows in judged)
+    total = unmet + bound_only + with_aim
+    if not total:
+        return ""
+    lines = [f"{total - unmet} of {total} goals met, {with_aim} of them with their aim:", ""]
+    return "\n".join(lines + [f"- {verdict}: {row}" for verdict, rows in judged for row in rows])
+
+
 def missed(run: Run) -> list[str]:
-    """The goals that were not reached, in words."""
+    """The goals that were not met, in words."""
+    return _judged(run, "MISSED")
+
+
+def _judged(run: Run, verdict: Verdict) -> list[str]:
     return [
         f"{row.what}, {row.workload}: {_times(row.ratio)}, wanted {_goal(row.goal)}"
-        for rows in run.rows.values()
+        for _, rows in _titled(run)
         for row in rows
-        if row.goal is not None and row.ratio is not None and not row.goal.is_met(row.ratio.median)
+        if row.verdict == verdict
     ]
+
+
+def _how_to_read(run: Run) -> str:
+    if run.runs == 1:
+        return "Medians of the rounds; in brackets the least and the greatest round."
+    return f"Medians of {run.runs} runs; in brackets the least and the greatest run."
 
 
 def _titled(run: Run) -> Iterable[tuple[str, Sequence[Row]]]:
@@ -98,7 +97,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         beside,
         row.against,
         _times(row.ratio),
-        _goal(row.goal) + _verdict(row),
+        _goal(row.goal) + (f": {row.verdict}" if row.verdict else ""),
         row.note,
     )
 
@@ -132,12 +131,6 @@ def _goal(goal: Goal | None) -> str:
         return ""
     sign = "≥" if goal.kind == "at least" else "≤"
     return f"{sign} {_number(goal.bound)}, aim {_number(goal.aim)}"
-
-
-def _verdict(row: Row) -> str:
-    if row.goal is None or row.ratio is None:
-        return ""
-    return "" if row.goal.is_met(row.ratio.median) else " (missed)"
 
 
 def _number(value: float) -> str:

@@ -1,14 +1,18 @@
 """Lists of requests, as both sides read them, and what else is derived from a workload.
 
-Beside the lists of `benchmarks.workload` each workload gets ``bulk``: requests with 500 actions each, as when
-a client asks for the metadata of 500 topics; and ``updates.jsonl``: ACLs that are not among its own.
+Beside the lists of `benchmarks.workload` each workload gets
+
+    bulk           requests with 500 actions each, as when a client asks for the metadata of 500 topics
+    principals     one question of each principal that has ACLs, aimed at one of them
+    updates.jsonl  ACLs that are not among its own
 """
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -17,15 +21,19 @@ from random import Random
 import msgspec
 
 from authorizer.api import Action, RequestContext, SecurityProtocol
-from benchmarks.workload import DESCRIBE, LITERAL, TOPIC
-from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
-from records.principal import parse_kafka_principal
+from benchmarks.workload import ALL, DESCRIBE, LITERAL, PREFIXED, READ, TOPIC
+from records.acl import WILDCARD, AclOperation, PatternType, ResourcePattern, ResourceType
+from records.principal import WILDCARD_PRINCIPAL, parse_kafka_principal
 
 BULK = "bulk"
 BULK_ACTIONS = 500
 # Few enough for the questions themselves to stay in the processor's caches, as a request just read does.
 _BULK_REQUESTS = 20
 _UPDATES = 2_000
+
+PRINCIPALS = "principals"
+# Where a principal asks from whose ACL is for any host.
+_HOST = "10.9.0.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +52,21 @@ class _Query(msgspec.Struct):
     resourceName: str  # noqa: N815
 
 
+class _Acl(msgspec.Struct):
+    resourceType: int  # noqa: N815
+    resourceName: str  # noqa: N815
+    patternType: int  # noqa: N815
+    principal: str
+    host: str
+    operation: int
+
+
+class _AclLine(msgspec.Struct):
+    data: _Acl
+
+
 def read_requests(workload: Path, name: str) -> list[Request]:
-    """A list of requests of one action each; ``bulk``: of BULK_ACTIONS each."""
+    """A list of requests of one action each; of ``bulk``: of BULK_ACTIONS each."""
     queries = _read_queries(list_file(workload, name))
     size = actions_per_request(name)
     requests = []
@@ -70,10 +91,10 @@ def actions_per_request(name: str) -> int:
 
 
 def list_file(workload: Path, name: str) -> Path:
-    """The file with a list; that of ``bulk`` is written on the first call."""
+    """The file with a list; those that are derived are written on the first call."""
     file = workload / f"{name}.jsonl"
-    if name == BULK and not file.exists():
-        _write_bulk(workload, file)
+    if name in _DERIVED and not file.exists():
+        _DERIVED[name](workload, file)
     return file
 
 
@@ -122,6 +143,39 @@ def _write_bulk(workload: Path, file: Path) -> None:
     _write(file, lines)
 
 
+def _write_principals(workload: Path, file: Path) -> None:
+    random = Random(5)
+    aims: dict[str, _Acl] = {}
+    seen: Counter[str] = Counter()
+    decode = msgspec.json.Decoder(_AclLine).decode
+    with (workload / "acls.jsonl").open("rb") as lines:
+        for line in lines:
+            acl = decode(line).data
+            seen[acl.principal] += 1
+            if random.randrange(seen[acl.principal]) == 0:  # each of its ACLs is as likely in the end
+                aims[acl.principal] = acl
+    aims.pop(WILDCARD_PRINCIPAL, None)
+    askers = sorted(aims)
+    random.shuffle(askers)
+    _write(file, [json.dumps(_question_at(aims[asker])) + "\n" for asker in askers])
+
+
+def _question_at(acl: _Acl) -> dict[str, object]:
+    """What the ACL answers, unless another one does."""
+    name = acl.resourceName
+    if acl.patternType == PREFIXED:
+        name += ".any"
+    elif name == WILDCARD:
+        name = "any"
+    return {
+        "principal": acl.principal,
+        "host": _HOST if acl.host == WILDCARD else acl.host,
+        "operation": READ if acl.operation == ALL else acl.operation,
+        "resourceType": acl.resourceType,
+        "resourceName": name,
+    }
+
+
 def _write_updates(workload: Path, file: Path) -> None:
     random = Random(7)
     with (workload / "acls.jsonl").open(encoding="ascii") as lines:
@@ -143,3 +197,6 @@ def _write(file: Path, lines: Sequence[str]) -> None:
     unfinished = file.with_suffix(".unfinished")
     unfinished.write_text("".join(lines), encoding="ascii")
     unfinished.rename(file)
+
+
+_DERIVED: dict[str, Callable[[Path, Path], None]] = {BULK: _write_bulk, PRINCIPALS: _write_principals}

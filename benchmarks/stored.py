@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import shutil
+import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
@@ -69,6 +71,13 @@ def log_directory(workload: Path, *, batch_records: int = MANY_RECORDS, limit: i
     return directory
 
 
+@contextmanager
+def writable_log(workload: Path) -> Iterator[Path]:
+    """A copy of the log to be appended to, the snapshots' own log still; deleted in the end."""
+    with tempfile.TemporaryDirectory(dir=workload, prefix="log-writable-") as scratch:
+        yield shutil.copytree(log_directory(workload), Path(scratch) / "log")
+
+
 def _batches(
     records: Iterator[AccessControlEntryRecord], size: int
 ) -> Iterator[tuple[list[AccessControlEntryRecord], None]]:
@@ -78,7 +87,7 @@ def _batches(
 
 def snapshot_directory(workload: Path) -> Path:
     """A snapshot store with one snapshot: at the end of the log."""
-    directory = workload / "snapshots"
+    directory = workload / "snapshots-2"  # since the digest is of frames
     if not directory.is_dir():
         unfinished = workload / f"{directory.name}.unfinished"
         shutil.rmtree(unfinished, ignore_errors=True)

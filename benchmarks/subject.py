@@ -50,6 +50,7 @@ class Subject:
     """An authorizer that has everything below the high watermark.
 
     Nothing runs in the background: the loader has no thread, so that CPU time is the measured call's alone.
+    Whoever measures otherwise starts the loader.
     """
 
     def __init__(self, log: MetadataLog, snapshots: Sequence[SnapshotSource]) -> None:
@@ -62,9 +63,10 @@ class Subject:
             self.loader.turn()
 
     @classmethod
-    def open(cls, log: Path, snapshots: Path) -> Self:
-        """Over a log, beginning at the snapshot of it."""
-        return cls(DirectoryLog.open(log), [StoredSnapshots(SnapshotStore(snapshots))])
+    def open(cls, log: Path, snapshots: Path | None) -> Self:
+        """Over a log, beginning at the snapshot of it, or where there is none at the log's start."""
+        sources = [] if snapshots is None else [StoredSnapshots(SnapshotStore(snapshots))]
+        return cls(DirectoryLog.open(log), sources)
 
     @property
     def image(self) -> AclsImage:

@@ -1,4 +1,4 @@
-"""acls(filter), beside Kafka's own, which looks at every ACL."""
+"""acls(filter), beside Kafka's own, which looks at every ACL whatever is asked for."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from records.entries import AccessControlEntryRecord
 from records.ids import Uuid
 
 _GOALS = {"w2": Goal("at least", 50, 1_000)}
+#: In Kafka's order. It takes long, and nobody finds anything faster than by looking at all of it.
+_EVERYTHING = "everything"
 _IDS = 10_000
 _SCANS = 3  # of Java in each round: a scan of a million ACLs takes a third of a second
 
@@ -36,12 +38,13 @@ def measure(arena: Arena) -> Iterator[Row]:
         "one topic": AclBindingFilter(one_name),
         "all that cover one topic": AclBindingFilter(covering),
         "one principal": AclBindingFilter(everything, AccessControlEntryFilter(principal=sample.principal)),
+        _EVERYTHING: AclBindingFilter(everything),
     }
     for what, acl_filter in filters.items():
         progress(f"{arena.workload}: acls of {what}")
-        found = len(list(arena.ours.authorizer.acls(acl_filter)))
+        found = sum(1 for _ in arena.ours.authorizer.acls(acl_filter))
         theirs, ours = alternate(
-            arena.settings.rounds,
+            arena.settings.loads if what == _EVERYTHING else arena.settings.rounds,
             partial(_java_scan, arena, acl_filter, found),
             partial(_our_listing, arena, acl_filter),
         )
@@ -53,7 +56,7 @@ def measure(arena: Arena) -> Iterator[Row]:
             other=theirs,
             against="Java",
             ratio=faster(theirs, ours),
-            goal=_GOALS.get(arena.workload),
+            goal=None if what == _EVERYTHING else _GOALS.get(arena.workload),
             note=f"{found} found",
         )
     yield _by_id(arena)
@@ -62,7 +65,7 @@ def measure(arena: Arena) -> Iterator[Row]:
 def _by_id(arena: Arena) -> Row:
     """Kafka cannot ask by id: whoever wants to know lists everything."""
     progress(f"{arena.workload}: an ACL by its id")
-    image = arena.ours.authorizer.state.index.image
+    image = arena.ours.image
     ids = [acl.record.id for acl in islice(image, _IDS)]
     everything = AclBindingFilter()
     theirs, ours = alternate(
@@ -84,7 +87,7 @@ def _by_id(arena: Arena) -> Row:
 
 def _our_look_ups(arena: Arena, ids: list[Uuid]) -> float:
     """CPU of one look-up, ns."""
-    get = arena.ours.authorizer.state.index.image.get
+    get = arena.ours.image.get
     began = time.thread_time_ns()
     for acl_id in ids:
         get(acl_id)

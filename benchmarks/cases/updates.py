@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from itertools import islice
-from pathlib import Path
 
 from authorizer.api import Action, AuthorizationResult, RequestContext
-from benchmarks.arena import Arena
+from benchmarks.arena import Arena, Asked
 from benchmarks.figures import Goal, Row, Spread, alternate
-from benchmarks.requests import updates_file
+from benchmarks.requests import PRINCIPALS, updates_file
 from benchmarks.settings import progress
-from benchmarks.stored import log_directory, read_acls, snapshot_directory
+from benchmarks.stored import read_acls, snapshot_directory, writable_log
 from benchmarks.subject import Subject
 from records.acl import (
     AccessControlEntry,
@@ -26,7 +23,7 @@ from records.acl import (
     ResourcePattern,
     ResourceType,
 )
-from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from records.entries import AccessControlEntryRecord, MetadataRecord, RemoveAccessControlEntryRecord
 from records.ids import binding_uuid
 from records.log.directory import DirectoryLog
 from records.principal import KafkaPrincipal, parse_kafka_principal
@@ -48,6 +45,9 @@ def measure(arena: Arena) -> Iterator[Row]:
     java_removes: list[float] = []
     our_adds: list[float] = []
     our_removes: list[float] = []
+    our_adds_seen: list[float] = []
+    our_removes_seen: list[float] = []
+    questions = [_question(acl) for acl in added]
 
     def java() -> float:
         answer = arena.java.tell("update", file=str(file))
@@ -58,8 +58,12 @@ def measure(arena: Arena) -> Iterator[Row]:
     def ours() -> float:
         our_adds.append(_published_ns(arena.ours, added))
         our_removes.append(_published_ns(arena.ours, removed))
+        our_adds_seen.append(_seen_ns(arena.ours, added, questions))
+        our_removes_seen.append(_seen_ns(arena.ours, removed, questions))
         return 0.0
 
+    # What a principal was granted is kept from its first question on, so updates have to change it.
+    arena.ours.decide(arena.requests(PRINCIPALS), allow_everyone=False)
     before = arena.our_round(_LIST)
     undisturbed = Spread(tuple(before() for _ in range(arena.settings.rounds)))
     java()  # not counted: the compiler gets to know it
@@ -67,17 +71,24 @@ def measure(arena: Arena) -> Iterator[Row]:
     java_removes.clear()
     alternate(arena.settings.rounds, java, ours)
     for what, mine, theirs, java_method in (
-        ("adds an ACL", our_adds, java_adds, "addAcl"),
-        ("removes an ACL", our_removes, java_removes, "removeAcl"),
+        ("adds an ACL: fold and index", our_adds, java_adds, "addAcl"),
+        ("removes an ACL: fold and index", our_removes, java_removes, "removeAcl"),
+        ("adds an ACL: the same and its principal's next decision", our_adds_seen, java_adds, "addAcl"),
+        (
+            "removes an ACL: the same and its principal's next decision",
+            our_removes_seen,
+            java_removes,
+            "removeAcl",
+        ),
     ):
         one, other = Spread(tuple(mine)), Spread(tuple(theirs))
         yield Row(
-            what=f"update that {what}: fold and index",
+            what=f"update that {what}",
             workload=arena.workload,
             unit="ns",
             ours=one,
             other=other,
-            against=f"Java's {java_method}",
+            against=f"Java's {java_method} alone",
             ratio=one.over(other),
             goal=_GOALS.get(arena.workload),
         )
@@ -91,19 +102,34 @@ def measure(arena: Arena) -> Iterator[Row]:
         other=undisturbed,
         against="before them",
         ratio=disturbed.over(undisturbed),
-        note=f"{2 * len(added) * arena.settings.rounds} updates",
+        note=f"{4 * len(added) * arena.settings.rounds} updates",
     )
     yield from _through_log(arena)
 
 
-def _published_ns(
-    subject: Subject, records: list[AccessControlEntryRecord] | list[RemoveAccessControlEntryRecord]
-) -> float:
+def _published_ns(subject: Subject, records: Sequence[MetadataRecord]) -> float:
     """CPU of one publish, when each record is published by itself."""
     began = time.thread_time_ns()
     for record in records:
         subject.publish([record])
     return (time.thread_time_ns() - began) / len(records)
+
+
+def _seen_ns(subject: Subject, records: Sequence[MetadataRecord], questions: Sequence[Asked]) -> float:
+    """CPU of one publish and of a decision that has to know of it."""
+    authorize = subject.authorizer.authorize
+    began = time.thread_time_ns()
+    for record, (context, actions) in zip(records, questions, strict=True):
+        subject.publish([record])
+        authorize(context, actions)
+    return (time.thread_time_ns() - began) / len(records)
+
+
+def _question(acl: AccessControlEntryRecord) -> Asked:
+    """Of the ACL's principal, about its name."""
+    pattern = ResourcePattern(ResourceType(acl.resource_type), acl.resource_name, PatternType.LITERAL)
+    action = Action(AclOperation.DESCRIBE, pattern, log_if_allowed=False, log_if_denied=False)
+    return RequestContext(parse_kafka_principal(acl.principal), "10.255.0.1"), [action]
 
 
 def _through_log(arena: Arena) -> Iterator[Row]:
@@ -113,8 +139,7 @@ def _through_log(arena: Arena) -> Iterator[Row]:
         for number, acl in enumerate(islice(read_acls(updates_file(arena.directory)), _THROUGH_LOG))
     ]
     append, visible, cpu = [], [], []
-    with tempfile.TemporaryDirectory(dir=arena.settings.cache) as scratch:
-        directory = shutil.copytree(log_directory(arena.directory), Path(scratch) / "log")
+    with writable_log(arena.directory) as directory:
         snapshots = StoredSnapshots(SnapshotStore(snapshot_directory(arena.directory)))
         log = DirectoryLog.open(directory, mode="write")
         with closing(Subject(log, [snapshots])) as subject:

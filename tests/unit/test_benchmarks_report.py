@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import json
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from benchmarks.figures import Goal, Row, Spread, alternate, faster
-from benchmarks.report import BEGIN, END, Run, missed, put_between_markers, to_json, to_markdown, to_text
+from benchmarks.anchor import ROOT
+from benchmarks.figures import Goal, Row, Spread, Verdict, alternate, faster, percentile
+from benchmarks.report import BEGIN, END, missed, put_between_markers, to_markdown, to_text
+from benchmarks.run import Run, combined, read_runs, write_runs
 
 ROW = Row(
     what="authorize",
@@ -44,29 +48,39 @@ def test_a_ratio_is_taken_round_by_round() -> None:
 
 
 @pytest.mark.parametrize(
-    ("goal", "ratio", "is_met"),
+    ("goal", "ratio", "verdict"),
     [
-        (Goal("at least", 8, 15), 8.0, True),
-        (Goal("at least", 8, 15), 7.9, False),
-        (Goal("at most", 0.6, 0.2), 0.6, True),
-        (Goal("at most", 0.6, 0.2), 0.7, False),
+        (Goal("at least", 8, 15), 15.0, "aim reached"),
+        (Goal("at least", 8, 15), 8.0, "met"),
+        (Goal("at least", 8, 15), 7.9, "MISSED"),
+        (Goal("at most", 0.6, 0.2), 0.2, "aim reached"),
+        (Goal("at most", 0.6, 0.2), 0.6, "met"),
+        (Goal("at most", 0.6, 0.2), 0.7, "MISSED"),
     ],
 )
-def test_a_goal_has_a_direction(goal: Goal, ratio: float, is_met: bool) -> None:
-    assert goal.is_met(ratio) is is_met
+def test_a_goal_has_a_direction(goal: Goal, ratio: float, verdict: Verdict) -> None:
+    """What is exactly the goal, or exactly the aim, is good enough."""
+    assert goal.verdict(ratio) == verdict
+
+
+def test_a_percentile_is_one_of_the_values() -> None:
+    """The greatest is the 100th; few values have no more percentiles than values."""
+    values = list(range(1, 1_001))
+    assert [percentile(values, percent) for percent in (50, 99, 99.9, 100)] == [501, 991, 1_000, 1_000]
+    assert percentile([7], 99) == 7
 
 
 def test_a_line_says_it_all() -> None:
-    """Median and spread of both, what it is beside, the ratio, the goal."""
+    """Median and spread of both, what it is beside, the ratio, the goal and whether it was met."""
     run = Run({"cpu": "two"}, {"authorize": [ROW]})
-    cells = "w2 | 2 µs (1-3) | 20 µs (11-27) | Java | 10 (9-11) | ≥ 8, aim 15 | 4000 decisions equal"
+    cells = "w2 | 2 µs (1-3) | 20 µs (11-27) | Java | 10 (9-11) | ≥ 8, aim 15: met | 4000 decisions equal"
     assert f"| authorize | {cells} |" in to_markdown(run)
-    assert "Measured on: cpu two." in to_markdown(run)
+    assert "Measured on: cpu two. Medians of the rounds" in to_markdown(run)
     assert "2 µs (1-3)  20 µs (11-27)  Java" in to_text(run)
 
 
-def test_a_missed_goal_is_told() -> None:
-    """In the table, and in the list that makes the command fail."""
+def test_goals_are_summed_up() -> None:
+    """Missed ones first, and in the list that makes the command fail; a row without a ratio is no goal."""
     slow = Row(
         what="w",
         workload="w3",
@@ -75,15 +89,76 @@ def test_a_missed_goal_is_told() -> None:
         ratio=Spread.of(0.9),
         goal=Goal("at most", 0.6, 0.2),
     )
-    run = Run({}, {"authorize": [ROW], "start": [slow]})
+    alone = replace(slow, ratio=None)
+    run = Run({}, {"authorize": [ROW], "start": [slow, alone]})
     assert missed(run) == ["w, w3: 0.9, wanted ≤ 0.6, aim 0.2"]
-    assert "≤ 0.6, aim 0.2 (missed)" in to_markdown(run)
+    summary = """\
+1 of 2 goals met, 0 of them with their aim:
+
+- MISSED: w, w3: 0.9, wanted ≤ 0.6, aim 0.2
+- met: authorize, w2: 10 (9-11), wanted ≥ 8, aim 15"""
+    assert to_text(run).endswith(summary)
+    assert summary in to_markdown(run)
+    assert "≤ 0.6, aim 0.2: MISSED" in to_markdown(run)
+    assert "goals" not in to_text(Run({}, {"start": [alone]}))
 
 
-def test_json_has_every_round() -> None:
-    content = json.loads(to_json(Run({"cpu": "two"}, {"authorize": [ROW]})))
-    assert content["cases"]["authorize"][0]["ours"]["values"] == [2_000, 1_000, 3_000]
-    assert content["machine"] == {"cpu": "two"}
+def test_a_table_of_runs_has_the_spread_between_them() -> None:
+    """The median of each run is one value; what is judged is the median of the runs."""
+    fast = replace(
+        ROW, ours=Spread.of(1_000), other=Spread.of(16_000), ratio=Spread.of(16, 16, 16), note="fast"
+    )
+    slow = replace(ROW, ours=Spread.of(4_000), other=Spread.of(28_000), ratio=Spread.of(7, 7, 6), note="slow")
+    only_here = replace(ROW, what="another", other=None, ratio=None)
+    runs = [
+        Run({"cpu": "two", "date": "1st"}, {"authorize": [slow]}),
+        Run({"cpu": "two", "date": "2nd"}, {"authorize": [fast, only_here]}),
+        Run({"cpu": "two", "date": "3rd"}, {"authorize": [ROW]}),
+    ]
+    table = combined(runs)
+    row, other_row = table.rows["authorize"]
+    assert row.ours.values == (4_000, 1_000, 2_000)
+    assert row.other is not None
+    assert row.other.values == (28_000, 16_000, 20_000)
+    assert row.ratio is not None
+    assert row.ratio.values == (7, 16, 10)
+    assert row.verdict == "met"
+    assert row.note == ROW.note  # of the run in the middle
+    assert (other_row.ours.values, other_row.other) == ((2_000,), None)
+    assert table.machine == {"cpu": "two", "date": "1st, 2nd, 3rd"}
+    assert "Medians of 3 runs" in to_markdown(table)
+
+
+def test_one_run_is_its_own_table() -> None:
+    """Its spread is that of its rounds."""
+    run = Run({}, {"authorize": [ROW]})
+    assert combined([run]) == run
+
+
+def test_runs_are_kept_with_every_round(tmp_path: Path) -> None:
+    """What was written is read again, so runs of different days can be put together."""
+    runs = [Run({"cpu": "two"}, {"authorize": [ROW], "noise": [replace(ROW, goal=None)]}), Run({}, {})]
+    write_runs(tmp_path / "runs.json", runs)
+    assert read_runs(tmp_path / "runs.json") == runs
+
+
+def test_the_command_combines_files(tmp_path: Path) -> None:
+    """Nothing is measured; a goal that the runs miss together makes it fail, as after measuring."""
+    slow = replace(ROW, ratio=Spread.of(7))
+    files = [tmp_path / "1.json", tmp_path / "2.json"]
+    write_runs(files[0], [Run({}, {"authorize": [ROW]})])
+    write_runs(files[1], [Run({}, {"authorize": [slow]}), Run({}, {"authorize": [slow]})])
+
+    def combine(*chosen: Path) -> subprocess.CompletedProcess[str]:
+        arguments = [argument for file in chosen for argument in ("--combine", str(file))]
+        command = [sys.executable, "-m", "benchmarks", *arguments]
+        return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, cwd=ROOT)
+
+    one, all_three = combine(files[0]), combine(*files)
+    assert one.returncode == 0
+    assert "- met: authorize, w2: 10 (9-11)" in one.stdout
+    assert all_three.returncode == 1
+    assert "- MISSED: authorize, w2: 7 (7-10)" in all_three.stdout
 
 
 def test_only_what_is_between_the_markers_is_replaced(tmp_path: Path) -> None:

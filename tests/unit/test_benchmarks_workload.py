@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.requests import BULK, BULK_ACTIONS, list_file, read_requests, updates_file
-from benchmarks.stored import read_acls
+from benchmarks.requests import BULK, BULK_ACTIONS, PRINCIPALS, list_file, read_requests, updates_file
+from benchmarks.stored import log_directory, read_acls, snapshot_directory, writable_log
+from benchmarks.subject import Subject
 from benchmarks.workload import make_workload, workload_directory
 from records.acl import AclPermissionType, PatternType
+from records.log.directory import DirectoryLog
 
 # Of the files that the first figures of this project were measured with.
 SHA256 = {
@@ -77,3 +79,35 @@ def test_updates_are_new_acls(cache: Path) -> None:
     updates = list(read_acls(updates_file(cache / "w3")))
     assert not own & {acl.content for acl in updates}
     assert len({acl.id for acl in updates}) == len(updates) == 2_000
+
+
+def test_every_principal_asks_once(cache: Path) -> None:
+    """Whoever has ACLs is among them, but for User:*, who is no one in particular; the order is seeded."""
+    acls = list(read_acls(cache / "w3" / "acls.jsonl"))
+    askers = [str(request.context.principal) for request in read_requests(cache / "w3", PRINCIPALS)]
+    assert len(askers) == len(set(askers))
+    assert set(askers) == {acl.principal for acl in acls} - {"User:*"}
+    again = list_file(cache / "w3", PRINCIPALS).read_bytes()
+    list_file(cache / "w3", PRINCIPALS).unlink()
+    assert list_file(cache / "w3", PRINCIPALS).read_bytes() == again
+
+
+def test_principals_ask_about_what_they_have(cache: Path) -> None:
+    """So nearly every question finds an ACL of the asker's own; a few are denied by another one."""
+    requests = read_requests(cache / "w3", PRINCIPALS)
+    subject = Subject.open(log_directory(cache / "w3"), snapshot_directory(cache / "w3"))
+    try:
+        allowed = subject.decide(requests, allow_everyone=False).count("A")
+    finally:
+        subject.close()
+    assert allowed > len(requests) / 2
+
+
+def test_a_log_is_copied_to_be_written(cache: Path) -> None:
+    """The workload's own log stays as it was, and the copy is still the one that its snapshot belongs to."""
+    before = DirectoryLog.open(log_directory(cache / "w3"))
+    with before, writable_log(cache / "w3") as copy, DirectoryLog.open(copy, mode="write") as log:
+        log.append([next(read_acls(updates_file(cache / "w3")))])
+        assert log.identity == before.identity
+        assert log.high_watermark() == before.high_watermark() + 1
+    assert not copy.exists()
