@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import google_crc32c
 import msgspec
@@ -41,6 +41,9 @@ from records.errors import (
 from records.log.base import LogBatch
 from records.varint import append_varint
 
+if TYPE_CHECKING:
+    from records.plain_batches import PlainRecords
+
 MAGIC: Final = 2
 #: Bytes of a batch before its records.
 HEADER_BYTES: Final = COVERED_AT + COVERED_HEADER_BYTES
@@ -57,6 +60,9 @@ _COVERED: Final = struct.Struct(">hiqqqhii")
 _MAGIC_AT: Final = 16
 
 _COMPRESSION_MAX: Final = int(max(Compression))
+
+# Records by column pay where they become rows of an image (measured: from 1,100 on), and load Arrow.
+_PLAIN_RECORDS_MIN: Final = 2000
 
 _NO_PRODUCER: Final = -1
 _BATCH_BYTES_MAX: Final = 2**31 - 1
@@ -228,6 +234,40 @@ def to_log_batch(batch: RecordBatch) -> LogBatch:
         batch.size_bytes,
         tuple(records),
     )
+
+
+def to_log_batches(batches: Sequence[RecordBatch]) -> tuple[list[LogBatch], DecodeError | None]:
+    """As many of the batches as can be decoded, in order, and what is wrong with the next one.
+
+    Where there are many records, those of plain batches are decoded as columns (records.plain_batches).
+    """
+    plain: PlainRecords | None = None
+    firsts: list[int | None] = [None] * len(batches)
+    if sum([batch.record_count for batch in batches]) >= _PLAIN_RECORDS_MIN:
+        from records.plain_batches import plain_records  # noqa: PLC0415 - Arrow: only for those who read much
+
+        plain, firsts = plain_records(batches)
+    decoded: list[LogBatch] = []
+    for batch, first in zip(batches, firsts, strict=True):
+        if first is None:
+            try:
+                decoded.append(to_log_batch(batch))
+            except DecodeError as error:
+                return decoded, error
+        else:
+            decoded.append(
+                LogBatch(
+                    batch.base_offset,
+                    batch.last_offset + 1,
+                    batch.epoch,
+                    batch.max_timestamp_ms,
+                    batch.size_bytes,
+                    None,
+                    plain,
+                    first,
+                )
+            )
+    return decoded, None
 
 
 def encode_batch(

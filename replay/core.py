@@ -248,9 +248,6 @@ class Core:
         end_offset = batch.end_offset
         if end_offset <= position:
             return
-        records = batch.records
-        if batch.base_offset < position:
-            records = tuple(logged for logged in records if logged.offset >= position)
         if batch.epoch < self._epoch:
             raise LogDivergedError(
                 f"log was written anew: epoch {batch.epoch} at offset {batch.base_offset} "
@@ -258,8 +255,39 @@ class Core:
             )
         if end_offset > high_watermark:
             raise LogDivergedError(f"batch ends at {end_offset}, beyond the high watermark {high_watermark}")
-        missing = end_offset - position - len(records)
-        if missing < 0 or (records and not position <= records[0].offset <= records[-1].offset < end_offset):
+        count = end_offset - max(position, batch.base_offset)
+        if batch.plain is not None and batch.base_offset >= position and self._transaction is None:
+            # It has one record for each offset, and no transaction markers.
+            self._delta.replay_batch(batch)
+        else:
+            count = self._apply_records(batch)
+        missing = end_offset - position - count
+        # Nothing raises from here on.
+        if missing:
+            self._gap_end = max(self._gap_end, high_watermark)
+            self._target = max(self._target or 0, high_watermark)
+            self.phase = Phase.CATCHING_UP
+            next_offset = batch.base_offset if batch.base_offset > position else end_offset
+            effects.append(GapSeen(offset=position, next_offset=next_offset, until=self._gap_end))
+        self.position = end_offset
+        self._epoch = batch.epoch
+        self._batches += 1
+        self._records += count
+        self._size_bytes += batch.size_bytes
+        if self._transaction is None:
+            for logged in self._waiting:
+                self._delta.replay(logged)
+            self._waiting = []
+            self._settled = batch
+
+    def _apply_records(self, batch: LogBatch) -> int:
+        """Apply what is new in a batch, record by record, or nothing if it raises; returns how many."""
+        position, end_offset, records = self.position, batch.end_offset, batch.records
+        if batch.base_offset < position:
+            records = tuple(logged for logged in records if logged.offset >= position)
+        if len(records) > end_offset - position or (
+            records and not position <= records[0].offset <= records[-1].offset < end_offset
+        ):
             raise InvariantError(
                 f"batch [{batch.base_offset}, {end_offset}) holds records outside of itself",
                 offset=batch.base_offset,
@@ -276,23 +304,7 @@ class Core:
                     replay(logged)
             else:
                 self._transaction += records
-        # Nothing raises from here on.
-        if missing:
-            self._gap_end = max(self._gap_end, high_watermark)
-            self._target = max(self._target or 0, high_watermark)
-            self.phase = Phase.CATCHING_UP
-            next_offset = batch.base_offset if batch.base_offset > position else end_offset
-            effects.append(GapSeen(offset=position, next_offset=next_offset, until=self._gap_end))
-        self.position = end_offset
-        self._epoch = batch.epoch
-        self._batches += 1
-        self._records += len(records)
-        self._size_bytes += batch.size_bytes
-        if self._transaction is None:
-            for logged in self._waiting:
-                self._delta.replay(logged)
-            self._waiting = []
-            self._settled = batch
+        return len(records)
 
     def _check_transactions(self, records: tuple[LogRecord, ...]) -> None:
         is_open = self._transaction is not None

@@ -102,6 +102,11 @@ class TextColumn:
         return TextColumn(texts, (np.cumsum(used, dtype=np.int32) - np.int32(1))[self.codes])
 
 
+def heads_of(ids: bytes) -> npt.NDArray[np.uint64]:
+    """The first eight bytes of each id, as numbers that have the same order."""
+    return np.frombuffer(ids, ">u8")[:: UUID_BYTES // _HEAD_BYTES].astype(np.uint64)
+
+
 class AclColumns:
     """See the module. Ids are distinct where an image holds them; ``count_ids`` tells of others."""
 
@@ -146,7 +151,7 @@ class AclColumns:
         self.permission_types = permission_types
         self.offsets = offsets
         self.timestamps_ms = timestamps_ms
-        heads = np.frombuffer(ids, ">u8")[:: UUID_BYTES // _HEAD_BYTES].astype(np.uint64)
+        heads = heads_of(ids)
         order = np.argsort(heads)
         # As memoryviews: bisect reads one number of them in 40 ns, of an array in 100.
         self._heads = memoryview(heads[order])  # type: ignore[arg-type] # arrays are buffers
@@ -251,6 +256,14 @@ class AclColumns:
                 return row
             at += 1
         return None
+
+    def may_hold(self, heads: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+        """Of the first eight bytes of ids (`heads_of`), which ones a row's id begins with."""
+        if not len(self):
+            return np.zeros(len(heads), np.bool_)
+        held = np.asarray(self._heads)
+        found: npt.NDArray[np.bool_] = held[np.minimum(np.searchsorted(held, heads), len(held) - 1)] == heads
+        return found
 
     def id_of(self, row: int) -> Uuid:
         """The id of one row."""

@@ -13,7 +13,9 @@ Metadata transactions, gaps and the high watermark are replay's concern: it deci
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
+
+import numpy as np
 
 from records.entries import (
     AbortTransactionRecord,
@@ -25,14 +27,22 @@ from records.entries import (
     OtherRecord,
     RemoveAccessControlEntryRecord,
 )
-from snapshot.digest import digest_add, digest_remove
+from snapshot.columns import AclColumns, heads_of
+from snapshot.digest import DIGEST_MASK, digest_add, digest_remove
 from snapshot.image import AclsImage, AppliedAcl, Provenance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    import numpy.typing as npt
+
     from records.ids import Uuid
-    from records.log.base import LogRecord
+    from records.log.base import LogBatch, LogRecord
+    from snapshot.plain_fold import PlainFold
+
+# Plain records are folded when there are so many, and more than were new among those before: what is kept of
+# them stays small beside the ACLs, and these are joined a few times only.
+_TAKEN_MAX: Final = 1 << 18
 
 
 @dataclass(slots=True)
@@ -63,14 +73,16 @@ class DeltaCounts:
 class AclsDelta:
     """Changes on top of ``image``; single-threaded until ``apply``, immutable in effect after it."""
 
-    __slots__ = ("_changes", "_count", "_digest", "_features", "_whole", "counts", "image")
+    __slots__ = ("_added", "_changes", "_count", "_digest", "_features", "_plain", "counts", "image")
 
     def __init__(self, image: AclsImage) -> None:
         self.image = image
-        # The image that this delta adds as a whole to the empty one, until somebody asks for its changes.
-        self._whole: AclsImage | None = None
         self.counts = DeltaCounts()
+        # ACLs with ids that the image does not have. `_changes` overrules them.
+        self._added = AclColumns.EMPTY
         self._changes: dict[Uuid, AppliedAcl | None] = {}
+        # Records that were taken after all that the rest of this shows.
+        self._plain: PlainFold | None = None
         self._count = len(image)
         self._digest = image.digest
         self._features: Mapping[str, int] = image.features
@@ -86,7 +98,10 @@ class AclsDelta:
         delta._count, delta._digest, delta._features = len(after), after.digest, after.features
         if not len(before):
             delta.counts.added = len(after)
-            delta._whole = after
+            delta._added = after.columns
+            for acl_id, acl in after.changes.items():
+                if acl is not None or after.columns.row_of(acl_id) is not None:
+                    delta._changes[acl_id] = acl
             return delta
         changes, counts = delta._changes, delta.counts
         for acl in after:
@@ -110,9 +125,14 @@ class AclsDelta:
 
         An id that was added and removed within the delta does not appear (KAFKA-13889).
         """
-        if self._whole is not None:
-            self._changes = {acl.record.id: acl for acl in self._whole}
-            self._whole = None
+        self._fold_plain()
+        if len(self._added):
+            before, added, changes = self.image, self._added, self._changes
+            self._added = AclColumns.EMPTY
+            self._changes = {acl.record.id: acl for acl in added if acl.record.id not in changes}
+            for acl_id, acl in changes.items():
+                if acl is not None or acl_id in before:
+                    self._changes[acl_id] = acl
         return self._changes
 
     def changed(self) -> Iterator[tuple[AppliedAcl | None, AppliedAcl | None]]:
@@ -122,20 +142,48 @@ class AclsDelta:
 
     def get(self, acl_id: Uuid) -> AppliedAcl | None:
         """The ACL with this id as this delta leaves it."""
-        if self._whole is not None:
-            return self._whole.get(acl_id)
+        self._fold_plain()
+        return self._get(acl_id)
+
+    def _get(self, acl_id: Uuid) -> AppliedAcl | None:
         if acl_id in self._changes:
             return self._changes[acl_id]
+        if len(self._added):
+            row = self._added.row_of(acl_id)
+            if row is not None:
+                return self._added.acl(row)
         return self.image.get(acl_id)
+
+    def replay_batch(self, batch: LogBatch) -> None:
+        """Apply all records of one batch. `counts` has those of a plain batch after `apply`."""
+        plain = batch.plain
+        if plain is None:
+            for logged in batch.records:
+                self.replay(logged)
+            return
+        if self._plain is None:
+            from snapshot.plain_fold import PlainFold  # noqa: PLC0415 - Arrow: only where much is read
+
+            self._plain = PlainFold()
+        self._plain.take(plain, batch.plain_first, batch.end_offset - batch.base_offset)
+        if self._plain.count > max(_TAKEN_MAX, len(self._added)):
+            self._fold_plain()
 
     def replay(self, logged: LogRecord) -> None:
         """Apply one log record."""
         record = logged.record
         match record:
             case AccessControlEntryRecord():
-                self.put(AppliedAcl(record, logged.offset, logged.timestamp_ms))
+                acl = AppliedAcl(record, logged.offset, logged.timestamp_ms)
+                if self._plain is None:
+                    self._put(acl)
+                else:
+                    self._plain.take_other(acl)
             case RemoveAccessControlEntryRecord():
-                self._remove(record.id)
+                if self._plain is None:
+                    self._remove(record.id)
+                else:
+                    self._plain.take_other(record.id)
             case FeatureLevelRecord():
                 features = {**self._features, record.name: record.level}
                 if record.level == 0:
@@ -154,8 +202,12 @@ class AclsDelta:
 
     def put(self, acl: AppliedAcl) -> None:
         """Put one ACL in force: an AccessControlEntryRecord, or a row of a snapshot."""
+        self._fold_plain()
+        self._put(acl)
+
+    def _put(self, acl: AppliedAcl) -> None:
         acl_id = acl.record.id
-        before = self.get(acl_id)
+        before = self._get(acl_id)
         if before is None:
             self.counts.added += 1
             self._count += 1
@@ -174,30 +226,63 @@ class AclsDelta:
         self._features = dict(features)
 
     def _remove(self, acl_id: Uuid) -> None:
-        before = self.get(acl_id)
+        before = self._get(acl_id)
         if before is None:
             self.counts.unknown_removals += 1
             return
         self.counts.removed += 1
         self._count -= 1
         self._digest = digest_remove(self._digest, before.record)
-        if self.image.get(acl_id) is None:
-            del self._changes[acl_id]
-        else:
+        if acl_id in self.image or self._added.row_of(acl_id) is not None:
             self._changes[acl_id] = None
+        else:
+            del self._changes[acl_id]
+
+    def _fold_plain(self) -> None:
+        """Fold the records that were only taken."""
+        plain = self._plain
+        if plain is None:
+            return
+        self._plain = None
+        folded = plain.fold(self._may_hold if self.image.is_large_step(plain.count) else _any_head)
+        added, counts = folded.columns, self.counts
+        counts.ignored += plain.ignored
+        del plain  # some megabytes, before as many are needed to join the columns
+        counts.added += len(added)
+        self._count += len(added)
+        self._digest = (self._digest + folded.digest) & DIGEST_MASK
+        self._added = AclColumns.joined([self._added, added]) if len(self._added) else added
+        for other in folded.others:
+            if isinstance(other, AppliedAcl):
+                self._put(other)
+            else:
+                self._remove(other)
+
+    def _may_hold(self, heads: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+        """Of the first eight bytes of ids: which ones this delta or its image knows."""
+        held = self.image.columns.may_hold(heads) | self._added.may_hold(heads)
+        changed = b"".join([*self.image.changes, *self._changes])
+        return held | np.isin(heads, heads_of(changed)) if changed else held
 
     def finish_snapshot(self, seen: Mapping[Uuid, object]) -> None:
         """A snapshot replaces everything (I5): remove the image's ACLs whose ids it did not hold."""
+        self._fold_plain()
         for acl in self.image:
             if acl.record.id not in seen:
                 self._remove(acl.record.id)
 
     def apply(self, provenance: Provenance) -> AclsImage:
         """The image with the changes, standing at ``provenance``. The old image stays as it was."""
+        self._fold_plain()
         return self.image.with_changes(
-            self.changes,
+            self._changes,
+            added=self._added,
             count=self._count,
             digest=self._digest,
             features=self._features,
             provenance=provenance,
         )
+
+
+def _any_head(heads: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+    return np.ones(len(heads), np.bool_)

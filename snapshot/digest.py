@@ -2,13 +2,21 @@
 
 A replica, a Spark snapshot and a stored manifest at one offset have the same one, whatever order the ACLs
 came in. Adding and removing one ACL costs one hash, so the digest follows the fold.
+
+What is hashed is the frame that a broker writes for the ACL (records.codecs.kraft): whoever reads a log has
+it at hand, and its sizes see to it that no two contents share one.
 """
 
 from __future__ import annotations
 
 from hashlib import blake2b
-from struct import Struct
 from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from records.codecs.kraft import FRAME_VERSION, RECORD_VERSION
+from records.entries import ACCESS_CONTROL_ENTRY_API_KEY
+from records.varint import append_unsigned_varint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,50 +25,86 @@ if TYPE_CHECKING:
 
 DIGEST_BITS: Final = 128
 _HEX_DIGITS: Final = frozenset("0123456789abcdef")
-_MASK: Final = (1 << DIGEST_BITS) - 1
+DIGEST_MASK: Final = (1 << DIGEST_BITS) - 1
 # The key separates these hashes from any other use of BLAKE2b; changing it changes every digest.
-_HASHER: Final = blake2b(digest_size=DIGEST_BITS // 8, key=b"aclog acl digest v1")
-# Codes as they are on the wire (int8), then the lengths, so that no two contents share an encoding.
-_HEAD: Final = Struct(">16s4bIII")
+_HASHER: Final = blake2b(digest_size=DIGEST_BITS // 8, key=b"aclog acl digest v2")
+_HASH_WORDS: Final = DIGEST_BITS // 32
+_HEADER: Final = bytes((FRAME_VERSION, ACCESS_CONTROL_ENTRY_API_KEY, RECORD_VERSION))
+_CODES: Final = {code: code.to_bytes(1, "big", signed=True) for code in range(-128, 128)}
+_SIZES: Final = tuple(bytes((size + 1,)) for size in range(0x7F))
 
 
 def acl_hash(record: AccessControlEntryRecord) -> int:
-    """The keyed hash of one ACL: its id and its content."""
+    """The keyed hash of one ACL: its id and its content.
+
+    Of what no frame can hold, a text with half a surrogate pair, say, it is still a frame that is hashed.
+    """
     name = record.resource_name.encode("utf-8", "surrogatepass")
     principal = record.principal.encode("utf-8", "surrogatepass")
     host = record.host.encode("utf-8", "surrogatepass")
     hasher = _HASHER.copy()
     hasher.update(
-        _HEAD.pack(
-            record.id,
-            record.resource_type,
-            record.pattern_type,
-            record.operation,
-            record.permission_type,
-            len(name),
-            len(principal),
-            len(host),
+        b"".join(
+            (
+                _HEADER,
+                record.id,
+                _CODES[record.resource_type],
+                _SIZES[len(name)] if len(name) < len(_SIZES) else _size(name),
+                name,
+                _CODES[record.pattern_type],
+                _SIZES[len(principal)] if len(principal) < len(_SIZES) else _size(principal),
+                principal,
+                _SIZES[len(host)] if len(host) < len(_SIZES) else _size(host),
+                host,
+                _CODES[record.operation],
+                _CODES[record.permission_type],
+                b"\0",
+            )
         )
-        + name
-        + principal
-        + host
     )
     return int.from_bytes(hasher.digest(), "big")
 
 
+def _size(text: bytes) -> bytes:
+    out = bytearray()
+    append_unsigned_varint(out, len(text) + 1)
+    return bytes(out)
+
+
+def frame_hashes(frames: Iterable[bytes]) -> bytes:
+    """The hashes of ACLs whose frames are at hand, in their shortest encoding, as 16 bytes each."""
+    copy = _HASHER.copy
+    hashes: list[bytes] = []
+    append = hashes.append
+    for frame in frames:
+        hasher = copy()
+        hasher.update(frame)
+        append(hasher.digest())
+    return b"".join(hashes)
+
+
+def hashes_sum(hashes: bytes) -> int:
+    """The digest of the set of ACLs with these hashes."""
+    words = np.frombuffer(hashes, ">u4").reshape(-1, _HASH_WORDS).sum(0, np.uint64).tolist()
+    digest = 0
+    for word in words:
+        digest = (digest << 32) + word
+    return digest & DIGEST_MASK
+
+
 def digest_add(digest: int, record: AccessControlEntryRecord) -> int:
     """The digest of the set with this ACL added."""
-    return (digest + acl_hash(record)) & _MASK
+    return (digest + acl_hash(record)) & DIGEST_MASK
 
 
 def digest_remove(digest: int, record: AccessControlEntryRecord) -> int:
     """The digest of the set with this ACL removed."""
-    return (digest - acl_hash(record)) & _MASK
+    return (digest - acl_hash(record)) & DIGEST_MASK
 
 
 def digest_of(records: Iterable[AccessControlEntryRecord]) -> int:
     """The digest of a whole set, computed anew."""
-    return sum(map(acl_hash, records)) & _MASK
+    return sum(map(acl_hash, records)) & DIGEST_MASK
 
 
 def digest_to_string(digest: int) -> str:

@@ -141,19 +141,35 @@ class AclsImage:
             provenance=provenance,
         )
 
+    def is_large_step(self, changes: int) -> bool:
+        """Whether the image after so many changes has new columns."""
+        return changes > max(_MERGE_MINIMUM, len(self.columns) // _MERGE_STEP_SHARE)
+
     def with_changes(
         self,
         changes: Mapping[Uuid, AppliedAcl | None],
         *,
+        added: AclColumns,
         count: int,
         digest: int,
         features: Mapping[str, int],
         provenance: Provenance,
     ) -> AclsImage:
-        """The next image, for AclsDelta: ``changes`` maps ids to their new content, or None if removed."""
+        """The next image, for AclsDelta.
+
+        Args:
+            changes: ids and their new content, or None if removed.
+            added: ACLs with ids that the image does not have. ``changes`` may have them, and overrules.
+            count: of the ACLs then.
+            digest: of them.
+            features: all feature levels.
+            provenance: where the next image stands.
+        """
         columns, merged = self.columns, self.changes
+        if len(added):
+            columns = AclColumns.joined([columns, added]) if len(columns) else added
         size = len(columns)
-        if len(changes) > max(_MERGE_MINIMUM, size // _MERGE_STEP_SHARE) or len(merged) + len(changes) > max(
+        if self.is_large_step(len(changes)) or len(merged) + len(changes) > max(
             _MERGE_MINIMUM, size // _MERGE_SHARE
         ):
             columns = columns.with_changes({**merged, **changes} if merged else changes)

@@ -12,16 +12,15 @@ columns (snapshot.columns) without being looked at one by one.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from records.errors import EncodeError
 from records.ids import UUID_BYTES
+from snapshot.arrow_texts import text_column
 from snapshot.columns import UNKNOWN_OFFSET, AclColumns, TextColumn
 from snapshot.errors import SnapshotCorruptError
 
@@ -89,7 +88,7 @@ def decode_part(data: bytes, *, source: str) -> AclColumns:
     try:
         table = _table(data)
         columns = {field.name: _column(table, field) for field in SCHEMA}
-        names, principals, hosts = (_texts(columns[name]) for name in _TEXTS)
+        names, principals, hosts = (text_column(columns[name]) for name in _TEXTS)
         resource_types, pattern_types, operations, permission_types = (
             columns[name].to_numpy() for name in _CODES
         )
@@ -144,21 +143,3 @@ def _ids(column: pa.ChunkedArray) -> bytes:
             start = chunk.offset * UUID_BYTES
             ids += memoryview(chunk.buffers()[1])[start : start + len(chunk) * UUID_BYTES]
     return ids
-
-
-def _texts(column: pa.ChunkedArray) -> TextColumn:
-    parts = [TextColumn(_chunk_texts(chunk.dictionary), chunk.indices.to_numpy()) for chunk in column.chunks]
-    return TextColumn.joined(parts)
-
-
-def _chunk_texts(chunk: pa.StringArray) -> list[str]:
-    """The texts of an array without nulls: Arrow has one blob of UTF-8 and the places where texts begin.
-
-    ``to_pylist`` makes a scalar of every text first and takes several times as long.
-    """
-    _, places, blob = chunk.buffers()
-    if not len(chunk) or blob is None:
-        return [""] * len(chunk)
-    data = blob.to_pybytes()
-    begins = np.frombuffer(places, np.int32)[chunk.offset : chunk.offset + len(chunk) + 1].tolist()
-    return [data[begin:end].decode() for begin, end in pairwise(begins)]

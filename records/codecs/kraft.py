@@ -275,6 +275,8 @@ _DECODERS: Final[dict[int, Callable[[MessageReader], MetadataRecord]]] = {
     END_TRANSACTION_API_KEY: _decode_end,
     ABORT_TRANSACTION_API_KEY: _decode_abort,
 }
+#: All others are known by their header alone.
+UNDERSTOOD_API_KEYS: Final = frozenset(_DECODERS)
 
 
 def encode_frame(record: MetadataRecord) -> bytes:

@@ -18,6 +18,8 @@ from records.ids import Uuid
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from records.plain_batches import PlainRecords
+
 #: Bytes of batches that one read returns at most (one whole batch at least).
 READ_BYTES_MAX: Final = 4 * 1024 * 1024
 
@@ -38,8 +40,8 @@ class LogRecord(msgspec.Struct, frozen=True, gc=False):
     record: MetadataRecord | ControlRecord
 
 
-class LogBatch(msgspec.Struct, frozen=True, gc=False):
-    """One committed record batch: the unit in which state becomes visible (I2).
+class LogBatch:
+    """One committed record batch: the unit in which state becomes visible (I2). Immutable.
 
     Attributes:
         base_offset: offset of the first record that the batch ever held.
@@ -47,15 +49,71 @@ class LogBatch(msgspec.Struct, frozen=True, gc=False):
         epoch: leader epoch under which it was appended.
         timestamp_ms: greatest timestamp in the batch.
         size_bytes: bytes on disk or on the wire.
-        records: in offset order; control records only in control batches.
+        plain: where its records are among many that were decoded as columns, or None. Then they are objects
+            only when somebody asks for ``records``, and there is one for each offset.
+        plain_first: index there of its first record.
     """
 
-    base_offset: int
-    end_offset: int
-    epoch: int
-    timestamp_ms: int
-    size_bytes: int
-    records: tuple[LogRecord, ...]
+    __slots__ = (
+        "_records",
+        "base_offset",
+        "end_offset",
+        "epoch",
+        "plain",
+        "plain_first",
+        "size_bytes",
+        "timestamp_ms",
+    )
+
+    def __init__(
+        self,
+        base_offset: int,
+        end_offset: int,
+        epoch: int,
+        timestamp_ms: int,
+        size_bytes: int,
+        records: tuple[LogRecord, ...] | None,
+        plain: PlainRecords | None = None,
+        plain_first: int = 0,
+    ) -> None:
+        """``records`` is None where ``plain`` is given."""
+        self.base_offset = base_offset
+        self.end_offset = end_offset
+        self.epoch = epoch
+        self.timestamp_ms = timestamp_ms
+        self.size_bytes = size_bytes
+        self.plain = plain
+        self.plain_first = plain_first
+        self._records = records
+
+    @property
+    def records(self) -> tuple[LogRecord, ...]:
+        """In offset order; control records only in control batches."""
+        records = self._records
+        if records is None:
+            assert self.plain is not None
+            records = self.plain.records(self.plain_first, self.end_offset - self.base_offset)
+            self._records = records
+        return records
+
+    def _content(self) -> tuple[object, ...]:
+        return (
+            self.base_offset,
+            self.end_offset,
+            self.epoch,
+            self.timestamp_ms,
+            self.size_bytes,
+            self.records,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return self._content() == other._content() if isinstance(other, LogBatch) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._content())
+
+    def __repr__(self) -> str:
+        return f"LogBatch{self._content()}"
 
 
 class MetadataLog(Protocol):

@@ -17,7 +17,7 @@ from snapshot.digest import (
 )
 from support.snapshots import acl, acl_id
 
-KNOWN = "5774bb54e98439a8a0dbffe076e7b22c"
+KNOWN = "75f27451ea86dfcff2bc1a4bcf5f1160"
 
 
 def test_digest_of_known_acls_is_pinned() -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from records.batch import HEADER_BYTES, MAGIC, decode_batch, to_log_batch
+from records.batch import HEADER_BYTES, MAGIC, decode_batch, to_log_batches
 from records.errors import DecodeError, LogCorruptError, OffsetOutOfRangeError
 from records.log.directory.segment import RELATIVE_OFFSET_MAX, Segment, batch_bytes, parse_header
 from records.log.directory.segments import Mark
@@ -123,31 +123,40 @@ class SegmentReader:
         self, cursor: _Cursor, batches: list[LogBatch], offset: int, end_offset: int, chunk_bytes: int
     ) -> None:
         """Append what one read of the file gives, one batch at least; stop before a batch that is damaged."""
-        segment, origin = cursor.segment, cursor.position
+        segment, origin, next_offset = cursor.segment, cursor.position, cursor.next_offset
         following = self._segments.after(segment.base_offset)
         data = self._chunk(cursor, chunk_bytes)
         at = 0
-        batch = None
+        met: list[RecordBatch] = []
+        problem: DecodeError | LogCorruptError | None = None
         try:
             while at < len(data) and cursor.next_offset < end_offset and (at == 0 or _is_whole(data, at)):
-                met = decode_batch(data, at, origin=origin)
-                self._check(met, cursor, end_offset, following)
-                if met.end_offset > offset:
-                    batches.append(to_log_batch(met))
-                segment.remember(met.base_offset, met.position)
-                batch = met
-                at += met.size_bytes
-                cursor.position, cursor.next_offset = origin + at, met.end_offset
-        except DecodeError as error:
-            if not batches:
-                raise error.located(source=str(segment.path)) from error
-        except LogCorruptError:
-            if not batches:
-                raise
-        finally:
-            if batch is not None:
-                header = data[batch.position - origin :][:HEADER_BYTES]
-                cursor.before = Mark(segment.base_offset, batch.position, batch.base_offset, header)
+                batch = decode_batch(data, at, origin=origin)
+                self._check(batch, cursor, end_offset, following)
+                met.append(batch)
+                at += batch.size_bytes
+                cursor.position, cursor.next_offset = origin + at, batch.end_offset
+        except (DecodeError, LogCorruptError) as error:
+            problem = error
+        wanted = [batch for batch in met if batch.end_offset > offset]
+        decoded, undecodable = to_log_batches(wanted)
+        if undecodable is not None:
+            problem = undecodable
+            damaged = wanted[len(decoded)]
+            del met[met.index(damaged) :]
+            cursor.position = damaged.position
+            cursor.next_offset = met[-1].end_offset if met else next_offset
+        batches += decoded
+        for batch in met:
+            segment.remember(batch.base_offset, batch.position)
+        if met:
+            last = met[-1]
+            header = data[last.position - origin :][:HEADER_BYTES]
+            cursor.before = Mark(segment.base_offset, last.position, last.base_offset, header)
+        if problem is not None and not batches:
+            if isinstance(problem, DecodeError):
+                raise problem.located(source=str(segment.path)) from problem
+            raise problem
 
     def _chunk(self, cursor: _Cursor, chunk_bytes: int) -> bytes:
         """At least the batch at the cursor, or all that is left of the file."""

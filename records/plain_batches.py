@@ -1,0 +1,332 @@
+"""The records of many batches at once, as columns: what a log holds that is read from its start.
+
+Decoding a record by itself takes some 3 µs, most of it for objects that a fold only takes apart again. Here
+the records of all batches of one read are found in one walk over their sizes, and then numpy and Arrow look
+at one field of all of them at a time. That covers plain batches only: as KRaft's leader writes them (one
+timestamp, offsets without gaps, no keys, no headers, not compressed), with nothing but
+
+- ACLs and removals in the shortest encoding, nothing tagged on, below 8 KB, codes from 0 to 127;
+- records that pass by, known by their header alone.
+
+All else, right or wrong, is for records.batch_content, which also says what is wrong and where.
+
+    covered    | header | record | record | ...              one batch: what its CRC covers
+    record     size 00 00 offset-delta 01 value-size | frame | 00
+    ACL frame  01 12 00 | id | type name | pattern principal | host | operation permission | 00
+
+A text is its size + 1, as a varint, and UTF-8. Source: DefaultRecord, AccessControlEntryRecord.json.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from records.batch_content import COMPRESSION_MASK, CONTROL, COVERED_HEADER_BYTES, LOG_APPEND_TIME
+from records.codecs.kraft import (
+    FRAME_VERSION,
+    RECORD_VERSION,
+    UNDERSTOOD_API_KEYS,
+    decode_frame_at,
+)
+from records.entries import ACCESS_CONTROL_ENTRY_API_KEY, REMOVE_ACCESS_CONTROL_ENTRY_API_KEY
+from records.ids import UUID_BYTES, Uuid
+from records.log.base import LogRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from records.batch import RecordBatch
+
+    _Ints = npt.NDArray[np.int64]
+    _Bytes = npt.NDArray[np.uint8]
+    _Mask = npt.NDArray[np.bool_]
+
+# Offset deltas and sizes take one or two bytes.
+_RECORDS_MAX: Final = 1 << 13
+# Arrow counts in 32 bits.
+_BYTES_MAX: Final = 2**31 - 1
+# Behind the batches, so that looking for a field beyond a record's end finds something.
+_PADDING: Final = bytes(64)
+_HEADER_BYTES: Final = 3
+_FRAME_BYTES_MIN: Final = 3
+_REMOVE_FRAME_BYTES: Final = _HEADER_BYTES + UUID_BYTES + 1
+_BYTE: Final = 0x80
+
+_PASSES_BY: Final = np.zeros(256, np.bool_)
+_PASSES_BY[:_BYTE] = True
+_PASSES_BY[list(UNDERSTOOD_API_KEYS)] = False
+
+
+class PlainRecords:
+    """The records of some plain batches, in offset order, and those that are ACLs as columns.
+
+    Attributes:
+        data: the batches' bytes, and some more.
+        frame_starts, frame_ends: for each record, where in ``data`` its value is.
+        offsets, timestamps_ms: of each record.
+        removals: which records, in order, are RemoveAccessControlEntryRecords.
+        acls: which ones are AccessControlEntryRecords. The columns have a row for each of these:
+        ids: 16 bytes.
+        resource_types, pattern_types, operations, permission_types: codes.
+        names, principals, hosts: Arrow arrays of strings.
+    """
+
+    __slots__ = (
+        "acls",
+        "data",
+        "frame_ends",
+        "frame_starts",
+        "hosts",
+        "ids",
+        "names",
+        "offsets",
+        "operations",
+        "pattern_types",
+        "permission_types",
+        "principals",
+        "removals",
+        "resource_types",
+        "timestamps_ms",
+    )
+
+    def __init__(self, walked: _Walked, fields: _AclFields) -> None:
+        """Raises pa.ArrowInvalid if a text is not UTF-8."""
+        self.data = walked.data
+        self.frame_starts, self.frame_ends = walked.frame_starts, walked.frame_ends
+        self.offsets = np.arange(len(walked.starts)) + np.repeat(walked.offset_shifts, walked.counts)
+        self.timestamps_ms = np.repeat(walked.timestamps_ms, walked.counts)
+        self.removals = np.flatnonzero(fields.is_removal)
+        self.acls = fields.acls
+        buffer = walked.bytes_
+        starts = self.frame_starts[self.acls]
+        ids = np.lib.stride_tricks.sliding_window_view(buffer, UUID_BYTES)[starts + _HEADER_BYTES]
+        self.ids: npt.NDArray[np.void] = np.ascontiguousarray(ids).view(f"V{UUID_BYTES}").ravel()
+        self.resource_types = buffer[starts + _HEADER_BYTES + UUID_BYTES].astype(np.int8)
+        self.pattern_types = buffer[fields.name_ends].astype(np.int8)
+        self.operations = buffer[fields.host_ends].astype(np.int8)
+        self.permission_types = buffer[fields.host_ends + 1].astype(np.int8)
+        self.names, self.principals, self.hosts = fields.texts(walked.data)
+
+    def removal_ids(self, rows: _Ints) -> list[Uuid]:
+        """The ids that these of ``removals`` name."""
+        data = self.data
+        starts = (self.frame_starts[rows] + _HEADER_BYTES).tolist()
+        return [Uuid(data[start : start + UUID_BYTES]) for start in starts]
+
+    def records(self, first: int, count: int) -> tuple[LogRecord, ...]:
+        """So many records from the ``first`` on, as objects."""
+        part = slice(first, first + count)
+        data = self.data
+        return tuple(
+            LogRecord(offset, timestamp_ms, decode_frame_at(data, start, end))
+            for offset, timestamp_ms, start, end in zip(
+                self.offsets[part].tolist(),
+                self.timestamps_ms[part].tolist(),
+                self.frame_starts[part].tolist(),
+                self.frame_ends[part].tolist(),
+                strict=True,
+            )
+        )
+
+
+def plain_records(batches: Sequence[RecordBatch]) -> tuple[PlainRecords | None, list[int | None]]:
+    """What the plain batches hold, and where each batch begins in that; None for other batches."""
+    may_be_plain = [_may_be_plain(batch) for batch in batches]
+    while any(may_be_plain):
+        chosen = [batch for batch, may_be in zip(batches, may_be_plain, strict=True) if may_be]
+        walked, wrong = _walk(chosen)
+        if walked is not None:
+            fields = _AclFields(walked)
+            wrong = np.logical_or.reduceat(walked.is_wrong | fields.is_wrong, walked.firsts).tolist()
+            if not any(wrong):
+                try:
+                    records = PlainRecords(walked, fields)
+                except pa.ArrowInvalid:  # a text that is not UTF-8
+                    break
+                firsts = iter(walked.firsts.tolist())
+                return records, [next(firsts) if may_be else None for may_be in may_be_plain]
+        # Once more without these: at most three times, for a batch is found wrong by walking or by looking.
+        verdicts = iter(wrong)
+        may_be_plain = [may_be and not next(verdicts) for may_be in may_be_plain]
+    return None, [None] * len(batches)
+
+
+def _may_be_plain(batch: RecordBatch) -> bool:
+    return (
+        not batch.attributes & (COMPRESSION_MASK | LOG_APPEND_TIME | CONTROL)
+        and 0 < batch.record_count <= _RECORDS_MAX
+        and batch.record_count == batch.last_offset - batch.base_offset + 1
+    )
+
+
+class _Walked:
+    """Where the records of some batches lie, and their frames, if the batches are plain.
+
+    Attributes:
+        data: the batches one after the other, padded; ``bytes_`` is the same.
+        size: without the padding.
+        starts, ends: of the records.
+        firsts, counts: of each batch, its first record's index, and how many it has.
+        is_wrong: records that are not plain; their frames may be anywhere.
+    """
+
+    __slots__ = (
+        "bytes_",
+        "counts",
+        "data",
+        "ends",
+        "firsts",
+        "frame_ends",
+        "frame_starts",
+        "is_wrong",
+        "offset_shifts",
+        "size",
+        "starts",
+        "timestamps_ms",
+    )
+
+    def __init__(self, batches: Sequence[RecordBatch], data: bytes, starts: list[int]) -> None:
+        self.data = data
+        self.size = size = len(data) - len(_PADDING)
+        self.bytes_ = bytes_ = np.frombuffer(data, np.uint8)
+        self.starts = np.array(starts)
+        self.counts = np.array([batch.record_count for batch in batches])
+        lasts = np.cumsum(self.counts)
+        self.firsts = lasts - self.counts
+        self.ends = np.empty_like(self.starts)
+        self.ends[:-1] = self.starts[1:]
+        self.ends[:-1][lasts[:-1] - 1] -= COVERED_HEADER_BYTES
+        self.ends[-1] = size
+        self.offset_shifts = np.array([batch.base_offset for batch in batches]) - self.firsts
+        self.timestamps_ms = np.array([batch.base_timestamp_ms for batch in batches])
+        sizes, at, is_wrong = _varints(bytes_, self.starts)
+        is_wrong |= sizes & 1 != 0
+        is_wrong |= (bytes_[at] | bytes_[at + 1]) != 0  # attributes and timestamp delta
+        deltas, at, is_long = _varints(bytes_, at + 2)
+        expected = np.arange(len(self.starts)) - np.repeat(self.firsts, self.counts)
+        is_wrong |= is_long | (deltas != 2 * expected)
+        is_wrong |= bytes_[at] != 1  # no key
+        sizes, self.frame_starts, is_long = _varints(bytes_, at + 1)
+        self.frame_ends = np.minimum(self.frame_starts + (sizes >> 1), size)
+        is_wrong |= is_long | (sizes & 1 != 0) | (self.frame_ends + 1 != self.ends)
+        is_wrong |= bytes_[self.frame_ends] != 0  # no headers
+        self.is_wrong = is_wrong
+
+
+def _walk(batches: Sequence[RecordBatch]) -> tuple[_Walked | None, list[bool]]:
+    """From record to record by their sizes, and which batches do not end where a record does."""
+    starts: list[int] = []
+    wrong = []
+    append = starts.append
+    origin = 0
+    for batch in batches:
+        covered, at = batch.covered, COVERED_HEADER_BYTES
+        try:
+            for _ in range(batch.record_count):
+                append(origin + at)
+                size = covered[at]
+                if size < _BYTE:
+                    at += 1 + (size >> 1)
+                else:
+                    at += 2 + ((size - _BYTE | covered[at + 1] << 7) >> 1)
+        except IndexError:
+            at = -1
+        wrong.append(at != len(covered))
+        origin += len(covered)
+    if any(wrong):
+        return None, wrong
+    if origin > _BYTES_MAX:
+        return None, [True] * len(batches)
+    return _Walked(batches, b"".join([*(batch.covered for batch in batches), _PADDING]), starts), wrong
+
+
+class _AclFields:
+    """Where the fields of ACL frames lie.
+
+    Attributes:
+        is_removal, is_wrong: of all records walked.
+        acls: indices of those that are ACLs; the rest has an element for each of these.
+        name_starts, name_ends, principal_starts, ...: places in the data.
+    """
+
+    __slots__ = (
+        "acls",
+        "host_ends",
+        "host_starts",
+        "is_removal",
+        "is_wrong",
+        "name_ends",
+        "name_starts",
+        "principal_ends",
+        "principal_starts",
+    )
+
+    def __init__(self, walked: _Walked) -> None:
+        bytes_, last = walked.bytes_, walked.size
+        starts, ends = walked.frame_starts, walked.frame_ends
+        api_keys, versions = bytes_[starts + 1], bytes_[starts + 2]
+        is_version_0 = versions == RECORD_VERSION
+        is_acl = is_version_0 & (api_keys == ACCESS_CONTROL_ENTRY_API_KEY)
+        is_removal = is_version_0 & (api_keys == REMOVE_ACCESS_CONTROL_ENTRY_API_KEY)
+        is_removal &= (ends - starts == _REMOVE_FRAME_BYTES) & (bytes_[ends - 1] == 0)
+        is_known = is_acl | is_removal | (_PASSES_BY[api_keys] & (versions < _BYTE))
+        self.is_removal = is_removal
+        self.is_wrong = ~is_known | (bytes_[starts] != FRAME_VERSION) | (ends - starts < _FRAME_BYTES_MIN)
+        self.acls = np.flatnonzero(is_acl)
+        types = starts[self.acls] + _HEADER_BYTES + UUID_BYTES
+        types = np.minimum(types, last)
+        self.name_starts, self.name_ends, wrong = _text_bounds(bytes_, types + 1, last)
+        self.principal_starts, self.principal_ends, is_long = _text_bounds(bytes_, self.name_ends + 1, last)
+        wrong |= is_long
+        self.host_starts, self.host_ends, is_long = _text_bounds(bytes_, self.principal_ends, last)
+        wrong |= is_long | (self.host_ends + 3 != ends[self.acls])
+        codes = bytes_[types] | bytes_[self.name_ends] | bytes_[self.host_ends] | bytes_[self.host_ends + 1]
+        wrong |= (codes >= _BYTE) | (bytes_[self.host_ends + 2] != 0)  # nothing tagged on
+        self.is_wrong[self.acls[wrong]] = True
+
+    def texts(self, data: bytes) -> list[Any]:
+        """Names, principals and hosts.
+
+        All of the data is one Arrow array whose elements are, for each ACL, these three and what stands
+        behind each of them; Arrow then takes every other one.
+
+        Raises:
+            pa.ArrowInvalid: one is not UTF-8.
+        """
+        count = len(self.acls)
+        bounds = np.empty(6 * count + 1, np.int32)
+        columns = (self.name_starts, self.name_ends, self.principal_starts, self.principal_ends)
+        for place, column in enumerate((*columns, self.host_starts, self.host_ends)):
+            bounds[place:-1:6] = column
+        bounds[-1] = self.host_ends[-1] if count else 0
+        pieces = pa.Array.from_buffers(
+            pa.binary(), 6 * count, [None, pa.py_buffer(bounds), pa.py_buffer(data)]
+        )
+        # Not pa.array(): of a numpy array it asks pandas, which takes 0.2 s to load where it is installed.
+        firsts = np.arange(count, dtype=np.int32) * 6
+        places = [pa.py_buffer(firsts + place) for place in (0, 2, 4)]
+        rows = [pa.Array.from_buffers(pa.int32(), count, [None, place]) for place in places]
+        return [pieces.take(places).cast(pa.string()) for places in rows]
+
+
+def _varints(bytes_: _Bytes, at: _Ints) -> tuple[_Ints, _Ints, _Mask]:
+    """Unsigned varints of one or two bytes: values, places after them, and which ones are not short."""
+    values = bytes_[at].astype(np.int64)
+    has_more = values >= _BYTE
+    if not has_more.any():
+        return values, at + 1, has_more
+    seconds = bytes_[at + 1].astype(np.int64)
+    values += np.where(has_more, (seconds - 1) << 7, 0)
+    return values, at + 1 + has_more, has_more & ((seconds >= _BYTE) | (seconds == 0))
+
+
+def _text_bounds(bytes_: _Bytes, at: _Ints, last: int) -> tuple[_Ints, _Ints, _Mask]:
+    """Where the texts begin and end whose sizes are there, none beyond ``last``; and which are not plain."""
+    sizes, starts, is_wrong = _varints(bytes_, np.minimum(at, last))
+    is_wrong |= sizes == 0  # null
+    return starts, np.minimum(starts + np.maximum(sizes - 1, 0), last), is_wrong

@@ -1,0 +1,206 @@
+"""The fold of many plain records (records.plain_batches) at once: of a log that is read from its start.
+
+What becomes of an id does not depend on any other id. So of all records taken here only those are looked at
+one by one, in their order, whose id something else has too: another record, or the state before. All other
+ACLs are new, and stay rows of columns.
+
+    taken         id1   id2   id3   id2   -id4   id5        id3 is in the state before
+    rows          id1                            id5
+    one by one          id2   id3   id2   -id4              by AclsDelta's own rules
+
+Ids are told apart by their first eight bytes. Where those are equal and the others are not, both are looked
+at one by one, which is always right.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from records.ids import UUID_BYTES
+from snapshot.arrow_texts import text_column
+from snapshot.columns import AclColumns, AppliedAcl, heads_of
+from snapshot.digest import DIGEST_BITS, frame_hashes, hashes_sum
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from records.ids import Uuid
+    from records.plain_batches import PlainRecords
+
+    _Mask = npt.NDArray[np.bool_]
+
+_HASH_BYTES: Final = DIGEST_BITS // 8
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """What becomes of the records.
+
+    Attributes:
+        columns: ACLs that nothing else is known of.
+        digest: of these.
+        others: ACLs, and ids to remove, to be looked at one by one, in log order.
+    """
+
+    columns: AclColumns
+    digest: int
+    others: list[AppliedAcl | Uuid]
+
+
+class PlainFold:
+    """Takes records in log order. Not thread-safe.
+
+    Attributes:
+        count: how many records it has taken that are ACLs or removals.
+        ignored: how many others.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.ignored = 0
+        # Consecutive records of one read, taken and not looked at yet.
+        self._plain: PlainRecords | None = None
+        self._first = self._end = 0
+        # What was looked at. A number for each record says which one was taken first.
+        self._taken = 0
+        self._parts: list[_Part] = []
+        self._others: list[tuple[int, AppliedAcl | Uuid]] = []
+
+    def take(self, plain: PlainRecords, first: int, count: int) -> None:
+        """So many records, from the ``first`` on."""
+        if plain is not self._plain or first != self._end:
+            self._look()
+            self._plain, self._first = plain, first
+        self._end = first + count
+        self.count += count
+
+    def take_other(self, other: AppliedAcl | Uuid) -> None:
+        """One record that was decoded by itself: an ACL, or the removal of an id."""
+        self._look()
+        self._others.append((self._taken, other))
+        self._taken += 1
+        self.count += 1
+
+    def _look(self) -> None:
+        """Keep of the consecutive records what the fold needs: much less than their bytes."""
+        plain, first, end = self._plain, self._first, self._end
+        if plain is None:
+            return
+        self._plain = None
+        part = _Part(plain, first, end, self._taken - first)
+        removals = plain.removals[slice(*np.searchsorted(plain.removals, (first, end)))]
+        removed = zip((removals + (self._taken - first)).tolist(), plain.removal_ids(removals), strict=True)
+        self._others += removed
+        if len(part.numbers):
+            self._parts.append(part)
+        ignored = end - first - len(part.numbers) - len(removals)
+        self.ignored += ignored
+        self.count -= ignored
+        self._taken += end - first
+
+    def fold(self, may_hold: Callable[[npt.NDArray[np.uint64]], _Mask]) -> Folded:
+        """All records taken.
+
+        Args:
+            may_hold: of the first eight bytes of ids, as numbers: which may be in the state before.
+        """
+        self._look()
+        ids = b"".join([part.ids.tobytes() for part in self._parts])
+        heads = heads_of(ids)
+        is_other = may_hold(heads) | self._is_shared(heads)
+        others = self._others
+        if is_other.any():
+            numbers = np.concatenate([part.numbers for part in self._parts])[is_other]
+            others += zip(numbers.tolist(), self._columns(ids, is_other), strict=True)
+        others.sort(key=lambda numbered: numbered[0])
+        is_new = ~is_other
+        hashes = np.frombuffer(b"".join([part.hashes for part in self._parts]), f"V{_HASH_BYTES}")
+        return Folded(
+            columns=self._columns(ids, is_new),
+            digest=hashes_sum(hashes[is_new].tobytes()),
+            others=[other for _, other in others],
+        )
+
+    def _is_shared(self, heads: npt.NDArray[np.uint64]) -> _Mask:
+        """Which of the rows have an id that another row, or another record, may have too."""
+        removed = [other.record.id if isinstance(other, AppliedAcl) else other for _, other in self._others]
+        heads = np.concatenate([heads, heads_of(b"".join(removed))])
+        is_shared = np.zeros(len(heads), np.bool_)
+        order = np.argsort(heads)
+        ordered = heads[order]
+        same = ordered[1:] == ordered[:-1]
+        is_shared[order[1:][same]] = True
+        is_shared[order[:-1][same]] = True
+        return is_shared[: len(heads) - len(removed)]
+
+    def _columns(self, ids: bytes, wanted: _Mask) -> AclColumns:
+        """The wanted rows of all parts."""
+        parts = self._parts
+        if not wanted.any():
+            return AclColumns.EMPTY
+
+        def each(name: str) -> Any:
+            return np.concatenate([getattr(part, name) for part in parts])[wanted]
+
+        # Not pa.array(): of a numpy array it asks pandas, which takes 0.2 s to load where it is installed.
+        bits = pa.py_buffer(np.packbits(wanted, bitorder="little"))
+        mask = pa.Array.from_buffers(pa.bool_(), len(wanted), [None, bits])
+
+        def texts(name: str) -> Any:
+            column = pa.chunked_array([getattr(part, name) for part in parts])
+            return text_column((column if wanted.all() else column.filter(mask)).dictionary_encode())
+
+        return AclColumns(
+            ids=np.frombuffer(ids, f"V{UUID_BYTES}")[wanted].tobytes(),
+            resource_types=each("resource_types"),
+            names=texts("names"),
+            pattern_types=each("pattern_types"),
+            principals=texts("principals"),
+            hosts=texts("hosts"),
+            operations=each("operations"),
+            permission_types=each("permission_types"),
+            offsets=each("offsets"),
+            timestamps_ms=each("timestamps_ms"),
+        )
+
+
+class _Part:
+    """The ACLs among consecutive records of one read: their columns, and number and hash of each."""
+
+    __slots__ = (
+        "hashes",
+        "hosts",
+        "ids",
+        "names",
+        "numbers",
+        "offsets",
+        "operations",
+        "pattern_types",
+        "permission_types",
+        "principals",
+        "resource_types",
+        "timestamps_ms",
+    )
+
+    def __init__(self, plain: PlainRecords, first: int, end: int, shift: int) -> None:
+        rows = slice(*np.searchsorted(plain.acls, (first, end)))
+        acls = plain.acls[rows]
+        self.numbers = acls + shift
+        self.ids = plain.ids[rows]
+        self.resource_types = plain.resource_types[rows]
+        self.names = plain.names[rows]
+        self.pattern_types = plain.pattern_types[rows]
+        self.principals = plain.principals[rows]
+        self.hosts = plain.hosts[rows]
+        self.operations = plain.operations[rows]
+        self.permission_types = plain.permission_types[rows]
+        self.offsets = plain.offsets[acls]
+        self.timestamps_ms = plain.timestamps_ms[acls]
+        bounds = map(slice, plain.frame_starts[acls].tolist(), plain.frame_ends[acls].tolist())
+        self.hashes = frame_hashes(map(plain.data.__getitem__, bounds))

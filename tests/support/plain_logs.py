@@ -1,0 +1,50 @@
+"""Raw batches, decoded by column as a reader of much does it, and one record after another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from unittest.mock import patch
+
+from records.batch import RecordBatch, decode_batch, encode_batch, to_log_batch, to_log_batches
+from records.codecs.kraft import encode_frame
+from records.entries import MetadataRecord, OtherRecord
+from records.errors import DecodeError
+from records.log.base import LogBatch
+
+
+def frame_of(record: MetadataRecord) -> bytes:
+    """What a broker writes; of a record known by its header only, the header and some body."""
+    if isinstance(record, OtherRecord):
+        return bytes((1, record.api_key, record.version)) + b"\x00 body of another record"
+    return encode_frame(record)
+
+
+def raw_batches(lists: Iterable[Sequence[MetadataRecord]], *, start: int = 0) -> list[RecordBatch]:
+    """One batch for each list of records, from this offset on; an hour lies between two batches."""
+    batches: list[RecordBatch] = []
+    for records in lists:
+        frames = [frame_of(record) for record in records]
+        batches.append(
+            decode_batch(
+                encode_batch(frames, base_offset=start, epoch=1, timestamp_ms=3_600_000 * len(batches))
+            )
+        )
+        start += len(frames)
+    return batches
+
+
+def by_column(batches: Sequence[RecordBatch]) -> tuple[list[LogBatch], DecodeError | None]:
+    """As a read of many records decodes them, however few these are."""
+    with patch("records.batch._PLAIN_RECORDS_MIN", 0):
+        return to_log_batches(batches)
+
+
+def one_by_one(batches: Sequence[RecordBatch]) -> tuple[list[LogBatch], DecodeError | None]:
+    """As a read of few records decodes them."""
+    decoded: list[LogBatch] = []
+    for batch in batches:
+        try:
+            decoded.append(to_log_batch(batch))
+        except DecodeError as error:
+            return decoded, error
+    return decoded, None

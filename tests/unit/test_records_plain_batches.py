@@ -1,0 +1,223 @@
+"""Batches decoded by column: which ones are, and that they hold what they hold one record after another."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import google_crc32c
+import pytest
+
+from records.batch import RecordBatch, decode_batch, encode_batch
+from records.batch_content import COVERED_AT
+from records.codecs.kraft import encode_frame
+from records.compression import Compression
+from records.entries import (
+    AccessControlEntryRecord,
+    BeginTransactionRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    OtherRecord,
+    RemoveAccessControlEntryRecord,
+)
+from records.errors import DecodeError
+from records.log.directory import DirectoryLog
+from records.plain_batches import plain_records
+from support.directory_logs import batch_bytes, read_until_error, write_segment
+from support.plain_logs import by_column, one_by_one, raw_batches
+from support.snapshots import acl, acl_id
+
+FRAME = encode_frame(acl(1))
+NAME_AT = FRAME.index(b"t-1") - 1
+ENDING_AT = len(FRAME) - 3  # operation, permission type, tagged fields
+
+
+def batch_of(*frames: bytes | None, base_offset: int = 0) -> RecordBatch:
+    return decode_batch(encode_batch(frames, base_offset=base_offset, epoch=1, timestamp_ms=5))
+
+
+def edited(batch: RecordBatch, covered: bytes) -> RecordBatch:
+    """The batch with other content, and the CRC that fits."""
+    length = struct.pack(">qiib", batch.base_offset, 9 + len(covered), 1, 2)
+    return decode_batch(length + struct.pack(">I", google_crc32c.value(covered)) + covered)
+
+
+def firsts(*batches: RecordBatch) -> list[int | None]:
+    return plain_records(batches)[1]
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [acl(1)],
+        [acl(number) for number in range(300)],
+        [RemoveAccessControlEntryRecord(acl_id(1)), acl(1), OtherRecord(20, 0), OtherRecord(127, 127)],
+        [acl(1, resource_name="", principal="", host="")],
+        [acl(1, resource_name="ü" * 63), acl(2, resource_name="n" * 126), acl(3, resource_name="n" * 127)],
+        [acl(1, principal="User:CN=" + "x" * 7000, host="h" * 200)],
+        [acl(1, resource_type=0, pattern_type=127, operation=127, permission_type=0)],
+        [OtherRecord(3, 2)],
+    ],
+    ids=["one", "many", "all kinds", "empty texts", "around one byte", "long", "codes", "no ACL"],
+)
+def test_plain_batches_are_decoded_by_column(records: list[MetadataRecord]) -> None:
+    """Offsets, times, ids, codes, texts: the columns say what the records say."""
+    batches = raw_batches([records, records[:1]], start=40)
+    plain, first = plain_records(batches)
+    assert first == [0, len(records)]
+    assert plain is not None
+    decoded, error = by_column(batches)
+    assert (decoded, error) == one_by_one(batches)
+    logged = [logged for batch in decoded for logged in batch.records]
+    acls = [
+        (at, entry.record)
+        for at, entry in enumerate(logged)
+        if isinstance(entry.record, AccessControlEntryRecord)
+    ]
+    rows = zip(
+        plain.acls.tolist(),
+        map(
+            AccessControlEntryRecord,
+            plain.ids.tolist(),
+            plain.resource_types.tolist(),
+            plain.names.to_pylist(),
+            plain.pattern_types.tolist(),
+            plain.principals.to_pylist(),
+            plain.hosts.to_pylist(),
+            plain.operations.tolist(),
+            plain.permission_types.tolist(),
+        ),
+        strict=True,
+    )
+    assert list(rows) == acls
+    assert plain.offsets.tolist() == [entry.offset for entry in logged]
+    assert plain.timestamps_ms.tolist() == [entry.timestamp_ms for entry in logged]
+    removed = [
+        entry.record.id for entry in logged if isinstance(entry.record, RemoveAccessControlEntryRecord)
+    ]
+    assert plain.removal_ids(plain.removals) == removed
+
+
+UNUSUAL = {
+    "negative code": encode_frame(acl(1, operation=-1)),
+    "tagged field": FRAME[:-1] + b"\x01\x00\x00",
+    "size in two bytes": FRAME[:NAME_AT] + bytes((FRAME[NAME_AT] | 0x80, 0)) + FRAME[NAME_AT + 1 :],
+    "size in three bytes": encode_frame(acl(1, resource_name="n" * 20_000)),
+    "feature level": encode_frame(FeatureLevelRecord("metadata.version", 20)),
+    "transaction": encode_frame(BeginTransactionRecord()),
+    "two-byte api key": b"\x01\x80\x01\x00",
+    "tagged removal": encode_frame(RemoveAccessControlEntryRecord(acl_id(1)))[:-1] + b"\x01\x00\x00",
+}
+WRONG = {
+    "no UTF-8": FRAME.replace(b"t-1", b"t-\xff"),
+    "half a surrogate pair": FRAME.replace(b"t-1", b"\xed\xa0\x80"),
+    "null name": FRAME[:NAME_AT] + b"\x00" + FRAME[NAME_AT + 4 :],
+    "cut short": FRAME[:-1],
+    "left over": FRAME + b"\x00",
+    "name beyond the end": FRAME[:NAME_AT] + b"\x7f" + FRAME[NAME_AT + 1 :],
+    "version": b"\x01\x12\x01" + FRAME[3:],
+    "frame version": b"\x02" + FRAME[1:],
+    "header only": FRAME[:3],
+    "empty": b"",
+    "one byte": b"\x01",
+    "null": None,
+    "short removal": encode_frame(RemoveAccessControlEntryRecord(acl_id(1)))[:-1],
+}
+
+
+@pytest.mark.parametrize("frame", (UNUSUAL | WRONG).values(), ids=(UNUSUAL | WRONG).keys())
+def test_other_batches_are_not(frame: bytes | None) -> None:
+    """What is unusual or wrong: its batch is decoded, or refused, as ever, and the others stay plain."""
+    before, after = batch_of(FRAME, FRAME), batch_of(FRAME, base_offset=5)
+    other = batch_of(FRAME, frame, FRAME, base_offset=2)
+    is_text = frame in (WRONG["no UTF-8"], WRONG["half a surrogate pair"])
+    assert firsts(before, other, after) == ([None] * 3 if is_text else [0, None, 2])
+    (decoded, error), (expected, problem) = (way([before, other, after]) for way in (by_column, one_by_one))
+    assert decoded == expected
+    assert (type(error), str(error)) == (type(problem), str(problem))
+    assert (error is None) == (frame in UNUSUAL.values())
+
+
+COVERED = batch_of(FRAME, FRAME).covered
+RECORD_AT = 40 + 2  # behind the header and the first record's size, which has two bytes
+
+
+@pytest.mark.parametrize(
+    ("at", "value"),
+    [
+        (RECORD_AT, 1),  # attributes: unused, but not zero
+        (RECORD_AT + 1, 2),  # timestamp delta 1
+        (RECORD_AT + 2, 2),  # offset delta 1, which is also the next one's
+        (RECORD_AT + 3, 0),  # a key without bytes
+        (RECORD_AT + 4, 3),  # a negative value size
+        (40, COVERED[40] + 1),  # a negative record size
+        (40, COVERED[40] + 2),  # a longer record
+        (41, 0x80),  # a record size of three bytes
+        (len(COVERED) - 1, 2),  # a header
+        (39, 3),  # three records
+        (39, 1),  # one record
+        (36, 0x7F),  # very many records
+        (5, 5),  # offsets are missing at the end
+        (1, 1),  # gzip
+        (1, 8),  # log append time
+    ],
+)
+def test_batches_of_other_shapes_are_not(at: int, value: int) -> None:
+    """Keys, headers, times of their own, missing offsets, wrong sizes."""
+    covered = bytearray(COVERED)
+    covered[at] = value
+    other = edited(batch_of(FRAME), bytes(covered))
+    batches = [other, batch_of(FRAME, base_offset=20)]
+    assert firsts(*batches) == [None, 0]
+    (decoded, error), (expected, problem) = by_column(batches), one_by_one(batches)
+    assert decoded == expected
+    assert (type(error), str(error)) == (type(problem), str(problem))
+
+
+def test_compressed_batches_are_not() -> None:
+    """They are decoded all the same."""
+    packed = decode_batch(
+        encode_batch([FRAME] * 3, base_offset=0, epoch=1, timestamp_ms=5, compression=Compression.ZSTD)
+    )
+    assert firsts(packed) == [None]
+    assert by_column([packed]) == one_by_one([packed])
+
+
+def test_offset_deltas_of_two_bytes() -> None:
+    """A batch of 8192 records is plain, a larger one is not, and both are decoded."""
+    frames = [FRAME] * 8193
+    most, more = batch_of(*frames[1:]), batch_of(*frames)
+    assert firsts(most, more) == [0, None]
+    assert by_column([most, more]) == one_by_one([most, more])
+
+
+def test_no_batches() -> None:
+    """Nothing in, nothing out."""
+    assert plain_records([]) == (None, [])
+    assert by_column([]) == ([], None)
+
+
+@pytest.mark.parametrize("damaged", [0, 7, 199])
+def test_a_log_is_read_up_to_the_batch_that_cannot_be_decoded(
+    tmp_path: Path, damaged: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I7: all batches before it, by column; then the error, with file, offset and byte."""
+    monkeypatch.setattr("records.batch._PLAIN_RECORDS_MIN", 0)
+    whole = [batch_bytes(5 * number, 5) for number in range(200)]
+    frame_at = COVERED_AT + 40 + 6
+    raw = bytearray(whole[damaged])
+    assert raw[frame_at] == 1
+    raw[frame_at] = 2  # the first record's frame version
+    raw[17:21] = google_crc32c.value(bytes(raw[COVERED_AT:])).to_bytes(4, "big")
+    path = write_segment(tmp_path, 0, *whole[:damaged], bytes(raw), *whole[damaged + 1 :])
+    (tmp_path / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ\n")
+    with DirectoryLog.open(tmp_path, cluster_id="c") as log:
+        batches, error = read_until_error(log)
+        assert [batch.base_offset for batch in batches] == [5 * number for number in range(damaged)]
+        assert all(batch.plain is not None for batch in batches)
+        assert isinstance(error, DecodeError)
+        place = sum(map(len, whole[:damaged])) + frame_at
+        assert (error.source, error.offset, error.position) == (str(path), 5 * damaged, place)
+        # Asked again behind it, the reader goes on.
+        if damaged < 199:
+            assert log.read(5 * damaged + 5)[0].base_offset == 5 * damaged + 5
