@@ -1,4 +1,4 @@
-"""A bucket: every ACL of one resource type and name, literal or prefixed, whoever it is for.
+"""A bucket: the ACLs that were added at one place, whoever they are for (authorizer.resource_index).
 
 A tuple while it is small. A name that very many ACLs share (``*``, one busy topic) gets a CrowdedBucket,
 ordered by principal and host, so that finding one asker's ACLs and replacing one ACL do not grow with the
@@ -53,41 +53,49 @@ class CrowdedBucket:
         """The ACLs of one principal, by their host."""
         return self._by_principal.get(principal) or {}
 
-    def replacing(self, before: AppliedAcl | None, after: AppliedAcl | None) -> CrowdedBucket | None:
-        """Without the one and with the other; None if nothing is left."""
-        by_principal = self._by_principal
-        for old, new in ((before, None), (None, after)):
-            acl = old or new
-            if acl is not None:
-                principal, host = acl.record.principal, acl.record.host
-                by_host = by_principal.get(principal) or {}
-                here = _replacing(by_host.get(host) or (), old, new)
-                by_host = with_entries(by_host, {host: here or None})
-                by_principal = with_entries(by_principal, {principal: by_host if len(by_host) else None})
-        return CrowdedBucket(by_principal) if len(by_principal) else None
+    def with_acl(self, acl: AppliedAcl) -> CrowdedBucket:
+        """With one more."""
+        return self._replaced(acl, (*self._here(acl), acl))
+
+    def without_acl(self, acl: AppliedAcl) -> CrowdedBucket | None:
+        """Without one, by its id; None if nothing is left."""
+        crowd = self._replaced(acl, _without(self._here(acl), acl))
+        return crowd if any(True for _ in crowd) else None
+
+    def _here(self, acl: AppliedAcl) -> _Acls:
+        return self.by_host(acl.record.principal).get(acl.record.host) or ()
+
+    def _replaced(self, acl: AppliedAcl, here: _Acls) -> CrowdedBucket:
+        principal, host = acl.record.principal, acl.record.host
+        by_host = with_entries(self.by_host(principal), {host: here or None})
+        return CrowdedBucket(with_entries(self._by_principal, {principal: by_host if len(by_host) else None}))
 
 
 Bucket = tuple["AppliedAcl", ...] | CrowdedBucket
 
 
-def replacing(bucket: Bucket | None, before: AppliedAcl | None, after: AppliedAcl | None) -> Bucket | None:
-    """The bucket without ``before`` and with ``after`` (of the same name); None if nothing is left."""
+def with_acl(bucket: Bucket | None, acl: AppliedAcl) -> Bucket:
+    """With one more."""
+    if bucket is None:
+        return (acl,)
     if isinstance(bucket, CrowdedBucket):
-        return bucket.replacing(before, after)
-    changed = _replacing(bucket or (), before, after)
-    return CrowdedBucket.of(changed) if len(changed) > SMALL_MAXIMUM else changed or None
+        return bucket.with_acl(acl)
+    more = (*bucket, acl)
+    return CrowdedBucket.of(more) if len(more) > SMALL_MAXIMUM else more
 
 
-def by_host(bucket: Bucket | None, principal: str) -> Table[str, _Acls]:
-    """The ACLs of one principal, by their host."""
+def without_acl(bucket: Bucket | None, acl: AppliedAcl) -> Bucket | None:
+    """Without one, by its id: an equal one may be here under another (I8). None if nothing is left."""
     if isinstance(bucket, CrowdedBucket):
-        return bucket.by_host(principal)
-    hosts: dict[str, _Acls] = {}
-    for acl in bucket or ():
-        if acl.record.principal == principal:
-            host = acl.record.host
-            hosts[host] = (*hosts.get(host, ()), acl)
-    return hosts
+        return bucket.without_acl(acl)
+    return _without(bucket or (), acl) or None
+
+
+def acls_of(bucket: Bucket, principal: str) -> Iterable[AppliedAcl]:
+    """The ACLs of one principal."""
+    if isinstance(bucket, CrowdedBucket):
+        return (acl for acls in bucket.by_host(principal).values() for acl in acls)
+    return [acl for acl in bucket if acl.record.principal == principal]
 
 
 def acls_for(bucket: Bucket, principal: str, host: str) -> list[AppliedAcl]:
@@ -99,8 +107,5 @@ def acls_for(bucket: Bucket, principal: str, host: str) -> list[AppliedAcl]:
     return [acl for acl in bucket if acl.record.principal == principal and acl.record.host in hosts]
 
 
-def _replacing(acls: _Acls, before: AppliedAcl | None, after: AppliedAcl | None) -> _Acls:
-    if before is not None:
-        # By id: an equal ACL may be here under another one (I8).
-        acls = tuple(acl for acl in acls if acl.record.id != before.record.id)
-    return acls if after is None else (*acls, after)
+def _without(acls: _Acls, acl: AppliedAcl) -> _Acls:
+    return tuple(each for each in acls if each.record.id != acl.record.id)

@@ -16,10 +16,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from authorizer.api import Action
-from authorizer.index import is_odd
 from authorizer.listing import list_acls
 from authorizer.masks import ASKED_AS_STATED, DENY_BASE, Leaf, acl_mask, add_to_leaf, leaf_mask
 from authorizer.matching import acl_principals
+from authorizer.places import is_odd
 from authorizer.prefix_ranges import PrefixRanges
 from authorizer.rights import Rights
 from records.acl import (

@@ -79,8 +79,8 @@ def decide(state: AuthorizerState, context: AuthorizableRequestContext, action: 
     if acl is not None:
         result = AuthorizationResult.ALLOWED if allows(acl.record) else AuthorizationResult.DENIED
         return Decision(result, Rule.MATCHING_ACL, acl)
-    if state.settings.allow_everyone and not state.index.resources[pattern.resource_type].covers(
-        pattern.name
+    if state.settings.allow_everyone and not state.index.resources.covers(
+        pattern.resource_type, pattern.name
     ):
         return Decision(AuthorizationResult.ALLOWED, Rule.DEFAULT_ALLOW)
     return Decision(AuthorizationResult.DENIED, Rule.DEFAULT_DENY)

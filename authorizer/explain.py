@@ -88,13 +88,14 @@ def explain(state: AuthorizerState, context: AuthorizableRequestContext, action:
             action.operation,
         )
         misses = near_misses(state.index, context, action, allowing=not decision.is_allowed)
+    decided_by = None if decision.acl is None else decision.acl.record.id
     return Explanation(
         context=context,
         action=action,
         decision=decision,
         end_offset=state.index.image.provenance.end_offset,
         reason=_reason(state, decision, action),
-        also_matched=tuple(acl for acl in matching if acl is not decision.acl),
+        also_matched=tuple(acl for acl in matching if acl.record.id != decided_by),
         near_misses=misses,
         fix=() if decision.is_allowed else fix_commands(context, action, matching),
     )
@@ -112,6 +113,6 @@ def _reason(state: AuthorizerState, decision: Decision, action: Action) -> str:
             return "no ACL covers the resource, and allow.everyone.if.no.acl.found is true"
         case Rule.DEFAULT_DENY:
             pattern = action.resource_pattern
-            if state.index.resources[pattern.resource_type].covers(pattern.name):
+            if state.index.resources.covers(pattern.resource_type, pattern.name):
                 return "ACLs cover the resource, but none of them matches"
             return "no ACL covers the resource"

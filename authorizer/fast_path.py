@@ -10,8 +10,10 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, Final
 
 from authorizer.api import AuthorizationResult
-from authorizer.audit import DEBUG, INFO, TRACE, audit_level
+from authorizer.audit import DEBUG, INFO, TRACE
 from authorizer.decision import Decision, Rule, decide, require_literal, require_ready
+from authorizer.decision_audit import write_decision, write_result
+from authorizer.many_actions import authorize_many
 from authorizer.masks import ASKED, DENY_BASE
 from records.acl import WILDCARD, PatternType
 
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 _ALLOWED: Final = AuthorizationResult.ALLOWED
 _DENIED: Final = AuthorizationResult.DENIED
 _LITERAL: Final = PatternType.LITERAL
+
+#: From so many actions on a call goes to authorize_many; with fewer, laying out what they share costs more.
+MANY: Final = 8
 
 
 def authorize_actions(
@@ -45,7 +50,6 @@ def authorize_actions(
     settings = state.settings
     principal = context.principal
     threshold = audit.threshold
-    writes_all, writes_allowed, writes_denied = threshold <= TRACE, threshold <= DEBUG, threshold <= INFO
     super_names = settings.super_names.get(principal.principal_type)
     if super_names is not None and principal.name in super_names:
         return _authorize_super_user(state, context, actions, audit, counts)
@@ -56,9 +60,15 @@ def authorize_actions(
             require_ready(state)
 
     index = state.index
-    names = index.principals.get(principal.principal_type)
-    own = None if names is None else names.get(principal.name)
-    askers = (index.everyone,) if own is None else (own, index.everyone)
+    named = index.principals.get(principal.principal_type)
+    own = None
+    if named is not None:
+        own = named.base.get(principal.name)
+        if own is None or own.is_superseded:
+            own = named.changed.get(principal.name) or own
+    askers = (index.everyone,) if own is None else (own.rights or index.made(own), index.everyone)
+    if len(actions) >= MANY:
+        return authorize_many(state, askers, context, actions, audit, counts)
     host = context.client_address
     results = []
     for action in actions:
@@ -103,7 +113,7 @@ def authorize_actions(
             decision = decide(state, context, action)
             result = decision.result
             counts.add(decision)
-        elif settings.allow_everyone and not index.resources[resource_type].covers(name):
+        elif settings.allow_everyone and not index.resources.covers(resource_type, name):
             result = _ALLOWED
             counts.default_allowed += 1
         else:
@@ -111,11 +121,11 @@ def authorize_actions(
             counts.default_denied += 1
         # audit.audit_level, without a call for what is not written.
         if result is _DENIED:
-            is_written = writes_denied and (action.log_if_denied or writes_all)
+            is_written = threshold <= INFO and (action.log_if_denied or threshold <= TRACE)
         else:
-            is_written = writes_allowed and (action.log_if_allowed or writes_all)
+            is_written = threshold <= DEBUG and (action.log_if_allowed or threshold <= TRACE)
         if is_written:
-            write_audit(state, context, action, result, audit, by_acl=bool(answer) or not asked)
+            write_result(state, context, action, result, audit, by_acl=bool(answer) or not asked)
         results.append(result)
     return results
 
@@ -127,52 +137,9 @@ def _authorize_super_user(
     audit: AuditLog,
     counts: DecisionCounts,
 ) -> list[AuthorizationResult]:
+    decision = Decision(_ALLOWED, Rule.SUPER_USER)
     for action in actions:
         require_literal(action)
         counts.super_user_allowed += 1
-        write_audit(state, context, action, _ALLOWED, audit, by_acl=False)
+        write_decision(state, context, action, decision, audit)
     return [_ALLOWED] * len(actions)
-
-
-def write_audit(
-    state: AuthorizerState,
-    context: AuthorizableRequestContext,
-    action: Action,
-    result: AuthorizationResult,
-    audit: AuditLog,
-    *,
-    by_acl: bool,
-) -> None:
-    """Write a result down if its level is enabled; only then look for the ACL, if one decided."""
-    allowed = result is _ALLOWED
-    if audit_level(action, allowed=allowed) < audit.threshold:
-        return
-    if by_acl or state.is_super_user(context.principal):
-        decision = decide(state, context, action)
-    else:
-        decision = Decision(result, Rule.DEFAULT_ALLOW if allowed else Rule.DEFAULT_DENY)
-    write_decision(state, context, action, decision, audit)
-
-
-def write_decision(
-    state: AuthorizerState,
-    context: AuthorizableRequestContext,
-    action: Action,
-    decision: Decision,
-    audit: AuditLog,
-) -> None:
-    """Write down a decision that is known with its reason, if its level is enabled."""
-    allowed = decision.is_allowed
-    level = audit_level(action, allowed=allowed)
-    if level < audit.threshold:
-        return
-    acl = decision.acl
-    audit.write(
-        level,
-        context,
-        action,
-        allowed=allowed,
-        rule=decision,
-        acl_id=None if acl is None else acl.record.id,
-        offset=state.index.image.provenance.end_offset,
-    )

@@ -32,10 +32,8 @@ from records.acl import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterator
 
-    from authorizer.overlay import Table
-    from snapshot.image import AppliedAcl
 
 Leaf = int | dict[str, int]
 
@@ -101,14 +99,6 @@ def acl_mask(operation: int, permission_type: int) -> int:
     return (ALLOW_MASKS if permission_type == _ALLOW_CODE else DENY_MASKS).get(operation, 0)
 
 
-def union_mask(acls: Iterable[AppliedAcl]) -> int:
-    """The mask of some ACLs, whatever their hosts."""
-    mask = 0
-    for acl in acls:
-        mask |= acl_mask(acl.record.operation, acl.record.permission_type)
-    return mask
-
-
 def leaf_mask(leaf: Leaf, host: str) -> int:
     """What a leaf says to ``host``."""
     if isinstance(leaf, int):
@@ -120,7 +110,7 @@ def union_leaf(one: Leaf, other: Leaf) -> Leaf | None:
     """The leaf that says what both say; None if it would name too many hosts to keep such copies."""
     if isinstance(one, int):
         if isinstance(other, int):
-            return _shared(one | other)
+            return shared_mask(one | other)
         one, other = other, one
     if other == 0:
         return one
@@ -134,7 +124,13 @@ def union_leaf(one: Leaf, other: Leaf) -> Leaf | None:
 _SHARED: Final[dict[int, int]] = {}
 
 
-def _shared(mask: int) -> int:
+def shared_masks(masks: list[int]) -> Iterator[int]:
+    """`shared_mask` of each."""
+    return map(_SHARED.setdefault, masks, masks)
+
+
+def shared_mask(mask: int) -> int:
+    """An equal int that is one object wherever it is kept."""
     return _SHARED.setdefault(mask, mask)
 
 
@@ -144,37 +140,13 @@ def add_to_leaf(leaf: Leaf | None, host: str, mask: int) -> Leaf:
         if leaf is None:
             return mask
         if isinstance(leaf, int):
-            return _shared(leaf | mask)
+            return shared_mask(leaf | mask)
         for each in leaf:
-            leaf[each] = _shared(leaf[each] | mask)
+            leaf[each] = shared_mask(leaf[each] | mask)
         return leaf
     if leaf is None:
         return {WILDCARD: 0, host: mask}
     if isinstance(leaf, int):
-        return {WILDCARD: leaf, host: _shared(leaf | mask)}
-    leaf[host] = _shared(leaf.get(host, leaf[WILDCARD]) | mask)
+        return {WILDCARD: leaf, host: shared_mask(leaf | mask)}
+    leaf[host] = shared_mask(leaf.get(host, leaf[WILDCARD]) | mask)
     return leaf
-
-
-def changed_leaf(leaf: Leaf | None, acls: Table[str, tuple[AppliedAcl, ...]], host: str) -> Leaf | None:
-    """The leaf after the ACLs of one host changed.
-
-    Args:
-        leaf: as it was; None if there were none.
-        acls: all that are here now, by host.
-        host: whose ACLs changed.
-    """
-    if not len(acls):
-        return None
-    star = union_mask(acls.get(WILDCARD) or ())
-    if host != WILDCARD and isinstance(leaf, dict):
-        changed = leaf.copy()
-        own = acls.get(host)
-        if own:
-            changed[host] = union_mask(own) | star
-        else:
-            changed.pop(host, None)
-    else:
-        changed = {each: union_mask(own) | star for each, own in acls.items()}
-    changed[WILDCARD] = star
-    return changed if len(changed) > 1 else star

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from authorizer.buckets import acls_for
+from authorizer.kafka_order import entry_order, utf16
+from authorizer.places import PREFIXED
 from records.acl import (
     IMPLIES_DESCRIBE,
     IMPLIES_DESCRIBE_CONFIGS,
@@ -41,22 +42,6 @@ _IMPLIED_BY: Final = {
     AclOperation.DESCRIBE: IMPLIES_DESCRIBE,
     AclOperation.DESCRIBE_CONFIGS: IMPLIES_DESCRIBE_CONFIGS,
 }
-
-
-def utf16(text: str) -> bytes:
-    """A sort key: Java compares strings by UTF-16 code unit."""
-    return text.encode("utf-16-be", "surrogatepass")
-
-
-def entry_order(record: AccessControlEntryRecord) -> tuple[int, int, bytes, bytes, int]:
-    """Kafka's order among the ACLs of one resource type and name."""
-    return (
-        PatternType.from_code(record.pattern_type),
-        AclOperation.from_code(record.operation),
-        utf16(record.principal),
-        utf16(record.host),
-        AclPermissionType.from_code(record.permission_type),
-    )
 
 
 def acl_principals(principal: KafkaPrincipal) -> tuple[str, ...]:
@@ -91,14 +76,14 @@ def matching_acls(
     operation: AclOperation,
 ) -> list[AppliedAcl]:
     """The ACLs that match in every field, in Kafka's order. ``host`` as getHostAddress() has it."""
-    resources = index.resources[resource_type]
+    resources = index.resources
     by_name: dict[str, list[AppliedAcl]] = {}
     for acl_principal in acl_principals(principal):
         mine = index.rights_of(acl_principal)
         rights = None if mine is None else mine[resource_type]
         for covering_name, prefixed in () if rights is None else rights.covering(name):
-            bucket = resources.get(covering_name, prefixed=prefixed)
-            for acl in () if bucket is None else acls_for(bucket, acl_principal, host):
+            place = (resource_type + PREFIXED if prefixed else int(resource_type)), covering_name
+            for acl in resources.acls_for(place, acl_principal, host):
                 if covers_operation(acl.record, operation):
                     by_name.setdefault(covering_name, []).append(acl)
     for acls in by_name.values():
@@ -106,7 +91,7 @@ def matching_acls(
             acls.sort(key=lambda acl: entry_order(acl.record))
     # Kafka comes to the empty name last, because its search for ``*`` runs on into it.
     star, empty = by_name.pop(WILDCARD, []), by_name.pop("", [])
-    if _denied(star) and _denied(empty) and not _meets_star_first(resources, name):
+    if _denied(star) and _denied(empty) and not _meets_star_first(resources, resource_type, name):
         star, empty = empty, star
     longest_first = sorted(by_name, key=len, reverse=True)
     return [*(acl for each in longest_first for acl in by_name[each]), *star, *empty]
@@ -116,7 +101,7 @@ def _denied(acls: list[AppliedAcl]) -> bool:
     return any(not allows(acl.record) for acl in acls)
 
 
-def _meets_star_first(resources: ResourceIndex, name: str) -> bool:
+def _meets_star_first(resources: ResourceIndex, resource_type: ResourceType, name: str) -> bool:
     """Whether Kafka comes upon ``*`` before the empty name.
 
     It does if ``*`` is what it meets when it has passed all names with the first character of ``name``;
@@ -126,9 +111,9 @@ def _meets_star_first(resources: ResourceIndex, name: str) -> bool:
     if name == WILDCARD:
         return True
     first = utf16(name)[:2]
-    below = max((key for key in map(utf16, resources.names()) if key[:2] < first), default=b"")
+    below = max((key for key in map(utf16, resources.names(resource_type)) if key[:2] < first), default=b"")
     # Pattern types without a meaning sort before LITERAL, and end that part of the search.
-    other = resources.prefixes.get(WILDCARD) or ()
+    other = resources.acls((resource_type + PREFIXED, WILDCARD))
     return below == utf16(WILDCARD) and all(acl.record.pattern_type == PatternType.PREFIXED for acl in other)
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
-from authorizer.buckets import acls_for
 from authorizer.listing import list_acls
 from authorizer.matching import acl_principals, allows, covers_operation
+from authorizer.places import PREFIXED
 from records.acl import (
     WILDCARD,
     AccessControlEntryFilter,
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from authorizer.api import Action, AuthorizableRequestContext
-    from authorizer.buckets import Bucket
     from authorizer.index import AclIndex
+    from authorizer.places import Place
     from records.acl import AclOperation
     from records.entries import AccessControlEntryRecord
     from snapshot.image import AppliedAcl
@@ -97,7 +97,8 @@ class _Search:
 
     def covering(self) -> Iterator[NearMiss]:
         """ACLs that cover the resource, but are for somebody, somewhere or something else."""
-        acls = (acl for bucket in self._buckets(self._type) for acl in bucket)
+        resources = self._index.resources
+        acls = (acl for place in self._places(self._type) for acl in resources.acls(place))
         for acl in islice(acls, _LOOKED_AT_MAXIMUM):
             record = acl.record
             if allows(record) is not self._allowing:
@@ -146,21 +147,18 @@ class _Search:
         for resource_type in ResourceType:
             if resource_type is self._type:
                 continue
-            for bucket in self._buckets(resource_type):
+            for place in self._places(resource_type):
                 for principal in self._principals:
-                    for acl in acls_for(bucket, principal, self._host):
+                    for acl in self._index.resources.acls_for(place, principal, self._host):
                         if self._would_do(acl.record):
                             yield NearMiss(acl, "resourceType", resource_type.name, self._type.name)
 
-    def _buckets(self, resource_type: ResourceType) -> Iterator[Bucket]:
-        """All ACLs of a type that cover the name."""
-        resources = self._index.resources[resource_type]
+    def _places(self, resource_type: ResourceType) -> Iterator[Place]:
+        """All places of a type that cover the name."""
         for name in dict.fromkeys((self._name, WILDCARD)):
-            bucket = resources.literals.get(name)
-            if bucket is not None:
-                yield bucket
-        for _, bucket in resources.prefixes_of(self._name):
-            yield bucket
+            yield int(resource_type), name
+        for prefix in self._index.resources.prefixes_of(resource_type, self._name):
+            yield resource_type + PREFIXED, prefix
 
     def _is_here(self, record: AccessControlEntryRecord) -> bool:
         return record.host in (WILDCARD, self._host)

@@ -33,7 +33,7 @@ _LAST_CHARACTER: Final = "\U0010ffff"
 
 def successor(prefix: str) -> str | None:
     """The least text above all that start with ``prefix``; None if there is none."""
-    stem = prefix.rstrip(_LAST_CHARACTER)
+    stem = prefix.rstrip(_LAST_CHARACTER) if prefix.endswith(_LAST_CHARACTER) else prefix
     return stem[:-1] + chr(ord(stem[-1]) + 1) if stem else None
 
 
@@ -73,31 +73,36 @@ class PrefixRanges:
         bounds: list[str] = []
         owners: list[str | None] = []
         leaves: list[Leaf | None] = []
-        # What the next prefix may start with, shortest first: (prefix, the union of the leaves so far).
-        above: list[tuple[str | None, Leaf | None]] = [(None, 0)]
-
-        def begin(bound: str) -> None:
-            owner, leaf = above[-1]
-            if bounds and bounds[-1] == bound:  # the range before ends where this one begins
-                owners[-1], leaves[-1] = owner, leaf
-            else:
-                bounds.append(bound)
-                owners.append(owner)
-                leaves.append(leaf)
+        # What the next prefix may start with, shortest first: where it ends, itself, and the union of the
+        # leaves so far.
+        above: list[tuple[str | None, str, Leaf | None]] = []
 
         def end_last() -> None:
-            prefix, _ = above.pop()
-            end = successor(prefix or "")
+            end, _, _ = above.pop()
             if end is not None:
-                begin(end)
+                _, owner, leaf = above[-1] if above else (None, None, 0)
+                if bounds[-1] == end:  # one within it ends there too
+                    owners[-1], leaves[-1] = owner, leaf
+                else:
+                    bounds.append(end)
+                    owners.append(owner)
+                    leaves.append(leaf)
 
         for prefix in sorted(values):
-            while len(above) > 1 and not prefix.startswith(above[-1][0] or ""):
+            while above and not prefix.startswith(above[-1][1]):
                 end_last()
-            shorter = above[-1][1]
-            above.append((prefix, None if shorter is None else union_leaf(shorter, values[prefix])))
-            begin(prefix)
-        while len(above) > 1:
+            leaf: Leaf | None = values[prefix]
+            if above:
+                shorter = above[-1][2]
+                leaf = None if shorter is None else union_leaf(shorter, values[prefix])
+            above.append((successor(prefix), prefix, leaf))
+            if bounds and bounds[-1] == prefix:  # the one before ends where this one begins
+                owners[-1], leaves[-1] = prefix, leaf
+            else:
+                bounds.append(prefix)
+                owners.append(prefix)
+                leaves.append(leaf)
+        while above:
             end_last()
         return cls(values, _chunks(bounds, owners, leaves) or [_NO_RANGES])
 

@@ -1,95 +1,182 @@
-"""ResourceIndex: every ACL of one resource type by resource name, whoever it is for.
+"""ResourceIndex: every ACL by resource type and name, whoever it is for.
 
 It answers which ACLs cover a name (explanations, MATCH filters) and whether any does
 (``allow.everyone.if.no.acl.found``), in one look-up for each length that a prefix has. That is slower than
 `authorizer.prefix_ranges`, but most decisions never come here, and a change costs nothing more than itself
 however many prefixes all principals have together.
+
+What it knows is the rows of the image's columns (authorizer.row_index) and, for each place where something
+changed since, the ACLs that were added and how many of the rows there are no longer in force:
+
+    places[topic, orders]    (bucket of added ACLs, or None;  rows gone)
+
+A row is in force if its id is not among the image's changes. ACLs of rows are made into objects when somebody
+asks for them.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from authorizer.buckets import Bucket
-from authorizer.overlay import Table, with_entries
+import immutables
+
+from authorizer.buckets import Bucket, acls_for, acls_of, with_acl, without_acl
+from authorizer.masks import Leaf, acl_mask, add_to_leaf
+from authorizer.places import PREFIXED, Place
 from records.acl import WILDCARD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from authorizer.row_index import RowIndex
+    from records.ids import Uuid
+    from snapshot.image import AclsImage, AppliedAcl
+
+#: An ACL, whether it is a row that is gone; and whether it is added, or gone from what was added before.
+Step = tuple["AppliedAcl", bool, bool]
+
+_Changed = tuple[Bucket | None, int]
+
+_UNCHANGED: Final[_Changed] = (None, 0)
+# Rows that are made into objects at once.
+_PIECE_ROWS: Final = 1024
+# Up to so many are quicker made one by one.
+_FEW_ROWS: Final = 16
 
 
 class ResourceIndex:
-    """Immutable.
+    """Immutable."""
 
-    Attributes:
-        literals: the bucket of each literal name, ``*`` among them.
-        prefixes: the bucket of each prefix.
-    """
-
-    __slots__ = ("_lengths", "literals", "prefixes")
+    __slots__ = ("_gone", "_lengths", "_places", "_rows")
 
     def __init__(
-        self, literals: Table[str, Bucket], prefixes: Table[str, Bucket], lengths: Mapping[int, int]
+        self,
+        rows: RowIndex,
+        places: immutables.Map[Place, _Changed],
+        lengths: tuple[tuple[int, ...], ...],
+        gone: Mapping[Uuid, AppliedAcl | None],
     ) -> None:
-        self.literals = literals
-        self.prefixes = prefixes
-        self._lengths = lengths  # length -> how many prefixes have it; longest first
+        self._rows = rows
+        self._places = places
+        # For each resource type the lengths that its prefixes have, longest first; one may have had its day.
+        self._lengths = lengths
+        self._gone = gone  # the image's changes
 
     @classmethod
-    def of(cls, literals: dict[str, Bucket], prefixes: dict[str, Bucket]) -> ResourceIndex:
-        """From all ACLs at once; both dicts must never change again."""
-        return cls(literals, prefixes, _counted({}, dict.fromkeys(prefixes, 1)))
+    def of(cls, rows: RowIndex) -> ResourceIndex:
+        """Of all rows."""
+        return cls(rows, immutables.Map(), rows.lengths, {})
 
-    def get(self, name: str, *, prefixed: bool) -> Bucket | None:
-        """The ACLs of exactly this name or prefix."""
-        return (self.prefixes if prefixed else self.literals).get(name)
+    def has(self, place: Place) -> bool:
+        """Whether there is any ACL of exactly this name or prefix."""
+        kind, name = place
+        changed = self._places.get(place) if self._places else None
+        if changed is None:
+            return self._rows.has(kind, name)
+        added, gone = changed
+        return added is not None or gone < self._rows.count_at(kind, name)
 
-    def covers(self, name: str) -> bool:
+    def covers(self, resource_type: int, name: str) -> bool:
         """Whether any ACL covers ``name``."""
-        literals = self.literals
+        has = self.has
         return (
-            literals.get(WILDCARD) is not None
-            or literals.get(name) is not None
-            or any(True for _ in self.prefixes_of(name))
+            has((resource_type, WILDCARD))
+            or has((resource_type, name))
+            or any(True for _ in self.prefixes_of(resource_type, name))
         )
 
-    def prefixes_of(self, name: str) -> Iterator[tuple[str, Bucket]]:
-        """Every prefix of ``name`` (itself included) with its ACLs, longest first."""
-        prefixes = self.prefixes
-        for length in self._lengths:
+    def prefixes_of(self, resource_type: int, name: str) -> Iterator[str]:
+        """Every prefix of ``name`` (itself included) that has ACLs, longest first."""
+        kind = resource_type + PREFIXED
+        for length in self._lengths[resource_type]:
             if length <= len(name):
                 prefix = name[:length]
-                bucket = prefixes.get(prefix)
-                if bucket is not None:
-                    yield prefix, bucket
+                if self.has((kind, prefix)):
+                    yield prefix
 
-    def names(self) -> set[str]:
+    def names(self, resource_type: int) -> set[str]:
         """Every literal name and every prefix."""
-        return {name for table in (self.literals, self.prefixes) for name, _ in table.items()}
+        kinds = (resource_type, resource_type + PREFIXED)
+        names = {name for kind in kinds for name in self._rows.names(kind)}
+        for name in self.changed_names(resource_type):
+            if any(self.has((kind, name)) for kind in kinds):
+                names.add(name)
+            else:
+                names.discard(name)
+        return names
 
-    def with_buckets(self, buckets: Mapping[tuple[str, bool], Bucket | None]) -> ResourceIndex:
-        """With these buckets, by (name, prefixed), set, or removed where they are None."""
-        literals: dict[str, Bucket | None] = {}
-        prefixes: dict[str, Bucket | None] = {}
-        for (name, prefixed), bucket in buckets.items():
-            (prefixes if prefixed else literals)[name] = bucket
-        lengths = self._lengths
-        if prefixes:
-            more = {
-                prefix: (bucket is not None) - (self.prefixes.get(prefix) is not None)
-                for prefix, bucket in prefixes.items()
-            }
-            lengths = _counted(lengths, more) if any(more.values()) else lengths
-        return ResourceIndex(
-            with_entries(self.literals, literals) if literals else self.literals,
-            with_entries(self.prefixes, prefixes) if prefixes else self.prefixes,
-            lengths,
-        )
+    def changed_names(self, resource_type: int) -> set[str]:
+        """The names and prefixes where something is not as the rows have it."""
+        return {name for kind, name in self._places if kind % PREFIXED == resource_type}
+
+    def acls(self, place: Place) -> Iterator[AppliedAcl]:
+        """The ACLs of exactly this name or prefix: those of rows in the rows' order, then the others."""
+        kind, name = place
+        columns = self._rows.columns
+        added, gone = self._places.get(place, _UNCHANGED)
+        rows = self._rows.rows_at(kind, name)
+        for start in range(0, len(rows), _PIECE_ROWS):
+            piece = rows[start : start + _PIECE_ROWS]
+            for acl in columns.acls(piece) if len(piece) > _FEW_ROWS else map(columns.acl, piece.tolist()):
+                if not gone or acl.record.id not in self._gone:
+                    yield acl
+        yield from added or ()
+
+    def acls_of(self, place: Place, principal: str) -> list[AppliedAcl]:
+        """Those for exactly this principal."""
+        rows, added = self._of(place, principal)
+        found = [*map(self._rows.columns.acl, rows)]
+        return found if added is None else [*found, *acls_of(added, principal)]
+
+    def acls_for(self, place: Place, principal: str, host: str) -> list[AppliedAcl]:
+        """Those for exactly this principal that match a host."""
+        rows, added = self._of(place, principal)
+        columns = self._rows.columns
+        host_of = columns.hosts.text
+        found = [columns.acl(row) for row in rows if host_of(row) in (host, WILDCARD)]
+        return found if added is None else [*found, *acls_for(added, principal, host)]
+
+    def leaf(self, place: Place, principal: str) -> Leaf | None:
+        """What the ACLs there for exactly this principal say together; None if there are none."""
+        rows, added = self._of(place, principal)
+        leaf = self._rows.leaf(rows)
+        for acl in () if added is None else acls_of(added, principal):
+            record = acl.record
+            leaf = add_to_leaf(leaf, record.host, acl_mask(record.operation, record.permission_type))
+        return leaf
+
+    def _of(self, place: Place, principal: str) -> tuple[list[int], Bucket | None]:
+        """The rows of one principal at a place that are in force, and whatever was added there."""
+        kind, name = place
+        added, gone = self._places.get(place, _UNCHANGED)
+        rows = self._rows.rows_of_at(principal, kind, name)
+        if gone:
+            id_of, changes = self._rows.columns.id_of, self._gone
+            rows = [row for row in rows if id_of(row) not in changes]
+        return rows, added
+
+    def after(self, steps: Sequence[Step], at: Sequence[Place], image: AclsImage) -> ResourceIndex:
+        """The next one, of ``image``: after these steps, each of them at a place."""
+        places, lengths = self._places, self._lengths
+        for (acl, is_row, is_added), place in zip(steps, at, strict=True):
+            added, gone = places.get(place, _UNCHANGED)
+            if is_row:
+                gone += 1
+            elif is_added:
+                added = with_acl(added, acl)
+                if place[0] >= PREFIXED:
+                    lengths = _with_length(lengths, place[0] - PREFIXED, len(place[1]))
+            else:
+                added = without_acl(added, acl)
+            places = places.delete(place) if added is None and not gone else places.set(place, (added, gone))
+        return ResourceIndex(self._rows, places, lengths, image.changes)
 
 
-def _counted(lengths: Mapping[int, int], more: Mapping[str, int]) -> dict[int, int]:
-    """How many prefixes have each length, longest first, with some more or fewer."""
-    counts = dict(lengths)
-    for prefix, change in more.items():
-        counts[len(prefix)] = counts.get(len(prefix), 0) + change
-    return {length: counts[length] for length in sorted(counts, reverse=True) if counts[length]}
+def _with_length(
+    lengths: tuple[tuple[int, ...], ...], resource_type: int, length: int
+) -> tuple[tuple[int, ...], ...]:
+    mine = lengths[resource_type]
+    if length in mine:
+        return lengths
+    more = tuple(sorted((*mine, length), reverse=True))
+    return (*lengths[:resource_type], more, *lengths[resource_type + 1 :])

@@ -33,19 +33,6 @@ class Rights:
         self.star = literals.get(WILDCARD)
         self.prefixes = prefixes
 
-    def get(self, name: str, *, prefixed: bool) -> Leaf | None:
-        """The leaf of exactly this name or prefix."""
-        if not prefixed:
-            return self.literals.get(name)
-        return None if self.prefixes is None else self.prefixes.values.get(name)
-
-    def names(self) -> set[str]:
-        """Every literal name and every prefix."""
-        names = {name for name, _ in self.literals.items()}
-        if self.prefixes is not None:
-            names.update(prefix for prefix, _ in self.prefixes.values.items())
-        return names
-
     def covering(self, name: str) -> Iterator[tuple[str, bool]]:
         """What covers ``name``: (name, prefixed) of entries, in no particular order."""
         if self.star is not None:

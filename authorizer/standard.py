@@ -18,17 +18,17 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import Future
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from authorizer.api import AuthorizationResult
 from authorizer.audit import AuditLog
 from authorizer.by_resource_type import allows_some_resource, check_arguments, probe
 from authorizer.decision import decide
+from authorizer.decision_audit import write_decision
 from authorizer.decision_counts import DecisionCounts
 from authorizer.errors import AuthorizerNotReadyError, NotControllerError, OperationTimedOutError
 from authorizer.explain import explain
-from authorizer.fast_path import authorize_actions, write_decision
+from authorizer.fast_path import authorize_actions
 from authorizer.index import AclIndex
 from authorizer.listing import list_acls
 from authorizer.state import AuthorizerSettings, AuthorizerState
@@ -100,7 +100,10 @@ class StandardAuthorizer:
         Raises:
             ConfigError: a super user without a colon; nothing has changed then.
         """
-        self._replace(settings=AuthorizerSettings.from_configs(configs))
+        settings = AuthorizerSettings.from_configs(configs)
+        with self._changing:
+            state = self._state
+            self._state = AuthorizerState(state.index, settings, state.is_ready, state.not_ready_reason)
 
     def reconfigurable_configs(self) -> frozenset[str]:
         return frozenset({SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG})
@@ -154,27 +157,33 @@ class StandardAuthorizer:
         index = index.advanced(delta, image) if delta.image is index.image else AclIndex.of(image)
         if index.count != len(image):
             raise InvariantError(f"the index holds {index.count} ACLs, its image {len(image)}")
-        with self._changing:
-            state = self._state
-            self._state = AuthorizerState(index, state.settings, state.is_ready, state.not_ready_reason)
+        self._swap_index(index)
 
     def load(self, image: AclsImage) -> None:
         """Take a whole state, complete and sound, without replay: for a command that asks once and ends."""
-        self._replace(index=AclIndex.of(image))
+        self._swap_index(AclIndex.of(image))
         self.on_ready()
 
     def on_ready(self) -> None:
-        self._replace(is_ready=True)
+        self._swap_readiness(is_ready=True)
         with self._changing:
             if not self._initial_load.done():
                 self._initial_load.set_result(None)
 
     def on_not_ready(self, reason: str) -> None:
-        self._replace(is_ready=False, not_ready_reason=reason)
+        self._swap_readiness(is_ready=False, reason=reason)
 
-    def _replace(self, **changes: object) -> None:
+    # Not dataclasses.replace, which looks at every field by name.
+    def _swap_index(self, index: AclIndex) -> None:
         with self._changing:
-            self._state = replace(self._state, **changes)  # type: ignore[arg-type] # by the callers above
+            state = self._state
+            self._state = AuthorizerState(index, state.settings, state.is_ready, state.not_ready_reason)
+
+    def _swap_readiness(self, *, is_ready: bool, reason: str | None = None) -> None:
+        with self._changing:
+            state = self._state
+            reason = state.not_ready_reason if reason is None else reason
+            self._state = AuthorizerState(state.index, state.settings, is_ready, reason)
 
     # -- decisions -----------------------------------------------------------------------------------------
 

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 import authorizer.buckets
+import authorizer.index
 import authorizer.masks
 import authorizer.overlay
 import authorizer.prefix_ranges
+import snapshot.image
 from authorizer.api import AuthorizationResult
 from authorizer.audit import OFF, AuditLog
-from authorizer.matching import entry_order, utf16
+from authorizer.decision_counts import DecisionCounts
+from authorizer.fast_path import authorize_actions
+from authorizer.kafka_order import entry_order, utf16
 from authorizer.near_misses import NearMiss
 from authorizer.standard import StandardAuthorizer
+from authorizer.state import AuthorizerState
 from records.acl import AclBindingFilter, AclOperation, PatternType, ResourceType
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from records.ids import Uuid
@@ -27,16 +34,25 @@ from support.acl_strategies import IDS, acls, asked, filters, questions
 SUPER_USERS = frozenset({"User:b", "User:a:b"})
 
 
+class Earlier(NamedTuple):
+    """A state that somebody still holds, and the truth that it was."""
+
+    state: AuthorizerState
+    acls: list[AccessControlEntryRecord]
+
+
 class Authorizer(RuleBasedStateMachine):
     """Updates of all sizes, and after each of them any question; a dict is the truth.
 
-    The index's structures for many entries are in use from two entries on in half of the runs.
+    The index's structures for many entries are in use from two entries on in half of the runs; in half of
+    them changes are merged into columns now and then, in the others only when a rule says so.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.acls: dict[Uuid, AccessControlEntryRecord] = {}
         self.image = AclsImage.EMPTY
+        self.earlier: list[Earlier] = []
         self.settings = naive.Settings(SUPER_USERS)
         self.authorizer = StandardAuthorizer(audit=AuditLog(OFF))
         self.authorizer.on_ready()
@@ -45,8 +61,8 @@ class Authorizer(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.patches.undo()
 
-    @initialize(tiny=st.booleans(), allow_everyone=st.booleans())
-    def begin(self, tiny: bool, allow_everyone: bool) -> None:
+    @initialize(tiny=st.booleans(), merging=st.booleans(), allow_everyone=st.booleans())
+    def begin(self, tiny: bool, merging: bool, allow_everyone: bool) -> None:
         self.settings = naive.Settings(SUPER_USERS, allow_everyone)
         self.authorizer.configure(
             {"super.users": ";".join(SUPER_USERS), "allow.everyone.if.no.acl.found": str(allow_everyone)}
@@ -57,21 +73,26 @@ class Authorizer(RuleBasedStateMachine):
             self.patches.setattr(authorizer.buckets, "SMALL_MAXIMUM", 2)
             self.patches.setattr(authorizer.prefix_ranges, "CHUNK_MAXIMUM", 2)
             self.patches.setattr(authorizer.masks, "UNION_HOSTS_MAXIMUM", 2)
+            self.patches.setattr(authorizer.index, "LAZY_PLACES_MAXIMUM", 2)
+            self.patches.setattr(authorizer.index, "_WAITING_MAXIMUM", 2)
+        if merging:
+            self.patches.setattr(snapshot.image, "_MERGE_MINIMUM", 6)
 
-    @rule(changes=st.lists(acls() | st.sampled_from(IDS), min_size=1, max_size=8))
-    def publish(self, changes: list[AccessControlEntryRecord | Uuid]) -> None:
-        """One batch of additions, replacements, and removals of ids that may not be there."""
-        delta = AclsDelta(self.image)
-        offset = self.image.provenance.end_offset
-        for change in changes:
-            if isinstance(change, AccessControlEntryRecord):
-                self.acls[change.id] = change
-                delta.replay(LogRecord(offset, 0, change))
-            else:
-                self.acls.pop(change, None)
-                delta.replay(LogRecord(offset, 0, RemoveAccessControlEntryRecord(change)))
-            offset += 1
-        self._publish(delta, offset)
+    @rule(batches=st.lists(st.lists(acls() | st.sampled_from(IDS), min_size=1, max_size=8), max_size=3))
+    def publish(self, batches: list[list[AccessControlEntryRecord | Uuid]]) -> None:
+        """Additions, replacements, and removals of ids that may not be there; nobody asks between batches."""
+        for changes in batches:
+            delta = AclsDelta(self.image)
+            offset = self.image.provenance.end_offset
+            for change in changes:
+                if isinstance(change, AccessControlEntryRecord):
+                    self.acls[change.id] = change
+                    delta.replay(LogRecord(offset, 0, change))
+                else:
+                    self.acls.pop(change, None)
+                    delta.replay(LogRecord(offset, 0, RemoveAccessControlEntryRecord(change)))
+                offset += 1
+            self._publish(delta, offset)
 
     @rule()
     def remove_all(self) -> None:
@@ -89,6 +110,32 @@ class Authorizer(RuleBasedStateMachine):
         for acl in self.image:
             delta.put(acl)
         self._publish(delta, self.image.provenance.end_offset)
+
+    @rule(settle=st.booleans())
+    def restart(self, settle: bool) -> None:
+        """As at a start from a snapshot: all ACLs are rows; or some of them still changes beside rows."""
+        self.image = self.image.merged() if settle else self.image
+        self._give(AclsDelta.between(AclsImage.EMPTY, self.image))
+
+    @rule()
+    def hold(self) -> None:
+        """A request that takes its time has this state."""
+        self.earlier.append(Earlier(self.authorizer.state, list(self.acls.values())))
+        del self.earlier[:-3]
+
+    @rule(asking=st.lists(questions(), min_size=2, max_size=10))
+    def ask_earlier(self, asking: list[naive.Question]) -> None:
+        """A state answers as it did, whether its principals were asked about before it changed or not."""
+        for state, truth in self.earlier:
+            for question in asking:
+                context, action = asked(question)
+                allowed, kind = naive.decide(truth, question, self.settings)
+                audit, counts = AuditLog(OFF), DecisionCounts()
+                (result,) = authorize_actions(state, context, [action], audit, counts)
+                assert (result is AuthorizationResult.ALLOWED) is allowed
+                decision = self.authorizer.decide(context, action, state)
+                assert (decision.is_allowed, decision.rule.value) == (allowed, kind)
+                assert state.index.count == len(truth)
 
     @rule(asking=st.lists(questions(), min_size=5, max_size=20))
     def ask(self, asking: list[naive.Question]) -> None:
@@ -158,6 +205,9 @@ class Authorizer(RuleBasedStateMachine):
 
     def _publish(self, delta: AclsDelta, offset: int) -> None:
         self.image = delta.apply(Provenance(offset, 0, 0))
+        self._give(delta)
+
+    def _give(self, delta: AclsDelta) -> None:
         self.authorizer.on_update(delta, self.image, None)  # type: ignore[arg-type] # it is not looked at
 
 

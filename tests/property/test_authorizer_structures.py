@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import authorizer.overlay
 import authorizer.prefix_ranges
-from authorizer.masks import Leaf, acl_mask, add_to_leaf, changed_leaf
 from authorizer.overlay import Table, with_entries
 from authorizer.prefix_ranges import PrefixRanges, successor
-from records.entries import AccessControlEntryRecord
-from snapshot.image import AppliedAcl
-from support.decisions import allow, deny, topic
 
 # The last code point has no successor; neighbours of it and of the surrogates' place in UTF-16.
 PREFIXES = st.text("ab\U0010ffff\U0010fffe", max_size=4) | st.text(max_size=2)
@@ -95,36 +89,6 @@ def test_ranges_find_every_prefix_of_a_name() -> None:
                     assert version.mask(name, host) == version.mask(name, host) == mask
 
     check()
-
-
-@given(
-    changes=st.lists(
-        st.tuples(
-            st.sampled_from(["*", "h", "i"]),
-            st.sampled_from([3, 3, 4]),
-            st.sampled_from([allow, allow, deny]),
-        ),
-        max_size=20,
-    )
-)
-def test_a_leaf_follows_its_acls(
-    changes: list[tuple[str, int, Callable[..., AccessControlEntryRecord]]],
-) -> None:
-    """What is there goes, what is not comes; the leaf is always the one made from all ACLs at once."""
-    acls: dict[tuple[str, int, object], AppliedAcl] = {}
-    leaf: Leaf | None = None
-    for host, operation, make in changes:
-        key = (host, operation, make)
-        if acls.pop(key, None) is None:
-            acls[key] = AppliedAcl(make("User:a", operation, topic("t"), host), 0, 0)
-        by_host: dict[str, tuple[AppliedAcl, ...]] = {}
-        expected: Leaf | None = None
-        for acl in acls.values():
-            record = acl.record
-            by_host[record.host] = (*by_host.get(record.host, ()), acl)
-            expected = add_to_leaf(expected, record.host, acl_mask(record.operation, record.permission_type))
-        leaf = changed_leaf(leaf, by_host, host)
-        assert leaf == expected
 
 
 def cut(ranges: PrefixRanges) -> list[tuple[str, str | None]]:

@@ -11,9 +11,14 @@ from contextlib import contextmanager
 import pytest
 
 from authorizer.api import Action, AuthorizationResult
+from authorizer.audit import OFF, AuditLog
+from authorizer.decision_counts import DecisionCounts
+from authorizer.fast_path import authorize_actions
 from records.acl import AclOperation
 from records.entries import AccessControlEntryRecord, AclRecord, RemoveAccessControlEntryRecord
 from records.ids import Uuid
+from snapshot.delta import AclsDelta
+from snapshot.image import AclsImage
 from support import naive
 from support.decisions import READ, TOPIC, Fed, allow, context, deny, topic, topics
 
@@ -138,3 +143,50 @@ def test_every_answer_is_that_of_its_offset() -> None:
     assert len(seen) > 10
     for offset, answers, count in seen:
         assert (answers, count) == history[offset]
+
+
+def test_rights_that_threads_make_at_once_are_those_of_their_state() -> None:
+    """Most principals were not asked about when their ACLs change; several threads ask about one at once."""
+    rng = random.Random(SEED)
+    fed = Fed(allow_everyone_if_no_acl_found="true")
+    names = [f"p{number}" for number in range(40)]
+    patterns = [topic("t"), topics("t"), topics(""), topic("*")]
+    acls = [rng.choice([allow, deny])(f"User:{name}", READ, rng.choice(patterns)) for name in names * 2]
+    fed.publish(*acls)
+    action = Action(READ, topic("t"))
+    settings = naive.Settings(allow_everyone=True)
+    truth = {acl.id: acl for acl in acls}
+    seen: set[tuple[int, str, bool]] = set()
+
+    def read() -> None:
+        state = fed.authorizer.state
+        for name in names:
+            (result,) = authorize_actions(
+                state, context(f"User:{name}"), [action], AuditLog(OFF), DecisionCounts()
+            )
+            offset = state.index.image.provenance.end_offset
+            seen.add((offset, name, result is AuthorizationResult.ALLOWED))
+
+    history: dict[int, list[AccessControlEntryRecord]] = {}
+
+    def remember() -> None:
+        history[fed.image.provenance.end_offset] = list(truth.values())
+
+    remember()
+    with readers(read):
+        for _ in range(UPDATES // 100):
+            # As after a snapshot: all of them are rows, and no rights are made.
+            delta = AclsDelta.between(AclsImage.EMPTY, fed.image.merged())
+            fed.image = fed.image.merged()
+            fed.authorizer.on_update(delta, fed.image, None)  # type: ignore[arg-type] # it is not looked at
+            for _ in range(10):
+                acl = rng.choice([*truth.values()])
+                del truth[acl.id]
+                other = rng.choice([allow, deny])(acl.principal, READ, rng.choice(patterns))
+                truth[other.id] = other
+                fed.publish(RemoveAccessControlEntryRecord(acl.id), other)
+                remember()
+    assert len({offset for offset, _, _ in seen}) > 10
+    for offset, name, allowed in seen:
+        question = naive.Question("User", name, "10.0.0.1", READ, TOPIC, "t")
+        assert allowed is naive.decide(history[offset], question, settings)[0]

@@ -25,17 +25,16 @@ from authorizer.errors import (
 )
 from authorizer.standard import StandardAuthorizer
 from records.acl import AclBindingFilter, AclOperation, PatternType, ResourcePattern
-from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from records.entries import RemoveAccessControlEntryRecord
 from replay.errors import InvariantError
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage
-from support.decisions import ALL, READ, TOPIC, WRITE, Fed, allow, context, deny, group, may, topic, topics
+from support.decisions import ALL, READ, TOPIC, WRITE, Fed, allow, context, deny, may, topic, topics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from authorizer.api import Authorizer
-    from authorizer.rights import Rights
     from records.acl import AclBinding
     from replay.publisher import Publisher
 
@@ -202,47 +201,6 @@ def test_an_index_that_lost_an_acl_is_not_published() -> None:
     with pytest.raises(InvariantError, match="the index holds 1 ACLs, its image 2"):
         fed.authorizer.on_update(delta, other, None)  # type: ignore[arg-type]
     assert fed.authorizer.acl_count() == 1
-
-
-def test_an_update_shares_what_it_does_not_touch() -> None:
-    """However large the rest is: other types, other principals, other names are the very same objects."""
-    fed = Fed(
-        *(
-            allow(f"User:{number}", READ, pattern)
-            for number in range(5)
-            for pattern in (topic("t"), group("g"))
-        )
-    )
-    before = fed.authorizer.state.index
-    fed.publish(allow("User:1", WRITE, topics("u")))
-    after = fed.authorizer.state.index
-    assert after.resources[group("g").resource_type] is before.resources[group("g").resource_type]
-    assert after.resources[TOPIC].literals is before.resources[TOPIC].literals
-    assert after.rights_of("User:2") is before.rights_of("User:2")
-    mine, was = after.rights_of("User:1"), before.rights_of("User:1")
-    assert mine is not None
-    assert was is not None
-    assert mine[group("g").resource_type] is was[group("g").resource_type]
-
-
-def test_nothing_is_left_of_acls_that_are_gone() -> None:
-    """No empty table stays behind: memory follows what is in force."""
-    acls = [allow("User:a", READ, pattern) for pattern in (topic("t"), topics("t"), topics("tt"), group("g"))]
-    fed = Fed(*acls)
-
-    def rights_after(*gone: AccessControlEntryRecord) -> Rights | None:
-        fed.publish(*(RemoveAccessControlEntryRecord(acl.id) for acl in gone))
-        mine = fed.authorizer.state.index.rights_of("User:a")
-        return None if mine is None else mine[TOPIC]
-
-    topic_rights = rights_after(*acls[1:3])
-    assert topic_rights is not None
-    assert topic_rights.prefixes is None
-    assert list(fed.authorizer.state.index.resources[TOPIC]._lengths) == []
-    assert rights_after(acls[0]) is None
-    assert fed.authorizer.state.index.rights_of("User:a") is not None
-    assert rights_after(acls[3]) is None
-    assert fed.authorizer.state.index.rights_of("User:a") is None
 
 
 # -- decisions ---------------------------------------------------------------------------------------------

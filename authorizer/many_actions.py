@@ -1,0 +1,191 @@
+"""authorize() for many actions: what `authorizer.fast_path` does, with what they share worked out once.
+
+The asker and the host are the same for all actions, and neighbours mostly share the resource type and the
+operation. So the loop reads as little as possible of each action: the rights for a resource type are laid out
+when the type changes, a mask is kept as long as the pattern is the same object, and counts are added up at
+the end. The masks are those of `authorizer.fast_path`; tests hold the two against each other.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Final
+
+from authorizer.api import AuthorizationResult
+from authorizer.audit import DEBUG, INFO, TRACE
+from authorizer.decision import decide, require_literal
+from authorizer.decision_audit import write_result
+from authorizer.masks import ASKED, DENY_BASE, Leaf, leaf_mask
+from records.acl import WILDCARD, PatternType, ResourceType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from authorizer.api import Action, AuthorizableRequestContext
+    from authorizer.audit import AuditLog
+    from authorizer.decision_counts import DecisionCounts
+    from authorizer.lazy_rights import PrincipalRights
+    from authorizer.prefix_ranges import PrefixRanges
+    from authorizer.rights import Rights
+    from authorizer.state import AuthorizerState
+    from records.acl import AclOperation, ResourcePattern
+
+_ALLOWED: Final = AuthorizationResult.ALLOWED
+_DENIED: Final = AuthorizationResult.DENIED
+_LITERAL: Final = PatternType.LITERAL
+
+# How one principal's names of one resource type are looked up:
+# (get a literal's leaf, or None without literals; bounds and leaves of the one chunk of prefixes, or None;
+# the prefixes, or None).
+_LookUp = tuple[
+    "Callable[[str], Leaf | None] | None",
+    "list[str] | None",
+    "list[Leaf | None]",
+    "PrefixRanges | None",
+]
+_NOTHING: Final[_LookUp] = (None, None, [], None)
+
+
+def authorize_many(
+    state: AuthorizerState,
+    askers: Sequence[PrincipalRights],
+    context: AuthorizableRequestContext,
+    actions: Sequence[Action],
+    audit: AuditLog,
+    counts: DecisionCounts,
+) -> list[AuthorizationResult]:
+    """One result for each action, counted and audited as one by one.
+
+    Args:
+        state: ready.
+        askers: the rights that count: the asker's own, if it has any, and last those of ``User:*``.
+        context: who asks; no super user.
+        actions: for what.
+        audit: where decisions are written down.
+        counts: where they are counted.
+
+    Raises:
+        ValueError: a resource is not LITERAL; the actions before it are counted and audited.
+    """
+    allow_everyone = state.settings.allow_everyone
+    resources = state.index.resources
+    threshold = audit.threshold
+    writes_all, writes_allowed, writes_denied = threshold <= TRACE, threshold <= DEBUG, threshold <= INFO
+    host = context.client_address
+    results: list[AuthorizationResult] = []
+    acl_allowed = acl_denied = default_allowed = by_decide = 0
+    # By resource type, as they come up: what the literal * says, and the asker's and all's look-ups.
+    known: list[tuple[int, _LookUp, _LookUp] | None] = [None] * len(ResourceType)
+    # Of the action before.
+    last_pattern: ResourcePattern | None = None
+    last_type: ResourceType | None = None
+    last_operation: AclOperation | None = None
+    resource_type, name = ResourceType.UNKNOWN, ""
+    asked = mask = star = 0
+    own_get, own_bounds, own_leaves, own_prefixes = _NOTHING
+    all_get, all_bounds, all_leaves, all_prefixes = _NOTHING
+    try:
+        for action in actions:
+            pattern = action.resource_pattern
+            if pattern is not last_pattern:
+                if pattern.pattern_type is not _LITERAL:
+                    require_literal(action)
+                name = pattern.name
+                resource_type = pattern.resource_type
+                if resource_type is not last_type:
+                    found = known[resource_type]
+                    if found is None:
+                        found = known[resource_type] = _look_ups(askers, resource_type, host)
+                    star, own, everyone = found
+                    own_get, own_bounds, own_leaves, own_prefixes = own
+                    all_get, all_bounds, all_leaves, all_prefixes = everyone
+                    last_type = resource_type
+                # Twice the same, for the asker's own rights and for those of User:*. As an inner loop it was
+                # 5 to 10 % slower. (0 is a leaf that says nothing, None one that is not there.)
+                mask = star
+                if own_get is not None:
+                    leaf = own_get(name)
+                    if leaf:
+                        mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
+                if own_bounds is not None:
+                    leaf = own_leaves[bisect_right(own_bounds, name)]
+                    if leaf:
+                        mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
+                    elif leaf is None and own_prefixes is not None:
+                        mask |= own_prefixes.mask(name, host)
+                elif own_prefixes is not None:
+                    mask |= own_prefixes.mask(name, host)
+                if all_get is not None:
+                    leaf = all_get(name)
+                    if leaf:
+                        mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
+                if all_bounds is not None:
+                    leaf = all_leaves[bisect_right(all_bounds, name)]
+                    if leaf:
+                        mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
+                    elif leaf is None and all_prefixes is not None:
+                        mask |= all_prefixes.mask(name, host)
+                elif all_prefixes is not None:
+                    mask |= all_prefixes.mask(name, host)
+                last_pattern = pattern
+
+            operation = action.operation
+            if operation is not last_operation:
+                asked = ASKED[operation]
+                last_operation = operation
+            answer = mask & asked
+            if answer:
+                if answer < DENY_BASE:
+                    result = _ALLOWED
+                    acl_allowed += 1
+                else:
+                    result = _DENIED
+                    acl_denied += 1
+            elif not asked:
+                decision = decide(state, context, action)
+                result = decision.result
+                counts.add(decision)
+                by_decide += 1
+            elif allow_everyone and not resources.covers(resource_type, name):
+                result = _ALLOWED
+                default_allowed += 1
+            else:
+                result = _DENIED
+            results.append(result)
+            # audit.audit_level, without a call for what is not written.
+            if result is _DENIED:
+                is_written = writes_denied and (action.log_if_denied or writes_all)
+            else:
+                is_written = writes_allowed and (action.log_if_allowed or writes_all)
+            if is_written:
+                write_result(state, context, action, result, audit, by_acl=bool(answer) or not asked)
+    finally:
+        counts.acl_allowed += acl_allowed
+        counts.acl_denied += acl_denied
+        counts.default_allowed += default_allowed
+        counts.default_denied += len(results) - acl_allowed - acl_denied - default_allowed - by_decide
+    return results
+
+
+def _look_ups(
+    askers: Sequence[PrincipalRights], resource_type: ResourceType, host: str
+) -> tuple[int, _LookUp, _LookUp]:
+    """What the literal * says to ``host``, and how the names of the asker and of ``User:*`` are looked up."""
+    star = 0
+    look_ups = [_NOTHING] * (2 - len(askers))
+    for rights_by_type in askers:
+        rights = rights_by_type[resource_type]
+        if rights is not None and rights.star is not None:
+            star |= leaf_mask(rights.star, host)
+        look_ups.append(_NOTHING if rights is None else _look_up(rights))
+    own, everyone = look_ups
+    return star, own, everyone
+
+
+def _look_up(rights: Rights) -> _LookUp:
+    get = rights.literals.get if len(rights.literals) else None
+    prefixes = rights.prefixes
+    chunk = None if prefixes is None else prefixes.only
+    if chunk is None:
+        return get, None, [], prefixes
+    return get, chunk.bounds, chunk.leaves, prefixes

@@ -1,0 +1,39 @@
+"""Places: what an ACL is about, but for the principal: a resource type and a name, or a prefix of names.
+
+A *kind* is a resource type, with PREFIXED added where the name is a prefix; a *place* is a kind and a name.
+A resource type without a name counts as UNKNOWN, a pattern type other than LITERAL as PREFIXED, as Kafka
+decides them (architecture.md 8.4).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from records.acl import AclPermissionType, PatternType, ResourceType
+
+if TYPE_CHECKING:
+    from records.entries import AccessControlEntryRecord
+
+#: Added to the resource type where the name is a prefix.
+PREFIXED: Final = len(ResourceType)
+KINDS: Final = 2 * PREFIXED
+
+Place = tuple[int, str]
+
+LITERAL_PATTERN: Final = int(PatternType.LITERAL)
+#: What the pattern type and the permission type of an ACL can be.
+PATTERNS: Final = (int(PatternType.LITERAL), int(PatternType.PREFIXED))
+PERMISSIONS: Final = (int(AclPermissionType.DENY), int(AclPermissionType.ALLOW))
+
+
+def place_of(record: AccessControlEntryRecord) -> Place:
+    """Where an ACL is."""
+    kind = record.resource_type
+    if not 0 <= kind < PREFIXED:
+        kind = 0
+    return (kind if record.pattern_type == LITERAL_PATTERN else kind + PREFIXED), record.resource_name
+
+
+def is_odd(record: AccessControlEntryRecord) -> bool:
+    """Whether the pattern or permission type is one that only a filter has, or none that Kafka knows."""
+    return record.pattern_type not in PATTERNS or record.permission_type not in PERMISSIONS
