@@ -14,9 +14,8 @@ from authorizer.cli.options import (
     progress_option,
     store_option,
 )
-from authorizer.cli.output import print_json
 from authorizer.cli.place import Place
-from snapshot.digest import digest_to_string
+from authorizer.cli.stored_write import write_and_print
 
 
 @click.command("create")
@@ -57,23 +56,13 @@ def create_command(
         looked_at_ms = time.time_ns() // 1_000_000
         image = place.state(log, at_offset=at_offset, progress=progress).image
         reaches_end = image.provenance.end_offset >= log.high_watermark()
-        ref = store.write(
+        write_and_print(
+            place,
+            store,
             image,
             log.identity,
             # Of an older state nobody knows when it was the end; it was, when its last record was written.
             log_end_time_ms=looked_at_ms if reaches_end else image.provenance.timestamp_ms,
-            keep=keep or place.config.snapshot_keep,
+            keep=keep,
+            as_json=as_json,
         )
-    if as_json:
-        print_json(
-            {
-                "store": store.url,
-                "clusterId": ref.cluster_id,
-                "endOffset": ref.end_offset,
-                "epoch": ref.epoch,
-                "count": len(image),
-                "digest": digest_to_string(image.digest),
-            }
-        )
-    else:
-        click.echo(f"{ref}: {len(image)} ACLs, digest {digest_to_string(image.digest)}")

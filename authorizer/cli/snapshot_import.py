@@ -7,11 +7,10 @@ from pathlib import Path
 import click
 
 from authorizer.cli.options import config_option, json_option, store_option
-from authorizer.cli.output import print_json
 from authorizer.cli.place import Place
+from authorizer.cli.stored_write import write_and_print
 from records.log.base import LogIdentity
 from records.log.directory.identity import read_identity
-from snapshot.digest import digest_to_string
 from snapshot.kraft_file import read_checkpoint
 
 
@@ -55,26 +54,16 @@ def import_command(
     store = place.store()
     image = read_checkpoint(checkpoint)
     identity = _identity(checkpoint.absolute().parent, cluster_id)
-    ref = store.write(
+    write_and_print(
+        place,
+        store,
         image,
         identity,
         # When it was the log's end is not recorded; it was, when its last record was written.
         log_end_time_ms=image.provenance.timestamp_ms,
-        keep=keep or place.config.snapshot_keep,
+        keep=keep,
+        as_json=as_json,
     )
-    if as_json:
-        print_json(
-            {
-                "store": store.url,
-                "clusterId": ref.cluster_id,
-                "endOffset": ref.end_offset,
-                "epoch": ref.epoch,
-                "count": len(image),
-                "digest": digest_to_string(image.digest),
-            }
-        )
-    else:
-        click.echo(f"{ref}: {len(image)} ACLs, digest {digest_to_string(image.digest)}")
 
 
 def _identity(directory: Path, cluster_id: str | None) -> LogIdentity:

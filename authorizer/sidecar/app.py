@@ -13,13 +13,14 @@ Rules:
 from __future__ import annotations
 
 import asyncio
+from functools import cached_property
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 import prometheus_client
 import structlog
 
-from authorizer.api import Action, AuthorizationResult, RequestContext
+from authorizer.api import Action, RequestContext
 from authorizer.errors import AuthorizerNotReadyError
 from authorizer.host import host_address
 from authorizer.sidecar.authzen import (
@@ -49,7 +50,9 @@ if TYPE_CHECKING:
 
     from authorizer.node import Node
     from authorizer.sidecar.http import Receive, Scope, Send
+    from authorizer.standard import StandardAuthorizer
     from authorizer.state import AuthorizerState
+    from records.principal import KafkaPrincipal
 
     Handler = Callable[[Request], Awaitable[Response]]
 
@@ -66,6 +69,32 @@ _DESCRIBE_CLUSTER: Final = Action(
     log_if_allowed=False,
     log_if_denied=True,
 )
+
+
+class _Caller:
+    """Who sent one request: anyone may ask about themselves; about others with DESCRIBE on the cluster."""
+
+    def __init__(self, authorizer: StandardAuthorizer, state: AuthorizerState, request: Request) -> None:
+        self._authorizer = authorizer
+        self._state = state
+        self._context = RequestContext(ANONYMOUS, request.peer, request.listener.name)
+
+    def require_may_ask_about(self, principal: KafkaPrincipal) -> None:
+        """HttpError 403 if the caller may not."""
+        caller = self._context.principal
+        if principal != caller and not self._may_ask_about_others:
+            raise HttpError(
+                HTTPStatus.FORBIDDEN,
+                f"{caller} on listener {self._context.listener_name} may ask about itself only: to ask about "
+                f"{principal} it needs DESCRIBE on the cluster "
+                f"(aclog acls --add --allow-principal {caller} --operation Describe --cluster), "
+                f"or a place in super.users",
+            )
+
+    @cached_property
+    def _may_ask_about_others(self) -> bool:
+        """Decided once for a request, and not at all if nobody asks: one count, one audit line."""
+        return self._authorizer.decide(self._context, _DESCRIBE_CLUSTER, self._state).is_allowed
 
 
 class SidecarApp:
@@ -132,14 +161,16 @@ class SidecarApp:
     async def _evaluation(self, request: Request) -> Response:
         evaluation = decode_request(request.body, Evaluation)
         await self._wait_for_min_offset([evaluation])
-        return json_response(self._decide(self._ready_state(request), request, evaluation))
+        state = self._ready_state(request)
+        return json_response(self._decide(state, self._caller(state, request), evaluation))
 
     async def _evaluations(self, request: Request) -> Response:
         batch = decode_request(request.body, EvaluationsRequest)
         if not batch.evaluations:
             # AuthZEN 1.0, section 7.1: without evaluations this is the single call.
             await self._wait_for_min_offset([batch])
-            return json_response(self._decide(self._ready_state(request), request, batch))
+            state = self._ready_state(request)
+            return json_response(self._decide(state, self._caller(state, request), batch))
         if len(batch.evaluations) > EVALUATIONS_MAX:
             raise HttpError(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
@@ -150,10 +181,11 @@ class SidecarApp:
         items = [with_defaults(item, batch) for item in batch.evaluations]
         await self._wait_for_min_offset(items)
         state = self._ready_state(request)
+        caller = self._caller(state, request)
         answers: list[dict[str, Any]] = []
         for item in items:
             try:
-                answer = self._decide(state, request, item)
+                answer = self._decide(state, caller, item)
             except HttpError as error:
                 # One bad question does not take the others' answers away (section 7.2.1).
                 answer = {
@@ -176,29 +208,14 @@ class SidecarApp:
             raise _not_ready(state.not_ready_reason)
         return state
 
-    def _decide(self, state: AuthorizerState, request: Request, evaluation: Evaluation) -> dict[str, Any]:
+    def _caller(self, state: AuthorizerState, request: Request) -> _Caller:
+        return _Caller(self._node.authorizer, state, request)
+
+    def _decide(self, state: AuthorizerState, caller: _Caller, evaluation: Evaluation) -> dict[str, Any]:
         context, action = to_kafka(evaluation, self._default_host)
-        self._guard(state, request, context)
+        caller.require_may_ask_about(context.principal)
         decision = self._node.authorizer.decide(context, action, state)
         return decision_json(decision, state)
-
-    def _guard(self, state: AuthorizerState, request: Request, context: RequestContext) -> None:
-        """Anyone may ask about themselves; about others with DESCRIBE on the cluster."""
-        caller = ANONYMOUS
-        if context.principal == caller:
-            return
-        asking = RequestContext(caller, request.peer, request.listener.name)
-        if (
-            self._node.authorizer.decide(asking, _DESCRIBE_CLUSTER, state).result
-            is not AuthorizationResult.ALLOWED
-        ):
-            raise HttpError(
-                HTTPStatus.FORBIDDEN,
-                f"{caller} on listener {request.listener.name} may ask about itself only: to ask about "
-                f"{context.principal} it needs DESCRIBE on the cluster "
-                f"(aclog acls --add --allow-principal {caller} --operation Describe --cluster), "
-                f"or a place in super.users",
-            )
 
     async def _wait_for_min_offset(self, evaluations: Iterable[Evaluation]) -> None:
         wanted = max((item.context.min_offset or 0 for item in evaluations if item.context), default=0)

@@ -264,6 +264,28 @@ def test_anyone_may_ask_about_themselves_about_others_only_with_describe_on_the_
             assert client.post("/access/v1/evaluation", json=about_itself).json()["decision"] is False
 
 
+def test_a_batch_asks_once_whether_the_caller_may_ask_about_others(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One audit line and one count for a request, however many of its evaluations are refused by it."""
+    node, sidecar = served(tmp_path, **{"super.users": ""})
+    with node, sidecar:
+        node.start()
+        assert node.wait_until_ready(SOON_S)
+        sidecar.start()
+        with httpx.Client(base_url=sidecar.urls[0]) as client:
+            about_itself = {**question(), "subject": {"type": "User", "id": "ANONYMOUS"}}
+            body = {"evaluations": [about_itself, question(), question("WRITE"), question()]}
+            answers = client.post("/access/v1/evaluations", json=body).json()["evaluations"]
+            errors = [answer["context"].get("error", {}).get("status") for answer in answers]
+            assert errors == [None, 403, 403, 403]
+            assert node.authorizer.metrics.denied == 2
+            guarded = [line for line in caplog.messages if "kafka-cluster" in line]
+            assert len(guarded) == 1
+            client.post("/access/v1/evaluations", json={"evaluations": [about_itself] * 2})
+            assert node.authorizer.metrics.denied == 4
+
+
 def test_before_ready_super_users_are_allowed_on_early_start_listeners_and_nobody_is_denied(
     tmp_path: Path,
 ) -> None:

@@ -5,43 +5,18 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from records.acl import (
-    AccessControlEntryFilter,
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourcePatternFilter,
-    ResourceType,
-)
+from records.acl import AclBinding
 from records.codecs.json import loads
 from records.entries import AccessControlEntryRecord, MetadataRecord, RemoveAccessControlEntryRecord
 from support.data import CASES
+from support.naive_answer import filter_of
 
 
 def lines(path: Path) -> list[bytes]:
     return gzip.decompress(path.read_bytes()).splitlines()
-
-
-def filter_of(query: dict[str, Any]) -> AclBindingFilter:
-    return AclBindingFilter(
-        ResourcePatternFilter(
-            ResourceType[query.get("resourceType", "ANY")],
-            query.get("resourceName"),
-            PatternType[query.get("patternType", "ANY")],
-        ),
-        AccessControlEntryFilter(
-            query.get("principal"),
-            query.get("host"),
-            AclOperation[query.get("operation", "ANY")],
-            AclPermissionType[query.get("permissionType", "ANY")],
-        ),
-    )
 
 
 def bindings_after(records: list[MetadataRecord]) -> list[AclBinding]:

@@ -43,7 +43,7 @@ def naive_answer(
             question = _question({**query, "resourceName": ""}, query["operation"])
             return {"result": _result(allowed=naive.by_resource_type(acls, question, settings))}
         case "acls":
-            return {"acls": {_listed(acl) for acl in naive.listed(acls, _filter(query))}}
+            return {"acls": {_listed(acl) for acl in naive.listed(acls, filter_of(query))}}
         case "aclCount":
             return {"aclCount": len(acls)}
         case kind:
@@ -76,7 +76,8 @@ def _question(query: Mapping[str, Any], operation: str) -> naive.Question:
     )
 
 
-def _filter(query: Mapping[str, Any]) -> AclBindingFilter:
+def filter_of(query: Mapping[str, Any]) -> AclBindingFilter:
+    """The filter of an ``acls`` line; what it does not name is any."""
     return AclBindingFilter(
         ResourcePatternFilter(
             ResourceType[query.get("resourceType", "ANY")],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from authorizer.api import Action, RequestContext
 from records.acl import AclOperation, PatternType, ResourcePattern
@@ -234,6 +235,19 @@ def test_of_the_empty_name_and_star_kafka_names_what_its_search_meets() -> None:
     empty, star = deny("User:a", READ, topics("")), deny("User:a", READ, topic("*"))
     assert named(Fed(empty, star), "t") == star
     assert named(Fed(empty, star, allow("User:x", READ, topic("a"))), "t") == empty
+
+
+@pytest.mark.parametrize("name", ["", "!", "*", "t"])
+def test_an_empty_name_of_unknown_pattern_type_beside_a_star_prefix_changes_no_result(name: str) -> None:
+    """Kafka may name another of the ALLOWs here, which is not copied; allowed or denied is the same."""
+    unknown = replace(allow("User:a", READ, topic("")), pattern_type=77)
+    allowed = [unknown, allow("User:a", READ, topics("*")), allow("User:a", READ, topics(""))]
+    fed = Fed(*allowed)
+    assert named(fed, name) in allowed
+    assert fed.allows("User:a", READ, topic(name))
+    assert not fed.allows("User:a", WRITE, topic(name))
+    fed.publish(replace(deny("User:a", READ, topic("")), pattern_type=77))
+    assert not fed.allows("User:a", READ, topic(name))
 
 
 def test_literal_resources_only() -> None:

@@ -1,0 +1,223 @@
+"""Many actions in one call are as many calls with one action: results, errors, counts, audit lines."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+import authorizer.fast_path
+import authorizer.masks
+import authorizer.overlay
+import authorizer.prefix_ranges
+from authorizer.api import Action, AuthorizationResult, RequestContext
+from authorizer.audit import AUDIT_LEVELS, AUDIT_LOGGER_NAME, AuditLog
+from authorizer.decision_counts import DecisionCounts
+from authorizer.errors import AuthorizerNotReadyError
+from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
+from records.entries import AccessControlEntryRecord, AclRecord, RemoveAccessControlEntryRecord
+from records.principal import KafkaPrincipal
+from support.acl_strategies import FEW_OPERATIONS, HOSTS, IDS, PRINCIPALS, acls, names, split
+from support.decisions import READ, Fed, allow, deny, group, topic, topics
+
+Batches = list[list[AclRecord]]
+#: Results or an error's text, counts, audit lines.
+Outcome = tuple[list[AuthorizationResult], str, dict[str, int], list[str]]
+
+
+@pytest.fixture(params=["tiny", "usual"], autouse=True)
+def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables and chunks for many entries, and the loop for many actions, also with few."""
+    if request.param == "tiny":
+        monkeypatch.setattr(authorizer.fast_path, "MANY", 2)
+        monkeypatch.setattr(authorizer.overlay, "COPY_MAXIMUM", 2)
+        monkeypatch.setattr(authorizer.prefix_ranges, "CHUNK_MAXIMUM", 2)
+        monkeypatch.setattr(authorizer.masks, "UNION_HOSTS_MAXIMUM", 2)
+
+
+def patterns() -> SearchStrategy[ResourcePattern]:
+    """Of topics mostly; now and then one that cannot be asked about."""
+    usual = st.builds(
+        ResourcePattern,
+        st.just(ResourceType.TOPIC) | st.just(ResourceType.GROUP) | st.sampled_from(ResourceType),
+        names(),
+        st.just(PatternType.LITERAL),
+    )
+    return st.sampled_from([usual] * 60 + [st.builds(topics, names())]).flatmap(lambda chosen: chosen)
+
+
+def requests() -> SearchStrategy[list[Action]]:
+    """Few patterns, so that one follows itself, under several operations and with all audit flags."""
+    return st.lists(patterns(), min_size=1, max_size=6).flatmap(
+        lambda few: st.lists(
+            st.builds(
+                Action,
+                st.sampled_from(FEW_OPERATIONS) | st.sampled_from(AclOperation),
+                st.sampled_from(few),
+                st.just(1),
+                st.booleans(),
+                st.booleans(),
+            ),
+            min_size=authorizer.fast_path.MANY,
+            max_size=3 * authorizer.fast_path.MANY,
+        )
+    )
+
+
+def contexts() -> SearchStrategy[RequestContext]:
+    sessions = st.just(("User", "a")) | st.sampled_from([*map(split, PRINCIPALS), ("Group", "nobody")])
+    return st.builds(
+        lambda session, host: RequestContext(KafkaPrincipal(*session), host),
+        sessions,
+        st.sampled_from(HOSTS[1:]),
+    )
+
+
+@given(
+    batches=st.lists(
+        st.lists(acls() | acls() | st.sampled_from(IDS).map(RemoveAccessControlEntryRecord), min_size=6),
+        min_size=1,
+        max_size=3,
+    ),
+    allow_everyone=st.booleans(),
+    ready=st.sampled_from([True] * 9 + [False]),
+    level=st.sampled_from(sorted(AUDIT_LEVELS)),
+    context=contexts(),
+    actions=requests(),
+)
+def test_one_call_with_many_is_many_calls_with_one(
+    *,
+    batches: Batches,
+    allow_everyone: bool,
+    ready: bool,
+    level: str,
+    context: RequestContext,
+    actions: list[Action],
+) -> None:
+    """Whatever the ACLs, settings, readiness, audit level, host, and where the first bad resource is."""
+
+    def asked(calls: Sequence[Sequence[Action]]) -> Outcome:
+        """An authorizer for each way: what one works out, the other must not find."""
+        fed = Fed(
+            audit=AuditLog(AUDIT_LEVELS[level]),
+            ready=ready,
+            super_users="User:b",
+            allow_everyone_if_no_acl_found=str(allow_everyone),
+        )
+        for batch in batches:
+            fed.publish(*batch)
+        return outcome(fed, context, calls)
+
+    results, error, counts, lines = asked([actions])
+    singly, *others = asked([[action] for action in actions])
+    assert (results, [error, counts, lines]) == (singly if not error else [], others)
+
+
+def outcome(fed: Fed, context: RequestContext, calls: Sequence[Sequence[Action]]) -> Outcome:
+    """What some calls come to, one after another until one raises."""
+    results: list[AuthorizationResult] = []
+    error = ""
+    with audit_lines() as lines:
+        try:
+            for call in calls:
+                results += fed.authorizer.authorize(context, call)
+        except (ValueError, AuthorizerNotReadyError) as raised:
+            error = repr(raised)
+    metrics = fed.authorizer.metrics
+    return results, error, {name: getattr(metrics, name) for name in DecisionCounts.__slots__}, lines
+
+
+class Lines(logging.Handler):
+    """Keeps what the audit log says."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(f"{record.levelname} {record.__dict__['offset']} {record.getMessage()}")
+
+
+@contextmanager
+def audit_lines() -> Iterator[list[str]]:
+    """Whatever is written meanwhile."""
+    handler = Lines()
+    logger = logging.getLogger(AUDIT_LOGGER_NAME)
+    logger.addHandler(handler)
+    yield handler.lines
+    logger.removeHandler(handler)
+
+
+STATE: list[AccessControlEntryRecord] = [
+    allow("User:a", READ, topics("own.")),
+    allow("User:a", READ, topics("own.x."), host="10.0.0.9"),
+    allow("User:a", READ, topic("lit")),
+    deny("User:*", READ, topics("own.secret")),
+    allow("User:*", READ, topic("all"), host="10.0.0.1"),
+    allow("User:*", AclOperation.DESCRIBE, topic("*")),
+]
+ASKED = ["own.1", "own.x.1", "own.secret.1", "lit", "all", "none"]
+
+
+@pytest.mark.parametrize(
+    ("host", "allowed"), [("10.0.0.1", "own.1 own.x.1 lit all"), ("10.0.0.9", "own.1 own.x.1 lit")]
+)
+def test_a_request_of_all_kinds(host: str, allowed: str) -> None:
+    """Own and all's, literal, prefixed and by host: what the property says of any, said of one."""
+    fed = Fed(*STATE)
+    context = RequestContext(KafkaPrincipal("User", "a"), host)
+    actions = [Action(READ, topic(name)) for name in ASKED * 2]
+    results = fed.authorizer.authorize(context, actions)
+    said = [
+        name for name, result in zip(ASKED, results, strict=False) if result is AuthorizationResult.ALLOWED
+    ]
+    assert said == allowed.split()
+    assert results[: len(ASKED)] == results[len(ASKED) :]
+    described = [replace(action, operation=AclOperation.DESCRIBE) for action in actions]
+    assert set(fed.authorizer.authorize(context, described)) == {AuthorizationResult.ALLOWED}
+
+
+def test_what_came_before_a_bad_resource_is_counted() -> None:
+    """As if asked one by one: the actions before it were decided, those after it were not."""
+    fed = Fed(*STATE)
+    context = RequestContext(KafkaPrincipal("User", "a"), "10.0.0.1")
+    actions = [Action(READ, topic(name)) for name in ASKED] + [Action(READ, topics("own."))]
+    actions += [Action(READ, topic(name)) for name in ASKED]
+    with pytest.raises(ValueError, match=r"^Only literal resources are supported. Got: PREFIXED$"):
+        fed.authorizer.authorize(context, actions)
+    metrics = fed.authorizer.metrics
+    assert (metrics.acl_allowed, metrics.acl_denied, metrics.default_denied) == (4, 1, 1)
+
+
+def test_types_operations_and_names_may_take_turns() -> None:
+    """What was laid out for one type, operation or name is not taken for another."""
+    fed = Fed(
+        allow("User:a", READ, topics("x")),
+        allow("User:a", AclOperation.DELETE, group("x")),
+        deny("User:*", READ, topic("xy")),
+    )
+    turns = [
+        Action(operation, pattern)
+        for operation in (READ, AclOperation.DELETE)
+        for pattern in (topic("x"), group("x"), topic("xy"), group("xy"))
+    ]
+    results = fed.authorizer.authorize(RequestContext(KafkaPrincipal("User", "a"), "10.0.0.1"), turns * 2)
+    allowed = [True, False, False, False, False, True, False, False]
+    assert [result is AuthorizationResult.ALLOWED for result in results] == allowed * 2
+
+
+def test_an_operation_that_masks_do_not_tell_names_its_acl() -> None:
+    """ANY is matched by ALL only ACL by ACL; it is counted and audited like the others."""
+    fed = Fed(allow("User:a", AclOperation.ALL, topic("t")), audit=AuditLog(AUDIT_LEVELS["TRACE"]))
+    actions = [Action(AclOperation.ANY, topic("t")), Action(AclOperation.ANY, topic("u"))] * 4
+    with audit_lines() as lines:
+        fed.authorizer.authorize(RequestContext(KafkaPrincipal("User", "a"), "10.0.0.1"), actions)
+    metrics = fed.authorizer.metrics
+    assert (metrics.acl_allowed, metrics.acl_denied, metrics.default_denied) == (4, 0, 4)
+    assert ["MatchingAcl" in line for line in lines] == [True, False] * 4

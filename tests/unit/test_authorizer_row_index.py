@@ -1,0 +1,101 @@
+"""RowIndex: for every principal and every name the rows that a look at all of them finds."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from itertools import product
+
+import pytest
+
+from authorizer.masks import Leaf, acl_mask, add_to_leaf
+from authorizer.places import KINDS, PREFIXED, is_odd, place_of
+from authorizer.row_index import RowIndex
+from records.entries import AccessControlEntryRecord
+from records.ids import Uuid
+from snapshot.columns import AclColumns
+from snapshot.image import AppliedAcl
+
+PRINCIPALS = ("User:a", "User:*", "User:b", "Group:a", "nobody", "", ":")
+NAMES = ("orders", "orders-", "", "*", "é", "\U0001f600")
+
+
+def drawn(seed: int, count: int) -> list[AccessControlEntryRecord]:
+    """ACLs that meet one another; every int8 is among the codes."""
+    rng = random.Random(seed)
+
+    def code(*usual: int) -> int:
+        return rng.choice(usual) if rng.random() < 0.9 else rng.randint(-128, 127)
+
+    return [
+        AccessControlEntryRecord(
+            Uuid(number.to_bytes(16)),
+            code(2, 2, 3),
+            rng.choice(NAMES),
+            code(3, 4),
+            rng.choice(PRINCIPALS),
+            rng.choice(("*", "*", "h", "")),
+            code(2, 3, 8),
+            code(2, 3),
+        )
+        for number in range(count)
+    ]
+
+
+@pytest.mark.parametrize("count", [0, 1, 400])
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_are_found_by_place_and_by_principal(seed: int, count: int) -> None:
+    """Also where there are none, of names and principals that nobody has."""
+    records = drawn(seed, count)
+    index = RowIndex(AclColumns.of([AppliedAcl(record, 0, 0) for record in records]))
+    places = [place_of(record) for record in records]
+    for kind, name in product(range(KINDS), (*NAMES, "unknown")):
+        here = [row for row, place in enumerate(places) if place == (kind, name)]
+        assert index.rows_at(kind, name).tolist() == here
+        assert index.count_at(kind, name) == len(here)
+        assert index.has(kind, name) is bool(here)
+        for principal in (*PRINCIPALS, "User:unknown"):
+            mine = [row for row in here if records[row].principal == principal]
+            assert index.rows_of_at(principal, kind, name) == mine
+            assert index.leaf(mine) == leaf(records, mine)
+    for kind in range(KINDS):
+        assert set(index.names(kind)) == {name for each, name in places if each == kind}
+    for resource_type in range(PREFIXED):
+        lengths = {len(name) for kind, name in places if kind == resource_type + PREFIXED}
+        assert index.lengths[resource_type] == tuple(sorted(lengths, reverse=True))
+        of_type = [row for row, (kind, _) in enumerate(places) if kind % PREFIXED == resource_type]
+        assert index.rows_of_type(resource_type, without=()).tolist() == of_type
+        others = [row for row in of_type if records[row].resource_name != "orders"]
+        assert index.rows_of_type(resource_type, without=["orders", "unknown"]).tolist() == others
+    odd = Counter(
+        place[0] % PREFIXED for place, record in zip(places, records, strict=True) if is_odd(record)
+    )
+    assert index.odd == tuple(odd[resource_type] for resource_type in range(PREFIXED))
+
+
+@pytest.mark.parametrize("count", [0, 1, 400])
+def test_leaves_say_what_all_rows_of_a_principal_say(count: int) -> None:
+    """One for each place, whatever hosts and codes are there."""
+    records = drawn(801, count)
+    index = RowIndex(AclColumns.of([AppliedAcl(record, 0, 0) for record in records]))
+    for principal in (*PRINCIPALS, "User:unknown"):
+        mine = [row for row, record in enumerate(records) if record.principal == principal]
+        assert sorted(index.rows_of(principal).tolist()) == mine
+        by_place: dict[tuple[int, str], list[int]] = {}
+        for row in mine:
+            by_place.setdefault(place_of(records[row]), []).append(row)
+        found = {
+            (kind, name): each
+            for kind, leaves in enumerate(index.leaves_of(principal))
+            for name, each in (leaves or {}).items()
+        }
+        assert found == {place: leaf(records, rows) for place, rows in by_place.items()}
+        assert (principal in index.principals_in(1)) is (len(by_place) > 1)
+
+
+def leaf(records: list[AccessControlEntryRecord], rows: list[int]) -> Leaf | None:
+    said: Leaf | None = None
+    for row in rows:
+        record = records[row]
+        said = add_to_leaf(said, record.host, acl_mask(record.operation, record.permission_type))
+    return said
