@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from records.errors import EncodeError
 from records.ids import UUID_BYTES
-from snapshot.arrow_texts import text_column
+from snapshot.arrow_columns import number_array, number_column, text_column
 from snapshot.columns import UNKNOWN_OFFSET, AclColumns, TextColumn
 from snapshot.errors import SnapshotCorruptError
 
@@ -57,15 +57,14 @@ def encode_part(columns: AclColumns) -> bytes:
         }
     except (pa.ArrowException, UnicodeEncodeError) as error:
         raise EncodeError(f"an ACL that a snapshot cannot hold: {error}") from error
-    offsets = columns.offsets
     arrays = {
         **texts,
-        **{name: pa.array(getattr(columns, f"{name}s")) for name in _CODES},
+        **{name: number_array(getattr(columns, f"{name}s")) for name in _CODES},
         "id": pa.FixedSizeBinaryArray.from_buffers(
             pa.binary(UUID_BYTES), len(columns), [None, pa.py_buffer(columns.ids)]
         ),
-        "offset": pa.array(offsets, mask=offsets == UNKNOWN_OFFSET),
-        "timestamp_ms": pa.array(columns.timestamps_ms),
+        "offset": number_array(columns.offsets, null=UNKNOWN_OFFSET),
+        "timestamp_ms": number_array(columns.timestamps_ms),
     }
     table = pa.table([arrays[field.name] for field in SCHEMA], schema=SCHEMA)
     sink = pa.BufferOutputStream()
@@ -76,7 +75,7 @@ def encode_part(columns: AclColumns) -> bytes:
 
 
 def _texts_array(column: TextColumn) -> pa.Array:
-    return pc.take(pa.array(column.texts, pa.string()), pa.array(column.codes))
+    return pc.take(pa.array(column.texts, pa.string()), number_array(column.codes))
 
 
 def decode_part(data: bytes, *, source: str) -> AclColumns:
@@ -90,7 +89,7 @@ def decode_part(data: bytes, *, source: str) -> AclColumns:
         columns = {field.name: _column(table, field) for field in SCHEMA}
         names, principals, hosts = (text_column(columns[name]) for name in _TEXTS)
         resource_types, pattern_types, operations, permission_types = (
-            columns[name].to_numpy() for name in _CODES
+            number_column(columns[name]) for name in _CODES
         )
         return AclColumns(
             ids=_ids(columns["id"]),
@@ -101,8 +100,8 @@ def decode_part(data: bytes, *, source: str) -> AclColumns:
             hosts=hosts,
             operations=operations,
             permission_types=permission_types,
-            offsets=columns["offset"].fill_null(UNKNOWN_OFFSET).to_numpy(),
-            timestamps_ms=columns["timestamp_ms"].to_numpy(),
+            offsets=number_column(columns["offset"], null=UNKNOWN_OFFSET),
+            timestamps_ms=number_column(columns["timestamp_ms"]),
         )
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         # ValueError: UnicodeDecodeError, and what is found here; OSError: a damaged page; KeyError: a column

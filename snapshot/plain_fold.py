@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from records.ids import UUID_BYTES
-from snapshot.arrow_texts import text_column
+from snapshot.arrow_columns import text_column
 from snapshot.columns import AclColumns, AppliedAcl, heads_of
 from snapshot.digest import DIGEST_BITS, frame_hashes, hashes_sum
 

@@ -1,0 +1,87 @@
+"""Between Arrow's columns and ours.
+
+By their buffers, and not by ``to_numpy`` and ``pa.array``: these load pandas where it is installed, which
+takes 0.2 s and memory.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from snapshot.columns import TextColumn
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+_DTYPES: Final = {pa.int8(): np.int8, pa.int32(): np.int32, pa.int64(): np.int64}
+_TYPES: Final = {np.dtype(dtype): kind for kind, dtype in _DTYPES.items()}
+
+
+def text_column(column: pa.ChunkedArray) -> TextColumn:
+    """The texts of a column of dictionary-encoded strings without nulls.
+
+    Raises:
+        UnicodeDecodeError: one is not UTF-8, as a damaged file may have it.
+    """
+    dictionaries: list[pa.StringArray] = []
+    places: list[list[npt.NDArray[np.int32]]] = []
+    for chunk in column.chunks:
+        # What Arrow encoded itself has one dictionary for all chunks.
+        if not dictionaries or not chunk.dictionary.equals(dictionaries[-1]):
+            dictionaries.append(chunk.dictionary)
+            places.append([])
+        places[-1].append(_numbers(chunk.indices))
+    return TextColumn.joined(
+        [
+            TextColumn(_texts(dictionary), np.concatenate(codes))
+            for dictionary, codes in zip(dictionaries, places, strict=True)
+        ]
+    )
+
+
+def number_column(column: pa.ChunkedArray, *, null: int | None = None) -> npt.NDArray[Any]:
+    """The numbers of a column of integers; with ``null`` where it has none."""
+    chunks = [_numbers(chunk, null) for chunk in column.chunks]
+    return np.concatenate(chunks) if chunks else np.empty(0, _DTYPES[column.type])
+
+
+def _numbers(array: pa.Array, null: int | None = None) -> npt.NDArray[Any]:
+    validity, values = array.buffers()
+    if not len(array) or values is None:
+        return np.empty(0, _DTYPES[array.type])
+    rows = slice(array.offset, array.offset + len(array))
+    numbers = np.frombuffer(values, _DTYPES[array.type])[rows]
+    if null is None or validity is None:
+        return numbers
+    is_there = np.unpackbits(np.frombuffer(validity, np.uint8), bitorder="little")[rows]
+    return np.where(is_there != 0, numbers, null)
+
+
+def number_array(values: npt.NDArray[Any], *, null: int | None = None) -> pa.Array:
+    """Numbers for Arrow; those that are ``null`` are null there."""
+    values = np.ascontiguousarray(values)
+    validity = None
+    if null is not None:
+        validity = pa.py_buffer(np.packbits(values != null, bitorder="little"))
+    kind = _TYPES[values.dtype]
+    return pa.Array.from_buffers(kind, len(values), [validity, pa.py_buffer(values)])
+
+
+def _texts(array: pa.StringArray) -> list[str]:
+    """The texts of an array without nulls: Arrow has one blob of UTF-8 and the places where texts begin.
+
+    ``to_pylist`` makes a scalar of every text first and takes several times as long.
+    """
+    _, places, blob = array.buffers()
+    if not len(array) or blob is None:
+        return [""] * len(array)
+    data = blob.to_pybytes()
+    begins = np.frombuffer(places, np.int32)[array.offset : array.offset + len(array) + 1].tolist()
+    if data.isascii():
+        text = data.decode("ascii")
+        return [text[begin:end] for begin, end in pairwise(begins)]
+    return [data[begin:end].decode() for begin, end in pairwise(begins)]
