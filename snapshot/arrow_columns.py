@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from snapshot.columns import TextColumn
 
@@ -59,6 +60,19 @@ def _numbers(array: pa.Array, null: int | None = None) -> npt.NDArray[Any]:
         return numbers
     is_there = np.unpackbits(np.frombuffer(validity, np.uint8), bitorder="little")[rows]
     return np.where(is_there != 0, numbers, null)
+
+
+def text_array(column: TextColumn) -> pa.StringArray:
+    """Texts for Arrow, one for each row.
+
+    Raises:
+        UnicodeEncodeError: one has a lone surrogate.
+    """
+    texts = [text.encode() for text in column.texts]
+    bounds = np.zeros(len(texts) + 1, np.int32)
+    np.cumsum([*map(len, texts)], out=bounds[1:])
+    buffers = [None, pa.py_buffer(bounds), pa.py_buffer(b"".join(texts))]
+    return pc.take(pa.Array.from_buffers(pa.string(), len(texts), buffers), number_array(column.codes))
 
 
 def number_array(values: npt.NDArray[Any], *, null: int | None = None) -> pa.Array:

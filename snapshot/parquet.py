@@ -15,13 +15,12 @@ from __future__ import annotations
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from records.errors import EncodeError
 from records.ids import UUID_BYTES
-from snapshot.arrow_columns import number_array, number_column, text_column
-from snapshot.columns import UNKNOWN_OFFSET, AclColumns, TextColumn
+from snapshot.arrow_columns import number_array, number_column, text_array, text_column
+from snapshot.columns import UNKNOWN_OFFSET, AclColumns
 from snapshot.errors import SnapshotCorruptError
 
 _CODES: Final = ("resource_type", "pattern_type", "operation", "permission_type")
@@ -51,11 +50,11 @@ def encode_part(columns: AclColumns) -> bytes:
     """
     try:
         texts = {
-            "resource_name": _texts_array(columns.names),
-            "principal": _texts_array(columns.principals),
-            "host": _texts_array(columns.hosts),
+            "resource_name": text_array(columns.names),
+            "principal": text_array(columns.principals),
+            "host": text_array(columns.hosts),
         }
-    except (pa.ArrowException, UnicodeEncodeError) as error:
+    except UnicodeEncodeError as error:
         raise EncodeError(f"an ACL that a snapshot cannot hold: {error}") from error
     arrays = {
         **texts,
@@ -72,10 +71,6 @@ def encode_part(columns: AclColumns) -> bytes:
     dictionaries = [*_CODES, *_TEXTS]
     pq.write_table(table, sink, compression="zstd", use_dictionary=dictionaries)
     return bytes(sink.getvalue())
-
-
-def _texts_array(column: TextColumn) -> pa.Array:
-    return pc.take(pa.array(column.texts, pa.string()), number_array(column.codes))
 
 
 def decode_part(data: bytes, *, source: str) -> AclColumns:

@@ -35,6 +35,19 @@ def test_the_deciding_acl_comes_with_its_id_and_place() -> None:
     assert explanation.fix == ()
 
 
+def test_the_deciding_acl_is_not_among_the_others_of_rows() -> None:
+    """An ACL of a snapshot's columns is another object each time that it is looked at."""
+    acls = [allow("User:a", READ, topic("t")), allow("User:*", READ, topic("*"))]
+    fed = Fed(*acls)
+    fed.image = fed.image.merged()
+    fed.authorizer.load(fed.image)
+    explanation = explained(fed, topic("t"))
+    acl = explanation.decision.acl
+    assert acl is not None
+    assert acl.record == acls[1]
+    assert [each.record for each in explanation.also_matched] == acls[:1]
+
+
 def test_a_denial_is_mended_by_adding_an_acl() -> None:
     explanation = explained(Fed(), topic("my topic"))
     assert explanation.decision.rule is Rule.DEFAULT_DENY

@@ -226,3 +226,18 @@ def test_kinds_do_not_meet() -> None:
     assert [acl.record.principal for acl in resources.acls((int(TOPIC), "t"))] == ["User:a"]
     assert [acl.record.principal for acl in resources.acls((TOPIC + PREFIXED, "t"))] == ["User:b"]
     assert [*resources.acls((int(GROUP), "t"))] == []
+
+
+def test_a_principals_acls_are_rows_in_force_and_what_was_added() -> None:
+    """Also those of a principal without a colon, which matches nobody; older indexes list what they did."""
+    gone = [allow(principal, READ, topic("gone")) for principal in ("User:a", "nocolon")]
+    kept = [allow(principal, READ, topic("kept")) for principal in ("User:a", "nocolon")]
+    changing = Changing(*gone, *kept)
+    before = changing.index
+    added = [allow(principal, READ, topic("added")) for principal in ("User:a", "nocolon")]
+    changing.put(*added)
+    index = changing.remove(*gone)
+    for number, principal in enumerate(("User:a", "nocolon")):
+        assert [acl.record for acl in index.acls_of(principal)] == [kept[number], added[number]]
+        earlier = sorted(acl.record.resource_name for acl in before.acls_of(principal))
+        assert earlier == ["gone", "kept"]
