@@ -12,7 +12,8 @@ somebody asks for them.
     offsets           17        18        -1          int64, -1: unknown
     timestamps_ms     ...                             int64
 
-The order of rows means nothing. Finding an id is one bisection of the ids' first eight bytes, sorted.
+The order of rows means nothing. Finding an id is a bisection of the ids' first eight bytes, sorted; a table
+by their first bits says where to bisect: a few steps in one place of memory, not twenty all over.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _HEAD_BYTES: Final = 8
+_HEAD_BITS: Final = 8 * _HEAD_BYTES
+# Ids are random: a bucket of so many has nearly the same number of them each.
+_BUCKET_BITS: Final = 4
 #: In ``offsets``, for None.
 UNKNOWN_OFFSET: Final = -1
 # Rows that are made into objects at once when somebody looks at all of them.
@@ -111,6 +115,8 @@ class AclColumns:
     """See the module. Ids are distinct where an image holds them; ``count_ids`` tells of others."""
 
     __slots__ = (
+        "_bucket_shift",
+        "_buckets",
         "_head_rows",
         "_heads",
         "hosts",
@@ -153,9 +159,15 @@ class AclColumns:
         self.timestamps_ms = timestamps_ms
         heads = heads_of(ids)
         order = np.argsort(heads)
+        heads = heads[order]
+        bits = max(0, len(heads).bit_length() - _BUCKET_BITS)
+        self._bucket_shift = _HEAD_BITS - bits
+        firsts = np.arange(1 << bits, dtype=np.uint64) << np.uint64(self._bucket_shift % _HEAD_BITS)
+        buckets = np.append(np.searchsorted(heads, firsts), len(heads)).astype(np.int32)
         # As memoryviews: bisect reads one number of them in 40 ns, of an array in 100.
-        self._heads = memoryview(heads[order])  # type: ignore[arg-type] # arrays are buffers
+        self._heads = memoryview(heads)  # type: ignore[arg-type] # arrays are buffers
         self._head_rows = memoryview(order.astype(np.int32))  # type: ignore[arg-type]
+        self._buckets = memoryview(buckets)  # type: ignore[arg-type]
 
     @classmethod
     def of(cls, acls: Collection[AppliedAcl]) -> AclColumns:
@@ -249,7 +261,8 @@ class AclColumns:
         """The row with this id."""
         heads = self._heads
         head = int.from_bytes(acl_id[:_HEAD_BYTES], "big")
-        at = bisect_left(heads, head)
+        bucket = head >> self._bucket_shift
+        at = bisect_left(heads, head, self._buckets[bucket], self._buckets[bucket + 1])
         while at < len(heads) and heads[at] == head:
             row = self._head_rows[at]
             if self.id_of(row) == acl_id:

@@ -73,7 +73,7 @@ class DeltaCounts:
 class AclsDelta:
     """Changes on top of ``image``; single-threaded until ``apply``, immutable in effect after it."""
 
-    __slots__ = ("_added", "_changes", "_count", "_digest", "_features", "_plain", "counts", "image")
+    __slots__ = ("_added", "_changes", "_count", "_digest", "_features", "_held", "_plain", "counts", "image")
 
     def __init__(self, image: AclsImage) -> None:
         self.image = image
@@ -81,6 +81,8 @@ class AclsDelta:
         # ACLs with ids that the image does not have. `_changes` overrules them.
         self._added = AclColumns.EMPTY
         self._changes: dict[Uuid, AppliedAcl | None] = {}
+        # What the image holds of the ids that were asked for: a row is found and made into an object once.
+        self._held: dict[Uuid, AppliedAcl | None] = {}
         # Records that were taken after all that the rest of this shows.
         self._plain: PlainFold | None = None
         self._count = len(image)
@@ -126,7 +128,7 @@ class AclsDelta:
         An id that was added and removed within the delta does not appear (KAFKA-13889).
         """
         self._fold_plain()
-        if len(self._added):
+        if self._added is not AclColumns.EMPTY:
             before, added, changes = self.image, self._added, self._changes
             self._added = AclColumns.EMPTY
             self._changes = {acl.record.id: acl for acl in added if acl.record.id not in changes}
@@ -138,7 +140,7 @@ class AclsDelta:
     def changed(self) -> Iterator[tuple[AppliedAcl | None, AppliedAcl | None]]:
         """(before, after) of each changed id, in the order in which the ids first changed."""
         for acl_id, after in self.changes.items():
-            yield self.image.get(acl_id), after
+            yield self._before(acl_id), after
 
     def get(self, acl_id: Uuid) -> AppliedAcl | None:
         """The ACL with this id as this delta leaves it."""
@@ -148,11 +150,18 @@ class AclsDelta:
     def _get(self, acl_id: Uuid) -> AppliedAcl | None:
         if acl_id in self._changes:
             return self._changes[acl_id]
-        if len(self._added):
+        if self._added is not AclColumns.EMPTY:
             row = self._added.row_of(acl_id)
             if row is not None:
                 return self._added.acl(row)
-        return self.image.get(acl_id)
+        return self._before(acl_id)
+
+    def _before(self, acl_id: Uuid) -> AppliedAcl | None:
+        """The ACL with this id as the image has it."""
+        held = self._held
+        if acl_id not in held:
+            held[acl_id] = self.image.get(acl_id)
+        return held[acl_id]
 
     def replay_batch(self, batch: LogBatch) -> None:
         """Apply all records of one batch. `counts` has those of a plain batch after `apply`."""
@@ -233,7 +242,7 @@ class AclsDelta:
         self.counts.removed += 1
         self._count -= 1
         self._digest = digest_remove(self._digest, before.record)
-        if acl_id in self.image or self._added.row_of(acl_id) is not None:
+        if self._before(acl_id) is not None or self._added.row_of(acl_id) is not None:
             self._changes[acl_id] = None
         else:
             del self._changes[acl_id]

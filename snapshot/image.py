@@ -174,6 +174,9 @@ class AclsImage:
         ):
             columns = columns.with_changes({**merged, **changes} if merged else changes)
             merged = _UNCHANGED
+        elif len(changes) == 1:  # mostly: half of what `update` takes
+            ((acl_id, acl),) = changes.items()
+            merged = merged.set(acl_id, acl)
         elif changes:
             merged = merged.update(changes)
         return AclsImage(
