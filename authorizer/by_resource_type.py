@@ -16,12 +16,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from authorizer.api import Action
+from authorizer.index.masks import ASKED_AS_STATED, DENY_BASE, Leaf, acl_mask, add_to_leaf, leaf_mask
+from authorizer.index.places import is_odd
+from authorizer.index.prefix_ranges import PrefixRanges
+from authorizer.index.rights import Rights
 from authorizer.listing import list_acls
-from authorizer.masks import ASKED_AS_STATED, DENY_BASE, Leaf, acl_mask, add_to_leaf, leaf_mask
 from authorizer.matching import acl_principals
-from authorizer.places import is_odd
-from authorizer.prefix_ranges import PrefixRanges
-from authorizer.rights import Rights
 from records.acl import (
     AccessControlEntryFilter,
     AclBindingFilter,
@@ -33,7 +33,7 @@ from records.acl import (
 )
 
 if TYPE_CHECKING:
-    from authorizer.index import AclIndex
+    from authorizer.index.acl_index import AclIndex
     from records.principal import KafkaPrincipal
 
 _PROBED_NAME: Final = "hardcode"

@@ -13,8 +13,8 @@ from authorizer.api import AuthorizationResult
 from authorizer.audit import DEBUG, INFO, TRACE
 from authorizer.decision import Decision, Rule, decide, require_literal, require_ready
 from authorizer.decision_audit import write_decision, write_result
+from authorizer.index.masks import ASKED, DENY_BASE
 from authorizer.many_actions import authorize_many
-from authorizer.masks import ASKED, DENY_BASE
 from records.acl import WILDCARD, PatternType
 
 if TYPE_CHECKING:

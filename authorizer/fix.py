@@ -8,8 +8,8 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Final
 
+from authorizer.index.places import is_odd
 from authorizer.matching import allows
-from authorizer.places import is_odd
 from records.acl import AclOperation, PatternType, ResourceType
 
 if TYPE_CHECKING:

@@ -11,14 +11,14 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING, Final
 
+from authorizer.index.places import PREFIXED
 from authorizer.kafka_order import in_entry_order, in_kafka_order, rows_in_kafka_order, utf16
-from authorizer.places import PREFIXED
 from records.acl import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from authorizer.index import AclIndex
+    from authorizer.index.acl_index import AclIndex
     from records.acl import AccessControlEntryFilter, AclBindingFilter, ResourcePatternFilter
     from records.entries import AccessControlEntryRecord
     from snapshot.image import AppliedAcl

@@ -15,7 +15,7 @@ from authorizer.api import AuthorizationResult
 from authorizer.audit import DEBUG, INFO, TRACE
 from authorizer.decision import decide, require_literal
 from authorizer.decision_audit import write_result
-from authorizer.masks import ASKED, DENY_BASE, Leaf, leaf_mask
+from authorizer.index.masks import ASKED, DENY_BASE, Leaf, leaf_mask
 from records.acl import WILDCARD, PatternType, ResourceType
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from authorizer.api import Action, AuthorizableRequestContext
     from authorizer.audit import AuditLog
     from authorizer.decision_counts import DecisionCounts
-    from authorizer.lazy_rights import PrincipalRights
-    from authorizer.prefix_ranges import PrefixRanges
-    from authorizer.rights import Rights
+    from authorizer.index.lazy_rights import PrincipalRights
+    from authorizer.index.prefix_ranges import PrefixRanges
+    from authorizer.index.rights import Rights
     from authorizer.state import AuthorizerState
     from records.acl import AclOperation, ResourcePattern
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from authorizer.index.places import PREFIXED
 from authorizer.kafka_order import entry_order, utf16
-from authorizer.places import PREFIXED
 from records.acl import (
     IMPLIES_DESCRIBE,
     IMPLIES_DESCRIBE_CONFIGS,
@@ -26,8 +26,8 @@ from records.acl import (
 from records.principal import WILDCARD_PRINCIPAL
 
 if TYPE_CHECKING:
-    from authorizer.index import AclIndex
-    from authorizer.resource_index import ResourceIndex
+    from authorizer.index.acl_index import AclIndex
+    from authorizer.index.resource_index import ResourceIndex
     from records.entries import AccessControlEntryRecord
     from records.principal import KafkaPrincipal
     from snapshot.image import AppliedAcl

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
+from authorizer.index.places import PREFIXED
 from authorizer.listing import list_acls
 from authorizer.matching import acl_principals, allows, covers_operation
-from authorizer.places import PREFIXED
 from records.acl import (
     WILDCARD,
     AccessControlEntryFilter,
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from authorizer.api import Action, AuthorizableRequestContext
-    from authorizer.index import AclIndex
-    from authorizer.places import Place
+    from authorizer.index.acl_index import AclIndex
+    from authorizer.index.places import Place
     from records.acl import AclOperation
     from records.entries import AccessControlEntryRecord
     from snapshot.image import AppliedAcl

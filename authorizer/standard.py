@@ -29,7 +29,7 @@ from authorizer.decision_counts import DecisionCounts
 from authorizer.errors import AuthorizerNotReadyError, NotControllerError, OperationTimedOutError
 from authorizer.explain import explain
 from authorizer.fast_path import authorize_actions
-from authorizer.index import AclIndex
+from authorizer.index.acl_index import AclIndex
 from authorizer.listing import list_acls
 from authorizer.state import AuthorizerSettings, AuthorizerState
 from authorizer.super_users import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG

@@ -20,7 +20,7 @@ from authorizer.super_users import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from authorizer.index import AclIndex
+    from authorizer.index.acl_index import AclIndex
     from records.principal import KafkaPrincipal
 
 

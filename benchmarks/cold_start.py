@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from authorizer.index import AclIndex
+from authorizer.index.acl_index import AclIndex
 from authorizer.log_setup import setup_logging
 from benchmarks.requests import PRINCIPALS, Request, read_requests
 from benchmarks.subject import Subject

@@ -25,7 +25,7 @@ from authorizer.cli.output import print_json
 from authorizer.cli.place import Place
 from authorizer.explain import explain as explain_action
 from authorizer.host import host_address
-from authorizer.index import AclIndex
+from authorizer.index.acl_index import AclIndex
 from authorizer.state import AuthorizerSettings, AuthorizerState
 from records.acl import CLUSTER_NAME, AclOperation, PatternType, ResourcePattern, ResourceType
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-import authorizer.buckets
-import authorizer.index
-import authorizer.masks
-import authorizer.overlay
-import authorizer.prefix_ranges
+import authorizer.index.acl_index
+import authorizer.index.buckets
+import authorizer.index.masks
+import authorizer.index.overlay
+import authorizer.index.prefix_ranges
 import snapshot.image
 from authorizer.api import AuthorizationResult
 from authorizer.audit import OFF, AuditLog
@@ -68,13 +68,13 @@ class Authorizer(RuleBasedStateMachine):
             {"super.users": ";".join(SUPER_USERS), "allow.everyone.if.no.acl.found": str(allow_everyone)}
         )
         if tiny:
-            self.patches.setattr(authorizer.overlay, "COPY_MAXIMUM", 2)
-            self.patches.setattr(authorizer.overlay, "MERGE_SHARE", 1)
-            self.patches.setattr(authorizer.buckets, "SMALL_MAXIMUM", 2)
-            self.patches.setattr(authorizer.prefix_ranges, "CHUNK_MAXIMUM", 2)
-            self.patches.setattr(authorizer.masks, "UNION_HOSTS_MAXIMUM", 2)
-            self.patches.setattr(authorizer.index, "LAZY_PLACES_MAXIMUM", 2)
-            self.patches.setattr(authorizer.index, "_WAITING_MAXIMUM", 2)
+            self.patches.setattr(authorizer.index.overlay, "COPY_MAXIMUM", 2)
+            self.patches.setattr(authorizer.index.overlay, "MERGE_SHARE", 1)
+            self.patches.setattr(authorizer.index.buckets, "SMALL_MAXIMUM", 2)
+            self.patches.setattr(authorizer.index.prefix_ranges, "CHUNK_MAXIMUM", 2)
+            self.patches.setattr(authorizer.index.masks, "UNION_HOSTS_MAXIMUM", 2)
+            self.patches.setattr(authorizer.index.acl_index, "LAZY_PLACES_MAXIMUM", 2)
+            self.patches.setattr(authorizer.index.acl_index, "_WAITING_MAXIMUM", 2)
         if merging:
             self.patches.setattr(snapshot.image, "_MERGE_MINIMUM", 6)
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 import authorizer.fast_path
-import authorizer.masks
-import authorizer.overlay
-import authorizer.prefix_ranges
+import authorizer.index.masks
+import authorizer.index.overlay
+import authorizer.index.prefix_ranges
 from authorizer.api import Action, AuthorizationResult, RequestContext
 from authorizer.audit import AUDIT_LEVELS, AUDIT_LOGGER_NAME, AuditLog
 from authorizer.decision_counts import DecisionCounts
@@ -36,9 +36,9 @@ def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     """Tables and chunks for many entries, and the loop for many actions, also with few."""
     if request.param == "tiny":
         monkeypatch.setattr(authorizer.fast_path, "MANY", 2)
-        monkeypatch.setattr(authorizer.overlay, "COPY_MAXIMUM", 2)
-        monkeypatch.setattr(authorizer.prefix_ranges, "CHUNK_MAXIMUM", 2)
-        monkeypatch.setattr(authorizer.masks, "UNION_HOSTS_MAXIMUM", 2)
+        monkeypatch.setattr(authorizer.index.overlay, "COPY_MAXIMUM", 2)
+        monkeypatch.setattr(authorizer.index.prefix_ranges, "CHUNK_MAXIMUM", 2)
+        monkeypatch.setattr(authorizer.index.masks, "UNION_HOSTS_MAXIMUM", 2)
 
 
 def patterns() -> SearchStrategy[ResourcePattern]:

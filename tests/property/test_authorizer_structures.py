@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import authorizer.overlay
-import authorizer.prefix_ranges
-from authorizer.overlay import Table, with_entries
-from authorizer.prefix_ranges import PrefixRanges, successor
+import authorizer.index.overlay
+import authorizer.index.prefix_ranges
+from authorizer.index.overlay import Table, with_entries
+from authorizer.index.prefix_ranges import PrefixRanges, successor
 
 # The last code point has no successor; neighbours of it and of the surrogates' place in UTF-16.
 PREFIXES = st.text("ab\U0010ffff\U0010fffe", max_size=4) | st.text(max_size=2)
@@ -28,9 +28,9 @@ HOSTED = st.lists(
 def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is for large tables is also tried with small ones."""
     if request.param == "tiny":
-        monkeypatch.setattr(authorizer.overlay, "COPY_MAXIMUM", 2)
-        monkeypatch.setattr(authorizer.overlay, "MERGE_SHARE", 1)
-        monkeypatch.setattr(authorizer.prefix_ranges, "CHUNK_MAXIMUM", 2)
+        monkeypatch.setattr(authorizer.index.overlay, "COPY_MAXIMUM", 2)
+        monkeypatch.setattr(authorizer.index.overlay, "MERGE_SHARE", 1)
+        monkeypatch.setattr(authorizer.index.prefix_ranges, "CHUNK_MAXIMUM", 2)
 
 
 @pytest.mark.usefixtures("sizes")

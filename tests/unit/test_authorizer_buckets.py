@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from authorizer.buckets import (
+from authorizer.index.buckets import (
     SMALL_MAXIMUM,
     Bucket,
     CrowdedBucket,

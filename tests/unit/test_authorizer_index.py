@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-import authorizer.index
-from authorizer.index import LAZY_PLACES_MAXIMUM, AclIndex
-from authorizer.places import PREFIXED
-from authorizer.rights import Rights
+import authorizer.index.acl_index
+from authorizer.index.acl_index import LAZY_PLACES_MAXIMUM, AclIndex
+from authorizer.index.places import PREFIXED
+from authorizer.index.rights import Rights
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from records.log.base import LogRecord
 from snapshot.columns import AclColumns
@@ -86,7 +86,7 @@ def test_rights_are_made_at_the_first_question(objects: list[int]) -> None:
 def test_rights_in_very_many_places_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody's first question waits for them."""
     assert LAZY_PLACES_MAXIMUM >= 1_000
-    monkeypatch.setattr(authorizer.index, "LAZY_PLACES_MAXIMUM", 2)
+    monkeypatch.setattr(authorizer.index.acl_index, "LAZY_PLACES_MAXIMUM", 2)
     acls = [allow(f"User:{count}", READ, topic(str(at))) for count in (2, 3) for at in range(count)]
     named = Changing(*acls).index.principals["User"]
     assert named.base["2"].rights is None
@@ -119,7 +119,7 @@ def test_an_update_shares_what_it_does_not_touch() -> None:
 
 def test_an_update_makes_no_rights_unless_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """A principal that never asks costs no tables; what waits for its question stays little."""
-    monkeypatch.setattr(authorizer.index, "_WAITING_MAXIMUM", 3)
+    monkeypatch.setattr(authorizer.index.acl_index, "_WAITING_MAXIMUM", 3)
     changing = Changing(allow("User:a", READ, topic("t")))
     for number in range(3):
         lazy = changing.put(allow("User:a", READ, topic(str(number)))).principals["User"].changed["a"]

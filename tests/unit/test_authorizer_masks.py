@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from authorizer.masks import ASKED, ASKED_AS_STATED, DENY_BASE, acl_mask, add_to_leaf, leaf_mask, union_leaf
+from authorizer.index.masks import (
+    ASKED,
+    ASKED_AS_STATED,
+    DENY_BASE,
+    acl_mask,
+    add_to_leaf,
+    leaf_mask,
+    union_leaf,
+)
 from records.acl import AclOperation, AclPermissionType
 
 ALLOW, DENY = AclPermissionType.ALLOW, AclPermissionType.DENY

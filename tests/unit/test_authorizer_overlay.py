@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from authorizer.overlay import COPY_MAXIMUM, MERGE_SHARE, Overlay, Table, with_entries
+from authorizer.index.overlay import COPY_MAXIMUM, MERGE_SHARE, Overlay, Table, with_entries
 
 
 def test_small_tables_stay_dicts_and_large_ones_are_never_copied() -> None:

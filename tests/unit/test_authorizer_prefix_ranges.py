@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-import authorizer.prefix_ranges
-from authorizer.prefix_ranges import CHUNK_MAXIMUM, PrefixRanges
+import authorizer.index.prefix_ranges
+from authorizer.index.prefix_ranges import CHUNK_MAXIMUM, PrefixRanges
 
 # Neighbours, nested ones, the empty one, and one without a successor.
 PREFIXES = ("", "a", "aa", "ab", "abc", "b", "c", "d", "da", "dab", "e", "x\U0010ffff", "\U0010ffff")
@@ -25,7 +25,7 @@ def check(ranges: PrefixRanges, truth: dict[str, int]) -> None:
 @pytest.mark.parametrize("seed", range(10))
 def test_prefixes_come_and_go_in_any_order(monkeypatch: pytest.MonkeyPatch, chunk: int, seed: int) -> None:
     """One at a time, all the way up and all the way down again."""
-    monkeypatch.setattr(authorizer.prefix_ranges, "CHUNK_MAXIMUM", chunk)
+    monkeypatch.setattr(authorizer.index.prefix_ranges, "CHUNK_MAXIMUM", chunk)
     bits = {prefix: 1 << at for at, prefix in enumerate(PREFIXES)}
     rng = random.Random(seed)
     ranges, truth = PrefixRanges.of({}), dict[str, int]()
@@ -43,7 +43,7 @@ def test_prefixes_come_and_go_in_any_order(monkeypatch: pytest.MonkeyPatch, chun
 
 def test_a_change_shares_the_chunks_that_it_does_not_touch(monkeypatch: pytest.MonkeyPatch) -> None:
     """A new prefix copies the chunk that it begins in and the one that it ends in, however many there are."""
-    monkeypatch.setattr(authorizer.prefix_ranges, "CHUNK_MAXIMUM", 4)
+    monkeypatch.setattr(authorizer.index.prefix_ranges, "CHUNK_MAXIMUM", 4)
     before = PrefixRanges.of({f"{number:03}": 1 for number in range(0, 100, 2)})
     after = before.with_values({"051": 1})
     copied = {id(chunk) for chunk in before._chunks} - {id(chunk) for chunk in after._chunks}

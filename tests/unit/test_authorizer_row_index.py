@@ -8,9 +8,9 @@ from itertools import product
 
 import pytest
 
-from authorizer.masks import Leaf, acl_mask, add_to_leaf
-from authorizer.places import KINDS, PREFIXED, is_odd, place_of
-from authorizer.row_index import RowIndex
+from authorizer.index.masks import Leaf, acl_mask, add_to_leaf
+from authorizer.index.places import KINDS, PREFIXED, is_odd, place_of
+from authorizer.index.row_index import RowIndex
 from records.entries import AccessControlEntryRecord
 from records.ids import Uuid
 from snapshot.columns import AclColumns

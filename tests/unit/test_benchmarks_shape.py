@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from authorizer.api import Action, RequestContext
-from authorizer.index import AclIndex
+from authorizer.index.acl_index import AclIndex
 from benchmarks.counting import BytecodeCounter
 from benchmarks.requests import Request, read_requests, updates_file
 from benchmarks.stored import log_directory, read_acls

@@ -1,4 +1,4 @@
-"""A bucket: the ACLs that were added at one place, whoever they are for (authorizer.resource_index).
+"""A bucket: the ACLs that were added at one place, whoever they are for (resource_index).
 
 A tuple while it is small. A name that very many ACLs share (``*``, one busy topic) gets a CrowdedBucket,
 ordered by principal and host, so that finding one asker's ACLs and replacing one ACL do not grow with the
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from authorizer.overlay import Table, with_entries
+from authorizer.index.overlay import Table, with_entries
 from records.acl import WILDCARD
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@
         `-- changed  name -> LazyRights       of who was touched since; what is here counts
             `-- rights[type]: Rights          by *principal*: what may it do? All that a decision reads
                 |-- literals  name -> Leaf    A Leaf is an int of allow and deny bits, or such an int for
-                |-- star      of literal "*"  each host (authorizer.masks); the Leaf of all of a name's
-                `-- prefixes  PrefixRanges    prefixes is found by one bisection (authorizer.prefix_ranges)
+                |-- star      of literal "*"  each host (masks); the Leaf of all of a name's
+                `-- prefixes  PrefixRanges    prefixes is found by one bisection (prefix_ranges)
 
 A decision reads the Rights of two principals, the asker's and those of ``User:*``, and ors at most three
 leaves of each. Rights are made at the first question of their principal: a node that starts with a million
@@ -21,7 +21,7 @@ names, are made at once, so that nobody waits for them.
 An update notes what changed at its places, and at which places its principal's Rights are to be looked at
 again: that is done when that principal next asks. What a leaf says is then worked out anew from all ACLs
 there: a removal needs no arithmetic, and an equal ACL under two ids is in force until both are gone (I8). It
-costs what changed, however large the rest is: no table with many entries is ever copied (authorizer.overlay).
+costs what changed, however large the rest is: no table with many entries is ever copied (overlay).
 When an image comes with new columns, the index is built anew.
 
 The principal's type ends at its first colon; an ACL principal without one matches nobody, and is in
@@ -34,21 +34,21 @@ from typing import TYPE_CHECKING, Final
 
 import immutables
 
-from authorizer.lazy_rights import NO_RIGHTS, NOBODY, NOTHING_ADDED, Askers, LazyRights, PrincipalRights
-from authorizer.places import KINDS, PREFIXED, is_odd, place_of
-from authorizer.prefix_ranges import PrefixRanges
-from authorizer.resource_index import ResourceIndex
-from authorizer.rights import Rights
-from authorizer.row_index import RowIndex
+from authorizer.index.lazy_rights import NO_RIGHTS, NOBODY, NOTHING_ADDED, Askers, LazyRights, PrincipalRights
+from authorizer.index.places import KINDS, PREFIXED, is_odd, place_of
+from authorizer.index.prefix_ranges import PrefixRanges
+from authorizer.index.resource_index import ResourceIndex
+from authorizer.index.rights import Rights
+from authorizer.index.row_index import RowIndex
 from records.principal import WILDCARD_PRINCIPAL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from authorizer.masks import Leaf
-    from authorizer.places import Place
-    from authorizer.resource_index import Step
-    from authorizer.row_index import LeavesByKind
+    from authorizer.index.masks import Leaf
+    from authorizer.index.places import Place
+    from authorizer.index.resource_index import Step
+    from authorizer.index.row_index import LeavesByKind
     from snapshot.delta import AclsDelta
     from snapshot.image import AclsImage, AppliedAcl
 

@@ -1,7 +1,7 @@
 """LazyRights: the Rights of one principal, made when somebody first asks for them.
 
 A million ACLs are made into tables only for those who ask, and an update only says at which places it changed
-something. Making them is the index's work (authorizer.index); two threads may do it at once and store equal
+something. Making them is the index's work (acl_index); two threads may do it at once and store equal
 values.
 """
 
@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 import immutables
 
-from authorizer.rights import Rights
+from authorizer.index.rights import Rights
 from records.acl import ResourceType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from authorizer.places import Place
+    from authorizer.index.places import Place
     from records.ids import Uuid
     from snapshot.image import AppliedAcl
 

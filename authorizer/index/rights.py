@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from authorizer.masks import Leaf
-from authorizer.overlay import Table, with_entries
-from authorizer.prefix_ranges import PrefixRanges
+from authorizer.index.masks import Leaf
+from authorizer.index.overlay import Table, with_entries
+from authorizer.index.prefix_ranges import PrefixRanges
 from records.acl import WILDCARD
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """RowIndex: where in an image's columns the ACLs of a principal are, and those of a name. Built once.
 
-Two orders of all rows, and no object for an ACL. By principal, in groups of one place (authorizer.places):
+Two orders of all rows, and no object for an ACL. By principal, in groups of one place (places):
 
     rows           7          0   3          5   1         4    ...    ordered by (principal, kind, name)
     group starts   0          1              3             5
@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from authorizer.masks import ALLOW_MASKS, DENY_MASKS, Leaf, acl_mask, add_to_leaf, shared_masks
-from authorizer.places import KINDS, LITERAL_PATTERN, PATTERNS, PERMISSIONS, PREFIXED
+from authorizer.index.masks import ALLOW_MASKS, DENY_MASKS, Leaf, acl_mask, add_to_leaf, shared_masks
+from authorizer.index.places import KINDS, LITERAL_PATTERN, PATTERNS, PERMISSIONS, PREFIXED
 from records.acl import WILDCARD, AclPermissionType
 
 if TYPE_CHECKING:
@@ -279,7 +279,7 @@ def _begins(ordered: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 
 
 def _odd(columns: AclColumns, types: npt.NDArray[np.int8]) -> tuple[int, ...]:
-    """For each resource type, how many rows are odd (authorizer.places.is_odd)."""
+    """For each resource type, how many rows are odd (places.is_odd)."""
     usual = np.isin(columns.pattern_types, PATTERNS) & np.isin(columns.permission_types, PERMISSIONS)
     return tuple(np.bincount(types[~usual], minlength=PREFIXED).tolist())
 

@@ -18,8 +18,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, Final
 
-from authorizer.masks import Leaf, leaf_mask, union_leaf
-from authorizer.overlay import Table, with_entries
+from authorizer.index.masks import Leaf, leaf_mask, union_leaf
+from authorizer.index.overlay import Table, with_entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

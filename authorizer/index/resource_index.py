@@ -2,10 +2,10 @@
 
 It answers which ACLs cover a name (explanations, MATCH filters) and whether any does
 (``allow.everyone.if.no.acl.found``), in one look-up for each length that a prefix has. That is slower than
-`authorizer.prefix_ranges`, but most decisions never come here, and a change costs nothing more than itself
+`prefix_ranges`, but most decisions never come here, and a change costs nothing more than itself
 however many prefixes all principals have together.
 
-What it knows is the rows of the image's columns (authorizer.row_index) and, for each place where something
+What it knows is the rows of the image's columns (row_index) and, for each place where something
 changed since, the ACLs that were added and how many of the rows there are no longer in force:
 
     places[topic, orders]    (bucket of added ACLs, or None;  rows gone)
@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING, Final
 
 import immutables
 
-from authorizer.buckets import Bucket, acls_for, acls_of, with_acl, without_acl
-from authorizer.masks import Leaf, acl_mask, add_to_leaf
-from authorizer.places import PREFIXED, Place
+from authorizer.index.buckets import Bucket, acls_for, acls_of, with_acl, without_acl
+from authorizer.index.masks import Leaf, acl_mask, add_to_leaf
+from authorizer.index.places import PREFIXED, Place
 from records.acl import WILDCARD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from authorizer.row_index import RowIndex
+    from authorizer.index.row_index import RowIndex
     from records.ids import Uuid
     from snapshot.image import AclsImage, AppliedAcl
 

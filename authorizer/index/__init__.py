@@ -1,0 +1,1 @@
+"""The index: all ACLs of one image, arranged for decisions. `acl_index` draws it."""
