@@ -9,7 +9,7 @@ from itertools import cycle, islice
 
 from authorizer.api import Action, AuthorizableRequestContext, AuthorizationResult
 from benchmarks.anchor import Anchor
-from benchmarks.requests import Request, actions_per_request, list_file, read_requests
+from benchmarks.requests import PRINCIPALS, Request, actions_per_request, list_file, read_requests
 from benchmarks.settings import Settings, progress
 from benchmarks.stored import log_directory, snapshot_directory
 from benchmarks.subject import Subject
@@ -37,6 +37,7 @@ class Arena:
         self._requests: dict[str, list[Request]] = {}
         self._java_lists: set[str] = set()
         self._compared: dict[str, int] = {}
+        self._everyone_asked = False
 
     @cached_property
     def ours(self) -> Subject:
@@ -105,9 +106,15 @@ class Arena:
         return lambda: float(self.java.tell("authorize", list=name, seconds=self.settings.round_s)["ns"])
 
     def our_round(self, name: str) -> Callable[[], float]:
-        """The same of aclog."""
+        """The same of aclog, when every principal has asked once (benchmarks.cases.first_question)."""
+        self._have_everyone_asked()
         asked = [(request.context, request.actions) for request in self.requests(name)]
         return timed_calls(self.ours.authorizer.authorize, asked, self.settings.round_s)
+
+    def _have_everyone_asked(self) -> None:
+        if not self._everyone_asked:
+            self._everyone_asked = True
+            self.ours.decide(self.requests(PRINCIPALS), allow_everyone=False)
 
     def _raise_where_different(self, name: str, ours: str, theirs: str, *, allow: bool) -> None:
         differing = [at for at, pair in enumerate(zip(ours, theirs, strict=True)) if pair[0] != pair[1]]

@@ -1,8 +1,8 @@
 """A worker process: ``python -m benchmarks.worker LOG SNAPSHOTS WORKLOAD LIST SHARE``.
 
-It loads everything, says ``ready``, and for each line ``START SECONDS`` (of the monotonic clock) decides what
-is asked in the list, beginning at SHARE of it, from START on for that long; it answers with its decisions per
-second.
+It loads everything, lets every principal ask once, says ``ready``, and for each line ``START SECONDS`` (of
+the monotonic clock) decides what is asked in the list, beginning at SHARE of it, from START on for that long;
+it answers with its decisions per second.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from authorizer.log_setup import setup_logging
-from benchmarks.requests import read_requests
+from benchmarks.requests import PRINCIPALS, read_requests
 from benchmarks.subject import Subject
 
 _STRIDE = 256
@@ -24,6 +24,7 @@ def main(log: str, snapshots: str, workload: str, name: str, share: str) -> None
     requests = [(asked.context, asked.actions) for asked in read_requests(Path(workload), name)]
     first = int(float(share) * len(requests))
     requests = requests[first:] + requests[:first]
+    subject.decide(read_requests(Path(workload), PRINCIPALS), allow_everyone=False)
     print("ready", flush=True)
     for line in sys.stdin:
         start_s, seconds = map(float, line.split())
