@@ -66,8 +66,10 @@ def authorize_actions(
         own = named.base.get(principal.name)
         if own is None or own.is_superseded:
             own = named.changed.get(principal.name) or own
-    askers = (index.everyone,) if own is None else (own.rights or index.made(own), index.everyone)
+    mine = None if own is None else own.rights or index.made(own)
+    everyone = index.everyone
     if len(actions) >= MANY:
+        askers = (everyone,) if mine is None else (mine, everyone)
         return authorize_many(state, askers, context, actions, audit, counts)
     host = context.client_address
     results = []
@@ -77,12 +79,31 @@ def authorize_actions(
             require_literal(action)
         resource_type = pattern.resource_type
         name = pattern.name
+        # Twice the same, for the asker's own rights and for those of User:*; a loop took 5 % longer.
+        # What covers a name: the literal *, the name itself, its prefixes.
         mask = 0
-        for rights_by_type in askers:
-            rights = rights_by_type[resource_type]
-            if rights is None:
-                continue
-            # What covers a name: the literal *, the name itself, its prefixes.
+        if mine is not None:
+            rights = mine[resource_type]
+            if rights is not None:
+                leaf = rights.star
+                if leaf is not None:
+                    mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
+                leaf = rights.literals.get(name)
+                if leaf is not None:
+                    mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
+                prefixes = rights.prefixes
+                if prefixes is not None:
+                    # PrefixRanges.mask, where all ranges are in one chunk and the leaf is worked out.
+                    chunk = prefixes.only
+                    leaf = None if chunk is None else chunk.leaves[bisect_right(chunk.bounds, name)]
+                    if isinstance(leaf, int):
+                        mask |= leaf
+                    elif leaf is not None:
+                        mask |= leaf.get(host) or leaf[WILDCARD]
+                    else:
+                        mask |= prefixes.mask(name, host)
+        rights = everyone[resource_type]
+        if rights is not None:
             leaf = rights.star
             if leaf is not None:
                 mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
@@ -91,7 +112,6 @@ def authorize_actions(
                 mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
             prefixes = rights.prefixes
             if prefixes is not None:
-                # PrefixRanges.mask, where all ranges are in one chunk and the leaf is worked out.
                 chunk = prefixes.only
                 leaf = None if chunk is None else chunk.leaves[bisect_right(chunk.bounds, name)]
                 if isinstance(leaf, int):
