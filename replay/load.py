@@ -56,7 +56,6 @@ def load_image(
     snapshots: Sequence[SnapshotSource] = (),
     *,
     at_offset: int | None = None,
-    delete_retention_ms: int | None = None,
     clock: Clock | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> LoadResult:
@@ -69,7 +68,6 @@ def load_image(
         log: to read.
         snapshots: where to begin, see ``recover``.
         at_offset: the last record that counts, inclusive.
-        delete_retention_ms: for how long a removal can be seen in the log; None if it does not compact.
         clock: by default the machine's.
         on_progress: called after each read with the next offset and the end offset.
 
@@ -89,10 +87,9 @@ def load_image(
         log,
         snapshots,
         clock,
-        delete_retention_ms=delete_retention_ms,
         max_end_offset=None if at_offset is None else at_offset + 1,
     )
-    core = Core(delete_retention_ms=delete_retention_ms)
+    core = Core(delete_retention_ms=log.removal_retention_ms)
     try:
         published = _published(core.step(found))
     except LogGapError as error:
@@ -112,6 +109,8 @@ def load_image(
         )
         if on_progress is not None:
             on_progress(core.position, found.high_watermark)
+    if log.identity != found.identity:
+        raise ReplayError(f"another log came in place of {log.url} while it was read")
     return LoadResult(
         image=published.image,
         origin=LOG_START if found.snapshot is None else found.snapshot.origin,

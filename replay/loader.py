@@ -82,7 +82,6 @@ class Loader:
         *,
         fault_handler: FaultHandler | None = None,
         clock: Clock | None = None,
-        delete_retention_ms: int | None = None,
     ) -> None:
         """A loader that follows nothing yet.
 
@@ -92,15 +91,13 @@ class Loader:
             publishers: who gets the images, in this order.
             fault_handler: by default every fault of a publisher makes the node not ready.
             clock: by default the machine's.
-            delete_retention_ms: for how long a removal can be seen in the log; None if it does not compact.
         """
         self.metrics = LoaderMetrics()
         self._log = log
         self._snapshots = snapshots
         self._faults = fault_handler or LoggingFaultHandler()
         self._clock = clock or SystemClock()
-        self._delete_retention_ms = delete_retention_ms
-        self._core = Core(delete_retention_ms=delete_retention_ms)
+        self._core = Core(delete_retention_ms=log.removal_retention_ms)
         self._subscriptions = Subscriptions(self._faults, self._clock, self.metrics)
         for publisher in publishers:
             self._subscriptions.add(publisher)
@@ -239,9 +236,9 @@ class Loader:
                     self._reload(effect)
                 case GapSeen():
                     self.metrics.gaps += 1
-                    self._logger.info(
-                        "gap_seen", offset=effect.offset, next_offset=effect.next_offset, until=effect.until
-                    )
+                    # In a topic every transaction marker is one.
+                    tell = self._logger.info if self._log.removal_retention_ms is None else self._logger.debug
+                    tell("gap_seen", offset=effect.offset, next_offset=effect.next_offset, until=effect.until)
                 case _:
                     assert_never(effect)
         self._subscriptions.bring_up()
@@ -278,9 +275,7 @@ class Loader:
     def _recover(self) -> Recovered:
         self._load_began_s = self._clock.monotonic_s()
         self._progress_due_s = self._load_began_s + PROGRESS_INTERVAL_S
-        found = recover(
-            self._log, self._snapshots, self._clock, delete_retention_ms=self._delete_retention_ms
-        )
+        found = recover(self._log, self._snapshots, self._clock)
         self.metrics.snapshots_refused += len(found.refused)
         for reason in found.refused:
             self._logger.warning("snapshot_refused", reason=reason)
@@ -383,7 +378,7 @@ class Loader:
 
     def _start_over(self, error: Exception) -> Turn:
         """The loader itself failed: nothing that it holds is relied on any more."""
-        self._core = Core(delete_retention_ms=self._delete_retention_ms)
+        self._core = Core(delete_retention_ms=self._log.removal_retention_ms)
         reason = f"the loader failed: {error!r}"
         self._core.step(StateLost(reason))
         self._reload(Reload(reason, lost=True))

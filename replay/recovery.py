@@ -4,8 +4,8 @@ A snapshot can be continued if it
 
 - is whole and of this log (I9: its source checks that),
 - does not end beyond the log's end (I9), nor before its start (I11),
-- ends with a batch of this history: the log has the same epoch there. A log that was truncated and written on
-  has a newer one. Where that batch was compacted away or cannot be decoded, the next one must do;
+- ends with a batch of this history: the log has the same epoch there (MetadataLog.is_history). A log that
+  was truncated and written on has a newer one;
 - is fresh enough for a log that forgets removals (I10).
 
 The history of one that ends just where the log starts cannot be checked: the log holds nothing of it.
@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from records.errors import DecodeError
 from replay.events import LoadedSnapshot, Recovered
 from snapshot.errors import SnapshotError
 
@@ -34,7 +33,6 @@ def recover(
     sources: Sequence[SnapshotSource],
     clock: Clock,
     *,
-    delete_retention_ms: int | None = None,
     max_end_offset: int | None = None,
 ) -> Recovered:
     """Look where the log stands, then read the newest snapshot that can be continued.
@@ -43,7 +41,6 @@ def recover(
         log: looked at, and read at one place for each snapshot in question.
         sources: of two snapshots of the same state the one of the first source is taken.
         clock: its wall time.
-        delete_retention_ms: for how long a removal can be seen in the log; None if it does not compact.
         max_end_offset: pretend that the log ends here.
 
     Raises:
@@ -63,8 +60,8 @@ def recover(
         problem = (
             offer.problem
             or _misplaced(offer, log_start, end, high_watermark)
-            or _too_old(offer, now_ms, delete_retention_ms)
-            or _diverged(offer, log, log_start)
+            or _too_old(offer, now_ms, log.removal_retention_ms)
+            or _diverged(offer, log)
         )
         if problem is None:
             try:
@@ -121,27 +118,14 @@ def _too_old(offer: SnapshotOffer, now_ms: int, delete_retention_ms: int | None)
     )
 
 
-def _diverged(offer: SnapshotOffer, log: MetadataLog, log_start: int) -> str | None:
-    if offer.end_offset <= log_start:
-        return None  # the log no longer holds what the snapshot ends with
-    epoch = _epoch_from(log, offer.end_offset - 1)
-    if epoch is None:
-        # A snapshot may well be the way past a record of a newer version.
-        epoch = _epoch_from(log, offer.end_offset)
-    if epoch == offer.epoch:
-        return None
-    if epoch is None:
-        return "nothing that can be decoded in the log shows that it belongs there"
-    return (
-        f"it ends in epoch {offer.epoch}, and the log goes on there in epoch {epoch}: "
-        "it may have been truncated and written on"
-    )
-
-
-def _epoch_from(log: MetadataLog, offset: int) -> int | None:
-    """Epoch of the first batch that reaches beyond ``offset``, if there is one and it can be decoded."""
-    try:
-        batches = log.read(offset, max_bytes=1)
-    except DecodeError:
-        return None
-    return batches[0].epoch if batches else None
+def _diverged(offer: SnapshotOffer, log: MetadataLog) -> str | None:
+    match log.is_history(offer.end_offset, offer.epoch):
+        case True:
+            return None
+        case False:
+            return (
+                f"it ends in epoch {offer.epoch}, and the log goes on there in another one: "
+                "it may have been truncated and written on"
+            )
+        case None:
+            return "nothing that can be decoded in the log shows that it belongs there"

@@ -13,6 +13,7 @@ from records.codecs.json import from_json
 from records.errors import DecodeError, LogReadOnlyError, OffsetOutOfRangeError
 from records.ids import METADATA_TOPIC_ID
 from records.log.base import READ_BYTES_MAX, LogBatch, LogIdentity, LogRecord
+from records.log.history import shows_epoch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -59,6 +60,10 @@ class RecordsLog:
     def identity(self) -> LogIdentity:
         return LogIdentity("records", METADATA_TOPIC_ID)
 
+    @property
+    def removal_retention_ms(self) -> None:
+        return
+
     def start_offset(self) -> int:
         return 0
 
@@ -69,6 +74,9 @@ class RecordsLog:
         if not 0 <= offset <= len(self._batches):
             raise OffsetOutOfRangeError(offset, start=0, end=len(self._batches))
         return self._batches[offset : offset + _RECORDS_PER_READ]
+
+    def is_history(self, end_offset: int, epoch: int) -> bool | None:
+        return shows_epoch(self, end_offset, epoch)
 
     def wait(self, offset: int, timeout_s: float) -> bool:
         return offset < len(self._batches)

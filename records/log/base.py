@@ -127,6 +127,10 @@ class MetadataLog(Protocol):
     def identity(self) -> LogIdentity:
         """Cluster id and topic id."""
 
+    @property
+    def removal_retention_ms(self) -> int | None:
+        """For how long a removal can be seen in the log (I10); None: for ever, as it does not compact."""
+
     def start_offset(self) -> int:
         """First offset that the log still holds."""
 
@@ -142,6 +146,17 @@ class MetadataLog(Protocol):
         Raises:
             OffsetOutOfRangeError: ``offset`` is below the start (trimmed) or beyond the end (truncated).
             DecodeError: the batch at ``offset`` cannot be decoded (I7).
+        """
+
+    def is_history(self, end_offset: int, epoch: int) -> bool | None:
+        """Whether the log's history has ``epoch`` just below ``end_offset``, which is not beyond its end.
+
+        False: it was truncated there and written on. None: the log cannot tell. Where it starts at
+        ``end_offset`` or later, nothing is left that could contradict: True. To be asked before a ``read``
+        that goes on from what somebody else applied.
+
+        Raises:
+            LogError: the log cannot be read.
         """
 
     def wait(self, offset: int, timeout_s: float) -> bool:

@@ -3,35 +3,68 @@
 from __future__ import annotations
 
 import re
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from records.errors import LogError
 from records.log.directory import DirectoryLog
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from records.log.base import MetadataLog
     from records.log.directory.log import Mode
+    from records.log.topic import TopicLog
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_NOT_BUILT: Final = {
-    "kafka": "a topic of its own",
-    "kraft": "a real KRaft quorum",
-}
+_NO_SETTINGS: Final[Mapping[str, str]] = MappingProxyType({})
+
+DIRECTORY: Final = "file"
+TOPIC: Final = "kafka"
+QUORUM: Final = "kraft"
 
 
-def open_log(url: str, *, mode: Mode = "read") -> MetadataLog:
-    """The log at ``file:DIR`` or a plain path.
+def kind_of(url: str) -> str:
+    """``file``, ``kafka`` or ``kraft``: which kind of log a URL names; a plain path is a directory.
+
+    Raises:
+        LogError: there is no such kind.
+    """
+    scheme = match[1].lower() if (match := _SCHEME.match(url)) else DIRECTORY
+    if scheme not in (DIRECTORY, TOPIC, QUORUM):
+        raise LogError(
+            f"`{url}`: there is no such kind of log; a directory is file:DIR, a topic kafka://HOST:PORT/TOPIC"
+        )
+    return scheme
+
+
+def open_log(url: str, *, mode: Mode = "read", client: Mapping[str, str] = _NO_SETTINGS) -> MetadataLog:
+    """The log at ``file:DIR``, at a plain path, or at ``kafka://HOST:PORT[,HOST:PORT...]/TOPIC``.
 
     Args:
         url: where it is.
         mode: ``read``; ``write``; or ``create``, which is ``write`` where there is a log already.
+        client: settings for the Kafka client, by librdkafka's names; a directory needs none.
 
     Raises:
-        LogError: there is none, it cannot be had, or its kind is not known; see DirectoryLog.open.
+        LogError: there is none, it cannot be had, or its kind is not known; see DirectoryLog.open and
+            TopicLog.open.
     """
-    scheme = match[1].lower() if (match := _SCHEME.match(url)) else "file"
-    if scheme in _NOT_BUILT:
-        raise LogError(f"`{url}`: not built yet: a log in {_NOT_BUILT[scheme]} ({scheme}://)")
-    if scheme != "file":
-        raise LogError(f"`{url}`: there is no such kind of log; a directory is file:DIR")
-    return DirectoryLog.open(url, mode=mode)
+    match kind_of(url):
+        case "kafka":
+            return _topic_log().open(url, mode=mode, client=client)
+        case "kraft":
+            raise LogError(f"`{url}`: not built yet: a log in a real KRaft quorum (kraft://)")
+        case _:
+            return DirectoryLog.open(url, mode=mode)
+
+
+def _topic_log() -> type[TopicLog]:
+    """Imported when it is needed: confluent-kafka is an extra, and takes its time."""
+    try:
+        from records.log.topic import TopicLog  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "confluent_kafka":
+            raise
+        raise LogError("a topic log needs confluent-kafka: pip install 'aclog[kafka]'") from error
+    return TopicLog

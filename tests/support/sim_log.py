@@ -23,6 +23,7 @@ from records.entries import (
 from records.errors import DecodeError, LogError, OffsetOutOfRangeError
 from records.ids import METADATA_TOPIC_ID, Uuid
 from records.log.base import READ_BYTES_MAX, LogBatch, LogIdentity, LogRecord
+from records.log.history import shows_epoch
 from support.sim_history import History
 
 RECORD_BYTES = 100
@@ -60,6 +61,7 @@ class SimLog:
 
     def __init__(self, log_identity: LogIdentity | None = None) -> None:
         self._identity = log_identity or identity()
+        self.removal_retention_ms: int | None = None
         self._changed = threading.Condition()
         self._batches: list[LogBatch] = []
         self._start = 0
@@ -118,6 +120,9 @@ class SimLog:
                 self._read_to = batch.end_offset
             self._looked()
             return found
+
+    def is_history(self, end_offset: int, epoch: int) -> bool | None:
+        return shows_epoch(self, end_offset, epoch)
 
     def wait(self, offset: int, timeout_s: float) -> bool:
         with self._changed:

@@ -164,13 +164,13 @@ class World:
     def _start_node(self) -> None:
         self.node = Node(self)
         self._reloads_done = 0
+        self.log.removal_retention_ms = RETENTION_MS if self.compacts else None
         self.loader = Loader(
             self.log,
             [self.store],
             [self.node],
             fault_handler=LoggingFaultHandler(),
             clock=self.clock,
-            delete_retention_ms=RETENTION_MS if self.compacts else None,
         )
 
     def _restart(self) -> None:

@@ -352,7 +352,6 @@ def test_a_relative_path_is_meant_from_here_and_now(
 @pytest.mark.parametrize(
     ("url", "match"),
     [
-        ("kafka://broker:9092/acls", "not built yet"),
         ("kraft://broker:9093", "not built yet"),
         ("http://example.com/log", "no such kind of log"),
         ("file://elsewhere/log", "not a local directory"),

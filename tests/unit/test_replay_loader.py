@@ -395,6 +395,20 @@ def test_a_gap_waits_for_the_high_watermark_after_the_read_that_showed_it() -> N
     assert [end_offset for end_offset, _ in witness.updates] == [1, 5]
 
 
+@pytest.mark.parametrize(("retention_ms", "level"), [(None, "info"), (10**12, "debug")])
+def test_a_gap_is_news_only_where_gaps_are_rare(retention_ms: int | None, level: str, lines: Lines) -> None:
+    """In a topic every transaction marker is one: a line for each would drown the log."""
+    sim = Sim()
+    sim.log.removal_retention_ms = retention_ms
+    sim.append("a")
+    sim.log.append([removal_of("a")])
+    sim.append("a")
+    sim.append("b")
+    sim.log.compact(4)
+    sim.run()
+    assert {line["log_level"] for line in lines if line["event"] == "gap_seen"} == {level}
+
+
 def test_a_harmless_publisher_may_fail_while_the_node_is_ready() -> None:
     """As the fault handler says; it is still given the state again."""
     raising = Raising("on_update")

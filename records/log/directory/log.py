@@ -32,6 +32,7 @@ from records.log.directory.segments import Segments
 from records.log.directory.storage import storage_errors
 from records.log.directory.tail import LastWholeBatch
 from records.log.directory.writer import Writer, now_ms
+from records.log.history import shows_epoch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -154,6 +155,11 @@ class DirectoryLog:
         """
         return not self._is_recorded
 
+    @property
+    def removal_retention_ms(self) -> None:
+        """For ever: it does not compact."""
+        return
+
     def checkpoints(self) -> list[CheckpointId]:
         """Kafka's snapshots that lie beside the segments now, oldest first."""
         return self._on_files(lambda: list(self._segments.refresh().checkpoints))
@@ -177,6 +183,10 @@ class DirectoryLog:
             LogStorageError: the operating system refused.
         """
         return self._on_files(lambda: self._read(offset, max_bytes))
+
+    def is_history(self, end_offset: int, epoch: int) -> bool | None:
+        """As MetadataLog.is_history: the batches there say it. Raises as ``read``."""
+        return shows_epoch(self, end_offset, epoch)
 
     def wait(self, offset: int, timeout_s: float) -> bool:
         """Block until there is something to read at ``offset``: records, or that the log was truncated there.

@@ -1,0 +1,106 @@
+"""Kafka's errors become this project's here, and nowhere else.
+
+    no such topic                              LogNotFoundError
+    a setting or call that makes no sense      LogError
+    all else: out of reach, not let in, busy   LogStorageError: what was known of the log still holds
+
+An offset out of range is the reader's business, which knows the range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from confluent_kafka import KafkaError, KafkaException
+
+from records.errors import LogError, LogNotFoundError, LogStorageError
+from records.log.topic.client import PREFIX, ClientErrors
+from records.log.topic.url import TopicUrl
+
+_NO_TOPIC: Final = frozenset(
+    {
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError.UNKNOWN_TOPIC_ID,
+        KafkaError.INCONSISTENT_TOPIC_ID,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError._UNKNOWN_PARTITION,
+    }
+)
+_NOT_ALLOWED: Final = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    }
+)
+_NOT_KNOWN: Final = frozenset(
+    {
+        KafkaError._AUTHENTICATION,
+        KafkaError._SSL,
+        KafkaError.SASL_AUTHENTICATION_FAILED,
+        KafkaError.UNSUPPORTED_SASL_MECHANISM,
+        KafkaError.ILLEGAL_SASL_STATE,
+    }
+)
+_SENSELESS: Final = frozenset({KafkaError._INVALID_ARG, KafkaError._CONFLICT})
+# What a client says when no connection works, whatever the reason.
+_NO_CONNECTION: Final = frozenset(
+    {
+        KafkaError._TIMED_OUT,
+        KafkaError._TIMED_OUT_QUEUE,
+        KafkaError._MSG_TIMED_OUT,
+        KafkaError._TRANSPORT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._RESOLVE,
+    }
+)
+
+
+class Failure:
+    """Translates errors about one topic."""
+
+    def __init__(self, where: TopicUrl, errors: ClientErrors) -> None:
+        self._where = where
+        self._errors = errors
+
+    def of(self, error: KafkaError, doing: str) -> LogError:
+        """The error to be raised; ``doing`` says what was tried, as in `reading`."""
+        url, code, text = self._where.text, error.code(), error.str()
+        if code in _NO_TOPIC:
+            return LogNotFoundError(
+                f"{url}: there is no topic `{self._where.topic}` ({doing}: {text}); "
+                "`aclog log create` makes one"
+            )
+        if code in _SENSELESS:
+            return LogError(f"{url}: {doing}: {text}; is a setting {PREFIX}* wrong?")
+        if code in _NOT_ALLOWED:
+            return LogStorageError(
+                f"{url}: {doing}: {text}; the cluster must allow it to the principal of {PREFIX}*"
+            )
+        if code in _NO_CONNECTION and self._errors.last is not None:
+            error, text = self._errors.last, f"{text}: {self._errors.last.str()}"
+        if error.code() in _NOT_KNOWN:
+            return LogStorageError(
+                f"{url}: {doing}: {text}; see {PREFIX}security.protocol, {PREFIX}sasl.* and {PREFIX}ssl.*"
+            )
+        return LogStorageError(f"{url}: {doing}: {text}")
+
+    def no_answer(self, doing: str, timeout_s: float) -> LogError:
+        """The cluster said nothing for so long."""
+        why = "" if self._errors.last is None else f": {self._errors.last.str()}"
+        return LogStorageError(f"{self._where.text}: {doing}: no answer within {timeout_s:g} s{why}")
+
+    def no_leader(self, doing: str) -> LogError:
+        """The cluster has nobody to answer for the topic, now."""
+        return LogStorageError(f"{self._where.text}: {doing}: the topic has no leader that can be reached")
+
+    @contextmanager
+    def translated(self, doing: str) -> Iterator[None]:
+        """Raise in our words what the clients raise inside of the block."""
+        try:
+            yield
+        except KafkaException as exception:
+            raise self.of(exception.args[0], doing) from exception

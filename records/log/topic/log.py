@@ -1,0 +1,239 @@
+"""TopicLog: a compacted topic as a MetadataLog, to read or to write."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING, Final, Literal, Self
+
+from records.errors import LogError, LogNotFoundError, LogReadOnlyError, LogStorageError
+from records.ids import uuid_to_string
+from records.log.base import READ_BYTES_MAX, LogIdentity
+from records.log.topic.admin import TopicAdmin
+from records.log.topic.client import ClientErrors, ClientSettings
+from records.log.topic.creation import TopicSettings, make_topic, topic_exists
+from records.log.topic.description import check_topic, describe_topic
+from records.log.topic.failure import Failure
+from records.log.topic.reader import TopicReader
+from records.log.topic.url import TopicUrl, parse_topic_url
+from records.log.topic.writer import TopicWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from records.entries import MetadataRecord
+    from records.log.base import LogBatch
+
+#: ``create`` makes the topic if it is not there, and is ``write`` otherwise.
+Mode = Literal["read", "write", "create"]
+
+# A topic that was deleted and created again is noticed this late where nothing is read or written.
+_IDENTITY_AGE_S_MAX: Final = 1.0
+
+
+class TopicLog:
+    """A log in a topic; made by ``open``.
+
+    One thread reads (``read``, ``wait``, ``high_watermark``, ``start_offset``, ``is_history``), any may
+    append; the rest is for all.
+    """
+
+    def __init__(self, where: TopicUrl, client: Mapping[str, str] | None, *, mode: Mode) -> None:
+        """Clients for the topic; nothing was looked at, which ``open`` does."""
+        self._where = where
+        self._mode = mode
+        self._closing = threading.Event()
+        errors = ClientErrors()
+        is_closed = self._closing.is_set
+        self._failure = Failure(where, errors)
+        self._settings = ClientSettings(where, client or {}, errors)
+        self._admin = TopicAdmin(self._settings.admin(), where.topic, self._failure, is_closed)
+        self._reader = TopicReader(where, self._settings, self._admin, self._failure, is_closed)
+        self._reading = threading.Lock()
+
+    @classmethod
+    def open(
+        cls,
+        url: str,
+        *,
+        mode: Mode = "read",
+        client: Mapping[str, str] | None = None,
+        settings: TopicSettings | None = None,
+    ) -> Self:
+        """Look at the topic, and refuse what cannot be a log.
+
+        The producer is made with the first append: who never writes needs no right to.
+
+        Args:
+            url: ``kafka://HOST:PORT[,HOST:PORT...]/TOPIC``.
+            mode: ``read``; ``write``; or ``create``, which is ``write`` where there is a topic already.
+            client: settings for the Kafka clients: ``aclog.kafka.*`` without that prefix.
+            settings: what ``create`` gives a new topic.
+
+        Raises:
+            LogNotFoundError: there is no such topic.
+            LogError: the URL or a client setting makes no sense; the topic has several partitions, or is not
+                compacted; the text says what would mend it.
+            LogStorageError: the cluster is out of reach, or does not let us in.
+        """
+        log = cls(parse_topic_url(url), client, mode=mode)
+        with ExitStack() as on_failure:
+            on_failure.callback(log.close)
+            if mode == "create" and not topic_exists(log._admin):
+                make_topic(log._where, log._admin, settings or TopicSettings())
+            log._look_at_topic()
+            on_failure.pop_all()
+        return log
+
+    def _look_at_topic(self) -> None:
+        topic = describe_topic(self._admin)
+        check_topic(self._where, topic)
+        self._retention_ms = topic.delete_retention_ms
+        # What was read and handed on is of this log.
+        self._identity = LogIdentity(self._admin.cluster_id(), self._admin.topic_id())
+        self._asked_at_s = time.monotonic()
+        self._writer = TopicWriter(
+            self._where, self._settings, self._failure, topic.message_bytes_max, self._closing.is_set
+        )
+
+    @property
+    def url(self) -> str:
+        """As given."""
+        return self._where.text
+
+    @property
+    def topic(self) -> str:
+        """Its name."""
+        return self._where.topic
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """``HOST:PORT[,HOST:PORT...]``, as in the URL."""
+        return self._where.bootstrap_servers
+
+    @property
+    def identity(self) -> LogIdentity:
+        """As last looked up, which each ``read`` does; asks nobody."""
+        return self._identity
+
+    @property
+    def removal_retention_ms(self) -> int | None:
+        """``delete.retention.ms``, as it was when the log was opened."""
+        return self._retention_ms
+
+    def start_offset(self) -> int:
+        """First offset that the topic still holds."""
+        with self._reading:
+            self._check_open()
+            return self._admin.start()
+
+    def high_watermark(self) -> int:
+        """The last stable offset, as it is now; directly after a read that reached it, as it was then."""
+        with self._reading:
+            self._check_open()
+            self._look_up_identity(_IDENTITY_AGE_S_MAX)
+            return self._reader.high_watermark()
+
+    def committed_end(self) -> int:
+        """The last stable offset, asked of the cluster now; from any thread. Raises as ``read``."""
+        self._check_open()
+        return self._admin.end().offset
+
+    def read(self, offset: int, *, max_bytes: int = READ_BYTES_MAX) -> list[LogBatch]:
+        """As MetadataLog.read: below the last stable offset, and nothing of an incomplete transaction.
+
+        When another topic was created in its place, ``identity`` says so after the read.
+
+        Raises:
+            OffsetOutOfRangeError: also where another history was written there (an unclean leader election);
+                then ``end`` is at most where it begins.
+            DecodeError: as MetadataLog.read.
+            LogNotFoundError: the topic is gone.
+            LogStorageError: the cluster is out of reach, or does not let us in.
+        """
+        with self._reading:
+            self._check_open()
+            batches = self._reader.read(offset, max_bytes)
+            try:
+                # What was read may be of a topic that was created in this one's place just before.
+                self._look_up_identity(0 if batches else _IDENTITY_AGE_S_MAX)
+            except LogError:
+                self._reader.rewind()
+                raise
+            return batches
+
+    def is_history(self, end_offset: int, epoch: int) -> bool | None:
+        """As MetadataLog.is_history; raises as ``read``."""
+        with self._reading:
+            self._check_open()
+            return self._reader.is_history(end_offset, epoch)
+
+    def wait(self, offset: int, timeout_s: float) -> bool:
+        """Block until there is something new to read at ``offset``; False on timeout or close.
+
+        ``close`` ends it within 0.2 s. An error of the cluster's counts as news: ``read`` says what it is.
+        """
+        if self._closing.is_set():
+            return False
+        with self._reading:
+            return not self._closing.is_set() and self._reader.wait(offset, timeout_s)
+
+    def append(self, records: Sequence[MetadataRecord]) -> int:
+        """As MetadataLog.append: one transaction, its end offset once it is committed.
+
+        Raises:
+            LogReadOnlyError: opened to read.
+            EncodeError: a record that a topic log cannot hold; nothing was written.
+            LogStorageError: Kafka did not take it; the text says that nothing was written, or that the
+                outcome is unknown.
+            LogNotFoundError: the topic is gone, or another one was created in its place.
+        """
+        self._check_open()
+        if self._mode == "read":
+            raise LogReadOnlyError(f"{self.url}: the log was opened to read")
+        if not records:
+            return self._admin.end().offset
+        identity = self._identity
+        end_offset = self._writer.append(records, lambda: self._require(identity, "nothing was written"))
+        # Committed it is; where to, cannot be told while the cluster is out of reach.
+        with suppress(LogStorageError):
+            self._require(identity, "the records may be in the new one", age_s=0)
+        return end_offset
+
+    def close(self) -> None:
+        """Close the clients, end a ``wait``. Idempotent."""
+        self._closing.set()
+        with self._reading:
+            self._reader.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def _look_up_identity(self, age_s: float) -> None:
+        """Know which log it is, at most so old. Another one is read from scratch."""
+        if age_s and time.monotonic() - self._asked_at_s < age_s:
+            return
+        topic_id = self._admin.topic_id()
+        self._asked_at_s = time.monotonic()
+        if topic_id != self._identity.topic_id:
+            self._reader.reset()
+            self._identity = LogIdentity(self._identity.cluster_id, topic_id)
+
+    def _require(self, identity: LogIdentity, outcome: str, age_s: float = _IDENTITY_AGE_S_MAX) -> None:
+        """Refuse to write into another topic than ``identity``, as far as that can be known."""
+        if age_s and time.monotonic() - self._asked_at_s < age_s:
+            return
+        topic_id = self._admin.topic_id()
+        if topic_id != identity.topic_id:
+            raise LogNotFoundError(
+                f"{self.url}: the topic was deleted, and another one was created in its place "
+                f"({uuid_to_string(topic_id)}, not {uuid_to_string(identity.topic_id)}); {outcome}"
+            )
+
+    def _check_open(self) -> None:
+        if self._closing.is_set():
+            raise LogError(f"{self.url}: the log is closed")

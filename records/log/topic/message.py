@@ -1,0 +1,93 @@
+"""One record as a message: key, value, headers. Pure.
+
+    key       the ACL's id as Kafka prints it, 22 characters (16 bytes and null are read too)
+    value     Avro (records.codecs.avro); a KRaft frame (records.codecs.kraft) is read too;
+              null: the ACL with the key's id is gone
+    header    aclog.tx: the transaction's id, the record's index in it, how many there are (transactions.py)
+
+A removal is two messages: the record, for whoever reads along, and a null value, so that compaction forgets
+both in the end.
+"""
+
+from __future__ import annotations
+
+import binascii
+from typing import TYPE_CHECKING, Final
+
+from records.codecs.avro import MAGIC, decode, encode
+from records.codecs.kraft import FRAME_VERSION, decode_frame
+from records.entries import AccessControlEntryRecord, MetadataRecord, RemoveAccessControlEntryRecord
+from records.errors import DecodeError, EncodeError
+from records.ids import UUID_BYTES, Uuid, uuid_from_string, uuid_to_string
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_KEY_CHARACTERS: Final = 22
+_URL_SAFE: Final = bytes.maketrans(b"+/", b"-_")
+_AVRO: Final = MAGIC[0]
+
+Message = tuple[bytes, bytes | None]
+
+
+def encode_messages(records: Sequence[MetadataRecord]) -> list[Message]:
+    """Keys and values that say the same as ``records``, in order.
+
+    Raises:
+        EncodeError: not an ACL or its removal, or a field that the format cannot hold.
+    """
+    messages: list[Message] = []
+    for record in records:
+        match record:
+            case AccessControlEntryRecord():
+                messages.append((_key(record.id), encode(record)))
+            case RemoveAccessControlEntryRecord():
+                key = _key(record.id)
+                messages += [(key, encode(record)), (key, None)]
+            case _:
+                raise EncodeError(
+                    f"a topic log holds ACLs and their removals, not {type(record).__name__}: "
+                    "compaction would keep one of each kind at best"
+                )
+    return messages
+
+
+def decode_message(key: bytes | None, value: bytes | None) -> MetadataRecord:
+    """The record in a message.
+
+    Raises:
+        DecodeError: no key where it says which ACL is gone, a key that is not its ACL's, or a value that
+            cannot be decoded. Offsets are the caller's.
+    """
+    if value is None:
+        if key is None:
+            raise DecodeError("neither key nor value: nobody knows which ACL is gone")
+        return RemoveAccessControlEntryRecord(_id(key))
+    first = value[0] if value else None
+    record: MetadataRecord
+    if first == _AVRO:
+        record = decode(value)
+    elif first == FRAME_VERSION:
+        record = decode_frame(value)
+    else:
+        raise DecodeError("the value is neither Avro nor a KRaft frame", position=0)
+    if (
+        key is not None
+        and isinstance(record, AccessControlEntryRecord | RemoveAccessControlEntryRecord)
+        and key != _key(record.id)
+        and _id(key) != record.id
+    ):
+        raise DecodeError(
+            f"the key is {uuid_to_string(_id(key))}, but the value is about {uuid_to_string(record.id)}"
+        )
+    return record
+
+
+def _key(acl_id: bytes) -> bytes:
+    return binascii.b2a_base64(acl_id, newline=False)[:_KEY_CHARACTERS].translate(_URL_SAFE)
+
+
+def _id(key: bytes) -> Uuid:
+    if len(key) == UUID_BYTES:
+        return Uuid(key)
+    return uuid_from_string(key.decode("latin-1"))

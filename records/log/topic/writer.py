@@ -1,0 +1,183 @@
+"""Appends operations: one operation, one transaction, by an idempotent producer.
+
+Nothing is visible before its commit, so whatever fails before that wrote nothing. A commit whose answer does
+not come may be in the log or not: that is said, and the producer is given up. The next one has the same
+transactional id, so that its start completes or aborts what was left, and fences the one before.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from records.entries import MetadataRecord
+from records.errors import EncodeError, LogStorageError
+from records.log.topic.client import ClientSettings
+from records.log.topic.failure import Failure
+from records.log.topic.message import encode_messages
+from records.log.topic.transactions import HEADER, transaction_headers
+from records.log.topic.url import TopicUrl
+
+#: Starting a producer, and committing a transaction, take this long at most.
+INIT_TIMEOUT_S: Final = 15.0
+COMMIT_TIMEOUT_S: Final = 15.0
+_CALL_TIMEOUT_S: Final = 1.0
+#: What surrounds key and value in a message, generously.
+_OVERHEAD_BYTES: Final = 256
+#: Of one operation: it must be written well within the transaction's timeout.
+RECORDS_MAX: Final = 50_000
+
+_NOTHING: Final = "nothing was written"
+_UNKNOWN: Final = "it is not known whether the records were written"
+
+
+class TopicWriter:
+    """Writes to partition 0 of a topic. Thread-safe: operations are written one after the other.
+
+    Args:
+        where: for errors.
+        settings: of the client.
+        failure: makes the errors.
+        message_bytes_max: what the topic takes.
+        is_closed: asked while waiting.
+    """
+
+    def __init__(
+        self,
+        where: TopicUrl,
+        settings: ClientSettings,
+        failure: Failure,
+        message_bytes_max: int,
+        is_closed: Callable[[], bool],
+    ) -> None:
+        self._where = where
+        self._settings = settings
+        self._failure = failure
+        self._message_bytes_max = message_bytes_max
+        self._is_closed = is_closed
+        self._transactional_id = f"aclog-{uuid.uuid4()}"
+        self._lock = threading.Lock()
+        self._producer: Producer | None = None
+
+    def append(self, records: Sequence[MetadataRecord], check: Callable[[], None]) -> int:
+        """Write one operation; returns one past its last record's offset.
+
+        ``check`` is called before anything is sent, and raises if this is not the log any more.
+
+        Raises:
+            EncodeError: see `encode_messages`; or too much for one message or one operation.
+            LogError: see the module; the text says whether anything was written.
+        """
+        messages = encode_messages(records)
+        if len(messages) > RECORDS_MAX:
+            raise EncodeError(f"{len(messages)} records at once; a topic log takes {RECORDS_MAX}")
+        for key, value in messages:
+            size_bytes = len(key) + len(value or b"") + _OVERHEAD_BYTES
+            if size_bytes > self._message_bytes_max:
+                raise EncodeError(
+                    f"a record of {size_bytes} bytes; the topic takes {self._message_bytes_max} "
+                    "(max.message.bytes)"
+                )
+        if not messages:
+            raise EncodeError("no records: there is nothing to write")
+        headers = transaction_headers(secrets.token_hex(8), len(messages))
+        with self._lock:
+            check()
+            producer = self._started()
+            ends: list[int] = []
+
+            def delivered(error: KafkaError | None, message: Message) -> None:
+                offset = message.offset()
+                if error is None and offset is not None:
+                    ends.append(offset + 1)
+
+            try:
+                producer.begin_transaction()
+                for (key, value), header in zip(messages, headers, strict=True):
+                    self._produce(producer, key, value, header, delivered)
+            except (KafkaException, BufferError) as error:
+                self._abort(producer)
+                raise self._wrapped(error, f"writing; {_NOTHING}") from error
+            self._commit(producer)
+        return max(ends)
+
+    def close(self) -> None:
+        """Give the producer up; what is not committed is aborted by the cluster in time."""
+        self._producer = None
+
+    def _started(self) -> Producer:
+        if self._producer is None:
+            doing = f"starting a transactional producer; {_NOTHING}"
+            with self._failure.translated(doing):
+                producer = Producer(self._settings.producer(self._transactional_id))
+            deadline_s = time.monotonic() + INIT_TIMEOUT_S
+            while True:
+                try:
+                    producer.init_transactions(_CALL_TIMEOUT_S)
+                    break
+                except KafkaException as exception:
+                    error: KafkaError = exception.args[0]
+                    producer.poll(0)  # what went wrong with the connections comes here
+                    if not error.retriable() or self._is_closed() or time.monotonic() > deadline_s:
+                        raise self._failure.of(error, doing) from exception
+            self._producer = producer
+        return self._producer
+
+    def _produce(
+        self,
+        producer: Producer,
+        key: bytes,
+        value: bytes | None,
+        header: bytes,
+        delivered: Callable[[KafkaError | None, Message], None],
+    ) -> None:
+        while True:
+            try:
+                producer.produce(
+                    self._where.topic,
+                    key=key,
+                    value=value,
+                    partition=0,
+                    headers=[(HEADER, header)],
+                    on_delivery=delivered,
+                )
+            except BufferError:
+                if producer.poll(_CALL_TIMEOUT_S) == 0:
+                    raise  # nothing moved: the cluster does not take any more
+            else:
+                return
+
+    def _commit(self, producer: Producer) -> None:
+        deadline_s = time.monotonic() + COMMIT_TIMEOUT_S
+        while True:
+            try:
+                producer.commit_transaction(_CALL_TIMEOUT_S)
+            except KafkaException as exception:
+                error: KafkaError = exception.args[0]
+                if error.txn_requires_abort():
+                    self._abort(producer)
+                    raise self._wrapped(exception, f"committing; {_NOTHING}") from exception
+                is_over = self._is_closed() or time.monotonic() > deadline_s
+                if error.fatal() or not error.retriable() or is_over:
+                    self._producer = None
+                    raise self._wrapped(exception, f"committing; {_UNKNOWN}") from exception
+            else:
+                return
+
+    def _abort(self, producer: Producer) -> None:
+        """Abort, or give the producer up: then the cluster, or the next producer's start, aborts."""
+        try:
+            producer.abort_transaction(_CALL_TIMEOUT_S)
+        except KafkaException:
+            self._producer = None
+
+    def _wrapped(self, error: Exception, doing: str) -> Exception:
+        if isinstance(error, KafkaException):
+            return self._failure.of(error.args[0], doing)
+        return LogStorageError(f"{self._where.text}: {doing}: the client's queue is full")

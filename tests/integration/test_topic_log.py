@@ -1,0 +1,275 @@
+"""records.log.topic on a real broker: what one reader and one writer see."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from records.codecs.avro import encode
+from records.entries import MetadataRecord, RemoveAccessControlEntryRecord
+from records.errors import (
+    DecodeError,
+    EncodeError,
+    LogError,
+    LogNotFoundError,
+    LogReadOnlyError,
+    LogStorageError,
+    OffsetOutOfRangeError,
+)
+from records.ids import uuid_to_string
+from records.log.base import LogBatch
+from records.log.topic import TopicLog, TopicSettings, create_topic
+from records.log.topic.transactions import HEADER
+from replay.load import load_image
+from support.kafka_broker import Broker
+from support.sim_scenario import acl_named
+
+pytestmark = pytest.mark.integration
+
+ONE = TopicSettings(replication_factor=1, min_insync_replicas=1)
+SOON_S = 20.0
+A, B, C = acl_named("a"), acl_named("b"), acl_named("c")
+REMOVE_A = RemoveAccessControlEntryRecord(A.id)
+
+
+@pytest.fixture
+def url(broker: Broker) -> str:
+    return f"kafka://{broker.bootstrap_servers}/log-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def log(url: str) -> Iterator[TopicLog]:
+    with TopicLog.open(url, mode="create", settings=ONE) as opened:
+        yield opened
+
+
+def admin(log: TopicLog) -> AdminClient:
+    return AdminClient({"bootstrap.servers": log.bootstrap_servers})
+
+
+@contextmanager
+def raw_producer(log: TopicLog) -> Iterator[Producer]:
+    """Somebody else's transactional producer."""
+    producer = Producer(
+        {
+            "bootstrap.servers": log.bootstrap_servers,
+            "transactional.id": str(uuid.uuid4()),
+            "transaction.timeout.ms": 20_000,
+            "log_level": 0,
+        }
+    )
+    producer.init_transactions(SOON_S)
+    yield producer
+
+
+def send(
+    producer: Producer,
+    log: TopicLog,
+    record: MetadataRecord | bytes,
+    key: bytes | None,
+    tag: str | None = None,
+) -> None:
+    value = record if isinstance(record, bytes) else encode(record)  # type: ignore[arg-type]
+    headers: list[tuple[str, bytes]] = [] if tag is None else [(HEADER, tag.encode())]
+    producer.produce(log.topic, key=key, value=value, headers=headers)  # type: ignore[arg-type]
+    producer.flush(SOON_S)
+
+
+def key_of(record: object) -> bytes:
+    return uuid_to_string(record.id).encode()  # type: ignore[attr-defined]
+
+
+def records_of(batches: Sequence[LogBatch]) -> list[object]:
+    return [logged.record for batch in batches for logged in batch.records]
+
+
+def read_until(log: TopicLog, offset: int, count: int) -> list[LogBatch]:
+    """Read on until so many records were seen."""
+    batches: list[LogBatch] = []
+    deadline_s = time.monotonic() + SOON_S
+    while len(records_of(batches)) < count and time.monotonic() < deadline_s:
+        found = log.read(offset)
+        if found:
+            batches += found
+            offset = found[-1].end_offset
+        else:
+            log.wait(offset, 0.5)
+    return batches
+
+
+def test_what_is_appended_is_read(log: TopicLog, url: str) -> None:
+    """Operations in order, each whole; the position reaches the last stable offset, behind the markers."""
+    with TopicLog.open(url) as reader:
+        assert (reader.start_offset(), reader.high_watermark(), list(reader.read(0))) == (0, 0, [])
+        assert log.append([A, B]) == 2
+        assert log.append([REMOVE_A]) == 5
+        batches = read_until(reader, 0, 4)
+        assert records_of(batches) == [A, B, REMOVE_A, REMOVE_A]
+        deadline_s = time.monotonic() + SOON_S
+        end = batches[-1].end_offset
+        while end < 6 and time.monotonic() < deadline_s:
+            end = max([end, *(batch.end_offset for batch in reader.read(end))])
+        assert (end, reader.high_watermark()) == (6, 6)
+        assert reader.identity == log.identity
+        with pytest.raises(LogReadOnlyError):
+            reader.append([A])
+        with pytest.raises(OffsetOutOfRangeError):
+            reader.read(7)
+        assert len(load_image(reader).image) == 1
+
+
+def test_a_wait_ends_with_an_append_and_with_close(log: TopicLog, url: str) -> None:
+    """Long before its timeout."""
+    reader = TopicLog.open(url)
+    reader.read(0)
+    began_s = time.monotonic()
+    timer = threading.Timer(0.3, log.append, [[A]])
+    timer.start()
+    assert reader.wait(0, SOON_S)
+    assert time.monotonic() - began_s < SOON_S / 2
+    timer.join()
+    end = read_until(reader, 0, 1)[-1].end_offset
+    time.sleep(0.2)
+    end = max([end, *(batch.end_offset for batch in reader.read(end))])
+    timer = threading.Timer(0.3, reader.close)
+    timer.start()
+    assert not reader.wait(end, SOON_S)
+    timer.join()
+    assert time.monotonic() - began_s < SOON_S / 2
+    with pytest.raises(LogError, match="closed"):
+        reader.read(0)
+
+
+def test_half_of_an_interleaved_transaction_is_not_seen(log: TopicLog) -> None:
+    """I2: the other transaction is open, so only the first half of the committed one is stable."""
+    with raw_producer(log) as first, raw_producer(log) as second:
+        first.begin_transaction()
+        second.begin_transaction()
+        send(first, log, A, key_of(A), "1:0:2")
+        send(second, log, B, key_of(B), "2:0:1")
+        send(first, log, C, key_of(C), "1:1:2")
+        first.commit_transaction(SOON_S)
+        deadline_s = time.monotonic() + SOON_S
+        while log.high_watermark() != 1:
+            assert time.monotonic() < deadline_s
+        assert list(log.read(0)) == []
+        second.commit_transaction(SOON_S)
+        (batch,) = read_until(log, 0, 3)
+        assert records_of([batch]) == [A, B, C]
+
+
+def test_aborted_and_open_transactions_are_not_seen(log: TopicLog) -> None:
+    """I3: an open one holds up what is behind it."""
+    with raw_producer(log) as other:
+        other.begin_transaction()
+        send(other, log, A, key_of(A))
+        log.append([B])
+        assert (log.high_watermark(), list(log.read(0))) == (0, [])
+        other.abort_transaction(SOON_S)
+        assert records_of(read_until(log, 0, 1)) == [B]
+
+
+def test_what_cannot_be_decoded_stops_the_reader(log: TopicLog) -> None:
+    """I7: what is before it is read, then every read says the offset."""
+    log.append([A])
+    with raw_producer(log) as other:
+        other.begin_transaction()
+        send(other, log, b"nonsense", key_of(B))
+        other.commit_transaction(SOON_S)
+    (batch,) = read_until(log, 0, 1)
+    assert batch.end_offset == 1
+    deadline_s = time.monotonic() + SOON_S
+    met: list[str] = []
+    while len(met) < 2 and time.monotonic() < deadline_s:
+        try:
+            log.read(1)
+        except DecodeError as error:
+            met.append(str(error))
+    assert len(met) == 2
+    assert all("neither Avro nor" in text and "offset 2" in text for text in met)
+
+
+def test_a_topic_that_was_created_again_is_another_log(log: TopicLog, url: str) -> None:
+    """I9: the reader sees another identity; the writer refuses, as what it knows is of the other log."""
+    before = log.identity
+    log.append([A])
+    assert records_of(read_until(log, 0, 1)) == [A]
+    with TopicLog.open(url, mode="write") as writer:
+        client = admin(log)
+        client.delete_topics([log.topic])[log.topic].result()
+        deadline_s = time.monotonic() + SOON_S
+        while True:
+            try:
+                log.read(0)
+            except LogNotFoundError:
+                break
+            except (LogStorageError, OffsetOutOfRangeError):
+                pass
+            assert time.monotonic() < deadline_s
+            time.sleep(0.2)
+        assert create_topic(url, settings=ONE) != before
+        time.sleep(1.1)
+        with pytest.raises(LogNotFoundError, match="nothing was written"):
+            writer.append([B])
+        while log.identity == before:
+            assert time.monotonic() < deadline_s
+            log.read(0)
+            time.sleep(0.2)
+        log.append([C])
+        assert records_of(read_until(log, 0, 1)) == [C]
+
+
+def test_history_is_known_by_its_epochs(log: TopicLog) -> None:
+    """I11: an epoch that this log never had, as after a truncation; nothing speaks against the start."""
+    end = log.append([A])
+    read_until(log, 0, 1)
+    assert log.is_history(end, 0) is True
+    assert log.is_history(end, 3) is False
+    assert log.is_history(0, 3) is True
+
+
+def test_only_a_topic_that_can_hold_a_log_is_opened(broker: Broker) -> None:
+    """One partition, compacted; the error says what it has."""
+    client = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    name = f"bad-{uuid.uuid4().hex[:8]}"
+    topics = [
+        NewTopic(f"{name}-3", 3, 1, config={"cleanup.policy": "compact"}),
+        NewTopic(f"{name}-d", 1, 1, config={"cleanup.policy": "delete"}),
+    ]
+    for future in client.create_topics(topics).values():
+        future.result()
+    time.sleep(0.5)
+    base = f"kafka://{broker.bootstrap_servers}/{name}"
+    with pytest.raises(LogError, match="3 partitions"):
+        TopicLog.open(f"{base}-3")
+    with pytest.raises(LogError, match=r"cleanup\.policy is `delete`"):
+        TopicLog.open(f"{base}-d", mode="create", settings=ONE)
+    with pytest.raises(LogNotFoundError, match="aclog log create"):
+        TopicLog.open(f"{base}-none")
+    with pytest.raises(LogError, match="3 copies of the log need as many brokers"):
+        create_topic(f"{base}-new")
+    with pytest.raises(LogError, match="already"):
+        create_topic(f"{base}-3", settings=ONE)
+
+
+def test_what_a_topic_log_gets(log: TopicLog) -> None:
+    """`create` leaves a topic alone that is there; removals can be seen for a week; only ACLs are taken."""
+    assert log.removal_retention_ms == 7 * 24 * 3600 * 1000
+    with TopicLog.open(log.url, mode="create") as again:
+        assert again.identity == log.identity
+    with pytest.raises(EncodeError):
+        log.append([A, "x"])  # type: ignore[list-item]
+    assert log.high_watermark() == 0
+
+
+def test_a_cluster_that_is_not_there() -> None:
+    """Out of reach is said within some seconds, with the reason."""
+    with pytest.raises(LogStorageError, match=r"kafka://127\.0\.0\.1:1/acls"):
+        TopicLog.open("kafka://127.0.0.1:1/acls")

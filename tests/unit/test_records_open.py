@@ -1,0 +1,51 @@
+"""Which kind of log a URL names, and what a machine without the Kafka client is told."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from records.errors import LogError
+from records.log.open import kind_of
+
+
+@pytest.mark.parametrize(
+    ("url", "kind"),
+    [
+        ("file:/var/log", "file"),
+        ("/var/log", "file"),
+        ("file:///var/log", "file"),
+        ("kafka://a:9092,b:9092/acls", "kafka"),
+        ("KAFKA://a:9092/acls", "kafka"),
+        ("kraft://a:9093", "kraft"),
+    ],
+)
+def test_the_scheme_says_the_kind(url: str, kind: str) -> None:
+    """In any case; a plain path is a directory."""
+    assert kind_of(url) == kind
+
+
+def test_another_scheme_is_an_error() -> None:
+    """It says which there are."""
+    with pytest.raises(LogError, match=r"no such kind of log; .* kafka://HOST:PORT/TOPIC"):
+        kind_of("s3://bucket/log")
+
+
+def test_a_topic_without_the_kafka_client_says_what_to_install() -> None:
+    """confluent-kafka is an extra: everything else works without, and is not kept waiting for its import."""
+    program = """
+import sys
+from authorizer.cli import main, log_create, log_compare
+from records.log.open import open_log
+from records.errors import LogError
+assert "confluent_kafka" not in sys.modules
+sys.modules["confluent_kafka"] = None
+try:
+    open_log("kafka://localhost:9092/acls")
+except LogError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "pip install 'aclog[kafka]'" in done.stdout

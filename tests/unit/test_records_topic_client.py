@@ -1,0 +1,123 @@
+"""records.log.topic: URLs, client settings, and what a topic must be."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import KafkaError
+
+from records.errors import LogError, LogNotFoundError, LogStorageError
+from records.log.topic.client import ClientErrors, ClientSettings
+from records.log.topic.description import TopicDescription, check_topic
+from records.log.topic.failure import Failure
+from records.log.topic.url import TopicUrl, parse_topic_url
+
+WHERE = TopicUrl("kafka://h:1/acls", "h:1", "acls")
+
+
+@pytest.mark.parametrize(
+    ("url", "servers", "topic"),
+    [
+        ("kafka://localhost:9092/acls", "localhost:9092", "acls"),
+        (
+            "KAFKA://a.b:1,[::1]:9093/__cluster_metadata-like.1",
+            "a.b:1,[::1]:9093",
+            "__cluster_metadata-like.1",
+        ),
+    ],
+)
+def test_a_url_names_servers_and_a_topic(url: str, servers: str, topic: str) -> None:
+    """As Kafka's clients take them."""
+    assert parse_topic_url(url) == TopicUrl(url, servers, topic)
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("file:dir", "is not a topic"),
+        ("kafka://", "a server is missing"),
+        ("kafka://h/acls", "`h` is not HOST:PORT"),
+        ("kafka://h:1,/acls", "a server is missing"),
+        ("kafka://user:pw@h:1/acls", "not HOST:PORT"),
+        ("kafka://h:0/acls", "no port 0"),
+        ("kafka://h:70000/acls", "no port 70000"),
+        ("kafka://h:1", "which topic"),
+        ("kafka://h:1/", "which topic"),
+        ("kafka://h:1/a/b", "cannot be a topic"),
+        ("kafka://h:1/a?x", "cannot be a topic"),
+        ("kafka://h:1/..", "cannot be a topic"),
+    ],
+)
+def test_a_url_that_makes_no_sense(url: str, reason: str) -> None:
+    """The error names what is wrong with it."""
+    with pytest.raises(LogError, match=reason):
+        parse_topic_url(url)
+
+
+def test_settings_are_passed_through() -> None:
+    """To every client; what a log cannot do without is added."""
+    settings = ClientSettings(WHERE, {"security.protocol": "SSL", "fetch.wait.max.ms": "50"}, ClientErrors())
+    every = [settings.admin(), settings.drainer(), settings.waker(), settings.producer("id")]
+    assert {each["security.protocol"] for each in every} == {"SSL"}
+    assert {each["bootstrap.servers"] for each in every} == {"h:1"}
+    for consumer in every[1:3]:
+        assert consumer["isolation.level"] == "read_committed"
+        assert consumer["auto.offset.reset"] == "error"
+        assert consumer["enable.auto.commit"] is False
+    assert settings.waker()["fetch.wait.max.ms"] == "50"
+    assert settings.producer("id")["acks"] == "all"
+
+
+@pytest.mark.parametrize(
+    "key", ["bootstrap.servers", "group.id", "isolation.level", "acks", "transactional.id"]
+)
+def test_what_is_not_the_users(key: str) -> None:
+    """The error says why."""
+    with pytest.raises(LogError, match=rf"aclog\.kafka\.{key} cannot be set: "):
+        ClientSettings(WHERE, {key: "x"}, ClientErrors())
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "text"),
+    [
+        (KafkaError.UNKNOWN_TOPIC_OR_PART, LogNotFoundError, "aclog log create"),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, LogStorageError, "must allow it"),
+        (KafkaError.SASL_AUTHENTICATION_FAILED, LogStorageError, "aclog.kafka.sasl"),
+        (KafkaError._INVALID_ARG, LogError, "is a setting aclog.kafka.* wrong"),
+        (KafkaError.NOT_LEADER_FOR_PARTITION, LogStorageError, "reading"),
+    ],
+)
+def test_kafkas_errors_become_ours(code: int, kind: type[LogError], text: str) -> None:
+    """By what the reader can do about them; the URL is in all."""
+    error = Failure(WHERE, ClientErrors()).of(KafkaError(code), "reading")
+    assert type(error) is kind
+    assert text in str(error)
+    assert str(error).startswith(WHERE.text)
+
+
+def test_a_timeout_says_why() -> None:
+    """The connections' last error is the reason, not the one that says that there is none left."""
+    errors = ClientErrors()
+    errors(KafkaError(KafkaError._AUTHENTICATION, "wrong password"))
+    errors(KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))
+    error = Failure(WHERE, errors).of(KafkaError(KafkaError._TIMED_OUT, "timed out"), "reading")
+    assert isinstance(error, LogStorageError)
+    assert "timed out: wrong password; see aclog.kafka.security.protocol" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("topic", "reason"),
+    [
+        (TopicDescription(3, "compact", 1, 1), "has 3 partitions"),
+        (
+            TopicDescription(1, "delete", 1, 1),
+            r"cleanup.policy is `delete`.*--add-config cleanup.policy=compact",
+        ),
+        (TopicDescription(1, "compact,delete", 1, 1), "forgets ACLs that are in force"),
+        (TopicDescription(1, "compact", 0, 1), "forgets removals at once"),
+    ],
+)
+def test_a_topic_that_cannot_hold_a_log(topic: TopicDescription, reason: str) -> None:
+    """The error says what it has, and the command that mends it."""
+    with pytest.raises(LogError, match=reason):
+        check_topic(WHERE, topic)
+    check_topic(WHERE, TopicDescription(1, "compact", 86_400_000, 1))
