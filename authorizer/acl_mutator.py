@@ -9,8 +9,11 @@ Source: AclMutator and QuorumController; KIP-504, KIP-801. The rules:
   sidecar's event loop must not), operations need no lock among themselves, and the log sees one writer
   thread.
 - A failing append fails the futures of its own operation and leaves nothing behind. Whether its records are
-  in
-  the log will be seen when they are replayed, or not.
+  in the log will be seen when they are replayed, or not.
+- Where other nodes write to the log too, an operation is checked against everything that was committed when
+  its turn came, and not against what happens to be replayed here: a removal finds what was created elsewhere.
+- A log that is loaded anew while the node is not ready may have lost what was written (I11): what waits for
+  its replay is told so, and does not count any more.
 
 Futures always have a result; what went wrong is its ``exception`` (KIP-504), for each binding or filter.
 """
@@ -21,7 +24,7 @@ import queue
 import threading
 import uuid
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 import structlog
 
@@ -32,12 +35,14 @@ from authorizer.errors import (
     AuthorizerNotReadyError,
     InvalidRequestError,
     NotControllerError,
+    OperationTimedOutError,
     UnknownServerError,
 )
-from authorizer.purgatory import DelayedOperation, Purgatory
+from authorizer.purgatory import HISTORY_LOST, DelayedOperation, Purgatory
 from authorizer.writer_view import WriterView
 from records.errors import EncodeError, LogError, LogReadOnlyError
 from records.ids import Uuid
+from replay.manifest import ReloadManifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -54,6 +59,14 @@ if TYPE_CHECKING:
 NOT_CONTROLLER: Final = "The current node is not the active controller."
 
 _log = structlog.get_logger(__name__)
+
+
+@runtime_checkable
+class SharedLog(Protocol):
+    """A log that other nodes append to as well."""
+
+    def committed_end(self) -> int:
+        """One past the last committed offset, as it is now. From any thread."""
 
 
 class LogAclMutator:
@@ -77,7 +90,8 @@ class LogAclMutator:
         """Wire it up; threads start with the first operation.
 
         Args:
-            log: appended to by the mutator's own thread only; closed by whoever opened it.
+            log: appended to by the mutator's own thread only; closed by whoever opened it. If it is a
+                SharedLog, operations wait until what was committed before them is replayed here.
             timeout_ms: for one operation, from the call to the answer.
             clock: for the timeout.
             refusal: why nothing can be written here, and the way out; None where it can.
@@ -90,9 +104,13 @@ class LogAclMutator:
         self._random_uuid = _random_uuid if random_uuid is None else random_uuid
         # Guards the view, which the loader and the writer change, and what goes with it.
         self._lock = threading.Lock()
+        # Notified when the loader has gone on, or the node is not ready any more.
+        self._changed = threading.Condition(self._lock)
         self._view = WriterView()
         self._not_ready: str | None = "loading"
-        self._appended_end = 0
+        self._appended_end = self._replayed_end = 0
+        # How often what was appended may have been lost.
+        self._losses = 0
         self._queue: queue.SimpleQueue[tuple[DelayedOperation, _Plan] | None] = queue.SimpleQueue()
         # One order for the queue and the purgatory.
         self._submitting = threading.Lock()
@@ -128,6 +146,8 @@ class LogAclMutator:
         with self._submitting:
             self._closed = True
             thread, self._thread = self._thread, None
+        with self._changed:
+            self._changed.notify_all()
         if thread is not None:
             self._queue.put(None)
             # Not for ever: a disk may never answer. The thread is a daemon.
@@ -138,7 +158,15 @@ class LogAclMutator:
 
     def on_update(self, delta: AclsDelta, image: AclsImage, manifest: LoaderManifest) -> None:
         with self._lock:
+            if self._not_ready is not None and isinstance(manifest, ReloadManifest):
+                # One lock for all of it: an append that ends just now counts before the loss or after it.
+                self._losses += 1
+                self._appended_end = 0
+                self._view.forget_appends()
+                self.purgatory.lost()
             self._view.replayed(delta, image)
+            self._replayed_end = image.provenance.end_offset
+            self._changed.notify_all()
         self.purgatory.replayed(image.provenance.end_offset)
 
     def on_ready(self) -> None:
@@ -148,6 +176,7 @@ class LogAclMutator:
     def on_not_ready(self, reason: str) -> None:
         with self._lock:
             self._not_ready = reason
+            self._changed.notify_all()
 
     # --- the writer ----------------------------------------------------------------------------------------
 
@@ -176,25 +205,55 @@ class LogAclMutator:
 
     def _carry_out(self, operation: DelayedOperation, plan: _Plan) -> None:
         try:
-            self._require_ready()
+            if isinstance(self._log, SharedLog):
+                self._catch_up(self._log)
+            losses = self._require_ready()
             planned = plan()
-            if planned.records:
-                end_offset = self._log.append(planned.records)
-                with self._lock:
-                    self._view.append(planned.records, end_offset)
-                self._appended_end = end_offset
+            end_offset = self._log.append(planned.records) if planned.records else None
+            self._settle(operation, planned, end_offset, losses)
         except Exception as error:  # noqa: BLE001 - a future must never be left hanging
             self.purgatory.failed(operation, self._api_error(error))
-            return
-        # Without records, what it found may be on its way still: wait for that.
-        self.purgatory.written(operation, planned.results, self._appended_end)
 
-    def _require_ready(self) -> None:
-        """Before everything is replayed, nobody knows what there is to remove."""
+    def _settle(
+        self, operation: DelayedOperation, planned: Creation | Deletion, end_offset: int | None, losses: int
+    ) -> None:
+        """What was planned is in the log below ``end_offset``; None if it took no records."""
         with self._lock:
-            not_ready = self._not_ready
+            if losses != self._losses:
+                raise OperationTimedOutError(HISTORY_LOST)
+            if end_offset is not None:
+                self._view.append(planned.records, end_offset)
+                self._appended_end = end_offset
+            # Without records, what it found may be on its way still: wait for that.
+            self.purgatory.written(operation, planned.results, self._appended_end)
+
+    def _catch_up(self, log: SharedLog) -> None:
+        """Wait until everything that is committed now is replayed here, or the node cannot be ready.
+
+        Not as long as the operation may take: the answer then is that nothing was written.
+        """
+        try:
+            end_offset = log.committed_end()
+        except LogError as error:
+            raise OperationTimedOutError(f"Nothing was written: {error}") from error
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._replayed_end >= end_offset or self._not_ready is not None or self._closed,
+                self._timeout_s / 2,
+            )
+            if self._replayed_end < end_offset and self._not_ready is None:
+                raise OperationTimedOutError(
+                    f"Nothing was written: this node has replayed the log below {self._replayed_end}, and "
+                    f"it ends at {end_offset}. Try again."
+                )
+
+    def _require_ready(self) -> int:
+        """Before everything is replayed, nobody knows what there is to remove. Returns the losses so far."""
+        with self._lock:
+            not_ready, losses = self._not_ready, self._losses
         if not_ready is not None:
             raise AuthorizerNotReadyError(f"Nothing was written, this node is not ready: {not_ready}")
+        return losses
 
     def _api_error(self, error: Exception) -> ApiError:
         match error:

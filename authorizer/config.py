@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 import io
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -76,7 +76,7 @@ class Config:
         audit_level: a key of ``audit.AUDIT_LEVELS``.
         logging_format: one of ``log_setup.LOGGING_FORMATS``.
         logging_level: one of ``log_setup.LOGGING_LEVELS``.
-        kafka: settings for the Kafka client, without ``aclog.kafka.``.
+        kafka: settings for the Kafka client, without ``aclog.kafka.``; it may hold secrets.
         properties: every key and text as merged, for ``Authorizer.configure``; it may hold secrets.
     """
 
@@ -98,8 +98,9 @@ class Config:
     audit_level: str
     logging_format: str
     logging_level: str
-    kafka: Mapping[str, str]
-    properties: Mapping[str, str]
+    # Not in the repr, which may end in a log line: they may hold secrets.
+    kafka: Mapping[str, str] = field(repr=False)
+    properties: Mapping[str, str] = field(repr=False)
 
     def served_listeners(self) -> tuple[Endpoint, ...]:
         """The listeners, once it is sure that the sidecar can serve each of them safely.

@@ -209,9 +209,10 @@ KEYS: Final = (
         name=LOG_URL,
         type="url",
         default=None,
-        allowed="file:DIR or a path",
+        allowed="file:DIR or a path; or kafka://HOST:PORT[,HOST:PORT...]/TOPIC",
         doc="The metadata log to replay: a directory in Kafka's segment format, aclog's own or a broker's "
-        "`__cluster_metadata-0`.",
+        "`__cluster_metadata-0`; or a compacted topic of its own on a Kafka cluster, which any number of "
+        f"nodes read and write. `{CLIENT_PREFIX}*` says how to reach that.",
         parse=_text,
     ),
     ConfigKey(
@@ -219,9 +220,10 @@ KEYS: Final = (
         type="string",
         default="auto",
         allowed=f"one of {', '.join(LOG_MODES)}",
-        doc="`read` never writes. `write` takes the writer's lock of a log that aclog made. `create` makes "
-        "the log if there is none, then writes. `auto` writes to a log that aclog made and reads a "
-        "broker's.",
+        doc="`read` never writes. `write` takes the writer's lock of a directory that aclog made; to a topic "
+        "any number of nodes write. `create` makes the log if there is none, then writes; a topic gets 3 "
+        "replicas, of which 2 must be in sync (`aclog log create` makes others). `auto` writes to a topic "
+        "and to a directory that aclog made, and reads a broker's.",
         parse=_one_of(LOG_MODES),
     ),
     ConfigKey(

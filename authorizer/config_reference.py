@@ -33,7 +33,10 @@ aclog.snapshot.store=/var/lib/aclog/snapshots
 _CLIENT_KEYS: Final = f"""\
 ### `{CLIENT_PREFIX}*`
 
-Settings for the Kafka client, passed through without this prefix.
+Settings for the Kafka client of a log in a topic, passed through without this prefix: those of
+[librdkafka](https://github.com/confluentinc/librdkafka/blob/master/CONFIGURATION.md), such as
+`security.protocol`, `sasl.mechanism`, `sasl.username`, `sasl.password`, `ssl.ca.location`. Keys that only
+Java clients have (`sasl.jaas.config`, `ssl.truststore.location`) are errors. Secrets are never printed.
 
 - variables: `ACLOG_KAFKA_*`, such as `ACLOG_KAFKA_SASL_PASSWORD` for `aclog.kafka.sasl.password`
 """

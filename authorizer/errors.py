@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from authorizer.secret_keys import HIDDEN, is_secret
 from records.errors import AclogError
 
 
@@ -111,11 +112,13 @@ class ConfigError(AuthorizerError):
 
     Attributes:
         key: the configuration key.
-        value: what it was set to.
+        value: what it was set to; hidden where that is a secret.
         allowed: what it may be.
     """
 
     def __init__(self, key: str, value: object, allowed: str) -> None:
+        if is_secret(key):
+            value = HIDDEN
         super().__init__(f"invalid value `{value}` for `{key}`: {allowed}")
         self.key = key
         self.value = value

@@ -248,15 +248,15 @@ def _open_log(config: Config) -> tuple[MetadataLog, bool]:
     url = config.require_log_url()
     match config.log_mode:
         case "read":
-            return open_log(url, mode="read"), False
+            return open_log(url, mode="read", client=config.kafka), False
         case "write":
-            return open_log(url, mode="write"), True
+            return open_log(url, mode="write", client=config.kafka), True
         case "create":
-            return open_log(url, mode="create"), True
+            return open_log(url, mode="create", client=config.kafka), True
     try:
-        return open_log(url, mode="write"), True
+        return open_log(url, mode="write", client=config.kafka), True
     except LogReadOnlyError:
-        return open_log(url, mode="read"), False
+        return open_log(url, mode="read", client=config.kafka), False
 
 
 def _refusal(log: MetadataLog) -> str:
@@ -264,5 +264,6 @@ def _refusal(log: MetadataLog) -> str:
     if isinstance(log, DirectoryLog) and log.high_watermark_is_guess:
         why = f"`{log.url}` is a Kafka broker's: change its ACLs with kafka-acls, on the cluster"
     else:
-        why = f"`{log.url}` is open for reading: write through the node that owns it, or set {LOG_MODE}=write"
+        who = "the node that owns it" if isinstance(log, DirectoryLog) else "another node"
+        why = f"`{log.url}` is open for reading: write through {who}, or set {LOG_MODE}=write"
     return f"{NOT_CONTROLLER} {why}."

@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 #: Operations that may wait at once; each holds at most 10,000 records. More are refused at once.
 OPERATIONS_MAX: Final = 1_000
 
+#: What a writer hears whose records may have gone with a part of the log.
+HISTORY_LOST: Final = (
+    "The outcome is unknown: the log was truncated, replaced or loaded anew before this node had replayed "
+    "the records. List the ACLs before trying again."
+)
+
 
 class OperationState(Enum):
     """How far an operation has come."""
@@ -138,6 +144,13 @@ class Purgatory:
                 if operation.end_offset is None or operation.end_offset > end_offset:
                     break
                 self._decide(operation)
+
+    def lost(self) -> None:
+        """The log was loaded anew, and may not be the one that was written to. Called by the loader."""
+        with self._changed:
+            self._replayed_end = 0
+            for operation in [each for each in self._waiting if each.state is OperationState.WRITTEN]:
+                self._decide(operation, OperationTimedOutError(HISTORY_LOST))
 
     def close(self) -> None:
         """Answer everything that waits, and everything that comes. Idempotent."""

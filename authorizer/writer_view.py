@@ -104,6 +104,12 @@ class WriterView:
         self._appends.append((end_offset, tuple(changed)))
         self._reindex(before)
 
+    def forget_appends(self) -> None:
+        """What was appended may not be in the log any more: only what is replayed counts."""
+        self._written = immutables.Map()
+        self._appends.clear()
+        self._ids_by_hash = None
+
     def replayed(self, delta: AclsDelta, image: AclsImage) -> None:
         """Everything below the image's end offset is now replayed here."""
         if delta.image is AclsImage.EMPTY:

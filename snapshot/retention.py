@@ -3,6 +3,8 @@
 - The newest ``keep`` complete snapshots of this log stay, and so does the one just written, wherever it
   stands: it is the one that is known to be whole. Older complete ones go, manifest first: a crash half way
   leaves an unfinished snapshot, never a corrupt one.
+- With an old one go its own files, and those that nobody has touched for some minutes: another node that is
+  behind may be writing the same snapshot, in the same directory.
 - An unfinished or corrupt directory goes when none of its files was touched for the grace period: a writer
   that fills it now touches one every few seconds. The same for files that a complete snapshot's manifest does
   not name: another attempt at it may still be writing them.
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 #: No snapshot takes a day to write, and what waits to be collected costs only space.
 GRACE_S: Final = 24 * 60 * 60
+#: A writer touches a file every few seconds.
+WRITING_S: Final = 10 * 60
 
 
 def retain(
@@ -52,13 +56,20 @@ def retain(
     kept = {*complete[-keep:], written}
     for status in statuses:
         match status.state:
-            case SnapshotState.COMPLETE if status.ref not in kept:
-                _remove(storage, status.ref, _our_files(storage, status.ref))
             case SnapshotState.COMPLETE if status.manifest is not None:
                 named = {MANIFEST_NAME, *(part.name for part in status.manifest.parts)}
-                for name in _our_files(storage, status.ref):
-                    if name not in named and _is_old(storage, status.ref, name, now_s):
-                        storage.remove(status.ref.file(name))
+                files = _our_files(storage, status.ref)
+                if status.ref in kept:
+                    for name in files:
+                        if name not in named and _is_old(storage, status.ref, name, now_s):
+                            storage.remove(status.ref.file(name))
+                else:
+                    gone = [
+                        name
+                        for name in files
+                        if name in named or _is_old(storage, status.ref, name, now_s, WRITING_S)
+                    ]
+                    _remove(storage, status.ref, gone)
             case SnapshotState.UNFINISHED | SnapshotState.CORRUPT:
                 files = _our_files(storage, status.ref)
                 if all(_is_old(storage, status.ref, name, now_s) for name in files):
@@ -77,9 +88,9 @@ def _our_files(storage: Storage, ref: SnapshotRef) -> list[str]:
     return sorted(names, key=lambda name: (name != MANIFEST_NAME, name))
 
 
-def _is_old(storage: Storage, ref: SnapshotRef, name: str, now_s: float) -> bool:
+def _is_old(storage: Storage, ref: SnapshotRef, name: str, now_s: float, grace_s: float = GRACE_S) -> bool:
     modified_s = storage.modified_s(ref.file(name))
-    return modified_s is not None and now_s - modified_s > GRACE_S
+    return modified_s is not None and now_s - modified_s > grace_s
 
 
 def _remove(storage: Storage, ref: SnapshotRef, names: Sequence[str]) -> None:

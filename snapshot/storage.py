@@ -26,6 +26,9 @@ from snapshot.errors import SnapshotError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+#: Another node's retention may remove a new directory while it is empty.
+_PUT_TRIES: Final = 3
+
 _CREDENTIALS: Final = re.compile(r"//[^/@]*@")
 
 
@@ -66,15 +69,18 @@ class Storage:
         directory = target.rpartition("/")[0]
         try:
             with self._translated("write", path):
-                try:
-                    self._put(target, data)
-                except FileNotFoundError:
-                    # Object stores have no directories and may refuse to make one; others need it.
-                    if isinstance(self._fs, LocalFileSystem):
-                        make_directories(Path(directory))
-                    else:
-                        self._fs.makedirs(directory, exist_ok=True)
-                    self._put(target, data)
+                for tries_left in range(_PUT_TRIES - 1, -1, -1):
+                    try:
+                        self._put(target, data)
+                        break
+                    except FileNotFoundError:
+                        if not tries_left:
+                            raise
+                        # Object stores have no directories and may refuse to make one; others need it.
+                        if isinstance(self._fs, LocalFileSystem):
+                            make_directories(Path(directory))
+                        else:
+                            self._fs.makedirs(directory, exist_ok=True)
         except FileNotFoundError as error:
             raise SnapshotError(f"cannot write {self.shown(path)}: {error}") from error
 

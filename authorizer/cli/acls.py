@@ -140,14 +140,15 @@ def acls_command(
 ) -> None:
     """Add, remove or list ACLs, with the flags and output of kafka-acls.
 
-    --list reads any log, a broker's __cluster_metadata-0 too. --add and --remove need a log that aclog made
-    and that no running `aclog serve` writes to. The whole command is one atomic batch.
+    --list reads any log, a broker's __cluster_metadata-0 too. --add and --remove need a topic, or a directory
+    that aclog made and that no running `aclog serve` writes to. The whole command is one atomic batch.
 
     \b
     Examples:
       aclog acls --log DIR --list --topic orders --resource-pattern-type match
       aclog acls --log DIR --add --allow-principal User:alice --consumer --topic orders --group app
       aclog acls --log DIR --remove --topic orders --force
+      aclog acls --log kafka://HOST:9092/acls --config client.properties --list
     """
     given = AclsFlags(**flags)
     given.check()

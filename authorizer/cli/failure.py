@@ -78,6 +78,10 @@ _DAMAGED_LOG: Final = (
     "An ACL record is never skipped, for it may be a DENY. `aclog log verify` walks the whole log; take the "
     "directory from another replica, or start from a snapshot that ends after the damage (--snapshots)."
 )
+_NO_LOG: Final = (
+    "--log takes file:DIR or DIR, the directory that holds the *.log files, or kafka://HOST:PORT/TOPIC. "
+    "`aclog log create` makes a new log."
+)
 _NEWER: Final = "Something newer wrote it: use a newer aclog."
 _DAMAGED_SNAPSHOT: Final = (
     "`aclog snapshot verify` says which snapshots are whole. The log alone is enough to start from."
@@ -105,7 +109,7 @@ _RULES: Final[tuple[tuple[type[BaseException], ExitCode, str], ...]] = (
     (
         LogNotFoundError,
         ExitCode.USAGE,
-        "--log takes file:DIR or DIR: the directory that holds the *.log files.",
+        _NO_LOG,
     ),
     (
         LogLockedError,
@@ -115,7 +119,7 @@ _RULES: Final[tuple[tuple[type[BaseException], ExitCode, str], ...]] = (
     (
         LogReadOnlyError,
         ExitCode.USAGE,
-        "Only a log that aclog made can be written: `aclog log append --create`.",
+        "Only a log that aclog made can be written: `aclog log create`.",
     ),
     (LogCorruptError, ExitCode.BAD_DATA, _DAMAGED_LOG),
     (LogStorageError, ExitCode.BAD_DATA, ""),
@@ -146,6 +150,10 @@ _RULES: Final[tuple[tuple[type[BaseException], ExitCode, str], ...]] = (
     (OSError, ExitCode.BAD_DATA, ""),
 )
 
+_KAFKA_AWAY: Final = (
+    "Try again when the cluster answers. Where it is, --log says; how to reach it, aclog.kafka.* in --config."
+)
+
 # These pass on what the operating system said: a wrong path is wrong usage, a bad disk is not.
 _FROM_THE_SYSTEM: Final = (LogStorageError, SnapshotError)
 
@@ -159,6 +167,9 @@ def failure_of(error: BaseException) -> Failure:
         elif isinstance(error.__cause__, (ImportError, ValueError)):
             # fsspec does not know the URL's scheme, or lacks a package for it.
             code, way_out = ExitCode.USAGE, ""
+        elif type(error) is LogStorageError and error.__cause__ is not None:
+            # The operating system is not to blame: Kafka did not answer, or did not let us in.
+            code, way_out = ExitCode.NOT_READY, _KAFKA_AWAY
     if code is ExitCode.DEFECT:
         return Failure(f"a defect in aclog: {type(error).__name__}: {error}", code, way_out)
     return Failure(_message(error), code, way_out)

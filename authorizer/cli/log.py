@@ -1,19 +1,21 @@
-"""``aclog log``: what a metadata log holds, as kafka-dump-log prints it; appending; verification."""
+"""``aclog log``: making a log; what it holds, as kafka-dump-log prints it; appending; verification."""
 
 from __future__ import annotations
 
 import click
 
 from authorizer.cli.log_append import append_command
+from authorizer.cli.log_create import create_command
 from authorizer.cli.log_dump import dump_command
 from authorizer.cli.log_verify import verify_command
 
 
 @click.group("log")
 def log_command() -> None:
-    """Look into a metadata log, append to one, or verify it."""
+    """Make a metadata log, look into one, append to it, or verify it."""
 
 
+log_command.add_command(create_command)
 log_command.add_command(dump_command)
 log_command.add_command(append_command)
 log_command.add_command(verify_command)

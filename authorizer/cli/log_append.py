@@ -16,13 +16,16 @@ from records.codecs.json import from_json
 from records.codecs.kraft import encode_frame
 from records.entries import (
     AbortTransactionRecord,
+    AccessControlEntryRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
     MetadataRecord,
     OtherRecord,
+    RemoveAccessControlEntryRecord,
 )
 from records.errors import DecodeError, EncodeError
 from records.log.directory import DirectoryLog
+from records.log.open import TOPIC, kind_of
 
 if TYPE_CHECKING:
     from records.log.directory.log import Mode
@@ -65,13 +68,16 @@ def append_command(
     as_json: bool,
     progress: bool | None,
 ) -> None:
-    """Append records to a log that aclog made; print its end offset.
+    """Append records to a topic, or to a directory that aclog made; print the end offset.
 
     FILE (gzip too; default stdin) holds one record a line, as kafka-dump-log prints payloads
     ({"type","version","data"}); the other fields of `aclog log dump` may be there. Neighbouring lines with
-    the same "batch" value are one atomic batch. A "timestamp" is kept, for each batch the greatest.
+    the same "batch" value are one atomic batch. A directory keeps each "timestamp", for each batch the
+    greatest; in a topic the time of writing counts.
 
-    Every line is checked before the first one is written.
+    Every line is checked before the first one is written. A topic holds ACLs and their removals only: with
+    --skip-others, a dump's other records stay away, and each of its transactions becomes one batch, or none
+    if it was aborted.
 
     \b
     Examples:
@@ -82,15 +88,19 @@ def append_command(
         raise click.UsageError("--cluster-id goes with --create: a log keeps the id that it was made with")
     place = Place.named(config_file=config_file, log_url=log_url)
     with Progress("lines checked", wanted=progress) as checked:
-        plan = _Plan(batch_size, skip_others=skip_others)
+        to_topic = kind_of(place.log_url) == TOPIC
+        plan = (_TopicPlan if to_topic else _Plan)(batch_size, skip_others=skip_others)
         with lines_of(payloads) as lines:
             plan.read(lines, "stdin" if payloads == "-" else payloads, checked)
     if plan.passed_by:
         note(f"{plan.passed_by} records of other types were passed by (--skip-others)")
     mode: Mode = "create" if create else "write"
-    with DirectoryLog.open(place.log_url, mode=mode, cluster_id=cluster_id) as log:
-        start = log.high_watermark()
-        end = log.append_batches(plan.batches)
+    if to_topic:
+        start, end = _to_topic(place, plan, mode, cluster_id)
+    else:
+        with DirectoryLog.open(place.log_url, mode=mode, cluster_id=cluster_id) as log:
+            start = log.high_watermark()
+            end = log.append_batches(plan.batches)
     if as_json:
         print_json(
             {
@@ -102,6 +112,17 @@ def append_command(
         )
     else:
         click.echo(f"end offset {end}: {plan.record_count} records in {len(plan.batches)} batches")
+
+
+def _to_topic(place: Place, plan: _Plan, mode: Mode, cluster_id: str | None) -> tuple[int, int]:
+    """One transaction for each batch; start and end offset."""
+    if cluster_id is not None:
+        raise click.UsageError("--cluster-id is for a directory: a topic is of the cluster that it is on")
+    with place.log(mode) as log:
+        start = end = log.high_watermark()
+        for records, _ in plan.batches:
+            end = log.append(records)
+    return start, end
 
 
 class _Plan:
@@ -148,6 +169,9 @@ class _Plan:
             return
         self._transaction.follow(record)
         key = None if payload.get("batch") is None else json.dumps(payload["batch"])
+        self._add(record, _timestamp_ms(payload), key)
+
+    def _add(self, record: MetadataRecord, at_ms: int | None, key: str | None) -> None:
         if key in self._closed_keys:
             raise DecodeError(f"batch {key} again: the lines of one batch must be neighbours")
         is_full = key is None and bool(self.batches) and len(self.batches[-1][0]) >= self._batch_size
@@ -159,8 +183,46 @@ class _Plan:
         records, timestamp_ms = self.batches[-1]
         records.append(record)
         self.record_count += 1
-        if (at_ms := _timestamp_ms(payload)) is not None:
+        if at_ms is not None:
             self.batches[-1] = (records, at_ms if timestamp_ms is None else max(at_ms, timestamp_ms))
+
+
+class _TopicPlan(_Plan):
+    """The same for a topic, which holds no marks of transactions, and no records but those of ACLs."""
+
+    def __init__(self, batch_size: int, *, skip_others: bool) -> None:
+        super().__init__(batch_size, skip_others=skip_others)
+        # Of the transaction that is open, if there is one.
+        self._held: list[MetadataRecord] | None = None
+        self._transactions = 0
+
+    def _add(self, record: MetadataRecord, at_ms: int | None, key: str | None) -> None:
+        from records.log.topic.message import encode_messages
+
+        if not self._skip_others or isinstance(
+            record, AccessControlEntryRecord | RemoveAccessControlEntryRecord
+        ):
+            encode_messages([record])
+            if self._held is None:
+                super()._add(record, at_ms, key)
+            else:
+                self._held.append(record)
+            return
+        self.passed_by += 1
+        match record:
+            case BeginTransactionRecord():
+                self._held = []
+            case AbortTransactionRecord():
+                self.passed_by += len(self._held or ())
+                self._held = None
+            case EndTransactionRecord():
+                held, self._held = self._held or (), None
+                self._transactions += 1
+                for each in held:
+                    # Not JSON, so that no line has it.
+                    super()._add(each, None, f"transaction {self._transactions}")
+            case _:
+                pass  # a feature level
 
 
 class _Transaction:

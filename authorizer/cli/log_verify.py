@@ -1,41 +1,36 @@
-"""``aclog log verify``: every committed batch of a log, its state, and how another source of it compares."""
+"""``aclog log verify``: every committed batch of a log, its state, and how other sources of it compare."""
 
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import closing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from authorizer.cli.compare import Differences
 from authorizer.cli.failure import ExitCode
+from authorizer.cli.log_compare import compare
 from authorizer.cli.options import config_option, json_option, log_option, progress_option, snapshots_option
-from authorizer.cli.output import Progress, note, print_json, shown
-from authorizer.cli.place import Place, is_guess, is_log, load_state, note_skipped
+from authorizer.cli.output import Progress, print_json, shown
+from authorizer.cli.place import Place, is_guess
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from records.ids import uuid_to_string
-from records.log.open import open_log
 from snapshot.digest import digest_to_string
-from snapshot.errors import SnapshotMissingError
-from snapshot.image import AclsImage
-from snapshot.store import SnapshotStore
 
 if TYPE_CHECKING:
     from records.log.base import MetadataLog
-
-#: Differences of each kind that are printed.
-_SHOWN: Final = 10
+    from snapshot.image import AclsImage
 
 
 @click.command("verify")
 @log_option
 @click.option(
     "--with",
-    "other",
+    "others",
     metavar="URL|STORE",
-    help="Also compare the state with that of another log, or of a store's newest snapshot, at one offset.",
+    multiple=True,
+    help="Also compare the state with that of another log, of a store's newest snapshot, or of a running "
+    "node (http://HOST:PORT of its sidecar), at one offset. Repeatable.",
 )
 @click.option(
     "--at-offset",
@@ -51,7 +46,7 @@ _SHOWN: Final = 10
 def verify_command(
     *,
     log_url: str | None,
-    other: str | None,
+    others: tuple[str, ...],
     at_offset: int | None,
     snapshots_url: str | None,
     config_file: str | None,
@@ -68,8 +63,9 @@ def verify_command(
       aclog log verify --log /var/kafka/__cluster_metadata-0
       aclog log verify --log DIR --with s3://bucket/snapshots
       aclog log verify --log DIR --with OTHER-DIR --json
+      aclog log verify --log kafka://HOST:9092/acls --with STORE --with http://127.0.0.1:8180
     """
-    if at_offset is not None and other is None:
+    if at_offset is not None and not others:
         raise click.UsageError("--at-offset says where to compare: it goes with --with")
     place = Place.named(config_file=config_file, log_url=log_url, snapshots_url=snapshots_url)
     with place.log() as log:
@@ -77,14 +73,19 @@ def verify_command(
             walk = _Walk.through(log, shown_progress)
         image = place.state(log).image
         report = _report(log, walk, image)
-        comparison = None if other is None else _compare(place, log, other, at_offset)
+        comparisons = [compare(place, log, other, at_offset) for other in others]
     if as_json:
-        print_json(report if comparison is None else report | {"comparison": comparison.to_json()})
+        rows = [comparison.to_json() for comparison in comparisons]
+        if len(rows) == 1:
+            report["comparison"] = rows[0]
+        elif rows:
+            report["comparisons"] = rows
+        print_json(report)
     else:
         _print(report)
-        if comparison is not None:
+        for comparison in comparisons:
             comparison.print()
-    if comparison is not None and comparison.differences:
+    if not all(comparison.is_equal for comparison in comparisons):
         raise click.exceptions.Exit(ExitCode.NO)
 
 
@@ -127,82 +128,6 @@ def _type_name(record: object) -> str:
             return "removed"
         case _:
             return "other"
-
-
-@dataclass(frozen=True, slots=True)
-class _Comparison:
-    """Two states: at one offset of one log, or at the ends of two logs."""
-
-    other: str
-    end_offset: int
-    other_end_offset: int
-    digest_here: str
-    digest_there: str
-    differences: Differences
-
-    @classmethod
-    def of(cls, other: str, here: AclsImage, there: AclsImage) -> _Comparison:
-        return cls(
-            other,
-            here.provenance.end_offset,
-            there.provenance.end_offset,
-            digest_to_string(here.digest),
-            digest_to_string(there.digest),
-            Differences.between(here, there),
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "with": self.other,
-            "endOffset": self.end_offset,
-            "otherEndOffset": self.other_end_offset,
-            "equal": not self.differences,
-            "digest": self.digest_here,
-            "otherDigest": self.digest_there,
-            **self.differences.to_json(_SHOWN),
-        }
-
-    def print(self) -> None:
-        where = f"{shown(self.other)} at end offset {self.other_end_offset}"
-        if not self.differences:
-            click.echo(f"compared    equal to {where}, digest {self.digest_here}")
-            return
-        click.echo(f"compared    DIFFERENT from {where}")
-        click.echo(f"            digest {self.digest_here} here, {self.digest_there} there")
-        self.differences.print(_SHOWN)
-
-
-def _compare(place: Place, log: MetadataLog, other: str, at_offset: int | None) -> _Comparison:
-    if not is_log(other):
-        there = _stored(SnapshotStore(other), log, at_offset)
-        # No store takes part in this, or it might vouch for itself.
-        return _Comparison.of(other, _below(log, None, there.provenance.end_offset), there)
-    with closing(open_log(other, mode="read")) as other_log:
-        here_end, there_end = log.high_watermark(), other_log.high_watermark()
-        if at_offset is not None:
-            here_end = there_end = at_offset + 1
-        elif other_log.identity == log.identity:
-            here_end = there_end = min(here_end, there_end)
-        else:
-            note(f"note: {other} is another log, of cluster {shown(other_log.identity.cluster_id)}")
-        store = place.store() if place.has_store else None
-        return _Comparison.of(other, _below(log, store, here_end), _below(other_log, store, there_end))
-
-
-def _below(log: MetadataLog, store: SnapshotStore | None, end_offset: int) -> AclsImage:
-    return load_state(log, store, at_offset=end_offset - 1).image if end_offset else AclsImage.EMPTY
-
-
-def _stored(store: SnapshotStore, log: MetadataLog, at_offset: int | None) -> AclsImage:
-    if at_offset is not None:
-        for ref in store.list(log.identity):
-            if ref.end_offset == at_offset + 1:
-                return store.read(ref, log.identity).image
-        raise SnapshotMissingError(f"{store.url} has no snapshot that ends with offset {at_offset}")
-    found = store.latest(log.identity, max_end_offset=log.high_watermark(), on_skipped=note_skipped)
-    if found is None:
-        raise SnapshotMissingError(f"{store.url} has no usable snapshot of cluster {log.identity.cluster_id}")
-    return found.image
 
 
 def _report(log: MetadataLog, walk: _Walk, image: AclsImage) -> dict[str, Any]:

@@ -32,7 +32,7 @@ _COMMANDS: Final = {
     "quickstart": _Place("quickstart", "Run everything here and now, on an example log."),
     "check": _Place("check", "May this principal do this? Answer as the broker would."),
     "acls": _Place("acls", "Add, remove or list ACLs, with the flags and output of kafka-acls."),
-    "log": _Place("log", "Look into a metadata log, append to one, or verify it."),
+    "log": _Place("log", "Make a metadata log, look into one, append to it, or verify it."),
     "snapshot": _Place("snapshot", "List, create, verify, import or export snapshots."),
     "serve": _Place("serve", "Answer over HTTP, beside a gateway, registry or proxy."),
 }

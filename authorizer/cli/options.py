@@ -16,7 +16,8 @@ log_option: Final = click.option(
     "--log",
     "log_url",
     metavar="URL",
-    help="The metadata log: file:DIR, or the directory itself.  [default: aclog.log.url of --config]",
+    help="The metadata log: file:DIR, the directory itself, or kafka://HOST:PORT[,HOST:PORT...]/TOPIC.  "
+    "[default: aclog.log.url of --config]",
 )
 snapshots_option: Final = click.option(
     "--snapshots",
@@ -37,7 +38,8 @@ config_option: Final = click.option(
     "config_file",
     metavar="FILE",
     help="Java properties with Kafka's keys (super.users, ...); a broker's server.properties will do. "
-    "Environment ACLOG_... is over the file, flags are over both.",
+    "aclog.kafka.* are settings of the Kafka client (SASL, TLS). Environment ACLOG_... is over the file, "
+    "flags are over both.",
 )
 at_offset_option: Final = click.option(
     "--at-offset",

@@ -16,7 +16,7 @@ from authorizer.cli.output import Progress, note
 from authorizer.config import Config, load_config
 from authorizer.config_keys import BY_NAME, LOG_URL, SNAPSHOT_STORE
 from records.log.directory import DirectoryLog
-from records.log.open import open_log
+from records.log.open import QUORUM, TOPIC, open_log
 from replay.load import load_image
 from replay.snapshot_source import CheckpointFiles, StoredSnapshots
 
@@ -51,7 +51,7 @@ class Place:
     @contextmanager
     def log(self, mode: Mode = "read") -> Iterator[MetadataLog]:
         """The log, open."""
-        with closing(open_log(self.log_url, mode=mode)) as log:
+        with closing(open_log(self.log_url, mode=mode, client=self.config.kafka)) as log:
             yield log
 
     @property
@@ -137,7 +137,7 @@ def note_skipped(skipped: SkippedSnapshot) -> None:
 
 def is_log(url: str) -> bool:
     """Whether a URL names a log rather than a snapshot store: by its scheme, else by the files there."""
-    if url.startswith(("kafka://", "kraft://")):
+    if url.lower().startswith((f"{TOPIC}://", f"{QUORUM}://")):
         return True
     directory = Path(url.removeprefix("file:"))
     return (directory / "aclog.properties").exists() or any(directory.glob("*.log"))

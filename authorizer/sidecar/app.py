@@ -43,6 +43,7 @@ from authorizer.sidecar.http import (
     send_response,
 )
 from records.acl import CLUSTER_NAME, AclOperation, PatternType, ResourcePattern, ResourceType
+from records.ids import uuid_to_string
 from records.principal import ANONYMOUS
 
 if TYPE_CHECKING:
@@ -251,6 +252,7 @@ class SidecarApp:
         return json_response(
             {
                 "cluster_id": status.identity.cluster_id,
+                "topic_id": uuid_to_string(status.identity.topic_id),
                 "log": status.log_url,
                 "offset": status.end_offset,
                 "epoch": status.epoch,

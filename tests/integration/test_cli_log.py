@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ from records.ids import uuid_to_string
 from records.log.directory import DirectoryLog
 from records.log.directory.files import METADATA_LOG_DIRECTORY
 from support.data import REAL_LOGS, real_log, real_log_home
+from support.node_acls import topic_acl
+from support.nodes import create, running_node, sidecar_of
 
 ACL_TYPES = {"ACCESS_CONTROL_ENTRY_RECORD", "REMOVE_ACCESS_CONTROL_ENTRY_RECORD"}
 UNDERSTOOD = ACL_TYPES | {
@@ -151,8 +155,8 @@ def test_append_reads_a_file_and_keeps_timestamps(tmp_path: Path) -> None:
 
 def test_append_again_continues(tmp_path: Path) -> None:
     """A second append goes on at the end offset; --create does no harm, and needs no repeating."""
-    for number, create in ((0, ["--create"]), (1, ["--create"]), (2, [])):
-        done = aclog("log", "append", "--log", tmp_path / "log", *create, stdin=acl_line(number))
+    for number, flags in ((0, ["--create"]), (1, ["--create"]), (2, [])):
+        done = aclog("log", "append", "--log", tmp_path / "log", *flags, stdin=acl_line(number))
         assert done.stdout == f"end offset {number + 1}: 1 records in 1 batches\n"
 
 
@@ -265,3 +269,79 @@ def test_the_parent_of_a_brokers_log_is_a_near_miss(tmp_path: Path) -> None:
     done = aclog("log", "verify", "--log", tmp_path)
     assert done.exit_code == 2
     assert f"did you mean {tmp_path / METADATA_LOG_DIRECTORY}?" in done.stderr
+
+
+def test_create_makes_an_empty_log_once(tmp_path: Path) -> None:
+    """A second time is an error unless --if-not-exists says that it is fine; the log stays what it is."""
+    args = ("log", "create", "--log", tmp_path / "log", "--json")
+    first = json.loads(aclog(*args, "--cluster-id", "mine").stdout)
+    assert (first["clusterId"], first["created"]) == ("mine", True)
+    assert aclog(*args).exit_code == 2
+    again = json.loads(aclog(*args, "--if-not-exists").stdout)
+    assert again == first | {"created": False}
+    report = json.loads(aclog("log", "verify", "--log", tmp_path / "log", "--json").stdout)
+    assert (report["clusterId"], report["highWatermark"]) == ("mine", 0)
+
+
+def test_create_does_not_take_over_what_is_there(tmp_path: Path) -> None:
+    """A directory that holds something else does not become a log."""
+    (tmp_path / "notes.txt").write_text("mine")
+    done = aclog("log", "create", "--log", tmp_path)
+    assert done.exit_code == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_verify_with_a_running_node(tmp_path: Path) -> None:
+    """Its digest at the offset where it stands, beside what the log gives there; and beside another log."""
+    log, other = tmp_path / "log", tmp_path / "other"
+    for directory in (log, other):
+        aclog("log", "append", "--log", directory, "--create", stdin="".join(map(acl_line, range(3))))
+    aclog("log", "append", "--log", other, stdin=acl_line(8))
+    with running_node(log) as node, sidecar_of(node) as url:
+        done = aclog("log", "verify", "--log", log, "--with", url, "--json")
+        assert done.exit_code == 0, done.stderr
+        comparison = json.loads(done.stdout)["comparison"]
+        assert (comparison["equal"], comparison["endOffset"], comparison["otherEndOffset"]) == (True, 3, 3)
+        assert comparison["otherDigest"] == node.status().digest
+        create(node, [topic_acl("more")])
+        text = aclog("log", "verify", "--log", log, "--with", f"{url}/")
+        assert f"equal to {url}/ at end offset 4" in text.stdout
+        differs = aclog("log", "verify", "--log", other, "--with", url)
+        assert (differs.exit_code, "follows another log" in differs.stderr) == (1, True)
+        assert "DIFFERENT" in differs.stdout
+
+
+def test_verify_with_several_at_once(tmp_path: Path) -> None:
+    """A log, a store and a node: one answer, and exit code 1 if any of them differs."""
+    log, store = tmp_path / "log", tmp_path / "store"
+    aclog("log", "append", "--log", log, "--create", stdin=acl_line(1))
+    assert aclog("snapshot", "create", "--log", log, "--snapshots", store).exit_code == 0
+    with running_node(log) as node, sidecar_of(node) as url:
+        args = ("log", "verify", "--log", log, "--with", store, "--with", url, "--json")
+        done = aclog(*args)
+        assert done.exit_code == 0, done.stderr
+        rows = json.loads(done.stdout)["comparisons"]
+        assert [(row["with"], row["equal"]) for row in rows] == [(str(store), True), (url, True)]
+        assert aclog(*args, "--with", real_log("kraft-small")).exit_code == 1
+
+
+@pytest.mark.parametrize("answer", [b"", b"{}", b"[]", b'{"offset": "x"}'])
+def test_verify_with_what_is_no_node(answer: bytes, tmp_path: Path) -> None:
+    """Whatever answers at an address that is no aclog's: wrong usage, and no traceback."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    aclog("log", "create", "--log", tmp_path / "log")
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        done = aclog("log", "verify", "--log", tmp_path / "log", "--with", url)
+    assert done.exit_code == 2
+    assert "does not answer as an aclog node does" in done.stderr

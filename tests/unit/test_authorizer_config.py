@@ -260,6 +260,29 @@ def test_client_settings_are_passed_through(tmp_path: Path) -> None:
     assert config.kafka == {"sasl.username": "u", "sasl.password": "env"}
 
 
+@pytest.mark.parametrize(
+    "key",
+    [
+        "sasl.password",
+        "ssl.key.password",
+        "ssl.keystore.password",
+        "ssl.key.pem",
+        "sasl.jaas.config",
+        "sasl.oauthbearer.config",
+        "sasl.oauthbearer.client.secret",
+        "sasl.oauthbearer.assertion.private.key.passphrase",
+    ],
+)
+def test_secrets_are_never_printed(key: str, tmp_path: Path) -> None:
+    """Neither by a configuration that ends in a log line, nor by an error about the very key."""
+    config = load(f"aclog.kafka.{key}=hunter2", tmp_path=tmp_path)
+    assert config.kafka[key] == "hunter2"
+    assert "hunter2" not in repr(config)
+    mistyped = refusal(f"aclog.kafk.{key}=hunter2", tmp_path)
+    assert "hunter2" not in f"{mistyped} {mistyped.value}"
+    assert "[hidden]" in str(mistyped)
+
+
 def test_kafkas_keys_reach_the_authorizer_as_written(tmp_path: Path) -> None:
     """``Authorizer.configure`` gets the merged texts, unknown keys included, as a broker gives them."""
     config = load(BROKER_FILE, tmp_path=tmp_path, ACLOG_SUPER_USERS="User:env")

@@ -35,10 +35,10 @@ from records.acl import (
 )
 from records.entries import AccessControlEntryRecord, MetadataRecord
 from records.errors import EncodeError, LogReadOnlyError, LogStorageError
-from records.ids import ZERO_UUID, Uuid
+from records.ids import ZERO_UUID, Uuid, binding_uuid
 from records.log.base import LogBatch, LogIdentity, LogRecord
 from replay.clock import SystemClock
-from replay.manifest import LogDeltaManifest
+from replay.manifest import LogDeltaManifest, ReloadManifest
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage, Provenance
 
@@ -63,6 +63,8 @@ class MemoryLog:
         self.flowing.set()
         self.appending = threading.Event()
 
+    removal_retention_ms = None
+
     def start_offset(self) -> int:
         return 0
 
@@ -70,6 +72,9 @@ class MemoryLog:
         return self.end
 
     def read(self, offset: int, *, max_bytes: int = 0) -> Sequence[LogBatch]:
+        raise NotImplementedError("the tests replay by hand")
+
+    def is_history(self, end_offset: int, epoch: int) -> bool | None:
         raise NotImplementedError("the tests replay by hand")
 
     def wait(self, offset: int, timeout_s: float) -> bool:
@@ -92,8 +97,8 @@ class MemoryLog:
 class Writing:
     """A mutator, its log, and the loader's part played by hand."""
 
-    def __init__(self, *, timeout_ms: int = 60_000, ready: bool = True) -> None:
-        self.log = MemoryLog()
+    def __init__(self, *, timeout_ms: int = 60_000, ready: bool = True, log: MemoryLog | None = None) -> None:
+        self.log = MemoryLog() if log is None else log
         ids = itertools.count(1)
         self.mutator = LogAclMutator(
             self.log,
@@ -109,16 +114,28 @@ class Writing:
 
     def publish(self, delta: AclsDelta, end_offset: int) -> None:
         self.image = delta.apply(Provenance(end_offset, 1, 0))
-        manifest = LogDeltaManifest(
-            identity=self.log.identity,
-            provenance=self.image.provenance,
-            batches=1,
-            records=1,
-            size_bytes=1,
-            counts=delta.counts,
-            high_watermark=self.log.end,
-            log_end_time_ms=0,
-        )
+        manifest = LogDeltaManifest(**self.told(delta))
+        self.mutator.on_update(delta, self.image, manifest)
+
+    def told(self, delta: AclsDelta) -> dict[str, Any]:
+        """What both kinds of manifest say."""
+        return {
+            "identity": self.log.identity,
+            "provenance": self.image.provenance,
+            "batches": 1,
+            "records": 1,
+            "size_bytes": 1,
+            "counts": delta.counts,
+            "high_watermark": self.log.end,
+            "log_end_time_ms": 0,
+        }
+
+    def reload(self) -> None:
+        """The whole state anew, as it is before the log's first record."""
+        delta = AclsDelta(AclsImage.EMPTY)
+        self.image = delta.apply(Provenance(0, 1, 0))
+        self.replayed_batches = 0
+        manifest = ReloadManifest(**self.told(delta), origin="the log's start")
         self.mutator.on_update(delta, self.image, manifest)
 
     def replay(self, batches: int | None = None) -> None:
@@ -335,12 +352,12 @@ def test_nothing_is_written_before_the_log_is_loaded() -> None:
 
 def test_a_timeout_says_that_the_records_are_in_the_log() -> None:
     """Appended and not replayed: the change will come, and a retry finds it."""
-    writing = Writing(timeout_ms=50)
+    writing = Writing(timeout_ms=500)
     try:
         (future,) = writing.mutator.create_acls([topic("t")])
         error = future.result(SOON_S).exception
         assert isinstance(error, OperationTimedOutError)
-        assert "timed out after 50 ms. The records are in the log below offset 1" in str(error)
+        assert "timed out after 500 ms. The records are in the log below offset 1" in str(error)
         writing.replay()
         assert len(writing.image) == 1
         assert errors(writing.mutator.create_acls([topic("t")])) == [None]
@@ -350,7 +367,7 @@ def test_a_timeout_says_that_the_records_are_in_the_log() -> None:
 
 def test_a_timeout_says_that_the_outcome_is_unknown_or_that_nothing_was_written() -> None:
     """While the disk does not answer: the operation it has, and the one behind it that is never begun."""
-    writing = Writing(timeout_ms=50)
+    writing = Writing(timeout_ms=500)
     try:
         writing.log.flowing.clear()
         (first,) = writing.mutator.create_acls([topic("t")])
@@ -401,6 +418,110 @@ def test_a_close_during_an_append_waits_for_it() -> None:
     assert "The records are in the log below offset 1" in str(appending.result(SOON_S).exception)
     assert "Nothing was written, and nothing will be" in str(queued.result(SOON_S).exception)
     assert len(writing.log.batches) == 1
+
+
+# --- a log that others write to, and one that was truncated -------------------------------------------------
+
+
+class SharedMemoryLog(MemoryLog):
+    """A log that other nodes write to as well; ``away`` is raised by who asks for its end."""
+
+    away: LogStorageError | None = None
+
+    def committed_end(self) -> int:
+        if self.away is not None:
+            raise self.away
+        return self.end
+
+
+def foreign(name: str) -> AccessControlEntryRecord:
+    return AccessControlEntryRecord.from_binding(binding_uuid(topic(name)), topic(name))
+
+
+def test_a_removal_finds_what_another_node_has_created() -> None:
+    """It is planned on all that was committed when its turn came, not on what is replayed here by chance."""
+    writing = Writing(log=SharedMemoryLog())
+    try:
+        writing.log.append([foreign("t")])
+        (removal,) = writing.mutator.delete_acls([named("t")])
+        time.sleep(0.05)
+        assert not removal.done()
+        assert len(writing.log.batches) == 1
+        writing.replay()
+        writing.written(2)
+        writing.replay()
+        assert deleted(removal) == [topic("t")]
+    finally:
+        writing.mutator.close()
+
+
+def test_a_node_that_does_not_catch_up_writes_nothing() -> None:
+    """Behind the log for too long: the answer says that nothing was written, and that is so."""
+    writing = Writing(log=SharedMemoryLog(), timeout_ms=1000)
+    try:
+        writing.log.append([foreign("t")])
+        (future,) = writing.mutator.create_acls([topic("u")])
+        error = future.result(SOON_S).exception
+        assert isinstance(error, OperationTimedOutError)
+        assert "Nothing was written: this node has replayed the log below 0, and it ends at 1" in str(error)
+        assert len(writing.log.batches) == 1
+    finally:
+        writing.mutator.close()
+
+
+def test_a_shared_log_out_of_reach_takes_nothing() -> None:
+    """Nobody can say what is there: nothing is tried, and the answer says so."""
+    log = SharedMemoryLog()
+    log.away = LogStorageError("b:9092: timed out")
+    writing = Writing(log=log)
+    try:
+        assert errors(writing.mutator.create_acls([topic("t")])) == [
+            "OperationTimedOutError: Nothing was written: b:9092: timed out"
+        ]
+        assert log.batches == []
+    finally:
+        writing.mutator.close()
+
+
+def test_a_log_loaded_anew_leaves_nothing_behind(writing: Writing) -> None:
+    """I11: what waited for a replay that never comes is told so at once, and does not count any more."""
+    (lost,) = writing.mutator.create_acls([topic("t")])
+    writing.written(1)
+    until(lambda: writing.mutator._appended_end == 1)
+    writing.mutator.on_not_ready("log was truncated to 0, it had reached 1")
+    writing.log.batches.clear()
+    writing.log.end = 0
+    writing.reload()
+    writing.mutator.on_ready()
+    assert "The outcome is unknown: the log was truncated" in str(lost.result(SOON_S).exception)
+    # Neither is it taken for there, nor does the next answer wait for an offset of the lost history.
+    assert deleted(writing.mutator.delete_acls([named("t")])[0]) == []
+    again = writing.mutator.create_acls([topic("t")])
+    writing.written(1)
+    writing.replay()
+    assert errors(again) == [None]
+
+
+def test_an_append_that_ends_after_the_loss_is_not_a_success(writing: Writing) -> None:
+    """Its end offset is of a history that is gone, and the new one will reach it with other records."""
+    writing.log.flowing.clear()
+    (future,) = writing.mutator.create_acls([topic("t")])
+    assert writing.log.appending.wait(SOON_S)
+    writing.mutator.on_not_ready("log was truncated")
+    writing.reload()
+    writing.mutator.on_ready()
+    writing.log.flowing.set()
+    assert "The outcome is unknown: the log was truncated" in str(future.result(SOON_S).exception)
+
+
+def test_a_reload_of_a_ready_node_loses_nothing(writing: Writing) -> None:
+    """A state built anew from a sound log (I10, I11): what is on its way still comes."""
+    (future,) = writing.mutator.create_acls([topic("t")])
+    writing.written(1)
+    writing.reload()
+    assert not future.done()
+    writing.replay()
+    assert errors([future]) == [None]
 
 
 # --- gauges and bounds -------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from records.errors import (
     LogLockedError,
     LogNotFoundError,
     LogReadOnlyError,
+    LogStorageError,
     OffsetOutOfRangeError,
     TruncatedRecordError,
     UnsupportedVersionError,
@@ -90,6 +91,20 @@ def test_message_and_way_out_go_to_stderr(capsys: pytest.CaptureFixture[str]) ->
     Failure("what is wrong", ExitCode.BAD_DATA, "what to do").show()
     printed = capsys.readouterr()
     assert (printed.out, printed.err) == ("", "Error: what is wrong\n  what to do\n")
+
+
+def test_a_cluster_out_of_reach_is_worth_another_try() -> None:
+    """Exit code 3 where Kafka did not answer; 4 where a disk refused, or nobody knows why."""
+    away, no_cause = LogStorageError("b:9092: timed out"), LogStorageError("the log does not go on")
+    away.__cause__ = RuntimeError("KafkaError{code=_TRANSPORT}")
+    full = LogStorageError("x.log: no space left")
+    full.__cause__ = OSError(28, "No space left on device", "x.log")
+    assert [failure_of(error).code for error in (away, full, no_cause)] == [
+        ExitCode.NOT_READY,
+        ExitCode.BAD_DATA,
+        ExitCode.BAD_DATA,
+    ]
+    assert "aclog.kafka.*" in failure_of(away).way_out
 
 
 def test_a_defect_says_how_to_report_it() -> None:

@@ -48,7 +48,7 @@ def test_pinned_commands_and_no_others() -> None:
         ("acls",),
         ("serve",),
         ("log",),
-        *(("log", name) for name in ("dump", "append", "verify")),
+        *(("log", name) for name in ("create", "dump", "append", "verify")),
         ("snapshot",),
         *(("snapshot", name) for name in ("list", "create", "verify", "import", "export")),
     }

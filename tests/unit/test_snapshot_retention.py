@@ -16,7 +16,7 @@ from records.ids import Uuid
 from records.log.base import LogIdentity
 from snapshot.errors import SnapshotError
 from snapshot.layout import MANIFEST_NAME, snapshot_name
-from snapshot.retention import GRACE_S
+from snapshot.retention import GRACE_S, WRITING_S
 from snapshot.store import SnapshotStore
 from support.snapshots import CLUSTER, IDENTITY, contents, edit_manifest, image_of
 
@@ -160,6 +160,30 @@ def test_parts_of_other_attempts_go_after_a_day(tmp_path: Path) -> None:
     write(next_day(tmp_path), 3)
     assert sorted(path.name for path in home.iterdir()) == named
     assert at_once(tmp_path).verify(at_once(tmp_path).list(IDENTITY)[0]) == ()
+
+
+def test_another_attempt_at_an_old_one_is_left_to_its_writer(tmp_path: Path) -> None:
+    """A node that is behind writes in the directory whose snapshot goes: its own files stay for a while."""
+    for count in (1, 2, 3):
+        write(at_once(tmp_path), count, keep=3)
+    theirs = [directory(tmp_path, 1) / name for name in ("part-00000-other.parquet", ".aclog-writing-x")]
+    for path in theirs:
+        path.write_bytes(b"")
+    write(at_once(tmp_path), 4, keep=2)
+    assert stored(tmp_path) == [1, 3, 4]
+    assert sorted(directory(tmp_path, 1).iterdir()) == sorted(theirs)
+    write(next_day(tmp_path), 4, keep=2)
+    assert stored(tmp_path) == [3, 4]
+
+
+def test_what_another_attempt_left_goes_with_an_old_one(tmp_path: Path) -> None:
+    """Two nodes have written one snapshot, hours ago: nothing of it is left behind."""
+    for count in (1, 2):
+        write(at_once(tmp_path), count, keep=2)
+    (directory(tmp_path, 1) / "part-00000-other.parquet").write_bytes(b"")
+    store = SnapshotStore(tmp_path, rows_per_part=2, clock_s=lambda: later(WRITING_S + 60))
+    write(store, 3, keep=2)
+    assert stored(tmp_path) == [2, 3]
 
 
 def test_corrupt_ones_go_after_a_day(tmp_path: Path) -> None:

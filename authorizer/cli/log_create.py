@@ -1,0 +1,167 @@
+"""``aclog log create``: a new log, in a directory or in a topic."""
+
+from __future__ import annotations
+
+import re
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from authorizer.cli.options import config_option, json_option, log_option
+from authorizer.cli.output import print_json, shown
+from authorizer.cli.place import Place
+from records.errors import LogError, LogNotFoundError
+from records.ids import uuid_to_string
+from records.log.directory import DirectoryLog
+from records.log.open import QUORUM, TOPIC, kind_of, open_log
+
+if TYPE_CHECKING:
+    from records.log.base import LogIdentity
+
+_UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION: Final = re.compile(r"(\d+)\s*(ms|s|m|h|d)")
+
+
+class _Duration(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
+    """Milliseconds, from a number and its unit."""
+
+    name = "DURATION"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        match = _DURATION.fullmatch(value.strip().lower())
+        if match is None or not int(match[1]):
+            self.fail(
+                f"`{value}` is not a number above 0 with a unit: 7d, 12h, 30m, 90s or 500ms", param, ctx
+            )
+        return int(match[1]) * _UNITS_MS[match[2]]
+
+
+@click.command("create")
+@log_option
+@click.option(
+    "--replication-factor",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Of a topic: on how many brokers it is kept.  [default: 3]",
+)
+@click.option(
+    "--min-insync-replicas",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Of a topic: how many of them must have a write before it counts.  [default: 2]",
+)
+@click.option(
+    "--delete-retention",
+    "delete_retention_ms",
+    type=_Duration(),
+    help="Of a topic: for how long a removal can be seen. Nodes and snapshots that are older than half of it "
+    "begin at the log's start again.  [default: 7d]",
+)
+@click.option(
+    "--topic-config",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Of a topic: another of Kafka's topic settings. Repeatable.",
+)
+@click.option("--cluster-id", metavar="ID", help="Of a directory: its cluster id.  [default: a random one]")
+@click.option("--if-not-exists", is_flag=True, help="Leave a log that is there as it is; exit code 0.")
+@config_option
+@json_option
+def create_command(
+    *,
+    log_url: str | None,
+    replication_factor: int | None,
+    min_insync_replicas: int | None,
+    delete_retention_ms: int | None,
+    topic_config: tuple[str, ...],
+    cluster_id: str | None,
+    if_not_exists: bool,
+    config_file: str | None,
+    as_json: bool,
+) -> None:
+    """Make a new, empty log: a directory, or a topic of Kafka's.
+
+    A topic gets one partition, is compacted, and is kept on several brokers. Further nodes need nothing but
+    its URL.
+
+    \b
+    Examples:
+      aclog log create --log file:/var/lib/aclog/log
+      aclog log create --log kafka://b1:9092,b2:9092,b3:9092/acls --config client.properties
+      aclog log create --log kafka://localhost:9092/acls --replication-factor 1 --min-insync-replicas 1
+    """
+    place = Place.named(config_file=config_file, log_url=log_url)
+    for_topics = {
+        "replication_factor": replication_factor,
+        "min_insync_replicas": min_insync_replicas,
+        "delete_retention_ms": delete_retention_ms,
+        "config": _topic_config(topic_config) or None,
+    }
+    settings = {name: value for name, value in for_topics.items() if value is not None}
+    kind = kind_of(place.log_url)
+    if kind == QUORUM:
+        raise click.UsageError(f"{place.log_url}: a cluster makes its own metadata log")
+    if kind == TOPIC and cluster_id is not None:
+        raise click.UsageError(
+            "--cluster-id is for a directory: a topic belongs to the cluster that it is on"
+        )
+    if kind != TOPIC and settings:
+        flags = "--replication-factor, --min-insync-replicas, --delete-retention and --topic-config"
+        raise click.UsageError(f"{flags} are for a topic: kafka://HOST:PORT/TOPIC")
+
+    identity = _existing(place)
+    is_new = identity is None
+    if identity is None:
+        try:
+            identity = _new_topic(place, settings) if kind == TOPIC else _new_directory(place, cluster_id)
+        except LogError:
+            # Several nodes may start at once, each with this command before it.
+            identity = _existing(place) if if_not_exists else None
+            if identity is None:
+                raise
+            is_new = False
+    elif not if_not_exists:
+        raise LogError(f"{place.log_url}: there is a log already; --if-not-exists leaves it as it is")
+    topic_id = uuid_to_string(identity.topic_id)
+    if as_json:
+        print_json(
+            {"log": place.log_url, "clusterId": identity.cluster_id, "topicId": topic_id, "created": is_new}
+        )
+    else:
+        what = "created" if is_new else "there already"
+        click.echo(
+            f"{shown(place.log_url)}: {what}, cluster {shown(identity.cluster_id)}, topic id {topic_id}"
+        )
+
+
+def _existing(place: Place) -> LogIdentity | None:
+    """Of the log that is there; LogError where something is that cannot be one."""
+    try:
+        with closing(open_log(place.log_url, mode="read", client=place.config.kafka)) as log:
+            return log.identity
+    except LogNotFoundError:
+        return None
+
+
+def _new_directory(place: Place, cluster_id: str | None) -> LogIdentity:
+    with DirectoryLog.open(place.log_url, mode="create", cluster_id=cluster_id) as log:
+        return log.identity
+
+
+def _new_topic(place: Place, settings: dict[str, Any]) -> LogIdentity:
+    from records.log.topic import TopicSettings, create_topic
+
+    return create_topic(place.log_url, client=place.config.kafka, settings=TopicSettings(**settings))
+
+
+def _topic_config(given: tuple[str, ...]) -> dict[str, str]:
+    config = {}
+    for text in given:
+        key, separator, value = text.partition("=")
+        if not separator or not key:
+            raise click.BadParameter(f"`{text}` is not KEY=VALUE", param_hint="--topic-config")
+        config[key] = value
+    return config

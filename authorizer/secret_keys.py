@@ -1,0 +1,28 @@
+"""Which configuration keys hold secrets: their values are never printed, as Kafka hides its passwords."""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: What is shown instead: org.apache.kafka.common.config.types.Password.HIDDEN.
+HIDDEN: Final = "[hidden]"
+
+# Of librdkafka's and of Kafka's Java clients' keys, with dots. Rather one too many than one too few.
+_SECRET_WORDS: Final = (
+    "password",
+    "passphrase",
+    "secret",
+    "token",
+    "credential",
+    "jaas",
+    "key.pem",
+    "private.key",
+    "user.info",
+    "oauthbearer.config",
+)
+
+
+def is_secret(key: str) -> bool:
+    """Whether a key, or the variable that sets it, holds something that must not be seen."""
+    name = key.lower().replace("_", ".")
+    return any(word in name for word in _SECRET_WORDS)

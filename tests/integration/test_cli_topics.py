@@ -1,0 +1,197 @@
+"""Every command that takes --log on a topic of a real Kafka; client settings come from --config."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+
+from authorizer.cli.main import cli
+from support.data import real_log
+from support.kafka_broker import HOST, Broker, free_ports
+from support.node_acls import topic_acl
+from support.nodes import create, running_node, sidecar_of
+from support.topic_logs import new_topic, topic_url
+
+pytestmark = pytest.mark.integration
+
+QUESTION = ("--principal", "User:alice", "--operation", "Read", "--topic", "orders")
+
+
+def aclog(*args: object, stdin: bytes | str | None = None) -> Result:
+    return CliRunner().invoke(cli, [str(arg) for arg in args], input=stdin)
+
+
+def answer(*args: object, stdin: bytes | str | None = None) -> dict[str, Any]:
+    done = aclog(*args, "--json", stdin=stdin)
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+def topic_configs(broker: Broker, url: str) -> dict[str, str | None]:
+    resource = ConfigResource(ResourceType.TOPIC, url.rpartition("/")[2])
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
+    (future,) = admin.describe_configs([resource]).values()
+    return {name: entry.value for name, entry in future.result().items()}
+
+
+def test_create_makes_a_topic_once(broker: Broker) -> None:
+    """Compacted, with what the flags say; a second time is an error, unless --if-not-exists allows it."""
+    url = topic_url(broker)
+    flags = ("--replication-factor", 1, "--min-insync-replicas", 1, "--delete-retention", "2d")
+    made = answer("log", "create", "--log", url, *flags, "--topic-config", "segment.bytes=1048576")
+    assert made["created"] is True
+    configs = topic_configs(broker, url)
+    assert configs["cleanup.policy"] == "compact"
+    assert configs["delete.retention.ms"] == str(2 * 24 * 3600 * 1000)
+    assert configs["segment.bytes"] == "1048576"
+    again = aclog("log", "create", "--log", url, *flags)
+    assert again.exit_code == 2
+    assert "there is a log already" in again.stderr
+    assert answer("log", "create", "--log", url, *flags, "--if-not-exists") == made | {"created": False}
+
+
+def test_several_may_create_at_once(broker: Broker) -> None:
+    """One of them makes the topic, and with --if-not-exists the others are content with it."""
+    url = topic_url(broker)
+    program = "from authorizer.cli.main import main; main()"
+    flags = ["--replication-factor", "1", "--min-insync-replicas", "1", "--if-not-exists", "--json"]
+    command = [sys.executable, "-c", program, "log", "create", "--log", url, *flags]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    made = [json.loads(process.communicate(timeout=60)[0]) for process in running]
+    assert sorted(each["created"] for each in made) == [False, False, True]
+    assert len({each["topicId"] for each in made}) == 1
+
+
+def test_too_few_brokers_is_an_error_with_the_way_out(broker: Broker) -> None:
+    """Three replicas are the default, and one broker cannot keep them."""
+    done = aclog("log", "create", "--log", topic_url(broker))
+    assert done.exit_code == 2, done.output
+    assert "--replication-factor" in done.stderr or "replication factor" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("partitions", "policy", "why"), [(2, "compact", "partition"), (1, "delete", "compact")]
+)
+def test_a_topic_that_cannot_be_a_log_is_refused(
+    broker: Broker, partitions: int, policy: str, why: str
+) -> None:
+    """Several partitions have no order; one that is not compacted forgets ACLs."""
+    url = topic_url(broker)
+    topic = NewTopic(url.rpartition("/")[2], partitions, 1, config={"cleanup.policy": policy})
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
+    (future,) = admin.create_topics([topic]).values()
+    future.result()
+    for args in (("acls", "--list"), ("log", "verify"), ("log", "create", "--if-not-exists")):
+        done = aclog(*args, "--log", url)
+        assert done.exit_code == 2, done.output
+        assert why in done.stderr
+
+
+def test_acls_and_checks(broker: Broker, tmp_path: Path) -> None:
+    """Add, ask, list and remove; the URL and the client's settings are those of the file."""
+    url = new_topic(broker)
+    config = tmp_path / "aclog.properties"
+    config.write_text(f"aclog.log.url={url}\naclog.kafka.client.id=the-cli\n")
+    where = ("--config", config)
+    assert aclog("check", *where, *QUESTION).exit_code == 1
+    assert (
+        aclog("acls", *where, "--add", "--allow-principal", "User:alice", "--topic", "orders").exit_code == 0
+    )
+    assert aclog("check", *where, *QUESTION, "--explain").exit_code == 0
+    listed = answer("acls", *where, "--list")
+    assert [acl["resourceName"] for acl in listed["acls"]] == ["orders"]
+    assert aclog("acls", *where, "--remove", "--topic", "orders", "--force").exit_code == 0
+    assert aclog("check", *where, *QUESTION).exit_code == 1
+
+
+def test_a_brokers_acls_are_copied_into_a_topic(broker: Broker) -> None:
+    """Dumped from one kind of log and appended to the other: one state, and the same again from its dump."""
+    source = real_log("kraft-small")
+    url, copy = new_topic(broker), new_topic(broker)
+    lines = aclog("log", "dump", "--log", source, "--skip-others").stdout_bytes
+    assert b"BEGIN_TRANSACTION" in lines
+    answer("log", "append", "--log", url, "--skip-others", "--batch-size", 10, stdin=lines)
+    report = answer("log", "verify", "--log", url, "--with", source)
+    assert report["comparison"]["equal"] is True
+    dump = aclog("log", "dump", "--log", url, "--skip-others")
+    assert dump.exit_code == 0
+    answer("log", "append", "--log", copy, stdin=dump.stdout_bytes)
+    assert answer("log", "verify", "--log", copy)["digest"] == report["digest"]
+
+
+def test_an_aborted_transaction_is_not_copied(broker: Broker) -> None:
+    """Its records never counted; those of a committed one are one batch."""
+    marker = '{{"type":"{}_TRANSACTION_RECORD","version":0,"data":{{}}}}\n'
+    begin, end, abort = map(marker.format, ("BEGIN", "END", "ABORT"))
+    url = new_topic(broker)
+    acls = [
+        line
+        for line in aclog("log", "dump", "--log", real_log("kraft-small")).stdout.splitlines(keepends=True)
+        if '"ACCESS_CONTROL_ENTRY_RECORD"' in line
+    ]
+    text = begin + acls[0] + abort + begin + acls[1] + acls[2] + end + acls[3]
+    refused = aclog("log", "append", "--log", url, stdin=text)
+    assert refused.exit_code == 4
+    assert "stdin line 1" in refused.stderr
+    done = answer("log", "append", "--log", url, "--skip-others", stdin=text)
+    assert (done["records"], done["batches"]) == (3, 2)
+    assert len(answer("acls", "--list", "--log", url)["acls"]) == 3
+
+
+def test_a_topic_a_store_and_a_node_agree(broker: Broker, tmp_path: Path) -> None:
+    """`log verify` compares all three, also where the snapshot is older than the end of the log."""
+    url, store = new_topic(broker), tmp_path / "store"
+    with running_node(url) as node, sidecar_of(node) as address:
+        create(node, [topic_acl("t"), topic_acl("u")])
+        made = answer("snapshot", "create", "--log", url, "--snapshots", store)
+        assert made["digest"] == node.status().digest
+        args = ("log", "verify", "--log", url, "--with", store, "--with", address)
+        rows = answer(*args)["comparisons"]
+        assert [row["equal"] for row in rows] == [True, True]
+        create(node, [topic_acl("v")])
+        rows = answer(*args)["comparisons"]
+        assert [row["equal"] for row in rows] == [True, True]
+        assert rows[1]["otherDigest"] == node.status().digest
+    assert aclog("snapshot", "verify", "--snapshots", store, "--log", url).exit_code == 0
+    assert "complete" in aclog("snapshot", "list", "--snapshots", store, "--log", url).stdout
+    assert aclog("check", "--log", url, "--snapshots", store, *QUESTION).exit_code == 1
+
+
+def test_a_topic_that_is_not_there(broker: Broker) -> None:
+    """Wrong usage, with the command that makes it."""
+    done = aclog("acls", "--list", "--log", topic_url(broker))
+    assert done.exit_code == 2
+    assert "aclog log create" in done.stderr
+
+
+def test_a_cluster_out_of_reach() -> None:
+    """Exit code 3, try again; within seconds, and saying where it was looked for."""
+    (port,) = free_ports(1)
+    done = aclog("acls", "--list", "--log", f"kafka://{HOST}:{port}/acls")
+    assert done.exit_code == 3, done.output
+    assert f"{HOST}:{port}" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("setting", "why"),
+    [
+        ("isolation.level=read_uncommitted", "isolation.level"),
+        ("sasl.jaas.config=x required password=hunter2;", "Java JAAS configuration is not supported"),
+        ("no.such.key=1", "no.such.key"),
+    ],
+)
+def test_a_client_setting_that_cannot_be(broker: Broker, setting: str, why: str, tmp_path: Path) -> None:
+    """Wrong usage that names the key; no secret is printed, not even with a traceback."""
+    config = tmp_path / "aclog.properties"
+    config.write_text(f"aclog.kafka.{setting}\n")
+    done = aclog("--debug", "acls", "--list", "--log", new_topic(broker), "--config", config)
+    assert done.exit_code == 2, done.output
+    assert why in done.stderr
+    assert "hunter2" not in done.output

@@ -1,0 +1,50 @@
+"""Started nodes on any kind of log, with a sidecar where one is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from authorizer.config import load_config
+from authorizer.node import Node
+from authorizer.sidecar.server import Sidecar
+from records.acl import AclBinding
+from support.node_acls import CONTEXT, named
+
+#: Long enough for a busy machine; never waited for when a test passes.
+SOON_S = 60.0
+
+
+@contextmanager
+def running_node(url: object, *, ready: bool = True, **settings: object) -> Iterator[Node]:
+    """A started node; settings by their key with underscores for dots, without ``aclog.``."""
+    flags = {f"aclog.{name.replace('_', '.')}": str(value) for name, value in settings.items()}
+    config = load_config(environ={}, flags={"aclog.log.url": str(url), **flags})
+    with Node.open(config) as node:
+        node.start()
+        if ready:
+            assert node.wait_until_ready(SOON_S), node.status()
+        yield node
+
+
+@contextmanager
+def sidecar_of(node: Node) -> Iterator[str]:
+    """Its address, ``http://HOST:PORT``."""
+    config = load_config(environ={}, flags={"aclog.listeners": "PLAINTEXT://127.0.0.1:0"})
+    with Sidecar(node, config) as sidecar:
+        sidecar.start()
+        yield sidecar.urls[0]
+
+
+def create(node: Node, bindings: Sequence[AclBinding]) -> None:
+    """Create them through a node, and wait until they decide there."""
+    for future in node.authorizer.create_acls(CONTEXT, bindings):
+        assert (error := future.result(SOON_S).exception) is None, error
+
+
+def delete(node: Node, name: str) -> list[AclBinding]:
+    """Remove all ACLs on the resources of that name; which those were."""
+    (future,) = node.authorizer.delete_acls(CONTEXT, [named(name)])
+    result = future.result(SOON_S)
+    assert result.exception is None, result.exception
+    return [each.acl_binding for each in result.acl_binding_delete_results]
