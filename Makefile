@@ -112,11 +112,13 @@ docs: $(STAMP) ## Write docs/cli.md and docs/configuration.md anew from the comm
 	@$(BIN)/python -m authorizer.config_reference docs/configuration.md
 
 .PHONY: lock
-lock: ## Write requirements.lock and requirements-bench.lock anew, with newer versions where pyproject.toml allows
-	$(call say,requirements.lock and requirements-bench.lock)
+lock: ## Write all lock files anew, with newer versions where pyproject.toml allows
+	$(call say,requirements.lock; requirements-bench.lock; those of the image in deploy/)
 	@test -x $(BIN)/uv || { python3 -m venv $(VENV) && $(PIP) install uv; }
 	@$(COMPILE) pyproject.toml --all-extras --group dev --output-file requirements.lock
 	@$(COMPILE) --group pyproject.toml:bench --constraints requirements.lock --output-file requirements-bench.lock
+	@$(COMPILE) pyproject.toml --extra kafka --constraints requirements.lock --output-file deploy/requirements.lock
+	@$(COMPILE) deploy/build-requirements.in --constraints requirements.lock --output-file deploy/requirements-build.lock
 
 .PHONY: clean
 clean: ## Remove .venv, caches and builds

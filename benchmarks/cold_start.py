@@ -1,7 +1,7 @@
 """A cold start: from imported modules to the first decision, in a process of its own. Then everybody asks.
 
-``python -m benchmarks.cold_start WORKLOAD LOG [SNAPSHOTS]`` prints one JSON object, a ``Started``. Without
-SNAPSHOTS it starts from the log alone.
+``python -m benchmarks.cold_start WORKLOAD LOG [SNAPSHOTS]`` prints one JSON object, a ``Started``. LOG is a
+path or a URL. Without SNAPSHOTS it starts from the log alone.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def main(workload: str, log: str, snapshots: str | None = None) -> None:
     others = [each for each in read_requests(Path(workload), PRINCIPALS) if each.context.principal != known]
     before_bytes = unshared_bytes()
     began_cpu, began_wall = time.process_time(), time.perf_counter()
-    subject = Subject.open(Path(log), None if snapshots is None else Path(snapshots))
+    subject = Subject.open(log, None if snapshots is None else Path(snapshots))
     subject.decide(first, allow_everyone=False)
     cpu_s, wall_s = time.process_time() - began_cpu, time.perf_counter() - began_wall
     size_bytes, peak = unshared_bytes() - before_bytes, peak_bytes()

@@ -12,7 +12,7 @@ from authorizer.standard import StandardAuthorizer
 from benchmarks.requests import Request
 from records.entries import MetadataRecord
 from records.log.base import LogRecord, MetadataLog
-from records.log.directory import DirectoryLog
+from records.log.open import open_log
 from replay.loader import Loader
 from replay.manifest import LoaderManifest, LogDeltaManifest
 from replay.snapshot_source import SnapshotSource, StoredSnapshots
@@ -63,10 +63,10 @@ class Subject:
             self.loader.turn()
 
     @classmethod
-    def open(cls, log: Path, snapshots: Path | None) -> Self:
-        """Over a log, beginning at the snapshot of it, or where there is none at the log's start."""
+    def open(cls, log: Path | str, snapshots: Path | None) -> Self:
+        """Over a log, by path or URL, beginning at the snapshot of it, or without one at its start."""
         sources = [] if snapshots is None else [StoredSnapshots(SnapshotStore(snapshots))]
-        return cls(DirectoryLog.open(log), sources)
+        return cls(open_log(str(log)), sources)
 
     @property
     def image(self) -> AclsImage:

@@ -19,6 +19,7 @@ from benchmarks.cases import (
     profile,
     replay,
     start,
+    topic,
     updates,
     workers,
 )
@@ -56,6 +57,7 @@ CASES = (
     Case("update", "One record becomes visible", ("w2", "w1"), updates.measure),
     Case("churn", "Latency under updates", ("w2",), churn.measure),
     Case("replay", "Replay of a directory log", ("w2",), replay.measure),
+    Case("topic", "A topic on a real broker", ("tenant-100000", "w2"), topic.measure),
     Case("peers", "General policy engines", ("w3",), peers.measure),
     Case("noise", "Noise", ("w3",), noise.measure),
 )

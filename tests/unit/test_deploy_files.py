@@ -1,0 +1,290 @@
+"""What docker compose would start is what the program offers; most places have no Docker engine to ask."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import yaml
+from prometheus_client import generate_latest
+
+from authorizer.cli.main import cli
+from authorizer.config import load_config
+from authorizer.node import Node
+from support.kafka_jars import KAFKA_VERSION
+
+ROOT = Path(__file__).resolve().parents[2]
+COMPOSE = ROOT / "docker-compose.yml"
+DOCKERFILE = ROOT / "Dockerfile"
+PINNED = re.compile(r"[a-z0-9./-]+:v?\d+\.\d+\.\d+([-.a-z0-9]*)(@sha256:[0-9a-f]{64})?")
+#: What a Dockerfile's RUN has in it that fetches something other each time.
+UNPINNED = re.compile(r"\b(apt-get|curl|wget|git clone)\b|:latest\b")
+
+
+@pytest.fixture(scope="module")
+def compose() -> dict[str, Any]:
+    """docker-compose.yml, with its anchors resolved."""
+    loaded = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))
+    assert isinstance(loaded, dict)
+    return loaded
+
+
+def services(compose: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return dict(compose["services"])
+
+
+def environment(service: dict[str, Any]) -> dict[str, str]:
+    return {name: str(value) for name, value in service.get("environment", {}).items()}
+
+
+def instructions() -> list[tuple[str, str]]:
+    """(instruction, its text) of the Dockerfile, with its continued lines joined."""
+    text = re.sub(r"^\s*#.*\n", "", DOCKERFILE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    lines = text.replace("\\\n", " ").splitlines()
+    return [(line.split()[0], line.split(maxsplit=1)[1]) for line in lines if line.strip()]
+
+
+def is_aclog(service: dict[str, Any]) -> bool:
+    return str(service["image"]).startswith("aclog:")
+
+
+def test_compose_file_follows_the_compose_specification() -> None:
+    """By its own JSON schema, which check-jsonschema brings with it: nothing is fetched."""
+    command = [
+        sys.executable,
+        "-m",
+        "check_jsonschema",
+        "--builtin-schema",
+        "vendor.compose-spec",
+        str(COMPOSE),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_compose_schema_is_really_applied(tmp_path: Path) -> None:
+    """A key that the specification does not know is refused, so the test above says something."""
+    wrong = tmp_path / "docker-compose.yml"
+    wrong.write_text("services:\n  a:\n    imagine: b:1\n", encoding="utf-8")
+    command = [
+        sys.executable,
+        "-m",
+        "check_jsonschema",
+        "--builtin-schema",
+        "vendor.compose-spec",
+        str(wrong),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "imagine" in done.stdout
+
+
+def test_images_are_pinned_to_a_release(compose: dict[str, Any]) -> None:
+    """No image may change under a name; Kafka's is the release that the tests run."""
+    images = {str(service["image"]) for service in services(compose).values()}
+    images |= {text.split()[0] for instruction, text in instructions() if instruction == "FROM"}
+    assert [image for image in sorted(images) if not PINNED.fullmatch(image)] == []
+    assert f"apache/kafka:{KAFKA_VERSION}" in images
+    version = load_version()
+    assert f"aclog:{version}" in images
+
+
+def load_version() -> str:
+    match = re.search(
+        r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert match is not None
+    return match[1]
+
+
+def test_what_a_service_needs_is_there(compose: dict[str, Any]) -> None:
+    """Dependencies, networks and volumes name something, and there is no circle."""
+    named = services(compose)
+    needs = {
+        name: {*service.get("depends_on", {}), *network_owner(service)} for name, service in named.items()
+    }
+    assert set().union(*needs.values()) <= named.keys()
+    started: set[str] = set()
+    while startable := {name for name, needed in needs.items() if needed <= started} - started:
+        started |= startable
+    assert started == named.keys()
+    volumes = [mount.split(":")[0] for service in named.values() for mount in service.get("volumes", [])]
+    missing = [
+        source
+        for source in volumes
+        if not ((ROOT / source).is_file() if source.startswith("./") else source in compose["volumes"])
+    ]
+    assert missing == []
+
+
+def network_owner(service: dict[str, Any]) -> set[str]:
+    mode = str(service.get("network_mode", ""))
+    return {mode.removeprefix("service:")} if mode.startswith("service:") else set()
+
+
+def test_brokers_are_one_cluster_of_three(compose: dict[str, Any]) -> None:
+    """Each votes under the name and number that the others know; a topic of three copies has its room."""
+    brokers = {
+        name: service for name, service in services(compose).items() if "apache/kafka" in service["image"]
+    }
+    assert len(brokers) == 3
+    voters = {f"{environment(service)['KAFKA_NODE_ID']}@{name}:9093" for name, service in brokers.items()}
+    for name, service in brokers.items():
+        settings = environment(service)
+        assert set(settings["KAFKA_CONTROLLER_QUORUM_VOTERS"].split(",")) == voters
+        assert settings["KAFKA_ADVERTISED_LISTENERS"] == f"PLAINTEXT://{name}:9092"
+        assert settings["CLUSTER_ID"] == environment(brokers["kafka-1"])["CLUSTER_ID"]
+        assert settings["KAFKA_LOG_DIRS"] == service["volumes"][0].split(":")[1]
+
+
+def test_nodes_have_settings_that_aclog_takes(compose: dict[str, Any]) -> None:
+    """Every ACLOG_ variable is one, its value is allowed, and what is listened on can be served."""
+    nodes = [service for service in services(compose).values() if is_aclog(service)]
+    assert len(nodes) == 4
+    for service in nodes:
+        config = load_config(environ=environment(service))
+        config.served_listeners()
+        brokers = {name for name, other in services(compose).items() if "apache/kafka" in str(other["image"])}
+        where = config.require_log_url().removeprefix("kafka://").partition("/")[0]
+        assert {server.partition(":")[0] for server in where.split(",")} == brokers
+        assert set(environment(service)) == {f"ACLOG_{name}" for name in names_of(service)}
+
+
+def names_of(service: dict[str, Any]) -> list[str]:
+    """Without the prefix; load_config passes by a variable that it does not know, so they are looked up."""
+    from authorizer.config_keys import BY_VARIABLE  # noqa: PLC0415
+
+    unknown = [name for name in environment(service) if name not in BY_VARIABLE]
+    assert unknown == []
+    return [name.removeprefix("ACLOG_") for name in environment(service)]
+
+
+def test_prometheus_scrapes_where_the_nodes_listen(compose: dict[str, Any]) -> None:
+    """Loopback of its own network namespace, which the nodes share; and their health is asked there, too."""
+    config = yaml.safe_load((ROOT / "deploy" / "prometheus.yml").read_text(encoding="utf-8"))
+    targets = {
+        target
+        for job in config["scrape_configs"]
+        for each in job["static_configs"]
+        for target in each["targets"]
+    }
+    listening = set()
+    for service in services(compose).values():
+        if network_owner(service):
+            [endpoint] = load_config(environ=environment(service)).served_listeners()
+            address = f"{endpoint.host}:{endpoint.port}"
+            listening.add(address)
+            assert f"http://{address}/readyz" in service["healthcheck"]["test"][-1]
+    assert targets == listening
+    assert len(listening) == 2
+    assert config["rule_files"] == ["alerts.yml"]
+
+
+def commands(compose: dict[str, Any]) -> Iterator[list[str]]:
+    """Every command line of aclog's that the compose file runs or shows."""
+    for service in services(compose).values():
+        if is_aclog(service):
+            if "entrypoint" not in service:
+                yield [str(word) for word in service.get("command", ["serve"])]
+                continue
+            script = str(service["command"][0]).replace("$$", "$").replace("\\\n", " ")
+            for line in script.splitlines():
+                if line.strip().startswith("aclog "):
+                    yield shlex.split(line.split("||")[0])[1:]
+    for line in COMPOSE.read_text(encoding="utf-8").splitlines():
+        if match := re.search(r"#.* exec aclog-\d (aclog .*)", line):
+            yield shlex.split(match[1])[1:]
+
+
+def test_commands_are_commands(compose: dict[str, Any]) -> None:
+    """aclog knows each of them and takes its options; they are parsed, not run."""
+    found = list(commands(compose))
+    assert len(found) >= 6
+    for words in found:
+        command: click.Command = cli
+        name, rest = "", list(words)
+        while isinstance(command, click.Group):
+            name = rest.pop(0)
+            inner = command.get_command(click.Context(command), name)
+            assert inner is not None, words
+            command = inner
+        command.make_context(name, rest)
+
+
+def test_dockerfile_is_built_from_locked_files() -> None:
+    """pip takes only what the locks name, by hash, but for aclog itself; nothing else is fetched."""
+    runs = [text for instruction, text in instructions() if instruction == "RUN"]
+    assert not any(UNPINNED.search(run) for run in runs)
+    fetching = [step for run in runs for step in run.split("&&") if " install " in step and "pip" in step]
+    assert fetching
+    for step in fetching:
+        assert "--require-hashes" in step or ("--no-deps" in step and step.strip().endswith("dist/*.whl")), (
+            step
+        )
+    for lock in ("requirements.lock", "requirements-build.lock"):
+        everything = pins(ROOT / "requirements.lock")
+        assert pins(ROOT / "deploy" / lock) <= everything, f"deploy/{lock} is older: make lock"
+
+
+def pins(lock: Path) -> set[str]:
+    return {
+        line.split()[0]
+        for line in lock.read_text(encoding="utf-8").splitlines()
+        if re.match(r"[a-z0-9].*==", line)
+    }
+
+
+def test_dockerfile_copies_what_is_let_through() -> None:
+    """.dockerignore lets in what is copied, and that is there; everything else stays out."""
+    ignore = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    let_in = {line.removeprefix("!") for line in ignore if line.startswith("!")}
+    assert "*" in ignore
+    copied = {
+        source
+        for instruction, text in instructions()
+        if instruction == "COPY" and not text.startswith("--from=")
+        for source in text.split()[:-1]
+    }
+    assert copied == let_in
+    assert [source for source in copied if not (ROOT / source).exists()] == []
+
+
+def test_image_runs_as_nobody_special() -> None:
+    """The last stage ends with a numbered user, has a health check, and takes signals itself."""
+    last = [text for instruction, text in instructions()]
+    kinds = [instruction for instruction, text in instructions()]
+    final = kinds.index("FROM", kinds.index("FROM") + 1)
+    users = [text for kind, text in list(zip(kinds, last, strict=True))[final:] if kind == "USER"]
+    assert users == ["10001:10001"]
+    for kind in ("ENTRYPOINT", "CMD"):
+        # The JSON form: a shell in between would not hand on SIGTERM.
+        assert isinstance(json.loads(last[kinds.index(kind, final)]), list)
+    assert "/livez" in last[kinds.index("HEALTHCHECK", final)]
+
+
+def test_alerts_ask_for_metrics_that_there_are(tmp_path: Path) -> None:
+    """Every name in an expression is exposed by a node."""
+    config = load_config(
+        environ={},
+        flags={
+            "aclog.log.url": str(tmp_path / "log"),
+            "aclog.log.mode": "create",
+            "aclog.snapshot.store": str(tmp_path / "snapshots"),
+        },
+    )
+    with Node.open(config) as node:
+        node.start()
+        node.wait_until_ready(10)
+        exposed = set(re.findall(r"^([a-z_]+)", generate_latest(node.metrics).decode(), re.MULTILINE))
+    rules = yaml.safe_load((ROOT / "deploy" / "alerts.yml").read_text(encoding="utf-8"))["groups"][0]["rules"]
+    asked = {name for rule in rules for name in re.findall(r"\b(?:aclog|kafka)_[a-z_]+", rule["expr"])}
+    assert len(asked) >= 7
+    assert asked - exposed == set()
