@@ -1,0 +1,27 @@
+"""A topic log on Kafka's own image, by testcontainers: the same harness, where there is a Docker engine."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.kafka_broker import container_broker, docker_works
+from support.node_acls import may, topic_acl
+from support.nodes import SOON_S, create, running_node
+from support.topic_nodes import raw_topic, unique_topic
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.xdist_group("broker")]
+
+
+@pytest.mark.skipif(
+    not docker_works(),
+    reason="NOT RUN: no Docker engine answers; brokers come from the jars of the same version",
+)
+def test_nodes_on_kafkas_own_image() -> None:
+    """Two nodes agree on a topic of a broker in a container."""
+    with container_broker({}) as broker:
+        url = raw_topic(broker.bootstrap_servers, unique_topic("container"))
+        with running_node(url) as writer, running_node(url, log_mode="read") as reader:
+            create(writer, [topic_acl("t")])
+            assert reader.wait_for(writer.status().end_offset, SOON_S)
+            assert may(reader.authorizer, "t")
+            assert reader.status().digest == writer.status().digest
