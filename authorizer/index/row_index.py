@@ -223,16 +223,12 @@ class RowIndex:
 
     def rows_at(self, kind: int, name: str) -> npt.NDArray[np.int32]:
         """The rows of one place, in ascending order."""
-        code = self._name_codes.get(name)
-        place = -1 if code is None else kind << _NAME_BITS | code
-        begin, end = self._range(place << _PRINCIPAL_BITS, (place + 1) << _PRINCIPAL_BITS)
+        begin, end = self._range_at(kind, name)
         return np.sort(np.asarray(self._rows_by_name[begin:end]))
 
     def count_at(self, kind: int, name: str) -> int:
         """How many rows one place has."""
-        code = self._name_codes.get(name)
-        place = -1 if code is None else kind << _NAME_BITS | code
-        begin, end = self._range(place << _PRINCIPAL_BITS, (place + 1) << _PRINCIPAL_BITS)
+        begin, end = self._range_at(kind, name)
         return end - begin
 
     def rows_of_at(self, principal: str, kind: int, name: str) -> list[int]:
@@ -252,6 +248,12 @@ class RowIndex:
         if codes:
             here &= ~np.isin(columns.names.codes, codes)
         return np.flatnonzero(here)
+
+    def _range_at(self, kind: int, name: str) -> tuple[int, int]:
+        """Where the keys of one place are; an empty range for a name that there is not."""
+        code = self._name_codes.get(name)
+        place = -1 if code is None else kind << _NAME_BITS | code
+        return self._range(place << _PRINCIPAL_BITS, (place + 1) << _PRINCIPAL_BITS)
 
     def _range(self, key: int, end: int) -> tuple[int, int]:
         begin = bisect_left(self._keys, key)

@@ -67,12 +67,10 @@ class Assembler:
 
     Attributes:
         ready_bytes: of the records that can be taken.
-        message_end: one past the last record that was added; None before the first.
     """
 
     def __init__(self, position: int, epoch: int, uncommitted_end: Callable[[], int]) -> None:
         self.ready_bytes = 0
-        self.message_end: int | None = None
         self._uncommitted_end = uncommitted_end
         self._position = position
         # Of the last record seen, and of what a batch without records goes on from.
@@ -109,7 +107,6 @@ class Assembler:
             self._cut()
         self._epoch = epoch
         self._run.append(logged)
-        self.message_end = logged.offset + 1
         self._run_bytes += size_bytes
         if logged.timestamp_ms > self._run_timestamp_ms or len(self._run) == 1:
             self._run_timestamp_ms = logged.timestamp_ms

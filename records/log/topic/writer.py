@@ -107,10 +107,6 @@ class TopicWriter:
             self._commit(producer)
         return max(ends)
 
-    def close(self) -> None:
-        """Give the producer up; what is not committed is aborted by the cluster in time."""
-        self._producer = None
-
     def _started(self) -> Producer:
         if self._producer is None:
             doing = f"starting a transactional producer; {_NOTHING}"
