@@ -88,7 +88,10 @@ class TopicWriter:
             raise EncodeError("no records: there is nothing to write")
         headers = transaction_headers(secrets.token_hex(8), len(messages))
         with self._lock:
-            check()
+            try:
+                check()
+            except LogStorageError as error:
+                raise LogStorageError(f"{error}; {_NOTHING}") from error
             producer = self._started()
             ends: list[int] = []
 

@@ -1,0 +1,40 @@
+"""records.log.topic.writer: what is refused before anything is sent."""
+
+from __future__ import annotations
+
+import pytest
+
+from records.errors import EncodeError, LogStorageError
+from records.log.topic.client import ClientErrors, ClientSettings
+from records.log.topic.failure import Failure
+from records.log.topic.url import TopicUrl
+from records.log.topic.writer import TopicWriter
+from support.snapshots import acl
+
+WHERE = TopicUrl("kafka://h:1/acls", "h:1", "acls")
+
+
+def writer() -> TopicWriter:
+    errors = ClientErrors()
+    settings = ClientSettings(WHERE, {}, errors)
+    return TopicWriter(WHERE, settings, Failure(WHERE, errors), 1_000, lambda: False)
+
+
+def test_a_cluster_out_of_reach_beforehand_says_that_nothing_was_written() -> None:
+    """Which log it is cannot be told then; the caller may try again without a doubt."""
+
+    def check() -> None:
+        raise LogStorageError("looking at the topic: timed out")
+
+    with pytest.raises(LogStorageError, match=r"^looking at the topic: timed out; nothing was written$"):
+        writer().append([acl(1)], check)
+
+
+def test_a_record_that_the_topic_does_not_take() -> None:
+    """It is refused before the topic is even looked at."""
+
+    def check() -> None:
+        raise AssertionError
+
+    with pytest.raises(EncodeError, match=r"the topic takes 1000 \(max\.message\.bytes\)"):
+        writer().append([acl(1, resource_name="t" * 1_000)], check)
