@@ -211,12 +211,15 @@ def test_commands_are_commands(compose: dict[str, Any]) -> None:
     for words in found:
         command: click.Command = cli
         name, rest = "", list(words)
+        parent = None
         while isinstance(command, click.Group):
+            # As when it is run: what the outer one says about --help is kept by the inner one for good.
+            parent = click.Context(command, parent=parent, **command.context_settings)
             name = rest.pop(0)
-            inner = command.get_command(click.Context(command), name)
+            inner = command.get_command(parent, name)
             assert inner is not None, words
             command = inner
-        command.make_context(name, rest)
+        command.make_context(name, rest, parent=parent)
 
 
 def test_dockerfile_is_built_from_locked_files() -> None:
