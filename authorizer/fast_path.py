@@ -63,9 +63,9 @@ def authorize_actions(
     named = index.principals.get(principal.principal_type)
     own = None
     if named is not None:
-        own = named.base.get(principal.name)
-        if own is None or own.is_superseded:
-            own = named.changed.get(principal.name) or own
+        own = named.newest.get(principal.name)
+        if named.since is not None:
+            own = named.get(principal.name)
     mine = None if own is None else own.rights or index.made(own)
     everyone = index.everyone
     if len(actions) >= MANY:

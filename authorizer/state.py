@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
+import msgspec
+
 from authorizer.super_users import (
     ALLOW_EVERYONE_CONFIG,
     SUPER_USERS_CONFIG,
@@ -60,8 +62,7 @@ class AuthorizerSettings:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class AuthorizerState:
+class AuthorizerState(msgspec.Struct, frozen=True):
     """See the module.
 
     Attributes:

@@ -7,8 +7,9 @@ from the start of the log.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
+
+import msgspec
 
 if TYPE_CHECKING:
     from records.log.base import LogIdentity
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
     from snapshot.image import Provenance
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoaderManifest:
+class LoaderManifest(msgspec.Struct, frozen=True, kw_only=True):
     """What both kinds say.
 
     Attributes:
@@ -43,17 +43,14 @@ class LoaderManifest:
 
     def as_reload(self, origin: str) -> ReloadManifest:
         """The same of an update that replaces the whole state."""
-        own = {field.name: getattr(self, field.name) for field in fields(LoaderManifest)}
-        return ReloadManifest(**own, origin=origin)
+        return ReloadManifest(**msgspec.structs.asdict(self), origin=origin)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogDeltaManifest(LoaderManifest):
+class LogDeltaManifest(LoaderManifest, frozen=True, kw_only=True):
     """The records of the log that follow the image before."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReloadManifest(LoaderManifest):
+class ReloadManifest(LoaderManifest, frozen=True, kw_only=True):
     """The whole state, in one swap: the first update, a reload (I5, I11), or a publisher that came late.
 
     Attributes:

@@ -12,9 +12,9 @@ Metadata transactions, gaps and the high watermark are replay's concern: it deci
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, assert_never
 
+import msgspec
 import numpy as np
 
 from records.entries import (
@@ -45,8 +45,7 @@ if TYPE_CHECKING:
 _TAKEN_MAX: Final = 1 << 18
 
 
-@dataclass(slots=True)
-class DeltaCounts:
+class DeltaCounts(msgspec.Struct, gc=False):
     """What the records of one delta did, for metrics.
 
     ``replaced`` counts a known id with other content, ``repeated`` a known id with the same content again

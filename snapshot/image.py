@@ -8,10 +8,10 @@ maker, and ``restored`` for a stored snapshot.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import immutables
+import msgspec
 
 from records.entries import METADATA_VERSION_FEATURE
 from snapshot.columns import AclColumns, AppliedAcl
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from records.ids import Uuid
 
 
-@dataclass(frozen=True, slots=True)
-class Provenance:
+class Provenance(msgspec.Struct, frozen=True, gc=False):
     """Where an image stands in its log.
 
     Attributes:
@@ -168,9 +167,9 @@ class AclsImage:
         columns, merged = self.columns, self.changes
         if len(added):
             columns = AclColumns.joined([columns, added]) if len(columns) else added
-        size = len(columns)
-        if self.is_large_step(len(changes)) or len(merged) + len(changes) > max(
-            _MERGE_MINIMUM, size // _MERGE_SHARE
+        waiting = len(merged) + len(changes)
+        if waiting > _MERGE_MINIMUM and (
+            waiting > len(columns) // _MERGE_SHARE or self.is_large_step(len(changes))
         ):
             columns = columns.with_changes({**merged, **changes} if merged else changes)
             merged = _UNCHANGED

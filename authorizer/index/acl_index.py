@@ -5,9 +5,8 @@
     |-- rows: RowIndex               where in the columns the ACLs of a principal are, and those of a name
     |-- resources: ResourceIndex     by *name*, whoever an ACL is for: rows, and the changes since. For the
     |                                default, the audit log, explanations and listings
-    `-- principals[principal type]: Askers
-        |-- base     name -> LazyRights       of the rows
-        `-- changed  name -> LazyRights       of who was touched since; what is here counts
+    `-- principals[principal type]: Versioned
+        `-- name -> LazyRights            of everyone who has ACLs, or had some among the rows
             `-- rights[type]: Rights          by *principal*: what may it do? All that a decision reads
                 |-- literals  name -> Leaf    A Leaf is an int of allow and deny bits, or such an int for
                 |-- star      of literal "*"  each host (masks); the Leaf of all of a name's
@@ -21,7 +20,7 @@ names, are made at once, so that nobody waits for them.
 An update notes what changed at its places, and at which places its principal's Rights are to be looked at
 again: that is done when that principal next asks. What a leaf says is then worked out anew from all ACLs
 there: a removal needs no arithmetic, and an equal ACL under two ids is in force until both are gone (I8). It
-costs what changed, however large the rest is: no table with many entries is ever copied (overlay).
+costs what changed, however large the rest is: no table with many entries is ever copied (versioned, overlay).
 When an image comes with new columns, the index is built anew.
 
 The principal's type ends at its first colon; an ACL principal without one matches nobody, and is in
@@ -32,18 +31,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import immutables
-
-from authorizer.index.lazy_rights import NO_RIGHTS, NOBODY, NOTHING_ADDED, Askers, LazyRights, PrincipalRights
+from authorizer.index.lazy_rights import NO_RIGHTS, LazyRights, PrincipalRights
 from authorizer.index.places import KINDS, PREFIXED, is_odd, place_of
 from authorizer.index.prefix_ranges import PrefixRanges
 from authorizer.index.resource_index import ResourceIndex
-from authorizer.index.rights import Rights
+from authorizer.index.rights import NO_LEAVES, Rights
 from authorizer.index.row_index import RowIndex
+from authorizer.index.versioned import Versioned
 from records.principal import WILDCARD_PRINCIPAL
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from authorizer.index.masks import Leaf
     from authorizer.index.places import Place
@@ -58,11 +56,10 @@ LAZY_PLACES_MAXIMUM: Final = 1024
 _WAITING_MAXIMUM: Final = 64
 
 _NO_NAMES: Final[dict[str, Leaf]] = {}
-_NO_LEAVES: Final = Rights(_NO_NAMES, None)
 
 
-# What happened to the ACLs of one principal, and where.
-_Touched = list[tuple["Step", "Place"]]
+# The principals of one type, by name.
+_Named = Versioned[str, LazyRights]
 
 
 class AclIndex:
@@ -82,7 +79,7 @@ class AclIndex:
         image: AclsImage,
         rows: RowIndex,
         resources: ResourceIndex,
-        principals: Mapping[str, Askers],
+        principals: Mapping[str, _Named],
         everyone: PrincipalRights,
         count: int,
         odd: tuple[int, ...],
@@ -104,10 +101,8 @@ class AclIndex:
         for principal in columns.principals.texts:
             principal_type, colon, name = principal.partition(":")
             if colon:
-                by_type.setdefault(principal_type, {})[name] = LazyRights(principal, NOTHING_ADDED, None, ())
-        principals = {
-            principal_type: Askers(base, immutables.Map()) for principal_type, base in by_type.items()
-        }
+                by_type.setdefault(principal_type, {})[name] = LazyRights.of_rows(principal)
+        principals = {principal_type: Versioned(named) for principal_type, named in by_type.items()}
         index = cls(image, rows, ResourceIndex.of(rows), principals, NO_RIGHTS, len(columns), rows.odd)
         for principal in rows.principals_in(LAZY_PLACES_MAXIMUM):
             index.rights_of(principal)
@@ -118,9 +113,10 @@ class AclIndex:
         for acl_id, acl in image.changes.items():
             row = columns.row_of(acl_id)
             if row is not None:
-                steps.append((columns.acl(row), True, False))
+                gone = columns.acl(row)
+                steps.append((gone, place_of(gone.record), True, False))
             if acl is not None:
-                steps.append((acl, False, True))
+                steps.append((acl, place_of(acl.record), False, True))
         return index._after(steps, image)
 
     def advanced(self, delta: AclsDelta, image: AclsImage) -> AclIndex:
@@ -129,31 +125,42 @@ class AclIndex:
             return AclIndex.of(image)
         changes = self.image.changes
         steps: list[Step] = []
-        for acl_id, (old, new) in zip(delta.changes, delta.changed(), strict=True):
+        for old, new in delta.changed():
             if old is not None:
-                steps.append((old, acl_id not in changes, False))
+                steps.append((old, place_of(old.record), old.record.id not in changes, False))
             if new is not None:
-                steps.append((new, False, True))
+                steps.append((new, place_of(new.record), False, True))
         return self._after(steps, image)
 
     def _after(self, steps: list[Step], image: AclsImage) -> AclIndex:
         """The next index, of ``image``."""
         count, odd = self.count, self.odd
-        places = []
-        touched: dict[str, _Touched] = {}
-        for step in steps:
-            acl, _, is_added = step
+        touched: dict[str, LazyRights] = {}
+        for acl, place, is_row, is_added in steps:
             record = acl.record
-            place = place_of(record)
-            places.append(place)
-            touched.setdefault(record.principal, []).append((step, place))
             change = 1 if is_added else -1
             count += change
             if is_odd(record):
                 kind = place[0] % PREFIXED
                 odd = (*odd[:kind], odd[kind] + change, *odd[kind + 1 :])
-        resources = self.resources.after(steps, places, image)
-        principals, many = self._principals_after(touched)
+            principal = record.principal
+            lazy = touched.get(principal)
+            if lazy is None:
+                before = self._lazy_of(principal)
+                lazy = LazyRights.of_nobody(principal) if before is None else before.following()
+                touched[principal] = lazy
+            lazy.note(place, 0 if is_row else change)
+        principals = {**self.principals}
+        many = []
+        for principal, lazy in touched.items():
+            principal_type, colon, name = principal.partition(":")
+            if colon:
+                named = principals.get(principal_type) or Versioned({})
+                is_any = lazy.added or self.rows.has_principal(principal)
+                principals[principal_type] = named.with_one(name, lazy if is_any else None)
+                if lazy.waiting > _WAITING_MAXIMUM:
+                    many.append(lazy)
+        resources = self.resources.after(steps, image)
         index = AclIndex(image, self.rows, resources, principals, self.everyone, count, odd)
         for lazy in many:
             index.made(lazy)
@@ -161,41 +168,15 @@ class AclIndex:
             index.everyone = index.rights_of(WILDCARD_PRINCIPAL) or NO_RIGHTS
         return index
 
-    def _principals_after(
-        self, touched: Mapping[str, _Touched]
-    ) -> tuple[Mapping[str, Askers], list[LazyRights]]:
-        """The next `principals`; and whose rights to make now, as so many places wait to be looked at."""
-        principals = self.principals
-        many = []
-        for principal, happened in touched.items():
-            principal_type, colon, name = principal.partition(":")
-            if not colon:
-                continue
-            askers = principals.get(principal_type, NOBODY)
-            before = askers.get(name)
-            added = NOTHING_ADDED if before is None else before.added
-            for (acl, is_row, is_added), _ in happened:
-                if is_added:
-                    added = added.set(acl.record.id, acl)
-                elif not is_row:
-                    added = added.delete(acl.record.id)
-            if added or name in askers.base:
-                if before is None:
-                    before = LazyRights(principal, added, NO_RIGHTS, ())
-                lazy = before.changed(added, [place for _, place in happened])
-                askers = askers.with_one(name, lazy)
-                if lazy.waiting > _WAITING_MAXIMUM:
-                    many.append(lazy)
-            else:
-                askers = askers.without_one(name)
-            principals = {**principals, principal_type: askers}
-        return principals, many
+    def _lazy_of(self, acl_principal: str) -> LazyRights | None:
+        """Of the principal that an ACL has; None if there are no ACLs of it, or it matches nobody."""
+        principal_type, colon, name = acl_principal.partition(":")
+        named = self.principals.get(principal_type) if colon else None
+        return None if named is None else named.get(name)
 
     def rights_of(self, acl_principal: str) -> PrincipalRights | None:
         """What the ACLs for exactly this principal say; None if there are none, or it matches nobody."""
-        principal_type, colon, name = acl_principal.partition(":")
-        askers = self.principals.get(principal_type) if colon else None
-        lazy = None if askers is None else askers.get(name)
+        lazy = self._lazy_of(acl_principal)
         return None if lazy is None else lazy.rights or self.made(lazy)
 
     def acls_of(self, acl_principal: str) -> list[AppliedAcl]:
@@ -204,12 +185,23 @@ class AclIndex:
         rows = self.rows.rows_of(acl_principal)
         changes = image.changes
         found = [acl for acl in columns.acls(rows) if acl.record.id not in changes] if len(rows) else []
-        principal_type, colon, name = acl_principal.partition(":")
-        if colon:
-            lazy = self.principals.get(principal_type, NOBODY).get(name)
-            return found if lazy is None else [*found, *lazy.added.values()]
+        if ":" in acl_principal:
+            return [*found, *self._added_of(acl_principal)]
         added = (acl for acl in changes.values() if acl is not None)
         return [*found, *(acl for acl in added if acl.record.principal == acl_principal)]
+
+    def _added_of(self, acl_principal: str) -> Iterator[AppliedAcl]:
+        """The image's changes that are ACLs for this principal, found where it has any ACLs."""
+        lazy = self._lazy_of(acl_principal)
+        if lazy is None or not lazy.added:
+            return
+        added_of = self.resources.added_of
+        for kind, rights in enumerate(lazy.rights or self.made(lazy)):
+            if rights is not None:
+                for literal, _ in rights.literals.items():  # noqa: PERF102 - an Overlay has no keys()
+                    yield from added_of((kind, literal), acl_principal)
+                for prefix, _ in () if rights.prefixes is None else rights.prefixes.values.items():
+                    yield from added_of((kind + PREFIXED, prefix), acl_principal)
 
     def made(self, lazy: LazyRights) -> PrincipalRights:
         """The rights of a principal of this index, which are made now if they are not yet."""
@@ -224,13 +216,16 @@ class AclIndex:
                 _set(leaves, place, leaf(place, principal))
             rights = _rights(leaves)
         else:
-            changes: dict[int, dict[tuple[str, bool], Leaf | None]] = {}
-            for place in dict.fromkeys(places):
+            changed: dict[int, dict[str, Leaf | None]] = {}
+            for place in dict.fromkeys(places) if len(places) > 1 else places:
                 kind, name = place
-                changes.setdefault(kind % PREFIXED, {})[name, kind >= PREFIXED] = leaf(place, principal)
+                changed.setdefault(kind, {})[name] = leaf(place, principal)
             mine = list(before)
-            for resource_type, leaves_there in changes.items():
-                mine[resource_type] = (mine[resource_type] or _NO_LEAVES).with_leaves(leaves_there)
+            for kind, leaves_there in changed.items():
+                here = mine[kind % PREFIXED] or NO_LEAVES
+                mine[kind % PREFIXED] = (
+                    here.with_literals(leaves_there) if kind < PREFIXED else here.with_prefixes(leaves_there)
+                )
             rights = tuple(mine)
         lazy.keep(rights)
         return rights

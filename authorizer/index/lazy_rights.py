@@ -9,50 +9,47 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import immutables
-
 from authorizer.index.rights import Rights
 from records.acl import ResourceType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from authorizer.index.places import Place
-    from records.ids import Uuid
-    from snapshot.image import AppliedAcl
 
 #: Rights by resource type.
 PrincipalRights = tuple[Rights | None, ...]
 NO_RIGHTS: Final[PrincipalRights] = (None,) * len(ResourceType)
+# What rights are made of: others (None: those of the rows), and the places where something changed since.
+_Source = tuple[PrincipalRights | None, list["Place"]]
+_ROWS: Final[_Source] = (None, [])
 
 
 class LazyRights:
-    """Immutable in effect.
+    """Immutable in effect, once the index that it was made for is.
 
     Attributes:
         principal: whose, as the ACLs have it.
-        added: those of the image's changes that are for this principal, by id.
-        source: what to make them of: Rights that they follow (None: those of the rows), and the places where
-            something changed since. None when they are made.
+        added: how many of the image's changes are ACLs for this principal.
+        source: what to make them of; None when they are made.
         rights: None until they are made.
-        is_superseded: whether some index has others for this principal (Askers.changed): if not, a decision
-            need not look there.
     """
 
-    __slots__ = ("added", "is_superseded", "principal", "rights", "source")
+    __slots__ = ("added", "principal", "rights", "source")
 
-    def __init__(
-        self,
-        principal: str,
-        added: immutables.Map[Uuid, AppliedAcl],
-        before: PrincipalRights | None,
-        places: tuple[Place, ...],
-    ) -> None:
+    def __init__(self, principal: str, added: int, source: _Source) -> None:
         self.principal = principal
         self.added = added
-        self.source: tuple[PrincipalRights | None, tuple[Place, ...]] | None = (before, places)
+        self.source: _Source | None = source
         self.rights: PrincipalRights | None = None
-        self.is_superseded = False
+
+    @classmethod
+    def of_rows(cls, principal: str) -> LazyRights:
+        """As the image's columns have them."""
+        return cls(principal, 0, _ROWS)
+
+    @classmethod
+    def of_nobody(cls, principal: str) -> LazyRights:
+        """Of whoever has no ACLs yet."""
+        return cls(principal, 0, (NO_RIGHTS, []))
 
     def keep(self, rights: PrincipalRights) -> None:
         """They are made; in this order, for who reads in another thread."""
@@ -64,47 +61,15 @@ class LazyRights:
         """At how many places something changed since."""
         return 0 if self.source is None else len(self.source[1])
 
-    def changed(self, added: immutables.Map[Uuid, AppliedAcl], places: Iterable[Place]) -> LazyRights:
-        """With these ACLs of the image's changes, after something changed at these places."""
+    def following(self) -> LazyRights:
+        """The same, for the next index to ``note`` in what it changes."""
         source = self.source
         if source is None:
-            return LazyRights(self.principal, added, self.rights, (*places,))
-        before, earlier = source
-        return LazyRights(self.principal, added, before, (*earlier, *places))
+            return LazyRights(self.principal, self.added, (self.rights, []))
+        before, places = source
+        return LazyRights(self.principal, self.added, (before, [*places]))
 
-
-class Askers:
-    """The principals of one type by name. Immutable in effect.
-
-    Attributes:
-        base: those of the rows.
-        changed: those whose ACLs changed since; also where none are left, as `base` still has them.
-    """
-
-    __slots__ = ("base", "changed")
-
-    def __init__(self, base: dict[str, LazyRights], changed: immutables.Map[str, LazyRights]) -> None:
-        self.base = base
-        self.changed = changed
-
-    def get(self, name: str) -> LazyRights | None:
-        """As authorizer.fast_path does it, without a call."""
-        lazy = self.base.get(name)
-        if lazy is None or lazy.is_superseded:
-            lazy = self.changed.get(name) or lazy
-        return lazy
-
-    def with_one(self, name: str, lazy: LazyRights) -> Askers:
-        """With these rights changed."""
-        base = self.base.get(name)
-        if base is not None:
-            base.is_superseded = True
-        return Askers(self.base, self.changed.set(name, lazy))
-
-    def without_one(self, name: str) -> Askers:
-        """Without somebody whom only `changed` may have."""
-        return Askers(self.base, self.changed.delete(name)) if name in self.changed else self
-
-
-NOBODY: Final = Askers({}, immutables.Map())
-NOTHING_ADDED: Final[immutables.Map[Uuid, AppliedAcl]] = immutables.Map()
+    def note(self, place: Place, added: int) -> None:
+        """Something changes at a place, and the number of added ACLs by so many: of what is not made yet."""
+        self.source[1].append(place)  # type: ignore[index]
+        self.added += added

@@ -22,7 +22,7 @@ from authorizer.index.masks import Leaf, leaf_mask, union_leaf
 from authorizer.index.overlay import Table, with_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 #: Bounds in one chunk. What is in one chunk is read without a call (authorizer.fast_path): at a million ACLs
 #: that made a decision 13 % cheaper than 512 did. Copying three lists of this size takes some ten
@@ -142,7 +142,7 @@ class PrefixRanges:
         """The chunk whose ranges hold ``name``."""
         return self._chunks[max(bisect_right(self._heads, name) - 1, 0)]
 
-    def with_values(self, values: dict[str, Leaf | None]) -> PrefixRanges:
+    def with_values(self, values: Mapping[str, Leaf | None]) -> PrefixRanges:
         """With these prefixes' leaves set, or prefixes removed where it is None; this one stays as it is."""
         changed = self
         for prefix, leaf in values.items():

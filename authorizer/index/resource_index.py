@@ -18,22 +18,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import immutables
-
 from authorizer.index.buckets import Bucket, acls_for, acls_of, with_acl, without_acl
 from authorizer.index.masks import Leaf, acl_mask, add_to_leaf
 from authorizer.index.places import PREFIXED, Place
+from authorizer.index.versioned import Versioned
 from records.acl import WILDCARD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from authorizer.index.row_index import RowIndex
     from records.ids import Uuid
     from snapshot.image import AclsImage, AppliedAcl
 
-#: An ACL, whether it is a row that is gone; and whether it is added, or gone from what was added before.
-Step = tuple["AppliedAcl", bool, bool]
+#: An ACL and its place; whether it is a row that is gone; and if not, whether it is added, or gone from what
+#: was added before.
+Step = tuple["AppliedAcl", Place, bool, bool]
 
 _Changed = tuple[Bucket | None, int]
 
@@ -45,14 +45,14 @@ _FEW_ROWS: Final = 16
 
 
 class ResourceIndex:
-    """Immutable."""
+    """Immutable in effect (versioned)."""
 
     __slots__ = ("_gone", "_lengths", "_places", "_rows")
 
     def __init__(
         self,
         rows: RowIndex,
-        places: immutables.Map[Place, _Changed],
+        places: Versioned[Place, _Changed],
         lengths: tuple[tuple[int, ...], ...],
         gone: Mapping[Uuid, AppliedAcl | None],
     ) -> None:
@@ -65,12 +65,12 @@ class ResourceIndex:
     @classmethod
     def of(cls, rows: RowIndex) -> ResourceIndex:
         """Of all rows."""
-        return cls(rows, immutables.Map(), rows.lengths, {})
+        return cls(rows, Versioned({}), rows.lengths, {})
 
     def has(self, place: Place) -> bool:
         """Whether there is any ACL of exactly this name or prefix."""
         kind, name = place
-        changed = self._places.get(place) if self._places else None
+        changed = self._places.get(place)
         if changed is None:
             return self._rows.has(kind, name)
         added, gone = changed
@@ -107,13 +107,13 @@ class ResourceIndex:
 
     def changed_names(self, resource_type: int) -> set[str]:
         """The names and prefixes where something is not as the rows have it."""
-        return {name for kind, name in self._places if kind % PREFIXED == resource_type}
+        return {name for kind, name in self._places.copy() if kind % PREFIXED == resource_type}
 
     def acls(self, place: Place) -> Iterator[AppliedAcl]:
         """The ACLs of exactly this name or prefix: those of rows in the rows' order, then the others."""
         kind, name = place
         columns = self._rows.columns
-        added, gone = self._places.get(place, _UNCHANGED)
+        added, gone = self._places.get(place) or _UNCHANGED
         rows = self._rows.rows_at(kind, name)
         for start in range(0, len(rows), _PIECE_ROWS):
             piece = rows[start : start + _PIECE_ROWS]
@@ -128,6 +128,11 @@ class ResourceIndex:
         found = [*map(self._rows.columns.acl, rows)]
         return found if added is None else [*found, *acls_of(added, principal)]
 
+    def added_of(self, place: Place, principal: str) -> Iterable[AppliedAcl]:
+        """Those of `acls_of` that are no rows."""
+        added, _ = self._places.get(place) or _UNCHANGED
+        return () if added is None else acls_of(added, principal)
+
     def acls_for(self, place: Place, principal: str, host: str) -> list[AppliedAcl]:
         """Those for exactly this principal that match a host."""
         rows, added = self._of(place, principal)
@@ -139,7 +144,7 @@ class ResourceIndex:
     def leaf(self, place: Place, principal: str) -> Leaf | None:
         """What the ACLs there for exactly this principal say together; None if there are none."""
         rows, added = self._of(place, principal)
-        leaf = self._rows.leaf(rows)
+        leaf = self._rows.leaf(rows) if rows else None
         for acl in () if added is None else acls_of(added, principal):
             record = acl.record
             leaf = add_to_leaf(leaf, record.host, acl_mask(record.operation, record.permission_type))
@@ -148,35 +153,33 @@ class ResourceIndex:
     def _of(self, place: Place, principal: str) -> tuple[list[int], Bucket | None]:
         """The rows of one principal at a place that are in force, and whatever was added there."""
         kind, name = place
-        added, gone = self._places.get(place, _UNCHANGED)
+        added, gone = self._places.get(place) or _UNCHANGED
         rows = self._rows.rows_of_at(principal, kind, name)
         if gone:
             id_of, changes = self._rows.columns.id_of, self._gone
             rows = [row for row in rows if id_of(row) not in changes]
         return rows, added
 
-    def after(self, steps: Sequence[Step], at: Sequence[Place], image: AclsImage) -> ResourceIndex:
-        """The next one, of ``image``: after these steps, each of them at a place."""
+    def after(self, steps: Sequence[Step], image: AclsImage) -> ResourceIndex:
+        """The next one, of ``image``: after these steps."""
         places, lengths = self._places, self._lengths
-        for (acl, is_row, is_added), place in zip(steps, at, strict=True):
-            added, gone = places.get(place, _UNCHANGED)
+        for acl, place, is_row, is_added in steps:
+            added, gone = places.get(place) or _UNCHANGED
             if is_row:
                 gone += 1
             elif is_added:
                 added = with_acl(added, acl)
-                if place[0] >= PREFIXED:
-                    lengths = _with_length(lengths, place[0] - PREFIXED, len(place[1]))
+                kind, name = place
+                if kind >= PREFIXED and len(name) not in lengths[kind - PREFIXED]:
+                    lengths = _with_length(lengths, kind - PREFIXED, len(name))
             else:
                 added = without_acl(added, acl)
-            places = places.delete(place) if added is None and not gone else places.set(place, (added, gone))
+            places = places.with_one(place, None if added is None and not gone else (added, gone))
         return ResourceIndex(self._rows, places, lengths, image.changes)
 
 
 def _with_length(
     lengths: tuple[tuple[int, ...], ...], resource_type: int, length: int
 ) -> tuple[tuple[int, ...], ...]:
-    mine = lengths[resource_type]
-    if length in mine:
-        return lengths
-    more = tuple(sorted((*mine, length), reverse=True))
+    more = tuple(sorted((*lengths[resource_type], length), reverse=True))
     return (*lengths[:resource_type], more, *lengths[resource_type + 1 :])

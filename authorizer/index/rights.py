@@ -6,7 +6,7 @@ A name is covered by the literal entry of that name, by every prefix that it sta
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from authorizer.index.masks import Leaf
 from authorizer.index.overlay import Table, with_entries
@@ -43,15 +43,19 @@ class Rights:
             for prefix, _ in self.prefixes.of_name(name):
                 yield prefix, True
 
-    def with_leaves(self, leaves: Mapping[tuple[str, bool], Leaf | None]) -> Rights | None:
-        """With these leaves, by (name, prefixed), set, or removed where None; None if none is left."""
-        literals: dict[str, Leaf | None] = {}
-        prefixes: dict[str, Leaf | None] = {}
-        for (name, prefixed), leaf in leaves.items():
-            (prefixes if prefixed else literals)[name] = leaf
-        ranges = self.prefixes
-        if prefixes:
-            ranges = (PrefixRanges.of({}) if ranges is None else ranges).with_values(prefixes)
-            ranges = ranges if len(ranges) else None
-        remaining = with_entries(self.literals, literals) if literals else self.literals
-        return Rights(remaining, ranges) if len(remaining) or ranges is not None else None
+    def with_literals(self, leaves: Mapping[str, Leaf | None]) -> Rights | None:
+        """With the leaves of these literal names set, or removed where None; None if none is left."""
+        literals = with_entries(self.literals, leaves)
+        return Rights(literals, self.prefixes) if self.prefixes is not None or len(literals) else None
+
+    def with_prefixes(self, leaves: Mapping[str, Leaf | None]) -> Rights | None:
+        """The same with prefixes."""
+        prefixes = (self.prefixes or _NO_PREFIXES).with_values(leaves)
+        if len(prefixes):
+            return Rights(self.literals, prefixes)
+        return Rights(self.literals, None) if len(self.literals) else None
+
+
+_NO_PREFIXES: Final = PrefixRanges.of({})
+#: What remains where none is left, to set leaves in.
+NO_LEAVES: Final = Rights({}, None)

@@ -167,6 +167,10 @@ class RowIndex:
         many = np.flatnonzero(np.diff(np.asarray(self._first_groups)) > places)
         return [self.columns.principals.texts[code] for code in many.tolist()]
 
+    def has_principal(self, principal: str) -> bool:
+        """Whether there are rows for exactly this principal."""
+        return principal in self._principal_codes
+
     def rows_of(self, principal: str) -> npt.NDArray[np.int32]:
         """All rows for exactly this principal."""
         code = self._principal_codes.get(principal)

@@ -13,12 +13,14 @@ import authorizer.index.buckets
 import authorizer.index.masks
 import authorizer.index.overlay
 import authorizer.index.prefix_ranges
+import authorizer.index.versioned
 import snapshot.image
 from authorizer.api import AuthorizationResult
 from authorizer.audit import OFF, AuditLog
 from authorizer.decision_counts import DecisionCounts
 from authorizer.fast_path import authorize_actions
 from authorizer.kafka_order import entry_order, utf16
+from authorizer.listing import list_acls
 from authorizer.near_misses import NearMiss
 from authorizer.standard import StandardAuthorizer
 from authorizer.state import AuthorizerState
@@ -70,6 +72,7 @@ class Authorizer(RuleBasedStateMachine):
         if tiny:
             self.patches.setattr(authorizer.index.overlay, "COPY_MAXIMUM", 2)
             self.patches.setattr(authorizer.index.overlay, "MERGE_SHARE", 1)
+            self.patches.setattr(authorizer.index.versioned, "_STEPS_MAXIMUM", 2)
             self.patches.setattr(authorizer.index.buckets, "SMALL_MAXIMUM", 2)
             self.patches.setattr(authorizer.index.prefix_ranges, "CHUNK_MAXIMUM", 2)
             self.patches.setattr(authorizer.index.masks, "UNION_HOSTS_MAXIMUM", 2)
@@ -136,6 +139,14 @@ class Authorizer(RuleBasedStateMachine):
                 decision = self.authorizer.decide(context, action, state)
                 assert (decision.is_allowed, decision.rule.value) == (allowed, kind)
                 assert state.index.count == len(truth)
+
+    @rule(meant=st.lists(filters(), min_size=2, max_size=10))
+    def list_earlier(self, meant: list[AclBindingFilter]) -> None:
+        """A state lists what it held."""
+        for state, truth in self.earlier:
+            for acl_filter in meant:
+                found = [acl.record.id for acl in list_acls(state.index, acl_filter)]
+                assert sorted(found) == sorted(acl.id for acl in naive.listed(truth, acl_filter))
 
     @rule(asking=st.lists(questions(), min_size=5, max_size=20))
     def ask(self, asking: list[naive.Question]) -> None:

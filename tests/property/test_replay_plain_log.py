@@ -10,6 +10,7 @@ from itertools import chain
 from unittest.mock import patch
 
 import google_crc32c
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -123,7 +124,7 @@ def told(effect: Effect) -> tuple[object, ...]:
         image.provenance,
         held,
         changes,
-        astuple(delta.counts),
+        msgspec.structs.astuple(delta.counts),
         effect.manifest,
     )
 

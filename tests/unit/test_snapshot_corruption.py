@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from records.ids import Uuid
@@ -141,7 +142,11 @@ DAMAGES = [
     ),
     Damage(
         "another end offset, resealed",
-        resealed(lambda manifest: replace(manifest, provenance=replace(manifest.provenance, end_offset=4))),
+        resealed(
+            lambda manifest: replace(
+                manifest, provenance=msgspec.structs.replace(manifest.provenance, end_offset=4)
+            )
+        ),
         SnapshotCorruptError,
         "says end offset 4 and epoch 1: not its place",
     ),
