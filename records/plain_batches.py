@@ -12,28 +12,22 @@ All else, right or wrong, is for records.batch_content, which also says what is 
 
     covered    | header | record | record | ...              one batch: what its CRC covers
     record     size 00 00 offset-delta 01 value-size | frame | 00
-    ACL frame  01 12 00 | id | type name | pattern principal | host | operation permission | 00
 
-A text is its size + 1, as a varint, and UTF-8. Source: DefaultRecord, AccessControlEntryRecord.json.
+How frames lie: records.plain_frames. Source: DefaultRecord.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 
 from records.batch_content import COMPRESSION_MASK, CONTROL, COVERED_HEADER_BYTES, LOG_APPEND_TIME
-from records.codecs.kraft import (
-    FRAME_VERSION,
-    RECORD_VERSION,
-    UNDERSTOOD_API_KEYS,
-    decode_frame_at,
-)
-from records.entries import ACCESS_CONTROL_ENTRY_API_KEY, REMOVE_ACCESS_CONTROL_ENTRY_API_KEY
+from records.codecs.kraft import decode_frame_at
 from records.ids import UUID_BYTES, Uuid
 from records.log.base import LogRecord
+from records.plain_frames import FRAME_HEADER_BYTES, PADDING, PlainFrames, texts, varints
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,16 +44,7 @@ if TYPE_CHECKING:
 _RECORDS_MAX: Final = 1 << 13
 # Arrow counts in 32 bits.
 _BYTES_MAX: Final = 2**31 - 1
-# Behind the batches, so that looking for a field beyond a record's end finds something.
-_PADDING: Final = bytes(64)
-_HEADER_BYTES: Final = 3
-_FRAME_BYTES_MIN: Final = 3
-_REMOVE_FRAME_BYTES: Final = _HEADER_BYTES + UUID_BYTES + 1
 _BYTE: Final = 0x80
-
-_PASSES_BY: Final = np.zeros(256, np.bool_)
-_PASSES_BY[:_BYTE] = True
-_PASSES_BY[list(UNDERSTOOD_API_KEYS)] = False
 
 
 class PlainRecords:
@@ -94,7 +79,7 @@ class PlainRecords:
         "timestamps_ms",
     )
 
-    def __init__(self, walked: _Walked, fields: _AclFields) -> None:
+    def __init__(self, walked: Walked, fields: PlainFrames) -> None:
         """Raises pa.ArrowInvalid if a text is not UTF-8."""
         self.data = walked.data
         self.frame_starts, self.frame_ends = walked.frame_starts, walked.frame_ends
@@ -104,18 +89,18 @@ class PlainRecords:
         self.acls = fields.acls
         buffer = walked.bytes_
         starts = self.frame_starts[self.acls]
-        ids = np.lib.stride_tricks.sliding_window_view(buffer, UUID_BYTES)[starts + _HEADER_BYTES]
+        ids = np.lib.stride_tricks.sliding_window_view(buffer, UUID_BYTES)[starts + FRAME_HEADER_BYTES]
         self.ids: npt.NDArray[np.void] = np.ascontiguousarray(ids).view(f"V{UUID_BYTES}").ravel()
-        self.resource_types = buffer[starts + _HEADER_BYTES + UUID_BYTES].astype(np.int8)
+        self.resource_types = buffer[starts + FRAME_HEADER_BYTES + UUID_BYTES].astype(np.int8)
         self.pattern_types = buffer[fields.name_ends].astype(np.int8)
         self.operations = buffer[fields.host_ends].astype(np.int8)
         self.permission_types = buffer[fields.host_ends + 1].astype(np.int8)
-        self.names, self.principals, self.hosts = fields.texts(walked.data)
+        self.names, self.principals, self.hosts = texts(walked.data, fields.bounds())
 
     def removal_ids(self, rows: _Ints) -> list[Uuid]:
         """The ids that these of ``removals`` name."""
         data = self.data
-        starts = (self.frame_starts[rows] + _HEADER_BYTES).tolist()
+        starts = (self.frame_starts[rows] + FRAME_HEADER_BYTES).tolist()
         return [Uuid(data[start : start + UUID_BYTES]) for start in starts]
 
     def records(self, first: int, count: int) -> tuple[LogRecord, ...]:
@@ -136,12 +121,12 @@ class PlainRecords:
 
 def plain_records(batches: Sequence[RecordBatch]) -> tuple[PlainRecords | None, list[int | None]]:
     """What the plain batches hold, and where each batch begins in that; None for other batches."""
-    may_be_plain = [_may_be_plain(batch) for batch in batches]
-    while any(may_be_plain):
-        chosen = [batch for batch, may_be in zip(batches, may_be_plain, strict=True) if may_be]
-        walked, wrong = _walk(chosen)
+    candidates = [may_be_plain(batch) for batch in batches]
+    while any(candidates):
+        chosen = [batch for batch, may_be in zip(batches, candidates, strict=True) if may_be]
+        walked, wrong = walk(chosen)
         if walked is not None:
-            fields = _AclFields(walked)
+            fields = PlainFrames(walked.bytes_, walked.size, walked.frame_starts, walked.frame_ends)
             wrong = np.logical_or.reduceat(walked.is_wrong | fields.is_wrong, walked.firsts).tolist()
             if not any(wrong):
                 try:
@@ -149,14 +134,15 @@ def plain_records(batches: Sequence[RecordBatch]) -> tuple[PlainRecords | None, 
                 except pa.ArrowInvalid:  # a text that is not UTF-8
                     break
                 firsts = iter(walked.firsts.tolist())
-                return records, [next(firsts) if may_be else None for may_be in may_be_plain]
+                return records, [next(firsts) if may_be else None for may_be in candidates]
         # Once more without these: at most three times, for a batch is found wrong by walking or by looking.
         verdicts = iter(wrong)
-        may_be_plain = [may_be and not next(verdicts) for may_be in may_be_plain]
+        candidates = [may_be and not next(verdicts) for may_be in candidates]
     return None, [None] * len(batches)
 
 
-def _may_be_plain(batch: RecordBatch) -> bool:
+def may_be_plain(batch: RecordBatch) -> bool:
+    """Whether its header is one of a plain batch."""
     return (
         not batch.attributes & (COMPRESSION_MASK | LOG_APPEND_TIME | CONTROL)
         and 0 < batch.record_count <= _RECORDS_MAX
@@ -164,7 +150,7 @@ def _may_be_plain(batch: RecordBatch) -> bool:
     )
 
 
-class _Walked:
+class Walked:
     """Where the records of some batches lie, and their frames, if the batches are plain.
 
     Attributes:
@@ -192,7 +178,7 @@ class _Walked:
 
     def __init__(self, batches: Sequence[RecordBatch], data: bytes, starts: list[int]) -> None:
         self.data = data
-        self.size = size = len(data) - len(_PADDING)
+        self.size = size = len(data) - len(PADDING)
         self.bytes_ = bytes_ = np.frombuffer(data, np.uint8)
         self.starts = np.array(starts)
         self.counts = np.array([batch.record_count for batch in batches])
@@ -204,21 +190,21 @@ class _Walked:
         self.ends[-1] = size
         self.offset_shifts = np.array([batch.base_offset for batch in batches]) - self.firsts
         self.timestamps_ms = np.array([batch.base_timestamp_ms for batch in batches])
-        sizes, at, is_wrong = _varints(bytes_, self.starts)
+        sizes, at, is_wrong = varints(bytes_, self.starts)
         is_wrong |= sizes & 1 != 0
         is_wrong |= (bytes_[at] | bytes_[at + 1]) != 0  # attributes and timestamp delta
-        deltas, at, is_long = _varints(bytes_, at + 2)
+        deltas, at, is_long = varints(bytes_, at + 2)
         expected = np.arange(len(self.starts)) - np.repeat(self.firsts, self.counts)
         is_wrong |= is_long | (deltas != 2 * expected)
         is_wrong |= bytes_[at] != 1  # no key
-        sizes, self.frame_starts, is_long = _varints(bytes_, at + 1)
+        sizes, self.frame_starts, is_long = varints(bytes_, at + 1)
         self.frame_ends = np.minimum(self.frame_starts + (sizes >> 1), size)
         is_wrong |= is_long | (sizes & 1 != 0) | (self.frame_ends + 1 != self.ends)
         is_wrong |= bytes_[self.frame_ends] != 0  # no headers
         self.is_wrong = is_wrong
 
 
-def _walk(batches: Sequence[RecordBatch]) -> tuple[_Walked | None, list[bool]]:
+def walk(batches: Sequence[RecordBatch]) -> tuple[Walked | None, list[bool]]:
     """From record to record by their sizes, and which batches do not end where a record does."""
     starts: list[int] = []
     wrong = []
@@ -242,91 +228,4 @@ def _walk(batches: Sequence[RecordBatch]) -> tuple[_Walked | None, list[bool]]:
         return None, wrong
     if origin > _BYTES_MAX:
         return None, [True] * len(batches)
-    return _Walked(batches, b"".join([*(batch.covered for batch in batches), _PADDING]), starts), wrong
-
-
-class _AclFields:
-    """Where the fields of ACL frames lie.
-
-    Attributes:
-        is_removal, is_wrong: of all records walked.
-        acls: indices of those that are ACLs; the rest has an element for each of these.
-        name_starts, name_ends, principal_starts, ...: places in the data.
-    """
-
-    __slots__ = (
-        "acls",
-        "host_ends",
-        "host_starts",
-        "is_removal",
-        "is_wrong",
-        "name_ends",
-        "name_starts",
-        "principal_ends",
-        "principal_starts",
-    )
-
-    def __init__(self, walked: _Walked) -> None:
-        bytes_, last = walked.bytes_, walked.size
-        starts, ends = walked.frame_starts, walked.frame_ends
-        api_keys, versions = bytes_[starts + 1], bytes_[starts + 2]
-        is_version_0 = versions == RECORD_VERSION
-        is_acl = is_version_0 & (api_keys == ACCESS_CONTROL_ENTRY_API_KEY)
-        is_removal = is_version_0 & (api_keys == REMOVE_ACCESS_CONTROL_ENTRY_API_KEY)
-        is_removal &= (ends - starts == _REMOVE_FRAME_BYTES) & (bytes_[ends - 1] == 0)
-        is_known = is_acl | is_removal | (_PASSES_BY[api_keys] & (versions < _BYTE))
-        self.is_removal = is_removal
-        self.is_wrong = ~is_known | (bytes_[starts] != FRAME_VERSION) | (ends - starts < _FRAME_BYTES_MIN)
-        self.acls = np.flatnonzero(is_acl)
-        types = starts[self.acls] + _HEADER_BYTES + UUID_BYTES
-        types = np.minimum(types, last)
-        self.name_starts, self.name_ends, wrong = _text_bounds(bytes_, types + 1, last)
-        self.principal_starts, self.principal_ends, is_long = _text_bounds(bytes_, self.name_ends + 1, last)
-        wrong |= is_long
-        self.host_starts, self.host_ends, is_long = _text_bounds(bytes_, self.principal_ends, last)
-        wrong |= is_long | (self.host_ends + 3 != ends[self.acls])
-        codes = bytes_[types] | bytes_[self.name_ends] | bytes_[self.host_ends] | bytes_[self.host_ends + 1]
-        wrong |= (codes >= _BYTE) | (bytes_[self.host_ends + 2] != 0)  # nothing tagged on
-        self.is_wrong[self.acls[wrong]] = True
-
-    def texts(self, data: bytes) -> list[Any]:
-        """Names, principals and hosts.
-
-        All of the data is one Arrow array whose elements are, for each ACL, these three and what stands
-        behind each of them; Arrow then takes every other one.
-
-        Raises:
-            pa.ArrowInvalid: one is not UTF-8.
-        """
-        count = len(self.acls)
-        bounds = np.empty(6 * count + 1, np.int32)
-        columns = (self.name_starts, self.name_ends, self.principal_starts, self.principal_ends)
-        for place, column in enumerate((*columns, self.host_starts, self.host_ends)):
-            bounds[place:-1:6] = column
-        bounds[-1] = self.host_ends[-1] if count else 0
-        pieces = pa.Array.from_buffers(
-            pa.binary(), 6 * count, [None, pa.py_buffer(bounds), pa.py_buffer(data)]
-        )
-        # Not pa.array(): of a numpy array it asks pandas, which takes 0.2 s to load where it is installed.
-        firsts = np.arange(count, dtype=np.int32) * 6
-        places = [pa.py_buffer(firsts + place) for place in (0, 2, 4)]
-        rows = [pa.Array.from_buffers(pa.int32(), count, [None, place]) for place in places]
-        return [pieces.take(places).cast(pa.string()) for places in rows]
-
-
-def _varints(bytes_: _Bytes, at: _Ints) -> tuple[_Ints, _Ints, _Mask]:
-    """Unsigned varints of one or two bytes: values, places after them, and which ones are not short."""
-    values = bytes_[at].astype(np.int64)
-    has_more = values >= _BYTE
-    if not has_more.any():
-        return values, at + 1, has_more
-    seconds = bytes_[at + 1].astype(np.int64)
-    values += np.where(has_more, (seconds - 1) << 7, 0)
-    return values, at + 1 + has_more, has_more & ((seconds >= _BYTE) | (seconds == 0))
-
-
-def _text_bounds(bytes_: _Bytes, at: _Ints, last: int) -> tuple[_Ints, _Ints, _Mask]:
-    """Where the texts begin and end whose sizes are there, none beyond ``last``; and which are not plain."""
-    sizes, starts, is_wrong = _varints(bytes_, np.minimum(at, last))
-    is_wrong |= sizes == 0  # null
-    return starts, np.minimum(starts + np.maximum(sizes - 1, 0), last), is_wrong
+    return Walked(batches, b"".join([*(batch.covered for batch in batches), PADDING]), starts), wrong

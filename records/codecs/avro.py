@@ -187,7 +187,9 @@ def _header(schema: Schema) -> bytes:
 
 _CODEC: Final = AvroCodec()
 
-_ACL_HEADER: Final = _header(_parsed(ACCESS_CONTROL_ENTRY_SCHEMA))
+#: The first bytes of values that are written with today's schemas.
+ACL_HEADER: Final = _header(_parsed(ACCESS_CONTROL_ENTRY_SCHEMA))
+REMOVE_HEADER: Final = _header(_parsed(REMOVE_ACCESS_CONTROL_ENTRY_SCHEMA))
 _RESOURCE_AT: Final = HEADER_BYTES + UUID_BYTES
 # A topic repeats names, principals and hosts. The parts of values are kept by their bytes, as codecs.kraft
 # keeps those of frames, and emptied when full.
@@ -209,7 +211,7 @@ def decode(data: bytes | memoryview) -> AclRecord:
     and below 128). These are read here, and for speed; anything unusual, or wrong, is left to the codec.
     """
     data = data if isinstance(data, bytes) else bytes(data)
-    if data.startswith(_ACL_HEADER):
+    if data.startswith(ACL_HEADER):
         try:
             name_end = _RESOURCE_AT + 2 + (data[_RESOURCE_AT + 1] >> 1)
             principal_end = name_end + 2 + (data[name_end + 1] >> 1)

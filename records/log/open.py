@@ -1,8 +1,9 @@
-"""Opens a log by its URL, whatever kind it is."""
+"""Opens a log by its URL, whatever kind it is; finds topics by their names."""
 
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -10,11 +11,11 @@ from records.errors import LogError
 from records.log.directory import DirectoryLog
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from records.log.base import MetadataLog
     from records.log.directory.log import Mode
-    from records.log.topic import TopicLog
+    from records.log.topic.feed import TopicFeed
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _NO_SETTINGS: Final[Mapping[str, str]] = MappingProxyType({})
@@ -52,19 +53,48 @@ def open_log(url: str, *, mode: Mode = "read", client: Mapping[str, str] = _NO_S
     """
     match kind_of(url):
         case "kafka":
-            return _topic_log().open(url, mode=mode, client=client)
+            with _kafka_extra():
+                from records.log.topic import TopicLog  # noqa: PLC0415
+            return TopicLog.open(url, mode=mode, client=client)
         case "kraft":
             raise LogError(f"`{url}`: not built yet: a log in a real KRaft quorum (kraft://)")
         case _:
             return DirectoryLog.open(url, mode=mode)
 
 
-def _topic_log() -> type[TopicLog]:
-    """Imported when it is needed: confluent-kafka is an extra, and takes its time."""
+def matching_topics(
+    bootstrap_servers: str, pattern: re.Pattern[str], *, client: Mapping[str, str] = _NO_SETTINGS
+) -> list[str]:
+    """The topics whose whole names match, of one cluster; see records.log.topic.listing.
+
+    Raises:
+        LogError: the servers or a client setting make no sense, or the Kafka client is not installed.
+        LogStorageError: the cluster is out of reach, or does not let us in.
+    """
+    with _kafka_extra():
+        from records.log.topic import listing  # noqa: PLC0415
+    return listing.matching_topics(bootstrap_servers, pattern, client)
+
+
+def open_feed(url: str, *, name: str, client: Mapping[str, str] = _NO_SETTINGS) -> TopicFeed:
+    """A topic that results are appended to, each once, by the writer of this name.
+
+    Raises:
+        LogNotFoundError: there is no such topic.
+        LogError: the URL or a setting makes no sense, or the Kafka client is not installed.
+        LogStorageError: the cluster is out of reach, or does not let us in.
+    """
+    with _kafka_extra():
+        from records.log.topic.feed import TopicFeed  # noqa: PLC0415
+    return TopicFeed(url, name=name, client=client)
+
+
+@contextmanager
+def _kafka_extra() -> Iterator[None]:
+    """Around imports that are made when they are needed: confluent-kafka is an extra, and takes its time."""
     try:
-        from records.log.topic import TopicLog  # noqa: PLC0415
+        yield
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "confluent_kafka":
             raise
         raise LogError("a topic log needs confluent-kafka: pip install 'aclog[kafka]'") from error
-    return TopicLog

@@ -7,8 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka import Producer
 
 from authorizer.errors import AuthorizerNotReadyError
 from authorizer.node import Node
@@ -20,23 +19,10 @@ from support.kafka_cluster import wait_until
 from support.node_acls import ANY_ACL, may, names, topic_acl
 from support.nodes import SOON_S, create, delete, running_node
 from support.topic_checker import CODEC, TX_HEADER, TopicChecker, TopicHistory
-from support.topic_nodes import admin, key_of, produce_raw, produced, raw_topic, record_of, unique_topic
+from support.topic_nodes import key_of, produce_raw, produced, raw_topic, record_of, unique_topic
+from support.topic_operator import create_again, delete_records, set_policy, transactional
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
-
-
-def transactional(broker: Broker, name: str) -> Producer:
-    """A raw producer that has begun nothing yet."""
-    producer = Producer(
-        {
-            "bootstrap.servers": broker.bootstrap_servers,
-            "transactional.id": f"{name}-{time.monotonic_ns()}",
-            "transaction.timeout.ms": 60_000,
-            "log_level": 0,
-        }
-    )
-    producer.init_transactions(SOON_S)
-    return producer
 
 
 def message(record: AclRecord) -> tuple[bytes, bytes]:
@@ -59,14 +45,6 @@ def refused(node: Node) -> bool:
     except AuthorizerNotReadyError:
         return True
     return False
-
-
-def set_policy(broker: Broker, topic: str, policy: str) -> None:
-    """Change cleanup.policy; the broker follows soon after."""
-    entry = ConfigEntry("cleanup.policy", policy, incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
-    for future in admin(broker.bootstrap_servers).incremental_alter_configs([resource]).values():
-        future.result()
 
 
 def produced_somehow(broker: Broker, topic: str, what: tuple[bytes | None, bytes | None]) -> int:
@@ -260,9 +238,7 @@ def test_a_topic_that_was_created_again_is_another_log(
             create(node, [topic_acl(f"old-{number}")])
         wait_until(lambda: any((tmp_path / "store").rglob("manifest.json")), "a snapshot")
         before = node.status().identity
-        admin(servers).delete_topics([topic])[topic].result()
-        wait_until(lambda: topic not in admin(servers).list_topics(timeout=5).topics, "the deletion")
-        raw_topic(servers, topic)
+        create_again(broker, topic)
         produce_raw(servers, topic, [record_of(topic_acl(f"new-{number}")) for number in range(50)])
         wait_until(lambda: node.status().identity != before and node.status().ready, "the new log")
         expected = {f"new-{number}" for number in range(50)}
@@ -272,23 +248,6 @@ def test_a_topic_that_was_created_again_is_another_log(
         assert may(node.authorizer, "written")
         with running_node(url, snapshot_store=tmp_path / "store") as later:
             assert names(later.authorizer.acls(ANY_ACL)) == expected | {"written"}
-
-
-def delete_records(broker: Broker, topic: str, before: int) -> None:
-    """As an operator could: a topic that only compacts refuses it, so its policy changes for a moment."""
-    client = admin(broker.bootstrap_servers)
-    set_policy(broker, topic, "delete")
-
-    def deleted() -> bool:
-        try:
-            for future in client.delete_records([TopicPartition(topic, 0, before)]).values():
-                return future.result().low_watermark == before
-        except Exception:  # noqa: BLE001 - the broker has not heard of the new policy yet
-            pass
-        return False
-
-    wait_until(deleted, "deleteRecords")
-    set_policy(broker, topic, "compact")
 
 
 def test_a_log_whose_start_moved_past_a_node(broker: Broker, topic: str, url: str, tmp_path: Path) -> None:

@@ -149,7 +149,7 @@ def test_any_bytes_as_an_avro_value(index: int, tail: bytes) -> None:
 @example(b"\x04\x00\x06\x00\x00\x06\x06")
 @example(b"\x04\x02t\x06\x02u\x02*\x06\x06\x00")
 def test_any_bytes_after_the_id_of_an_avro_acl(tail: bytes) -> None:
-    assert same_avro_reading(avro._ACL_HEADER + bytes(16) + tail)
+    assert same_avro_reading(avro.ACL_HEADER + bytes(16) + tail)
 
 
 @given(st.text() | st.binary())

@@ -37,8 +37,10 @@ from records.log.history import shows_epoch
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from records.batch import RecordBatch
     from records.entries import MetadataRecord
     from records.log.base import LogBatch, LogIdentity
+    from records.log.directory.segments import BatchPlace
 
 #: ``create`` makes the log if it is not there, and is ``write`` otherwise.
 Mode = Literal["read", "write", "create"]
@@ -118,7 +120,7 @@ class DirectoryLog:
             LogStorageError: the operating system refused.
             LogError: another cluster's log than asked for, or a directory that holds something else.
         """
-        directory = _directory_of(url)
+        directory = directory_of(url)
         if not 1 <= segment_bytes <= SEGMENT_BYTES_MAX:
             raise ValueError(f"segment_bytes must be within 1 and {SEGMENT_BYTES_MAX}, not {segment_bytes}")
         with storage_errors(directory):
@@ -182,7 +184,23 @@ class DirectoryLog:
             LogNotFoundError: the log is gone, or another one is in its place.
             LogStorageError: the operating system refused.
         """
-        return self._on_files(lambda: self._read(offset, max_bytes))
+        return self._on_files(lambda: self._read(offset, max_bytes, self._reader.read))
+
+    def read_raw(self, offset: int, *, max_bytes: int = READ_BYTES_MAX) -> list[RecordBatch]:
+        """As ``read``, with the records of each batch still encoded: what is wrong inside is not met here."""
+        return self._on_files(lambda: self._read(offset, max_bytes, self._reader.read_raw))
+
+    def place_near(self, offset: int) -> BatchPlace:
+        """Where a batch at or below ``offset`` begins: for another reader of this log (``start_near``)."""
+        return self._on_files(lambda: self._near(offset))
+
+    def start_near(self, place: BatchPlace) -> None:
+        """Look for offsets, and for the log's end, from there on: it was met by a reader of the same log.
+
+        Without it all headers of a segment are looked at once, which takes a second for a million batches.
+        To be called before anything is read.
+        """
+        self._on_files(lambda: self._remember(place))
 
     def is_history(self, end_offset: int, epoch: int) -> bool | None:
         """As MetadataLog.is_history: the batches there say it. Raises as ``read``."""
@@ -279,12 +297,20 @@ class DirectoryLog:
                 return False
             raise
 
-    def _read(self, offset: int, max_bytes: int) -> list[LogBatch]:
+    def _read(self, offset: int, max_bytes: int, read: Callable[[int, int, int], list[_T]]) -> list[_T]:
         end_offset = self._look()
         start_offset = self._segments.start_offset
         if not start_offset <= offset <= end_offset:
             raise OffsetOutOfRangeError(offset, start=start_offset, end=end_offset)
-        return [] if self._segments.is_empty else self._reader.read(offset, end_offset, max_bytes)
+        return [] if self._segments.is_empty else read(offset, end_offset, max_bytes)
+
+    def _near(self, offset: int) -> BatchPlace:
+        self._list(may_be_empty=False)
+        return self._segments.nearest(offset)
+
+    def _remember(self, place: BatchPlace) -> None:
+        self._list(may_be_empty=False)
+        self._segments.remember(place)
 
     def _look(self) -> int:
         """List the segments; returns the committed end, all of which they hold."""
@@ -324,7 +350,12 @@ class DirectoryLog:
             raise
 
 
-def _directory_of(url: str | Path) -> Path:
+def directory_of(url: str | Path) -> Path:
+    """The absolute path in a URL as `DirectoryLog.open` takes it.
+
+    Raises:
+        LogError: not a local directory.
+    """
     if isinstance(url, str) and url.startswith(SCHEME):
         rest = url.removeprefix(SCHEME)
         if rest.startswith("//"):

@@ -9,7 +9,7 @@ they are an error.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from records.batch import HEADER_BYTES, MAGIC, decode_batch, to_log_batches
 from records.errors import DecodeError, LogCorruptError, OffsetOutOfRangeError
@@ -17,9 +17,16 @@ from records.log.directory.segment import RELATIVE_OFFSET_MAX, Segment, batch_by
 from records.log.directory.segments import Mark
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from records.batch import RecordBatch
     from records.log.base import LogBatch
     from records.log.directory.segments import Segments
+
+    # As many of the batches as can be decoded, and what is wrong with the next one.
+    _Decode = Callable[[Sequence[RecordBatch]], tuple[list["_T"], DecodeError | None]]
+
+_T = TypeVar("_T")
 
 _NO_PRODUCER: Final = -1
 
@@ -66,12 +73,20 @@ class SegmentReader:
             log has a hole up to its end. OSError: FileNotFoundError if a segment went away since the
             refresh.
         """
+        return self._read(offset, end_offset, max_bytes, to_log_batches)
+
+    def read_raw(self, offset: int, end_offset: int, max_bytes: int) -> list[RecordBatch]:
+        """As ``read``, with the records of each batch still encoded."""
+        return self._read(offset, end_offset, max_bytes, _as_they_are)
+
+    def _read(self, offset: int, end_offset: int, max_bytes: int, decode: _Decode[_T]) -> list[_T]:
         cursor = self._cursor = self._resume(offset) or self._seek(offset)
-        batches: list[LogBatch] = []
+        batches: list[_T] = []
         while not batches and cursor.next_offset < end_offset:
             left_bytes = cursor.segment.size_bytes() - cursor.position
             if left_bytes > 0:
-                self._read_chunk(cursor, batches, offset, end_offset, min(left_bytes, max_bytes))
+                chunk_bytes = min(left_bytes, max_bytes)
+                batches = self._read_chunk(cursor, offset, end_offset, chunk_bytes, decode)
             elif not self._move_on(cursor):
                 break
         if not batches and offset < end_offset:
@@ -120,9 +135,9 @@ class SegmentReader:
         return True
 
     def _read_chunk(
-        self, cursor: _Cursor, batches: list[LogBatch], offset: int, end_offset: int, chunk_bytes: int
-    ) -> None:
-        """Append what one read of the file gives, one batch at least; stop before a batch that is damaged."""
+        self, cursor: _Cursor, offset: int, end_offset: int, chunk_bytes: int, decode: _Decode[_T]
+    ) -> list[_T]:
+        """What one read of the file gives, as far as it is wanted; stops before a batch that is damaged."""
         segment, origin, next_offset = cursor.segment, cursor.position, cursor.next_offset
         following = self._segments.after(segment.base_offset)
         data = self._chunk(cursor, chunk_bytes)
@@ -139,24 +154,24 @@ class SegmentReader:
         except (DecodeError, LogCorruptError) as error:
             problem = error
         wanted = [batch for batch in met if batch.end_offset > offset]
-        decoded, undecodable = to_log_batches(wanted)
+        decoded, undecodable = decode(wanted)
         if undecodable is not None:
             problem = undecodable
             damaged = wanted[len(decoded)]
             del met[met.index(damaged) :]
             cursor.position = damaged.position
             cursor.next_offset = met[-1].end_offset if met else next_offset
-        batches += decoded
         for batch in met:
             segment.remember(batch.base_offset, batch.position)
         if met:
             last = met[-1]
             header = data[last.position - origin :][:HEADER_BYTES]
             cursor.before = Mark(segment.base_offset, last.position, last.base_offset, header)
-        if problem is not None and not batches:
+        if problem is not None and not decoded:
             if isinstance(problem, DecodeError):
                 raise problem.located(source=str(segment.path)) from problem
             raise problem
+        return decoded
 
     def _chunk(self, cursor: _Cursor, chunk_bytes: int) -> bytes:
         """At least the batch at the cursor, or all that is left of the file."""
@@ -203,6 +218,10 @@ class SegmentReader:
         if following.magic != MAGIC or not cursor.next_offset <= following.base_offset < batch.end_offset:
             return None
         return f"is followed by one at {following.base_offset}"
+
+
+def _as_they_are(batches: Sequence[RecordBatch]) -> tuple[list[RecordBatch], DecodeError | None]:
+    return list(batches), None
 
 
 def _is_whole(data: bytes, at: int) -> bool:

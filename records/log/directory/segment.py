@@ -144,6 +144,10 @@ class Segment:
         at = bisect_right(self._index_offsets, offset) - 1
         return self._index_offsets[max(at, 0)], self._index_positions[max(at, 0)]
 
+    def last_known(self) -> tuple[int, int]:
+        """Base offset and position of the last remembered batch."""
+        return self._index_offsets[-1], self._index_positions[-1]
+
     def forget(self) -> None:
         """Drop the remembered positions."""
         del self._index_offsets[1:], self._index_positions[1:]

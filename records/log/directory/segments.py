@@ -29,6 +29,15 @@ class Mark:
     header: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class BatchPlace:
+    """Where the batch that begins at ``base_offset`` was met."""
+
+    segment_base_offset: int
+    position: int
+    base_offset: int
+
+
 class Segments:
     """The segments in offset order, as of the last ``refresh``. Not thread-safe."""
 
@@ -73,6 +82,18 @@ class Segments:
         """The segment behind the one that begins at ``base_offset``; None for the last."""
         at = bisect_right(self._base_offsets, base_offset)
         return self._segments[at] if at < len(self._segments) else None
+
+    def nearest(self, offset: int) -> BatchPlace:
+        """A batch at or below ``offset`` in its segment, not far from it if that part has been looked at."""
+        segment = self.at_or_before(offset)
+        base_offset, position = segment.nearest(offset)
+        return BatchPlace(segment.base_offset, position, base_offset)
+
+    def remember(self, place: BatchPlace) -> None:
+        """What another reader of the log has met there; if the segment is gone, nothing."""
+        segment = self.at_or_before(place.segment_base_offset)
+        if segment.base_offset == place.segment_base_offset:
+            segment.remember(place.base_offset, place.position)
 
     def is_intact(self, mark: Mark) -> bool:
         """Whether the batch is still there. Of a trimmed segment nobody can tell: that is not a change.

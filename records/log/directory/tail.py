@@ -93,7 +93,8 @@ class LastWholeBatch:
         if self._segment is not None:
             self._segment.close()  # whoever still reads it opens it again
         self._segment = segment
-        self._position, self._next_offset, self._mark = 0, segment.base_offset, None
+        self._next_offset, self._position = segment.last_known()
+        self._mark = None
         self._suspect, self._searched = None, None
 
     def _follow(self, segment: Segment) -> int:

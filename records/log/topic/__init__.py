@@ -8,6 +8,8 @@ What belongs to whom, from the bytes up:
     description    what a topic is                     creation      how an own one comes to be
     reader         whole batches in offset order       writer        one operation, one transaction
     log            TopicLog, the MetadataLog made of these
+    listing        which topics of a cluster have a name of some form
+    feed           any topic that results are appended to, each once
 
 Committed: below the last stable offset, which is the high watermark of a topic log. The offsets just below it
 may hold nothing but transaction markers, which no reader sees.

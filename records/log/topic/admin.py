@@ -97,6 +97,11 @@ class TopicAdmin:
         found = self._offset(_LATEST, "asking for the last stable offset")
         return LogEnd(found.offset, -1 if found.leader_epoch is None else found.leader_epoch)
 
+    def uncommitted_end(self) -> int:
+        """Where records end now, those of open transactions too."""
+        doing = "asking for the last offset"
+        return int(self._offset(_LATEST, doing, IsolationLevel.READ_UNCOMMITTED).offset)
+
     def start(self) -> int:
         """First offset that the topic holds now."""
         return int(self._offset(_EARLIEST, "asking for the first offset").offset)
@@ -111,10 +116,12 @@ class TopicAdmin:
         found = self._client.describe_topics(names, request_timeout=REQUEST_TIMEOUT_S)
         return self._result(found[self._topic], "looking at the topic")
 
-    def _offset(self, spec: OffsetSpec, doing: str) -> Any:
+    def _offset(
+        self, spec: OffsetSpec, doing: str, isolation: IsolationLevel = IsolationLevel.READ_COMMITTED
+    ) -> Any:
         found = self._client.list_offsets(
             {self._partition: spec},
-            isolation_level=IsolationLevel.READ_COMMITTED,
+            isolation_level=isolation,
             request_timeout=REQUEST_TIMEOUT_S,
         )
         result = self._result(found[self._partition], doing)

@@ -113,6 +113,10 @@ class ClientSettings:
         settings = {"transaction.timeout.ms": TRANSACTION_TIMEOUT_MS, **self._base}
         return settings | {"transactional.id": transactional_id, "enable.idempotence": True, "acks": "all"}
 
+    def group(self, name: str) -> dict[str, Any]:
+        """For the consumer that only keeps a position, as the offset of a group that nobody joins."""
+        return self._consumer() | {"group.id": name}
+
     def _consumer(self) -> dict[str, Any]:
         return self._base | {
             "group.id": f"aclog-{uuid.uuid4()}",

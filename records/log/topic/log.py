@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from records.entries import MetadataRecord
+    from records.ids import Uuid
     from records.log.base import LogBatch
 
 #: ``create`` makes the topic if it is not there, and is ``write`` otherwise.
@@ -139,6 +140,16 @@ class TopicLog:
         """The last stable offset, asked of the cluster now; from any thread. Raises as ``read``."""
         self._check_open()
         return self._admin.end().offset
+
+    def current_topic_id(self) -> Uuid:
+        """Of the topic that has the name now, asked of the cluster; from any thread. Raises as ``read``."""
+        self._check_open()
+        return self._admin.topic_id()
+
+    def uncommitted_end(self) -> int:
+        """The end of everything, open transactions too, asked of the cluster now. Raises as ``read``."""
+        self._check_open()
+        return self._admin.uncommitted_end()
 
     def read(self, offset: int, *, max_bytes: int = READ_BYTES_MAX) -> list[LogBatch]:
         """As MetadataLog.read: below the last stable offset, and nothing of an incomplete transaction.

@@ -35,13 +35,7 @@ def parse_topic_url(url: str) -> TopicUrl:
     if url[: len(SCHEME)].lower() != SCHEME:
         raise LogError(f"`{url}` is not a topic: write {_FORM}")
     servers, _, topic = url[len(SCHEME) :].partition("/")
-    for server in servers.split(","):
-        match = _SERVER.fullmatch(server)
-        if match is None:
-            what = f"`{server}` is not HOST:PORT" if server else "a server is missing"
-            raise LogError(f"`{url}`: {what}; write {_FORM}")
-        if not 1 <= int(match[2]) <= _PORT_MAX:
-            raise LogError(f"`{url}`: there is no port {match[2]}")
+    check_servers(url, servers)
     if not topic:
         raise LogError(f"`{url}`: which topic? Write {_FORM}")
     if not _TOPIC.fullmatch(topic) or topic in {".", ".."}:
@@ -49,3 +43,18 @@ def parse_topic_url(url: str) -> TopicUrl:
             f"`{url}`: `{topic}` cannot be a topic: Kafka takes up to 249 letters, digits, `.`, `_` and `-`"
         )
     return TopicUrl(url, servers, topic)
+
+
+def check_servers(url: str, servers: str) -> None:
+    """See that these are ``HOST:PORT[,HOST:PORT...]``; ``url`` is where they were written.
+
+    Raises:
+        LogError: what is wrong with which one.
+    """
+    for server in servers.split(","):
+        match = _SERVER.fullmatch(server)
+        if match is None:
+            what = f"`{server}` is not HOST:PORT" if server else "a server is missing"
+            raise LogError(f"`{url}`: {what}; write {_FORM}")
+        if not 1 <= int(match[2]) <= _PORT_MAX:
+            raise LogError(f"`{url}`: there is no port {match[2]}")

@@ -1,0 +1,165 @@
+"""A topic that somebody's results are appended to, each of them once.
+
+Not a log: any topic, with any number of partitions. Results have positions, which never go down: offsets of
+what they were made of, say. With each transaction the writer's own position is committed, as the offset of a
+consumer group; a result below it is in the topic already. So a writer that starts again, at any point, hands
+in what it may have written before, and nothing is there twice for whoever reads committed messages only.
+
+The cluster forgets the offsets of a group that has been quiet for ``offsets.retention.minutes`` (a week): a
+writer that died just after it wrote, and comes back later than that, writes its last results twice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from hashlib import sha256
+from typing import Any, Final, TypeVar
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+
+from records.errors import LogNotFoundError
+from records.log.topic.client import ClientErrors, ClientSettings
+from records.log.topic.failure import Failure
+from records.log.topic.url import parse_topic_url
+
+#: Of one transaction, which must be written well within its timeout.
+_MESSAGES_MAX: Final = 10_000
+_CALL_TIMEOUT_S: Final = 1.0
+_TIMEOUT_S: Final = 15.0
+
+_T = TypeVar("_T")
+
+
+class TopicFeed:
+    """One writer of one topic.
+
+    Args:
+        url: ``kafka://HOST:PORT[,HOST:PORT...]/TOPIC``.
+        name: who writes. Of two with one name the later one ends the earlier one.
+        client: client settings, by librdkafka's names.
+
+    Raises:
+        LogNotFoundError: there is no such topic.
+        LogError: a setting makes no sense.
+        LogStorageError: the cluster is out of reach, or does not let us in; from ``append`` too.
+    """
+
+    def __init__(self, url: str, *, name: str, client: Mapping[str, str]) -> None:
+        self._where = parse_topic_url(url)
+        self._errors = ClientErrors()
+        self._failure = Failure(self._where, self._errors)
+        self._name = f"aclog-feed-{sha256(name.encode()).hexdigest()[:32]}"
+        settings = ClientSettings(self._where, client, self._errors)
+        # Java's clients put a key into the same partition.
+        self._producer_settings = {"partitioner": "murmur2_random", **settings.producer(self._name)}
+        self._consumer_settings = settings.group(self._name)
+        self._check_topic()
+
+    def append(self, messages: Iterable[tuple[int, bytes, bytes]]) -> int:
+        """Append (position, key, value), in order of position; returns how many were not there yet."""
+        with self._failure.translated("starting a transactional producer"):
+            producer = Producer(self._producer_settings)
+        # This completes or ends what an earlier writer left open, so that its position can be asked for.
+        self._retried(
+            lambda: producer.init_transactions(_CALL_TIMEOUT_S), "starting a transactional producer"
+        )
+        with self._failure.translated("asking for the position"):
+            consumer = Consumer(self._consumer_settings)
+        try:
+            place = TopicPartition(self._where.topic, 0)
+            # Below zero: none is known.
+            (committed,) = self._retried(
+                lambda: consumer.committed([place], timeout=_CALL_TIMEOUT_S), "asking for the position"
+            )
+            wanted = (message for message in messages if message[0] >= committed.offset)
+            count = 0
+            for transaction in _transactions(wanted):
+                place = TopicPartition(self._where.topic, 0, transaction[-1][0] + 1)
+                self._write(producer, transaction, place, consumer.consumer_group_metadata())
+                count += len(transaction)
+            return count
+        finally:
+            consumer.close()
+
+    def _check_topic(self) -> None:
+        # Of all topics: asking for one would make a broker with auto.create.topics.enable create it.
+        with self._failure.translated("looking for the topic"):
+            consumer = Consumer(self._consumer_settings)
+            try:
+                topics = consumer.list_topics(timeout=_TIMEOUT_S).topics
+            finally:
+                consumer.close()
+        if self._where.topic not in topics:
+            raise LogNotFoundError(
+                f"{self._where.text}: there is no topic `{self._where.topic}` to write to, or it may not be "
+                "described; create it with Kafka's own tools, with as many partitions as its readers need"
+            )
+
+    def _write(
+        self,
+        producer: Producer,
+        messages: list[tuple[int, bytes, bytes]],
+        place: TopicPartition,
+        group: Any,
+    ) -> None:
+        doing = "writing"
+        with self._failure.translated(doing):
+            producer.begin_transaction()
+        try:
+            for _, key, value in messages:
+                self._produce(producer, key, value)
+            self._retried(
+                lambda: producer.send_offsets_to_transaction([place], group, _CALL_TIMEOUT_S), doing
+            )
+        except BaseException:
+            # The next writer ends the transaction; without this, readers wait until it times out.
+            _abort(producer)
+            raise
+        self._retried(lambda: producer.commit_transaction(_CALL_TIMEOUT_S), "committing")
+
+    def _produce(self, producer: Producer, key: bytes, value: bytes) -> None:
+        deadline_s = time.monotonic() + _TIMEOUT_S
+        while True:
+            try:
+                producer.produce(self._where.topic, key=key, value=value)
+            except BufferError as error:
+                producer.poll(_CALL_TIMEOUT_S)
+                if time.monotonic() > deadline_s:
+                    raise self._failure.no_answer("writing", _TIMEOUT_S) from error
+            except KafkaException as error:
+                raise self._failure.of(error.args[0], "writing") from error
+            else:
+                return
+
+    def _retried(self, call: Callable[[], _T], doing: str) -> _T:
+        deadline_s = time.monotonic() + _TIMEOUT_S
+        while True:
+            try:
+                return call()
+            except KafkaException as exception:
+                error: KafkaError = exception.args[0]
+                may_pass = error.retriable() or error.code() == KafkaError._TIMED_OUT
+                if error.fatal() or not may_pass or time.monotonic() > deadline_s:
+                    raise self._failure.of(error, doing) from exception
+
+
+def _transactions(
+    messages: Iterable[tuple[int, bytes, bytes]],
+) -> Iterable[list[tuple[int, bytes, bytes]]]:
+    """Messages of one position stay together: a position says what is in the topic, and what is not."""
+    gathered: list[tuple[int, bytes, bytes]] = []
+    for message in messages:
+        if len(gathered) >= _MESSAGES_MAX and message[0] != gathered[-1][0]:
+            yield gathered
+            gathered = []
+        gathered.append(message)
+    if gathered:
+        yield gathered
+
+
+def _abort(producer: Producer) -> None:
+    try:
+        producer.abort_transaction(_CALL_TIMEOUT_S)
+    except KafkaException:
+        return

@@ -1,0 +1,60 @@
+"""Records as columns of bytes are what they are one after another."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from records.batch import RecordBatch, decode_batch, encode_batch
+from records.batch_content import RawRecord, raw_records
+from records.compression import Compression
+from records.raw_columns import raw_columns
+
+some_bytes = st.none() | st.binary(max_size=200) | st.binary(min_size=9000, max_size=9001)
+small_bytes = st.binary(max_size=40)
+compressions = st.just(Compression.NONE) | st.sampled_from([Compression.ZSTD, Compression.GZIP])
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> list[RecordBatch]:
+    """Most of them as a KRaft leader writes them; others with keys, nulls, large values, compression."""
+    found: list[RecordBatch] = []
+    offset = 0
+    for is_plain in draw(st.lists(st.sampled_from([True, True, False]), max_size=6)):
+        offset += draw(st.integers(0, 2))
+        if is_plain:
+            values: list[bytes | None] = list(draw(st.lists(small_bytes, min_size=1, max_size=6)))
+            keys, compression = None, Compression.NONE
+        else:
+            values = draw(st.lists(some_bytes, min_size=1, max_size=4))
+            keys = draw(st.lists(some_bytes, min_size=len(values), max_size=len(values)))
+            compression = draw(compressions)
+        timestamp_ms = draw(st.integers(-(10**13), 10**13))
+        data = encode_batch(
+            values,
+            keys=keys,
+            base_offset=offset,
+            epoch=1,
+            timestamp_ms=timestamp_ms,
+            compression=compression,
+        )
+        found.append(decode_batch(data))
+        offset = found[-1].end_offset
+    return found
+
+
+@given(batches=batches())
+def test_columns_hold_the_records_in_order(batches: list[RecordBatch]) -> None:
+    """Offsets, times, keys and values, null or not, of batches of any shape."""
+    found = [
+        RawRecord(*row)
+        for columns in raw_columns(batches)
+        for row in zip(
+            columns.offsets.tolist(),
+            columns.timestamps_ms.tolist(),
+            columns.keys.to_pylist(),
+            columns.values.to_pylist(),
+            strict=True,
+        )
+    ]
+    assert found == [record for batch in batches for record in raw_records(batch)]

@@ -1,0 +1,60 @@
+"""What others than aclog may do to a topic: transactions, another policy, deleted records, created again."""
+
+from __future__ import annotations
+
+import time
+
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+from support.kafka_broker import Broker
+from support.kafka_cluster import wait_until
+from support.nodes import SOON_S
+from support.topic_nodes import admin, raw_topic
+
+
+def transactional(broker: Broker, name: str) -> Producer:
+    """A raw producer that has begun nothing yet."""
+    producer = Producer(
+        {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "transactional.id": f"{name}-{time.monotonic_ns()}",
+            "transaction.timeout.ms": 60_000,
+            "log_level": 0,
+        }
+    )
+    producer.init_transactions(SOON_S)
+    return producer
+
+
+def set_policy(broker: Broker, topic: str, policy: str) -> None:
+    """Change cleanup.policy; the broker follows soon after."""
+    entry = ConfigEntry("cleanup.policy", policy, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    for future in admin(broker.bootstrap_servers).incremental_alter_configs([resource]).values():
+        future.result()
+
+
+def delete_records(broker: Broker, topic: str, before: int) -> None:
+    """As an operator could: a topic that only compacts refuses it, so its policy changes for a moment."""
+    client = admin(broker.bootstrap_servers)
+    set_policy(broker, topic, "delete")
+
+    def deleted() -> bool:
+        try:
+            for future in client.delete_records([TopicPartition(topic, 0, before)]).values():
+                return future.result().low_watermark == before
+        except Exception:  # noqa: BLE001 - the broker has not heard of the new policy yet
+            pass
+        return False
+
+    wait_until(deleted, "deleteRecords")
+    set_policy(broker, topic, "compact")
+
+
+def create_again(broker: Broker, topic: str) -> None:
+    """Delete the topic, and make another one of its name."""
+    client = admin(broker.bootstrap_servers)
+    client.delete_topics([topic])[topic].result()
+    wait_until(lambda: topic not in client.list_topics(timeout=5).topics, "the deletion")
+    raw_topic(broker.bootstrap_servers, topic)
