@@ -180,8 +180,9 @@ def _nothing_leads_to(
 ) -> OffsetUnavailableError:
     """Which offset is the first after it whose state can still be built."""
     log_start = log.start_offset()
-    ends = [offer.end_offset for source in snapshots for offer in source.offers(log.identity)]
-    earliest = min((end - 1 for end in ends if end >= log_start), default=None)
+    offers = [offer for source in snapshots for offer in source.offers(log.identity)]
+    known = [max(offer.end_offset, offer.gap_until) for offer in offers if offer.end_offset >= log_start]
+    earliest = min((end - 1 for end in known), default=None)
     reason = f"the log starts at {log_start}, and no snapshot reaches back that far"
     if earliest is not None:
         reason += f"; the earliest offset is {earliest}"

@@ -4,6 +4,7 @@ A snapshot can be continued if it
 
 - is whole and of this log (I9: its source checks that),
 - does not end beyond the log's end (I9), nor before its start (I11),
+- was made past a gap only where the log reaches beyond what the gap may hide (I6),
 - ends with a batch of this history: the log has the same epoch there (MetadataLog.is_history). A log that
   was truncated and written on has a newer one;
 - is fresh enough for a log that forgets removals (I10).
@@ -18,6 +19,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from replay.events import LoadedSnapshot, Recovered
+from snapshot.continuing import diverged, too_old
 from snapshot.errors import SnapshotError
 
 if TYPE_CHECKING:
@@ -60,8 +62,8 @@ def recover(
         problem = (
             offer.problem
             or _misplaced(offer, log_start, end, high_watermark)
-            or _too_old(offer, now_ms, log.removal_retention_ms)
-            or _diverged(offer, log)
+            or too_old(offer.log_end_time_ms, now_ms=now_ms, removal_retention_ms=log.removal_retention_ms)
+            or diverged(log, offer.end_offset, offer.epoch)
         )
         if problem is None:
             try:
@@ -101,31 +103,9 @@ def _misplaced(offer: SnapshotOffer, log_start: int, end: int, high_watermark: i
         return f"it ends at {offer.end_offset}, beyond the log's end {high_watermark}"
     if offer.end_offset < min(log_start, end):
         return f"it ends at {offer.end_offset}, the log starts at {log_start}"
+    if offer.gap_until > end:
+        return (
+            f"records that count may be missing in it until it is continued to {offer.gap_until}, "
+            f"and the log is known up to {end}"
+        )
     return None
-
-
-def _too_old(offer: SnapshotOffer, now_ms: int, delete_retention_ms: int | None) -> str | None:
-    if delete_retention_ms is None:
-        return None
-    if offer.log_end_time_ms is None:
-        return "it does not say when its end was the log's end, and the log forgets removals"
-    age_ms = now_ms - offer.log_end_time_ms
-    if age_ms * 2 < delete_retention_ms:
-        return None
-    return (
-        f"its end was last the log's end {age_ms} ms ago, and the log forgets removals "
-        f"after {delete_retention_ms} ms"
-    )
-
-
-def _diverged(offer: SnapshotOffer, log: MetadataLog) -> str | None:
-    match log.is_history(offer.end_offset, offer.epoch):
-        case True:
-            return None
-        case False:
-            return (
-                f"it ends in epoch {offer.epoch}, and the log goes on there in another one: "
-                "it may have been truncated and written on"
-            )
-        case None:
-            return "nothing that can be decoded in the log shows that it belongs there"

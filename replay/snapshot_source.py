@@ -29,6 +29,7 @@ class SnapshotOffer:
         origin: its name, for people.
         load: reads and checks it; SnapshotError when it is not what it should be.
         problem: why it cannot be used, if that is known already.
+        gap_until: where this is beyond ``end_offset``, the state counts from there on (I6).
     """
 
     end_offset: int
@@ -37,6 +38,7 @@ class SnapshotOffer:
     origin: str
     load: Callable[[], AclsImage]
     problem: str | None = None
+    gap_until: int = 0
 
 
 class SnapshotSource(Protocol):
@@ -65,6 +67,7 @@ class StoredSnapshots:
                 origin=f"snapshot {status.ref.name}",
                 load=partial(self._load, status.ref, identity),
                 problem=status.problem,
+                gap_until=0 if status.manifest is None else status.manifest.gap_until,
             )
             for status in self._store.survey(identity)
         ]

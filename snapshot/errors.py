@@ -6,6 +6,15 @@ SnapshotError
 +-- SnapshotUnsupportedError  a snapshot in a newer format than this build knows
 +-- SnapshotForeignError      a snapshot of another log (cluster id, topic id), or beyond this one's end (I9)
 +-- SnapshotRefusedError      writing this snapshot would freeze a wrong state (I13)
+
+SparkJobError                 a job failed, or cannot start
++-- SparkJarsError            the jars that it needs are not there and cannot be had
++-- CheckpointForeignError    a checkpoint of other logs than those that the job is to follow (I9)
+
+HistoryError                  something about the history of a log's changes
++-- HistoryMissingError       there is none of this cluster, or none at all
++-- HistoryRangeError         an offset or time that it does not cover
++-- HistoryForeignError       it is of another log, or does not fit the state beside it
 """
 
 from __future__ import annotations
@@ -35,3 +44,31 @@ class SnapshotForeignError(SnapshotError):
 
 class SnapshotRefusedError(SnapshotError):
     """A snapshot that must not be written: the state is wrong, or differs from a stored one."""
+
+
+class SparkJobError(AclogError):
+    """A Spark job failed, or cannot start."""
+
+
+class SparkJarsError(SparkJobError):
+    """Jars that are not there and cannot be had, or are not the ones that were reviewed."""
+
+
+class CheckpointForeignError(SparkJobError):
+    """A checkpoint that belongs to other logs than those that the job is to follow."""
+
+
+class HistoryError(AclogError):
+    """Something is wrong with a history of changes, or with what it is asked for."""
+
+
+class HistoryMissingError(HistoryError):
+    """There is no such history."""
+
+
+class HistoryRangeError(HistoryError):
+    """An offset or a time that the history does not cover."""
+
+
+class HistoryForeignError(HistoryError):
+    """A history of another log, or one that its own state does not reach."""

@@ -20,6 +20,7 @@ from snapshot.errors import SnapshotError
 
 MANIFEST_NAME: Final = "manifest.json"
 _PART_NAME: Final = re.compile(r"part-[A-Za-z0-9][A-Za-z0-9._-]*\.parquet")
+_SHARD_PART_NAME: Final = re.compile(r"part-([0-9]{5})-of-([0-9]{5})-([A-Za-z0-9._-]+)\.parquet")
 _SNAPSHOT_NAME: Final = re.compile(r"([0-9]{20})-([0-9]{10})")
 
 
@@ -85,6 +86,17 @@ def parse_cluster_directory(name: str) -> str | None:
 def part_name(index: int, attempt: str) -> str:
     """A part's name, unique to one attempt at writing: two nodes may write the same snapshot at once."""
     return f"part-{index:05d}-{attempt}.parquet"
+
+
+def shard_part_name(shard: int, shards: int, attempt: str) -> str:
+    """The name of a part that holds one shard's ACLs, all of them and no others (snapshot.jobs.sharding)."""
+    return f"part-{shard:05d}-of-{shards:05d}-{attempt}.parquet"
+
+
+def parse_shard_part_name(name: str) -> tuple[int, int, str] | None:
+    """(shard, shards, attempt), or None for a part that no shard wrote."""
+    found = _SHARD_PART_NAME.fullmatch(name)
+    return (int(found[1]), int(found[2]), found[3]) if found else None
 
 
 def is_part_name(name: str) -> bool:

@@ -7,6 +7,8 @@ JSON, one object, format version 1:
     endOffset            last contained offset + 1
     epoch, timestampMs   leader epoch of the last contained batch; time of the last contained record
     logEndTimeMs         last time at which endOffset was the log's end (I10)
+    gapUntil             only where it is beyond endOffset: gaps before endOffset may hide records that
+                         counted (I6); continued to gapUntil, the state is one that the log had
     count                ACLs; countByResourceType the same by type: Kafka's names, or the code as text
     digest               32 hexadecimal digits (I12)
     features             feature levels of the log, metadata.version among them
@@ -34,7 +36,7 @@ from snapshot.code_names import code_from_name, code_to_name
 from snapshot.digest import digest_from_string, digest_to_string
 from snapshot.errors import SnapshotCorruptError, SnapshotUnsupportedError
 from snapshot.image import Provenance
-from snapshot.layout import is_part_name
+from snapshot.layout import SnapshotRef, is_part_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,6 +62,8 @@ class SnapshotManifest:
         identity: the log that it is a state of.
         provenance: where in that log.
         log_end_time_ms: the last time, since the epoch, at which its end offset was the log's end (I10).
+        gap_until: where this is beyond the end offset, the state is not known to be one that the log had, but
+            good to be continued (I6).
         count: ACLs in it.
         count_by_resource_type: the same by resource type code.
         digest: of all ACLs (I12).
@@ -75,6 +79,21 @@ class SnapshotManifest:
     digest: int
     features: Mapping[str, int]
     parts: tuple[SnapshotPart, ...]
+    gap_until: int = 0
+
+    @property
+    def ref(self) -> SnapshotRef:
+        """Its place in the store."""
+        return SnapshotRef(
+            cluster_id=self.identity.cluster_id,
+            epoch=self.provenance.epoch,
+            end_offset=self.provenance.end_offset,
+        )
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the log surely had this state at its end offset (I6)."""
+        return self.gap_until <= self.provenance.end_offset
 
     def to_json(self) -> bytes:
         """The text of ``manifest.json``."""
@@ -98,6 +117,8 @@ class SnapshotManifest:
                 for part in self.parts
             ],
         }
+        if not self.is_exact:
+            fields["gapUntil"] = self.gap_until
         return json.dumps(fields | {"checksum": _checksum(fields)}, indent=2).encode("ascii") + b"\n"
 
     @classmethod
@@ -149,10 +170,14 @@ class _Fields(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     features: dict[str, int]
     parts: list[_Part]
     checksum: _Sha256
+    gap_until: _Count = 0
 
     def manifest(self) -> SnapshotManifest:
         names = {part.name for part in self.parts}
         _require(len(names) == len(self.parts), "a part is named twice")
+        _require(
+            not 0 < self.gap_until <= self.end_offset, f"gap until {self.gap_until} and end {self.end_offset}"
+        )
         for name in names:
             _require(is_part_name(name), f"`{name}` cannot be a part's name")
         rows = sum(part.rows for part in self.parts)
@@ -173,6 +198,7 @@ class _Fields(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
             digest=digest_from_string(self.digest),
             features=self.features,
             parts=tuple(SnapshotPart(part.name, part.rows, part.bytes, part.sha256) for part in self.parts),
+            gap_until=self.gap_until,
         )
 
 

@@ -6,6 +6,9 @@
     pattern_type     int8                      permission_type  int8
     offset           int64, null when unknown  timestamp_ms     int64
 
+A part may say in the file's metadata what the digest of its rows is (``aclog.digest``, 32 hexadecimal
+digits), for whoever continues one part alone; the manifest has that of all parts together.
+
 A text column is read as its dictionary and one array of places in it, the numbers as arrays: rows become
 columns (snapshot.columns) without being looked at one by one.
 """
@@ -21,8 +24,10 @@ from records.errors import EncodeError
 from records.ids import UUID_BYTES
 from snapshot.arrow_columns import number_array, number_column, text_array, text_column
 from snapshot.columns import UNKNOWN_OFFSET, AclColumns
+from snapshot.digest import digest_from_string, digest_to_string
 from snapshot.errors import SnapshotCorruptError
 
+_DIGEST_KEY: Final = b"aclog.digest"
 _CODES: Final = ("resource_type", "pattern_type", "operation", "permission_type")
 _TEXTS: Final = ("resource_name", "principal", "host")
 
@@ -42,8 +47,12 @@ SCHEMA: Final = pa.schema(
 )
 
 
-def encode_part(columns: AclColumns) -> bytes:
+def encode_part(columns: AclColumns, *, digest: int | None = None) -> bytes:
     """The bytes of a Parquet file with these rows.
+
+    Args:
+        columns: the rows.
+        digest: of these rows, if the part is to say it.
 
     Raises:
         EncodeError: a text with a lone surrogate.
@@ -66,6 +75,8 @@ def encode_part(columns: AclColumns) -> bytes:
         "timestamp_ms": number_array(columns.timestamps_ms),
     }
     table = pa.table([arrays[field.name] for field in SCHEMA], schema=SCHEMA)
+    if digest is not None:
+        table = table.replace_schema_metadata({_DIGEST_KEY: digest_to_string(digest)})
     sink = pa.BufferOutputStream()
     # Ids are random bytes: a dictionary of them would only be a detour.
     dictionaries = [*_CODES, *_TEXTS]
@@ -101,6 +112,19 @@ def decode_part(data: bytes, *, source: str) -> AclColumns:
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         # ValueError: UnicodeDecodeError, and what is found here; OSError: a damaged page; KeyError: a column
         # that has columns inside.
+        raise SnapshotCorruptError(f"{source} is not a snapshot part: {error}") from error
+
+
+def part_digest(data: bytes, *, source: str) -> int | None:
+    """What the part says that the digest of its rows is; None where it does not say.
+
+    Raises:
+        SnapshotCorruptError: not a Parquet file, or what it says is no digest.
+    """
+    try:
+        said = (pq.read_schema(pa.BufferReader(data)).metadata or {}).get(_DIGEST_KEY)
+        return None if said is None else digest_from_string(said.decode("ascii"))
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise SnapshotCorruptError(f"{source} is not a snapshot part: {error}") from error
 
 

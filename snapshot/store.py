@@ -14,6 +14,7 @@ A store may be used from several threads and nodes at once; it holds no state of
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -31,6 +32,7 @@ from snapshot.layout import (
     SnapshotRef,
     cluster_directory,
     parse_cluster_directory,
+    parse_shard_part_name,
     parse_snapshot_name,
 )
 from snapshot.reading import read_manifest, read_part, read_snapshot
@@ -46,6 +48,9 @@ if TYPE_CHECKING:
     from records.log.base import LogIdentity
     from snapshot.image import AclsImage
     from snapshot.manifest import SnapshotManifest
+
+#: Count, digest and features.
+_State = tuple[int, int, Mapping[str, int]]
 
 #: One may turn out damaged, and still there is one to fall back to while the next is written.
 KEEP_DEFAULT: Final = 3
@@ -147,7 +152,7 @@ class SnapshotStore:
         """
         try:
             manifest = read_manifest(self._storage, ref, identity)
-            problems = self._part_problems(ref, manifest)
+            problems = self.part_problems(manifest)
             if problems:
                 return problems
             image = self.read(ref, identity).image
@@ -161,6 +166,16 @@ class SnapshotStore:
         shown = self._storage.shown(ref.directory)
         computed, said = digest_to_string(digest), digest_to_string(manifest.digest)
         return (f"{shown} has digest {computed}, its manifest says {said}",)
+
+    def part_problems(self, manifest: SnapshotManifest) -> tuple[str, ...]:
+        """What is wrong with the parts that a manifest names; all of them are read."""
+        problems = []
+        for part in manifest.parts:
+            try:
+                read_part(self._storage, manifest.ref, part)
+            except SnapshotError as error:
+                problems.append(str(error))
+        return tuple(problems)
 
     def write(
         self,
@@ -189,12 +204,12 @@ class SnapshotStore:
             EncodeError: an ACL that the format cannot hold.
             SnapshotError: the store cannot be written to, or something old cannot be removed from it.
         """
-        if keep < 1:
-            raise ValueError(f"at least 1 snapshot must be kept, not {keep}")
+        _check_keep(keep)
         place = image.provenance
         ref = SnapshotRef(cluster_id=identity.cluster_id, epoch=place.epoch, end_offset=place.end_offset)
         stored = self._whole(ref, identity)
-        if stored is None:
+        here = (len(image), image.digest, image.features)
+        if stored is None or not self._is_same(stored, here, is_exact=True):
             write_snapshot(
                 self._storage,
                 ref,
@@ -204,12 +219,71 @@ class SnapshotStore:
                 rows_per_part=self._rows_per_part,
             )
         else:
-            self._check_same(ref, stored, image)
-            if log_end_time_ms > stored.log_end_time_ms:
-                newer = replace(stored, log_end_time_ms=log_end_time_ms)
-                self._storage.put(ref.file(MANIFEST_NAME), newer.to_json())
-        retain(self._storage, self.survey(identity), keep=keep, written=ref, now_s=self._clock_s())
+            self._freshen(stored, log_end_time_ms=log_end_time_ms, is_exact=True)
+        self._retain(ref, identity, keep)
         return ref
+
+    def commit(
+        self, manifest: SnapshotManifest, *, attempts: str, keep: int = KEEP_DEFAULT
+    ) -> SnapshotManifest:
+        """Put the manifest of a snapshot whose parts others have put, then delete what is not to be kept.
+
+        When the same snapshot is there already and whole, that one stays, and the parts go.
+
+        Args:
+            manifest: names shards' parts (layout.shard_part_name), all of which are there.
+            attempts: what the attempts of this writer begin with, and of nobody else. Its parts that no
+                manifest came to name, because it died, go at once.
+            keep: whole snapshots of this log that stay at least; 1 or more.
+
+        Returns:
+            The manifest that is stored.
+
+        Raises:
+            SnapshotRefusedError: another state is stored at the same end offset and epoch.
+            SnapshotForeignError: another log's snapshot is in this place.
+            SnapshotUnsupportedError: one in a newer format is.
+            SnapshotError: the store cannot be written to, or something old cannot be removed from it.
+        """
+        _check_keep(keep)
+        ref = manifest.ref
+        stored = self._whole(ref, manifest.identity)
+        here = (manifest.count, manifest.digest, manifest.features)
+        if stored is None or not self._is_same(stored, here, is_exact=manifest.is_exact):
+            self._storage.put(ref.file(MANIFEST_NAME), manifest.to_json())
+            stored = manifest
+        else:
+            stored = self._freshen(
+                stored, log_end_time_ms=manifest.log_end_time_ms, is_exact=manifest.is_exact
+            )
+        named = {part.name for part in stored.parts}
+        for name in self._storage.files(ref.directory):
+            shard = parse_shard_part_name(name)
+            if shard is not None and shard[2].startswith(attempts) and name not in named:
+                self._storage.remove(ref.file(name))
+        self._retain(ref, manifest.identity, keep)
+        return stored
+
+    def freshen(self, manifest: SnapshotManifest, *, log_end_time_ms: int) -> SnapshotManifest:
+        """Move ``logEndTimeMs`` of a stored snapshot forward, where its end is still the log's end (I10).
+
+        Raises:
+            SnapshotError: the store cannot be written to.
+        """
+        return self._freshen(manifest, log_end_time_ms=log_end_time_ms, is_exact=manifest.is_exact)
+
+    def _freshen(self, stored: SnapshotManifest, *, log_end_time_ms: int, is_exact: bool) -> SnapshotManifest:
+        fresh = replace(
+            stored,
+            log_end_time_ms=max(stored.log_end_time_ms, log_end_time_ms),
+            gap_until=0 if is_exact else stored.gap_until,
+        )
+        if fresh != stored:
+            self._storage.put(stored.ref.file(MANIFEST_NAME), fresh.to_json())
+        return fresh
+
+    def _retain(self, ref: SnapshotRef, identity: LogIdentity, keep: int) -> None:
+        retain(self._storage, self.survey(identity), keep=keep, written=ref, now_s=self._clock_s())
 
     def _refs(self, cluster_id: str) -> tuple[SnapshotRef, ...]:
         places = map(parse_snapshot_name, self._storage.directories(cluster_directory(cluster_id)))
@@ -249,15 +323,6 @@ class SnapshotStore:
             case _:
                 return SnapshotState.UNREADABLE
 
-    def _part_problems(self, ref: SnapshotRef, manifest: SnapshotManifest) -> tuple[str, ...]:
-        problems = []
-        for part in manifest.parts:
-            try:
-                read_part(self._storage, ref, part)
-            except SnapshotError as error:
-                problems.append(str(error))
-        return tuple(problems)
-
     def _whole(self, ref: SnapshotRef, identity: LogIdentity) -> SnapshotManifest | None:
         """The manifest of the snapshot that is there, if it and its parts are what was written."""
         try:
@@ -268,15 +333,26 @@ class SnapshotStore:
             return None
         return manifest
 
-    def _check_same(self, ref: SnapshotRef, stored: SnapshotManifest, image: AclsImage) -> None:
-        """I12: two replicas at one offset have one state; if not, neither may overwrite the other."""
+    def _is_same(self, stored: SnapshotManifest, here: _State, *, is_exact: bool) -> bool:
+        """Whether the stored state is the one here; if not, it may be overwritten.
+
+        I12: two replicas at one offset have one state; if not, neither may overwrite the other. Only a state
+        made past a gap (I6) depends on when the log was read.
+        """
         there = (stored.count, stored.digest, stored.features)
-        here = (len(image), image.digest, image.features)
-        if there != here:
+        if there == here:
+            return True
+        if stored.is_exact and is_exact:
             raise SnapshotRefusedError(
-                f"{self._storage.shown(ref.directory)} holds another state: {_described(*there)}; "
+                f"{self._storage.shown(stored.ref.directory)} holds another state: {_described(*there)}; "
                 f"this node has {_described(*here)}"
             )
+        return False
+
+
+def _check_keep(keep: int) -> None:
+    if keep < 1:
+        raise ValueError(f"at least 1 snapshot must be kept, not {keep}")
 
 
 def _described(count: int, digest: int, features: object) -> str:

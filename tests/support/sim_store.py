@@ -24,6 +24,7 @@ class SimSnapshot:
     log_end_time_ms: int
     problem: str | None = None
     damage: str | None = None
+    gap_until: int = 0
 
 
 class SimStore:
@@ -58,6 +59,7 @@ class SimStore:
                 origin=f"snapshot {found.image.provenance.end_offset}-{found.image.provenance.epoch}",
                 load=lambda found=found: _load(found),  # type: ignore[misc]
                 problem=found.problem,
+                gap_until=found.gap_until,
             )
             for found in self.snapshots
             if found.identity == identity

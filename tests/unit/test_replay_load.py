@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from records.entries import BeginTransactionRecord, EndTransactionRecord, MetadataRecord
@@ -20,7 +22,7 @@ def names(result: LoadResult) -> list[str]:
     return sorted(acl.record.resource_name for acl in result.image)
 
 
-def snapshot_at(end_offset: int, *held: str, **changed: str) -> SimSnapshot:
+def snapshot_at(end_offset: int, *held: str, **changed: Any) -> SimSnapshot:
     delta = AclsDelta(AclsImage.EMPTY)
     for acl in load_image_of(*held):
         delta.put(acl)
@@ -193,6 +195,22 @@ def test_a_compacted_log_has_no_state_within_a_gap() -> None:
     assert (caught.value.earliest, caught.value.latest) == (3, 3)
     assert names(load_image(log)) == ["b", "c"]
     assert names(load_image(log, at_offset=3)) == ["b", "c"]
+
+
+def test_a_snapshot_made_past_a_gap_has_a_state_where_the_gap_is_closed() -> None:
+    """I6: not at its own end. The error names the first offset that it leads to."""
+    log = log_of("+a", "+b", "-a", "+c", "+d")
+    log.compact(3)
+    store = SimStore()
+    store.snapshots.append(snapshot_at(2, "b", gap_until=4))
+    for offset in (1, 2):
+        with pytest.raises(OffsetUnavailableError):
+            load_image(log, [store], at_offset=offset)
+    assert names(load_image(log, [store], at_offset=3)) == ["b", "c"]
+    assert names(load_image(log, [store])) == ["b", "c", "d"]
+    log.trim(2)
+    with pytest.raises(OffsetUnavailableError, match="the earliest offset is 3"):
+        load_image(log, [store], at_offset=2)
 
 
 def test_progress_is_reported() -> None:

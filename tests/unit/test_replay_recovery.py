@@ -163,6 +163,23 @@ def test_a_log_that_forgets_removals_wants_to_know_how_old_a_snapshot_is() -> No
     assert end_offset(recovered(log(), store(snapshot(5, log_end_time_ms=None)))) == 5
 
 
+def test_a_snapshot_made_past_a_gap_counts_where_the_gap_is_closed() -> None:
+    """I6: the log must reach beyond what the gap may hide, and so must the state that was asked for."""
+    past_gap = store(snapshot(3), snapshot(5, gap_until=8))
+    assert end_offset(recovered(log(), past_gap)) == 5
+    assert end_offset(recovered(log(), past_gap, max_end_offset=8)) == 5
+    found = recovered(log(), past_gap, max_end_offset=7)
+    assert end_offset(found) == 3
+    (refused,) = found.refused
+    assert refused == (
+        "snapshot 5-1: records that count may be missing in it until it is continued to 8, "
+        "and the log is known up to 7"
+    )
+    truncated = log()
+    truncated.truncate(6)
+    assert end_offset(recovered(truncated, past_gap)) == 3
+
+
 def test_an_unusable_snapshot_costs_only_itself() -> None:
     """Unfinished when listed, damaged when read: the one before is taken, and both are reported."""
     found = recovered(

@@ -55,6 +55,19 @@ def test_manifest_says_what_people_look_for() -> None:
     }  # fmt: skip
 
 
+def test_a_gap_is_said_only_where_it_matters() -> None:
+    """I6: a state that may lack records that count says until where; older builds know no such field."""
+    past_gap = replace(MANIFEST, gap_until=300)
+    assert not past_gap.is_exact
+    assert json.loads(past_gap.to_json())["gapUntil"] == 300
+    assert SnapshotManifest.from_json(past_gap.to_json(), source="m") == past_gap
+    assert MANIFEST.is_exact
+    assert "gapUntil" not in json.loads(MANIFEST.to_json())
+    for wrong in (266, 1, -1):
+        with pytest.raises(SnapshotCorruptError, match="not a snapshot manifest"):
+            SnapshotManifest.from_json(sealed(gapUntil=wrong), source="m")
+
+
 @pytest.mark.parametrize("cluster_id", ["", "ü 🚀", "\ud800", '"\\\n'])
 def test_any_cluster_id_survives(cluster_id: str) -> None:
     """Even text that is not valid Unicode."""

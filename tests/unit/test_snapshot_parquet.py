@@ -14,7 +14,7 @@ from records.errors import EncodeError
 from snapshot.columns import AclColumns
 from snapshot.errors import SnapshotCorruptError
 from snapshot.image import AppliedAcl
-from snapshot.parquet import SCHEMA, decode_part, encode_part
+from snapshot.parquet import SCHEMA, decode_part, encode_part, part_digest
 from support.snapshots import acl, acl_id
 
 
@@ -47,6 +47,18 @@ def test_rows_come_back(offsets: list[int | None]) -> None:
 def test_no_rows_come_back_as_none() -> None:
     """An empty part is a part."""
     assert len(decode_part(encode_part(AclColumns.EMPTY), source="p")) == 0
+
+
+def test_a_part_may_say_its_digest() -> None:
+    """Beside rows that are the same; what is no digest is damage."""
+    columns = AclColumns.of([AppliedAcl(acl(1), 1, 1)])
+    silent, telling = encode_part(columns), encode_part(columns, digest=0xABC)
+    assert (part_digest(silent, source="p"), part_digest(telling, source="p")) == (None, 0xABC)
+    assert list(decode_part(telling, source="p")) == list(columns)
+    wrong = written(table().replace_schema_metadata({"aclog.digest": "x"}))
+    for data in (wrong, telling[:-20], b""):
+        with pytest.raises(SnapshotCorruptError, match="p is not a snapshot part"):
+            part_digest(data, source="p")
 
 
 def test_equal_texts_are_one_object() -> None:

@@ -196,6 +196,20 @@ def test_another_state_at_the_same_place_is_refused(store: SnapshotStore) -> Non
     assert contents(store.read(ref).image) == contents(image_of(1))
 
 
+def test_a_state_made_past_a_gap_gives_way_to_the_nodes_own(store: SnapshotStore) -> None:
+    """I6: a job that read the log later cannot know what a node saw; the same state is known to be one."""
+    ref = write(store, image_of(1, 2))
+    exact = store.read(ref).manifest
+    past_gap = replace(exact, digest=1, gap_until=9)
+    store._storage.put(ref.file("manifest.json"), past_gap.to_json())
+    write(store, image_of(1, 2))
+    again = store.read(ref).manifest
+    assert (again.digest, again.gap_until) == (exact.digest, 0)
+    store._storage.put(ref.file("manifest.json"), replace(again, gap_until=9).to_json())
+    write(store, image_of(1, 2))
+    assert store.read(ref).manifest == again
+
+
 def restored(image: AclsImage, **changes: Any) -> AclsImage:
     fields: dict[str, Any] = {"digest": image.digest, "features": {}, "provenance": image.provenance}
     return AclsImage.restored(image.merged().columns, **fields | changes)

@@ -1,0 +1,50 @@
+"""Whether a log can be continued from a stored state: what a node's recovery and a job's batch both ask.
+
+None is yes; a text says why not, for people.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from records.log.base import MetadataLog
+
+
+def too_old(log_end_time_ms: int | None, *, now_ms: int, removal_retention_ms: int | None) -> str | None:
+    """Whether removals since then may have been forgotten (I10).
+
+    Args:
+        log_end_time_ms: the last time at which the state's end was the log's end; None where nobody knows.
+        now_ms: the same clock's time now.
+        removal_retention_ms: of the log; None if it forgets none.
+    """
+    if removal_retention_ms is None:
+        return None
+    if log_end_time_ms is None:
+        return "it does not say when its end was the log's end, and the log forgets removals"
+    age_ms = now_ms - log_end_time_ms
+    if age_ms * 2 < removal_retention_ms:
+        return None
+    return (
+        f"its end was last the log's end {age_ms} ms ago, and the log forgets removals "
+        f"after {removal_retention_ms} ms"
+    )
+
+
+def diverged(log: MetadataLog, end_offset: int, epoch: int) -> str | None:
+    """Whether the log has another history there than the state (I9, I11).
+
+    Raises:
+        LogError: the log cannot be read.
+    """
+    match log.is_history(end_offset, epoch):
+        case True:
+            return None
+        case False:
+            return (
+                f"it ends in epoch {epoch}, and the log goes on there in another one: "
+                "it may have been truncated and written on"
+            )
+        case None:
+            return "nothing that can be decoded in the log shows that it belongs there"
