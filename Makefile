@@ -13,6 +13,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 JARS_STAMP := $(VENV)/.kafka-jars
+SPARK_JARS_STAMP := $(VENV)/.spark-jars
 
 # The interpreter for .venv: the first of these that runs and is 3.11 or newer. `make PYTHON=/path/to/python` decides.
 PYTHON ?= python3.14 python3.13 python3.12 python3.11 python3
@@ -39,7 +40,7 @@ run: setup ## Set up, then run everything on an example log: aclog quickstart
 	@exec $(BIN)/aclog quickstart
 
 .PHONY: setup
-setup: $(STAMP) $(JARS_STAMP) ## Make .venv and fetch the Kafka jars of the tests; afterwards all works offline
+setup: $(STAMP) $(JARS_STAMP) $(SPARK_JARS_STAMP) ## Make .venv and fetch the jars of the tests; afterwards all works offline
 
 $(STAMP): requirements.lock pyproject.toml
 	$(call say,making $(VENV) from requirements.lock: a few minutes the first time)
@@ -57,7 +58,7 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 
-$(JARS_STAMP): $(STAMP) tests/support/kafka_jars.py tests/support/kafka_jars.sha256
+$(JARS_STAMP): $(STAMP) snapshot/jobs/ivy.py tests/support/kafka_jars.py tests/support/kafka_jars.sha256
 	$(call say,fetching the Kafka jars of the tests)
 	@java="$$( { java -version 2>&1 || true; } | awk -F '[".]' '/ version "/ { print $$2 }')"; \
 	if [ "$${java:-0}" -lt 17 ]; then \
@@ -65,6 +66,13 @@ $(JARS_STAMP): $(STAMP) tests/support/kafka_jars.py tests/support/kafka_jars.sha
 	    exit 1; \
 	fi
 	@$(BIN)/python tests/support/kafka_jars.py
+	@touch $@
+
+$(SPARK_JARS_STAMP): $(JARS_STAMP) snapshot/jobs/ivy.py snapshot/jobs/jars.py tests/support/spark.py \
+    tests/support/delta_jars.py
+	$(call say,fetching the Kafka connector of Spark and Delta Lake)
+	@$(BIN)/python tests/support/spark.py
+	@$(BIN)/python tests/support/delta_jars.py
 	@touch $@
 
 .PHONY: test

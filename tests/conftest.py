@@ -1,4 +1,4 @@
-"""What every test has: Hypothesis profiles, and one real broker for those that ask for it.
+"""What every test has: Hypothesis profiles, and one real broker or one Spark for those that ask for it.
 
 ACLOG_HYPOTHESIS_PROFILE chooses `fast` (the default), `ci` (the default where CI is set) or `deep`. The first
 two always try the same examples, so that a change fails for what it did; `deep` is for hunting, and prints a
@@ -16,6 +16,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from support.kafka_broker import Broker
 
 # No deadlines: the machines are small and shared. too_slow would be one by another name.
@@ -42,12 +44,28 @@ def broker() -> Iterator[Broker]:
         yield running
 
 
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """Spark on two cores, started once; it can read topics."""
+    from support.spark import local_spark  # noqa: PLC0415  (most runs need no Spark)
+
+    with local_spark() as session:
+        yield session
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let one pytest-xdist worker run all tests that use the broker, so that only one broker is started."""
+    """Let one pytest-xdist worker run all tests that use Spark, and one those that use only the broker.
+
+    So one Spark is started, and at most two brokers.
+    """
     for item in items:
-        if "broker" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("broker"))
+        if item.get_closest_marker("xdist_group") is not None:
+            continue  # its own choice: with two groups it would be in neither
+        for name in ("spark", "broker"):
+            if name in getattr(item, "fixturenames", ()):
+                item.add_marker(pytest.mark.xdist_group(name))
+                break
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

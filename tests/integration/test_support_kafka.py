@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from snapshot.errors import SparkJarsError
 from support import kafka_jars
 from support.data import real_log, real_log_home
 from support.kafka_broker import Broker
@@ -56,7 +57,7 @@ def test_jars_that_differ_are_refused(tmp_path: Path, monkeypatch: pytest.Monkey
     (libs / "argparse4j-0.7.0.jar").unlink()
     (libs / "more.jar").touch()
     monkeypatch.setenv("ACLOG_KAFKA_LIBS", str(libs))
-    with pytest.raises(kafka_jars.KafkaJarsError) as caught:
+    with pytest.raises(SparkJarsError) as caught:
         kafka_jars.kafka_libs.__wrapped__()
     assert str(caught.value) == (
         f"ACLOG_KAFKA_LIBS={libs} does not hold Kafka 4.3.1: argparse4j-0.7.0.jar is missing, "

@@ -1,0 +1,166 @@
+"""Which pieces of a directory log a query reads: where its batches may end, and whether it is still that log.
+
+Only the driver plans. An end is the end of a record batch outside of any KRaft metadata transaction
+(KIP-868), below the high watermark: so no batch of a query holds a part of a transaction, and each of them
+leads to a state that nodes have too (I2).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from records.batch import to_log_batch
+from records.batch_content import COMPRESSION_MASK
+from records.entries import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
+from records.errors import DecodeError, LogError, OffsetOutOfRangeError
+from records.ids import uuid_to_string
+from records.log.directory import DirectoryLog
+from snapshot.errors import CheckpointForeignError
+
+if TYPE_CHECKING:
+    from records.batch import RecordBatch
+    from records.log.base import LogIdentity
+    from records.log.directory.segments import BatchPlace
+
+# Read at once while looking for an end: a small batch of a query should not cost much more than its records.
+_LOOK_BYTES: Final = 256 * 1024
+# How a marker's frame begins: frame version 1, api keys 23 to 25, version 0. Other bytes may look so too.
+_MARKER: Final = re.compile(rb"\x01[\x17-\x19]\x00")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Between two batches of a log; ``epoch`` is that of the batch before, None where nobody has looked."""
+
+    offset: int
+    epoch: int | None
+
+
+class DirectoryRanges:
+    """Looks at one log for the ends of a query's batches. Not thread-safe; closed by ``close``.
+
+    Raises, also from its methods:
+        CheckpointForeignError: it is another log than ``identity``.
+        LogError: there is no log, or it does not hold what was asked for; the message names it.
+        DecodeError: a damaged batch.
+    """
+
+    def __init__(self, path: str, identity: LogIdentity | None) -> None:
+        """``identity``: which log must be there; None: any."""
+        self._log = open_directory(path, identity)
+        self.identity = self._log.identity
+
+    def high_watermark(self) -> int:
+        """One past the last committed offset."""
+        return self._log.high_watermark()
+
+    def place_near(self, offset: int) -> BatchPlace:
+        """Where the log's readers may look for ``offset``."""
+        return self._log.place_near(offset)
+
+    def next_end(self, start: Place, *, below: int, max_offsets: int | None) -> Place:
+        """Where a batch of the query that begins at ``start`` ends; ``start`` itself if nothing can be read.
+
+        Args:
+            start: an end found before, or where the query begins.
+            below: the high watermark, as it is or as it was at the start of the query.
+            max_offsets: of the batch; None: any number. One record batch is read, or one metadata
+                transaction, though it is longer.
+        """
+        path = str(self._log.directory)
+        try:
+            self._check(start)
+            end, position, is_open = start, start.offset, False
+            while position < below:
+                try:
+                    batches = self._log.read_raw(position, max_bytes=_LOOK_BYTES)
+                    if not batches:
+                        return end  # what was the end of a broker's log before is gone
+                    for batch in batches:
+                        is_open = _is_open_after(batch, is_open=is_open)
+                        position = batch.end_offset
+                        if position > below or (
+                            end is not start and max_offsets and position - start.offset > max_offsets
+                        ):
+                            return end
+                        if not is_open:
+                            end = Place(position, batch.epoch)
+                except (DecodeError, LogError):
+                    # What stands before it is read first.
+                    if end is start:
+                        raise
+                    return end
+        except OffsetOutOfRangeError as error:
+            raise LogError(out_of_range(path, error)) from error
+        except DecodeError as error:
+            raise error.located(source=path) from error
+        return end
+
+    def close(self) -> None:
+        self._log.close()
+
+    def _check(self, start: Place) -> None:
+        """The log still has what a query was told before."""
+        first, end = self._log.start_offset(), self._log.high_watermark()
+        if not first <= start.offset <= end:
+            raise OffsetOutOfRangeError(start.offset, start=first, end=end)
+        if start.epoch is None or start.offset == first:
+            return
+        before = self._log.read_raw(start.offset - 1, max_bytes=1)[0]
+        if (before.end_offset, before.epoch) != (start.offset, start.epoch):
+            raise LogError(
+                f"{self._log.directory}: the log was truncated below offset {start.offset} and written anew: "
+                f"epoch {start.epoch} does not end there any more. Start again with another checkpoint"
+            )
+
+
+def open_directory(path: str, identity: LogIdentity | None) -> DirectoryLog:
+    """The log at ``path``, which must be that one.
+
+    Raises:
+        CheckpointForeignError: it is another one.
+        LogError: there is none.
+    """
+    log = DirectoryLog.open(path)
+    if identity is not None and log.identity != identity:
+        found = log.identity
+        log.close()
+        raise CheckpointForeignError(
+            f"{path}: the query follows {describe(identity)}, and this is {describe(found)}: another log "
+            "is in its place. Follow that one with another checkpoint"
+        )
+    return log
+
+
+def describe(identity: LogIdentity) -> str:
+    """For messages."""
+    return f"the log of cluster {identity.cluster_id} with topic id {uuid_to_string(identity.topic_id)}"
+
+
+def out_of_range(path: str, error: OffsetOutOfRangeError) -> str:
+    """What is wrong with a log that does not hold what was planned, and the way out."""
+    if error.offset < error.start:
+        return (
+            f"{path}: the log was trimmed: it starts at offset {error.start}, and {error.offset} was to be "
+            "read next. Put a snapshot into the store that a node made there or later, and start again with "
+            "another checkpoint"
+        )
+    return (
+        f"{path}: the log was truncated: it ends at offset {error.end}, and {error.offset} was to be "
+        "read next. Start again with another checkpoint"
+    )
+
+
+def _is_open_after(batch: RecordBatch, *, is_open: bool) -> bool:
+    """Whether a metadata transaction is open at the end of a batch."""
+    if batch.is_control or not (batch.attributes & COMPRESSION_MASK or _MARKER.search(batch.covered)):
+        return is_open
+    for logged in to_log_batch(batch).records:
+        match logged.record:
+            case BeginTransactionRecord():
+                is_open = True
+            case EndTransactionRecord() | AbortTransactionRecord():
+                is_open = False
+    return is_open

@@ -1,0 +1,81 @@
+"""What went wrong inside Spark, in the cause's own words, without the stacks of Java and Python.
+
+A Python worker's error comes as the text of its traceback, inside a Java exception, inside another one.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from pyspark.errors import PySparkException
+
+from snapshot.errors import SparkJobError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_TRACEBACK: Final = "Traceback (most recent call last):"
+# The last line of a traceback, and lines of the same message; frames are indented, and Java's begin anew.
+_RAISED: Final = re.compile(r"^(?:[\w.]+\.)?\w+(?:: (?P<text>.*))?$")
+_JAVA_FRAME: Final = re.compile(r"^\s+at |^Caused by: |^\s*\.\.\. \d+ more")
+# What Spark puts behind a cause's text.
+_ADDED: Final = re.compile(r"\s+SQLSTATE: \w{5}|\s+=== Streaming Query ===")
+_JAVA_NAME: Final = re.compile(r"^(?:[a-z][\w$]*\.)+([A-Z][\w$]*): ")
+
+
+def job_failure(error: BaseException) -> SparkJobError:
+    """The error of a job whose query, or action, ended with ``error``."""
+    texts = [str(cause) for cause in _causes(error)]
+    for text in reversed(texts):
+        raised = _raised(text)
+        if raised is not None:
+            return SparkJobError(raised)
+    return SparkJobError(_first_line(texts[-1]) if texts else type(error).__name__)
+
+
+@contextmanager
+def told_as_job_failure() -> Iterator[None]:
+    """What Spark raises in the block is raised as SparkJobError: for callers that do not import pyspark."""
+    try:
+        yield
+    except PySparkException as error:
+        raise job_failure(error) from error
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    """The error, and what pyspark, or Python, says was its cause."""
+    found: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in found:
+        found.append(cause)
+        cause = getattr(cause, "_cause", None) or cause.__cause__
+    return found
+
+
+def _raised(text: str) -> str | None:
+    """What the last Python traceback in a text ends with, if there is one."""
+    _, found, tail = text.rpartition(_TRACEBACK)
+    if not found:
+        return None
+    message: list[str] = []
+    for line in _ADDED.split(tail)[0].splitlines():
+        if _JAVA_FRAME.match(line):
+            break
+        if not message:
+            raised = _RAISED.match(line)
+            if raised is not None and line[:1].strip():
+                message.append(raised["text"] or line)
+        elif not line.strip():
+            break
+        else:
+            message.append(line)
+    return "\n".join(message) or None
+
+
+def _first_line(text: str) -> str:
+    """The message of a Java exception."""
+    said = _ADDED.split(text)[0].splitlines()
+    lines = [line for line in said if line.strip() and not _JAVA_FRAME.match(line)]
+    return _JAVA_NAME.sub("", lines[0]) if lines else text

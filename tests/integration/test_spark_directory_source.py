@@ -1,0 +1,264 @@
+"""The data source `aclog-directory`, and decoding, on real Spark: restarts, crashes, logs that changed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from records.entries import BeginTransactionRecord, EndTransactionRecord
+from records.ids import uuid_to_string
+from records.log.directory import DirectoryLog
+from snapshot.jobs.decode import decode, decode_batches
+from snapshot.jobs.decoded_rows import DECODED_ARROW
+from snapshot.jobs.directory_rows import SOURCE_ARROW, DirectoryRange, read_rows
+from snapshot.jobs.directory_source import read_directory, read_directory_stream
+from snapshot.jobs.logs import FollowedLog
+from snapshot.jobs.schema import DECODED, SOURCE
+from support.data import real_log
+from support.directory_logs import acl, acls, batch_bytes, flip_bit, segment_path, write_segment
+from support.source_rows import SHARDS, rows_of
+
+pytestmark = [pytest.mark.slow, pytest.mark.integration]
+
+
+def followed(path: Path) -> FollowedLog:
+    with DirectoryLog.open(path) as log:
+        return FollowedLog(url=f"file:{path}", identity=log.identity)
+
+
+class Query:
+    """A query with a checkpoint that is started again and again; each run takes what there is and ends.
+
+    Attributes:
+        batches: (batch id, offset and applied offset of its decoded rows) of each batch begun, in order.
+    """
+
+    def __init__(self, spark: SparkSession, log: FollowedLog, checkpoint: Path, max_offsets: int) -> None:
+        self._spark, self._log, self._max_offsets = spark, log, max_offsets
+        self.checkpoint = checkpoint
+        self.batches: list[tuple[int, list[tuple[int, int]]]] = []
+
+    def run(self, after: Callable[[int], None] = lambda _: None) -> None:
+        """``after``: called at the end of each batch, before Spark commits it."""
+        begun = len(self.batches)
+        try:
+            self._run(after)
+        except StreamingQueryException as error:
+            # Spark gives the process that plans 10 s to start, always: too few on a busy machine.
+            if "Python worker failed to connect back" not in str(error) or len(self.batches) > begun:
+                raise
+            self._run(after)
+
+    def _run(self, after: Callable[[int], None]) -> None:
+        def on_batch(rows: DataFrame, batch_id: int) -> None:
+            found = decode(rows, SHARDS).select("offset", "applied_offset").collect()
+            self.batches.append((batch_id, [(row.offset, row.applied_offset) for row in found]))
+            after(batch_id)
+
+        stream = read_directory_stream(
+            self._spark, self._log, max_offsets=self._max_offsets, starting_offset=0
+        )
+        writer = stream.writeStream.foreachBatch(on_batch).trigger(availableNow=True)
+        query = writer.option("checkpointLocation", str(self.checkpoint)).start()
+        try:
+            query.awaitTermination()
+        finally:
+            query.stop()
+
+    def failure(self) -> str:
+        """What the next run fails with."""
+        with pytest.raises(StreamingQueryException) as caught:
+            self.run()
+        return str(caught.value)
+
+    def planned(self) -> list[dict[str, Any]]:
+        """What Spark keeps of each batch: where it ends."""
+        offsets = self.checkpoint / "offsets"
+        return [json.loads((offsets / str(batch)).read_text().splitlines()[2]) for batch, _ in self.batches]
+
+
+def own(*places: int) -> list[tuple[int, int]]:
+    """Rows that are applied at their own offsets."""
+    return [(at, at) for at in places]
+
+
+@pytest.mark.parametrize(("ddl", "arrow"), [(SOURCE, SOURCE_ARROW), (DECODED, DECODED_ARROW)])
+def test_sparks_schemas_in_arrow(spark: SparkSession, ddl: str, arrow: object) -> None:
+    """Spark takes Arrow batches only if their types are those that it makes of its own schema."""
+    schema = StructType.fromDDL(ddl)
+    assert isinstance(schema, StructType)
+    assert to_arrow_schema(schema, timezone="UTC") == arrow
+
+
+@pytest.mark.parametrize("name", ["kraft-small", "kraft-trimmed"])
+def test_a_real_log_through_spark(spark: SparkSession, name: str) -> None:
+    """Every row of every field as it is without Spark; times to the millisecond."""
+    log = followed(real_log(name))
+    with DirectoryLog.open(real_log(name)) as opened:
+        start, end = opened.start_offset(), opened.high_watermark()
+    topic_id = uuid_to_string(log.identity.topic_id)
+    path = str(real_log(name))
+    source = list(read_rows(DirectoryRange(path, log.identity.cluster_id, topic_id, start, end, None)))
+    rows = read_directory(spark, log, start, end)
+    assert rows.toArrow().to_pylist() == rows_of(source)
+    assert decode(rows, SHARDS).toArrow().to_pylist() == rows_of(decode_batches(source, shards=SHARDS))
+    assert decode(read_directory(spark, log, end, end), SHARDS).toArrow().num_rows == 0
+
+
+def test_a_stream_goes_on_where_it_ended(spark: SparkSession, tmp_path: Path) -> None:
+    """Batches of limited size, transactions whole, nothing read twice, also not by the next run."""
+    path = tmp_path / "log"
+    with DirectoryLog.open(path, mode="create") as log:
+        log.append_batches((acls(at, at + 3), None) for at in range(0, 9, 3))
+        log.append([BeginTransactionRecord()])
+        log.append_batches((acls(at, at + 3), None) for at in range(10, 16, 3))
+        log.append([EndTransactionRecord(), acl(17)])
+    whose = followed(path)
+    query = Query(spark, whose, tmp_path / "checkpoint", 6)
+    query.run()
+    transaction = [(at, 16) for at in range(10, 16)]
+    assert query.batches == [(0, own(*range(6))), (1, own(6, 7, 8)), (2, [*transaction, (17, 17)])]
+    assert [(end["offset"], end["epoch"]) for end in query.planned()] == [(6, 1), (9, 1), (18, 1)]
+    assert {end["clusterId"] for end in query.planned()} == {whose.identity.cluster_id}
+    query.run()
+    assert len(query.batches) == 3
+    with DirectoryLog.open(path, mode="write") as log:
+        log.append([acl(18)])
+    query.run()
+    assert query.batches[3:] == [(3, own(18))]
+
+
+def test_a_stream_follows_a_log(spark: SparkSession, tmp_path: Path) -> None:
+    """From an empty log on; a metadata transaction is seen when it has ended."""
+    path = tmp_path / "log"
+    found: list[tuple[int, int]] = []
+
+    def on_batch(rows: DataFrame, _batch_id: int) -> None:
+        found.extend((row.offset, row.applied_offset) for row in decode(rows, SHARDS).collect())
+
+    with DirectoryLog.open(path, mode="create") as log:
+        stream = read_directory_stream(spark, followed(path), max_offsets=None, starting_offset=0)
+        query = stream.writeStream.foreachBatch(on_batch).trigger(processingTime="0 seconds")
+        running = query.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+        try:
+            log.append([acl(0)])
+            running.processAllAvailable()
+            assert found == own(0)
+            log.append([BeginTransactionRecord(), acl(2)])
+            running.processAllAvailable()
+            assert found == own(0)
+            log.append([EndTransactionRecord()])
+            running.processAllAvailable()
+            assert found == [(0, 0), (2, 3)]
+        finally:
+            running.stop()
+
+
+def test_available_now_ends_where_the_log_ended_at_the_start(spark: SparkSession, tmp_path: Path) -> None:
+    """A writer who is always ahead does not keep the query running."""
+    path = tmp_path / "log"
+    with DirectoryLog.open(path, mode="create") as log:
+        log.append_batches((acls(at, at + 2), None) for at in (0, 2))
+        query = Query(spark, followed(path), tmp_path / "checkpoint", 2)
+
+        def write_on(_batch_id: int) -> None:
+            log.append([acl(log.high_watermark())])
+
+        query.run(after=write_on)
+        assert query.batches == [(0, own(0, 1)), (1, own(2, 3))]
+        assert log.high_watermark() == 6
+
+
+def test_a_batch_that_failed_comes_again_as_it_was(spark: SparkSession, tmp_path: Path) -> None:
+    """Planned before the crash: the same range with the same rows, though the log has grown."""
+    path = tmp_path / "log"
+    with DirectoryLog.open(path, mode="create") as log:
+        log.append_batches((acls(at, at + 2), None) for at in range(0, 6, 2))
+        query = Query(spark, followed(path), tmp_path / "checkpoint", 4)
+
+        def crash(batch_id: int) -> None:
+            log.append(acls(log.high_watermark(), log.high_watermark() + 2))
+            if batch_id == 1:
+                raise RuntimeError("crash before the commit")
+
+        with pytest.raises(StreamingQueryException, match="crash before the commit"):
+            query.run(after=crash)
+        query.run()
+    assert query.batches == [
+        (0, own(0, 1, 2, 3)),
+        (1, own(4, 5)),
+        (1, own(4, 5)),
+        (2, own(6, 7, 8, 9)),
+    ]
+
+
+def damage(path: Path) -> None:
+    flip_bit(segment_path(path, 0), 2 * len(batch_bytes(0, 2)) + 100)
+
+
+def trim(path: Path) -> None:
+    segment_path(path, 0).unlink()
+    write_segment(path, 6, batch_bytes(6, 2))
+
+
+def truncate(path: Path) -> None:
+    write_segment(path, 0, batch_bytes(0, 2))
+
+
+def write_anew(path: Path) -> None:
+    write_segment(path, 0, batch_bytes(0, 2), *(batch_bytes(at, 2, epoch=2) for at in (2, 4, 6)))
+
+
+def create_again(path: Path) -> None:
+    shutil.rmtree(path)
+    with DirectoryLog.open(path, mode="create", cluster_id="another") as log:
+        log.append_batches((acls(at, at + 2), None) for at in (0, 2, 4))
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (damage, ["the batch's CRC-32C is", "{path}/00000000000000000000.log, offset 4"]),
+        (trim, ["{path}: the log was trimmed: it starts at offset 6, and 4 was to be read next"]),
+        (truncate, ["{path}: the log was truncated: it ends at offset 2, and 4 was to be read next"]),
+        (write_anew, ["{path}: the log was truncated below offset 4 and written anew"]),
+        (create_again, ["{path}: the query follows the log of cluster c", "another log is in its place"]),
+    ],
+    ids=["damaged", "trimmed", "truncated", "written anew", "created again"],
+)
+def test_a_log_that_changed_fails_the_query(
+    spark: SparkSession, tmp_path: Path, change: Callable[[Path], None], says: Sequence[str]
+) -> None:
+    """With path, offset and reason; what came before is not touched, and no offset is skipped."""
+    path = tmp_path / "c" / "log"
+    write_segment(path, 0, batch_bytes(0, 2), batch_bytes(2, 2))
+    (path.parent / "meta.properties").write_text("version=1\ncluster.id=c\n")
+    query = Query(spark, followed(path), tmp_path / "checkpoint", 4)
+    query.run()
+    with segment_path(path, 0).open("ab") as file:
+        file.write(batch_bytes(4, 2) + batch_bytes(6, 2))
+    change(path)
+    message = query.failure()
+    for text in says:
+        assert text.format(path=path) in message
+    assert query.batches == [(0, own(0, 1, 2, 3))]
+
+
+def test_a_checkpoint_of_another_log_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark itself would go on with the other log, from the same offset."""
+    for name in ("a", "b"):
+        with DirectoryLog.open(tmp_path / name, mode="create", cluster_id=name) as log:
+            log.append_batches((acls(at, at + 2), None) for at in (0, 2))
+    Query(spark, followed(tmp_path / "a"), tmp_path / "checkpoint", 4).run()
+    message = Query(spark, followed(tmp_path / "b"), tmp_path / "checkpoint", 4).failure()
+    assert f"{tmp_path / 'b'}: the checkpoint is of the log of cluster a with topic id" in message
+    assert "and this is the log of cluster b" in message

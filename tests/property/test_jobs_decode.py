@@ -1,0 +1,155 @@
+"""Decoding by column, as the Spark jobs do it, gives what decoding one record after another gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from records.codecs.avro import encode
+from records.entries import AccessControlEntryRecord, MetadataRecord, RemoveAccessControlEntryRecord
+from records.errors import DecodeError
+from records.ids import uuid_to_string
+from records.log.topic.message import decode_message
+from snapshot.jobs.decode import decode_batches
+from support.plain_logs import frame_of
+from support.source_rows import SHARDS, Row, expected_rows, rows_of, split_batches
+from support.strategies import acl_records, plain_records, strange_acl_records, transactions
+
+Message = tuple[bytes | None, bytes | None]
+
+
+@st.composite
+def messages(draw: st.DrawFn, record: MetadataRecord) -> Message:
+    """One of the ways to write a record: a frame or Avro, with and without a key; a tombstone."""
+    if not isinstance(record, AccessControlEntryRecord | RemoveAccessControlEntryRecord):
+        return draw(st.sampled_from([None, b"any key"])), frame_of(record)
+    text, raw = uuid_to_string(record.id).encode(), bytes(record.id)
+    if isinstance(record, RemoveAccessControlEntryRecord) and draw(st.booleans()):
+        return draw(st.sampled_from([text, raw])), None
+    key = draw(st.sampled_from([None, text, text, raw]))
+    value = draw(st.sampled_from([frame_of, encode]))(record)
+    return key, value
+
+
+def one_kind(records: Sequence[MetadataRecord], kind: str) -> list[Message]:
+    """A directory's frames, or what aclog writes to a topic."""
+    if kind == "frames":
+        return [(None, frame_of(record)) for record in records]
+    return [
+        (uuid_to_string(record.id).encode(), encode(record))
+        for record in records
+        if isinstance(record, AccessControlEntryRecord | RemoveAccessControlEntryRecord)
+    ]
+
+
+single = st.one_of(acl_records(), plain_records(), strange_acl_records()).map(lambda record: [record])
+histories = st.lists(single | single | transactions(), max_size=30).map(
+    lambda pieces: [record for piece in pieces for record in piece]
+)
+cuts = st.lists(st.integers(0, 40), max_size=5)
+
+
+@st.composite
+def places(draw: st.DrawFn, count: int) -> list[tuple[int, int]]:
+    """Offsets, some of them missing, and timestamps, which may go back and before 1970."""
+    steps = draw(st.lists(st.integers(1, 3), min_size=count, max_size=count))
+    times = draw(st.lists(st.integers(-(10**13), 10**13), min_size=count, max_size=count))
+    offsets = [sum(steps[: at + 1]) for at in range(count)]
+    return list(zip(offsets, times, strict=True))
+
+
+def decoded_one_by_one(rows: Iterable[Row]) -> list[tuple[int, int, MetadataRecord]]:
+    """Raises DecodeError with the offset."""
+    records = []
+    for row in rows:
+        try:
+            records.append((row.offset, row.timestamp_ms, decode_message(row.key, row.value)))
+        except DecodeError as error:
+            raise error.located(offset=row.offset) from error
+    return records
+
+
+@given(data=st.data(), records=histories, cuts=cuts)
+def test_any_history_in_any_split(
+    data: st.DataObject, records: list[MetadataRecord], cuts: list[int]
+) -> None:
+    """Frames, Avro and tombstones mixed, transactions across batches, gaps: equal rows in equal order."""
+    written = [data.draw(messages(record)) for record in records]
+    where = data.draw(places(len(records)))
+    rows = [Row(*place, *message) for place, message in zip(where, written, strict=True)]
+    found = rows_of(decode_batches(split_batches(rows, cuts), shards=SHARDS))
+    expected = expected_rows(
+        (offset, timestamp_ms, record) for (offset, timestamp_ms), record in zip(where, records, strict=True)
+    )
+    assert found == expected
+
+
+@given(data=st.data(), records=histories, kind=st.sampled_from(["frames", "avro"]), cuts=cuts)
+def test_one_kind_of_value(
+    data: st.DataObject, records: list[MetadataRecord], kind: str, cuts: list[int]
+) -> None:
+    """What a directory log and what a topic of aclog's own holds."""
+    written = one_kind(records, kind)
+    where = data.draw(places(len(written)))
+    rows = [Row(*place, *message) for place, message in zip(where, written, strict=True)]
+    found = rows_of(decode_batches(split_batches(rows, cuts), shards=SHARDS))
+    assert found == expected_rows(decoded_one_by_one(rows))
+
+
+@given(data=st.data(), first=histories, second=histories, cuts=cuts)
+def test_logs_do_not_mix(
+    data: st.DataObject, first: list[MetadataRecord], second: list[MetadataRecord], cuts: list[int]
+) -> None:
+    """Two logs in one task, in any interleaving: each has its own transactions."""
+    rows: list[Row] = []
+    for cluster_id, records in (("c-1", first), ("c-2", second)):
+        rows += [Row(at, 7, None, frame_of(record), cluster_id) for at, record in enumerate(records)]
+    turns = data.draw(st.permutations([row.cluster_id for row in rows]))
+    waiting = {
+        cluster_id: iter([row for row in rows if row.cluster_id == cluster_id]) for cluster_id in set(turns)
+    }
+    mixed = [next(waiting[turn]) for turn in turns]
+    found = rows_of(decode_batches(split_batches(mixed, cuts), shards=SHARDS))
+    for cluster_id, records in (("c-1", first), ("c-2", second)):
+        logged = ((at, 7, record) for at, record in enumerate(records))
+        own = [row for row in found if row["cluster_id"] == cluster_id]
+        assert own == expected_rows(logged, cluster_id=cluster_id)
+
+
+@st.composite
+def damaged(draw: st.DrawFn, message: Message) -> Message:
+    """A message some byte of which may be another one, missing, or one too many."""
+    key, value = message
+    which = draw(st.sampled_from(["nothing", "key", "value", "value"]))
+    raw = bytearray((key if which == "key" else value) or b"")
+    if which == "nothing" or not raw:
+        return message
+    at = draw(st.integers(0, len(raw) - 1))
+    edit = draw(st.sampled_from(["set", "cut", "add"]))
+    if edit == "set":
+        raw[at] = draw(st.integers(0, 255))
+    elif edit == "cut":
+        del raw[at:]
+    else:
+        raw.insert(at, draw(st.integers(0, 255)))
+    return (bytes(raw), value) if which == "key" else (key, bytes(raw))
+
+
+def outcome(decoding: Callable[[], object]) -> object:
+    """What it returns, or what it says is wrong, and where."""
+    try:
+        return decoding()
+    except DecodeError as error:
+        return type(error), error.reason, error.offset
+
+
+@given(data=st.data(), records=st.lists(acl_records() | strange_acl_records(), max_size=8), cuts=cuts)
+def test_damaged_messages(data: st.DataObject, records: list[MetadataRecord], cuts: list[int]) -> None:
+    """I7: the same records, or the same error with the offset of the first message that is wrong."""
+    written = [data.draw(damaged(data.draw(messages(record)))) for record in records]
+    rows = [Row(5 + at, 7, *message) for at, message in enumerate(written)]
+    assert outcome(lambda: rows_of(decode_batches(split_batches(rows, cuts), shards=SHARDS))) == outcome(
+        lambda: expected_rows(decoded_one_by_one(rows))
+    )

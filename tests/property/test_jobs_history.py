@@ -1,0 +1,192 @@
+"""A history is every state of its log: the intervals in which an offset lies are the ACLs in force there."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from records.entries import AccessControlEntryRecord
+from records.ids import Uuid
+from records.log.base import LogRecord
+from snapshot.jobs.change_files import write_changes
+from snapshot.jobs.change_table import CHANGES_SCHEMA, changes_table, ended_intervals
+from snapshot.jobs.coverage import Coverage
+from snapshot.manifest import SnapshotManifest
+from snapshot.storage import Storage
+from snapshot.store import SnapshotStore
+from support.histories import as_record, open_intervals
+from support.shard_folds import Counted, counted, folded, plan
+from support.sim_history import EMPTY_STATE, State, fold
+from support.snapshots import CLUSTER, IDENTITY, logged
+from support.strategies import record_lists
+
+_STRUCT = pa.struct(list(CHANGES_SCHEMA))
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> list[list[LogRecord]]:
+    """A log in batches; none ends within a metadata transaction."""
+    found: list[list[LogRecord]] = []
+    for records in draw(st.lists(record_lists(max_size=12, with_transactions=True), min_size=1, max_size=4)):
+        start = found[-1][-1].offset + 1 if found else 0
+        if records:
+            found.append(logged(records, start=start))
+    return found
+
+
+class FollowedHistory:
+    """What the job keeps of a log, batch by batch, without Spark."""
+
+    def __init__(self) -> None:
+        self.store = SnapshotStore(f"memory://{uuid.uuid4().hex}")
+        self.base: SnapshotManifest | None = None
+        self.changes: list[dict[str, Any]] = []
+        self.ended: list[dict[str, Any]] = []
+
+    def take(self, records: Sequence[Counted], end: int, *, shards: int = 2, **planned: Any) -> None:
+        of = plan(self.store, end, **({"base": self.base} | planned), shards=shards, wants_changes=True)
+        result, told = folded(of, records)
+        # Spark hands them on in any order.
+        random.Random(len(told)).shuffle(told)
+        table = changes_table(pa.chunked_array([pa.array(told, _STRUCT)]))
+        self.changes += table.to_pylist()
+        self.ended += ended_intervals(table).to_pylist()
+        self.base = self.store.commit(result.manifest, attempts="job")
+
+    def at(self, offset: int) -> dict[Uuid, AccessControlEntryRecord]:
+        """The ACLs in force after the record at this offset."""
+        assert self.base is not None
+        found = {}
+        for interval in [*self.ended, *open_intervals(self.store.read(self.base.ref).image)]:
+            end = interval["valid_to_offset"]
+            if interval["valid_from_offset"] <= offset and (end is None or offset < end):
+                assert interval["id"] not in found
+                found[interval["id"]] = as_record(interval)
+        return found
+
+
+def state_at(records: Sequence[Counted], offset: int, before: State = EMPTY_STATE) -> State:
+    """The plain fold of what counts up to there."""
+    return fold([each.logged.record for each in records if each.applied_offset <= offset], before)  # type: ignore[misc]
+
+
+@given(logs(), st.integers(1, 3))
+def test_the_intervals_are_the_state_at_every_offset(batches: list[list[LogRecord]], shards: int) -> None:
+    """Records of a metadata transaction count together, however often they change one id."""
+    history = FollowedHistory()
+    everything = counted([entry for batch in batches for entry in batch])
+    for batch in batches:
+        history.take(counted(batch), batch[-1].offset + 1, shards=shards)
+    for offset in range(batches[-1][-1].offset + 1 if batches else 0):
+        assert history.at(offset) == state_at(everything, offset).acls
+
+
+@given(logs())
+def test_the_changes_lead_from_state_to_state(batches: list[list[LogRecord]]) -> None:
+    """Each (offset, id) is told once, in order, and tells just what became another."""
+    history = FollowedHistory()
+    everything = counted([entry for batch in batches for entry in batch])
+    for batch in batches:
+        history.take(counted(batch), batch[-1].offset + 1)
+    keys = [(change["offset"], change["id"]) for change in history.changes]
+    assert keys == sorted(set(keys))
+    told = dict(EMPTY_STATE.acls)
+    for change in history.changes:
+        before, after = (
+            None if change[name] is None else as_record(change[name] | {"id": change["id"]})
+            for name in ("before", "after")
+        )
+        assert told.pop(change["id"], None) == before
+        assert (before is None, after is None) == {
+            "added": (True, False),
+            "removed": (False, True),
+            "replaced": (False, False),
+        }[change["change"]]
+        if after is not None:
+            told[change["id"]] = after
+        # The last change of this offset: the state is complete.
+        if (
+            change is history.changes[-1]
+            or history.changes[keys.index((change["offset"], change["id"])) + 1]["offset"] != change["offset"]
+        ):
+            assert told == state_at(everything, change["offset"]).acls
+
+
+@given(logs(), logs())
+def test_a_state_built_anew_leaves_the_history_without_holes(
+    first: list[list[LogRecord]], second: list[list[LogRecord]]
+) -> None:
+    """I10: the log forgot removals and first writings meanwhile; what was told stays as it was told."""
+    history = FollowedHistory()
+    told = counted([entry for batch in first for entry in batch])
+    start = first[-1][-1].offset + 1 if first else 0
+    for batch in first:
+        history.take(counted(batch), batch[-1].offset + 1)
+    # What is left of the log: other records, some of them at offsets that were told already.
+    shift = start // 2
+    left = counted(
+        LogRecord(entry.offset + shift, entry.timestamp_ms, entry.record)
+        for batch in second
+        for entry in batch
+    )
+    end = max([start, *(each.applied_offset + 1 for each in left)]) + 1
+    history.take(left, end, base=None, before=history.base, start=start)
+    for offset in range(start):
+        assert history.at(offset) == state_at(told, offset).acls
+    assert history.at(end - 1) == state_at(left, end).acls
+
+
+@given(logs())
+def test_a_batch_that_comes_again_writes_the_same_files(batches: list[list[LogRecord]]) -> None:
+    """Whatever the order in which its changes come: same names, same bytes."""
+    history = FollowedHistory()
+    for batch in batches:
+        history.take(counted(batch), batch[-1].offset + 1)
+    if not history.changes:
+        return
+    url = f"memory://{uuid.uuid4().hex}"
+    storage = Storage(url)
+    written = []
+    for seed in range(2):
+        rows = list(history.changes)
+        random.Random(seed).shuffle(rows)
+        table = changes_table(pa.chunked_array([pa.array(rows, _STRUCT)]))
+        write_changes(storage, CLUSTER, 0, 77, table)
+        written.append(
+            {
+                f"{directory}/{name}": storage.read(f"{directory}/{name}")
+                for table_name in ("changes", "intervals")
+                for date in storage.directories(f"{table_name}/cluster_id={CLUSTER}")
+                for directory in [f"{table_name}/cluster_id={CLUSTER}/{date}"]
+                for name in storage.files(directory)
+            }
+        )
+    assert written[0] == written[1]
+    assert all(path.endswith(f"/{0:020d}-{77:020d}.parquet") for path in written[0])
+
+
+@given(st.lists(st.tuples(st.integers(1, 20), st.integers(0, 30)), min_size=1, max_size=12))
+def test_coarse_spans_are_the_batches_that_were_read_late(steps: list[tuple[int, int]]) -> None:
+    """In order, never overlapping; an end that lies in no batch's span is exact."""
+    coverage = Coverage.beginning(IDENTITY, 0, 0)
+    start, spans = 0, []
+    for size, ahead in steps:
+        end = start + size
+        spans.append((start, max(end, start + ahead)))
+        coverage = coverage.with_coarse(*spans[-1])
+        coverage = coverage.with_coarse(*spans[-1])
+        start = end
+    bounds = [bound for span in coverage.coarse for bound in span]
+    assert bounds == sorted(bounds)
+    for end in range(60):
+        assert coverage.is_coarse(end) == any(since < end < until for since, until in spans) or any(
+            # Two that overlap are one.
+            since < end < until
+            for since, until in coverage.coarse
+        )

@@ -1,0 +1,52 @@
+"""One Spark session for the tests, on two cores, with the Kafka connector.
+
+A test takes the fixture `spark`. All that do run on one pytest-xdist worker, so that one JVM is started for a
+run. A test that kills Spark, or needs other settings, starts a process of its own.
+
+As a program it fetches the connector's jars for the tests, and prints their directory.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from snapshot.jobs import jars
+from snapshot.jobs.session import spark_session
+
+ROOT = Path(__file__).resolve().parents[2]
+CORES = 2
+
+SPARK_JARS = ROOT / ".cache" / "spark-jars" / jars.SPARK_VERSION
+
+# `make setup` fetches into the repository: tests are offline. Processes that a test starts inherit this.
+os.environ.setdefault(jars.DIRECTORY_VARIABLE, str(SPARK_JARS))
+
+
+@contextmanager
+def local_spark() -> Iterator[SparkSession]:
+    """A session until the end of the block, and its JVM with it."""
+    session = spark_session(
+        "aclog tests",
+        master=f"local[{CORES}]",
+        conf={"spark.sql.shuffle.partitions": str(CORES)},
+        needs_kafka=True,
+    )
+    gateway = session.sparkContext._gateway
+    assert gateway is not None
+    try:
+        yield session
+    finally:
+        session.stop()
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait(30)
+
+
+if __name__ == "__main__":
+    sys.exit(jars.main([]))

@@ -1,0 +1,132 @@
+"""A process that runs the three jobs on one log and stands still where a test wants to kill it.
+
+    python -m support.spark_job HOME LOG POINT AFTER
+
+Each job goes on from its checkpoint below HOME and, in the first batch that ends beyond offset AFTER, never
+leaves POINT; the file HOME/reached/<job> says that it is there.
+
+    planned    Spark's offset log has the batch; nothing of it was written
+    part       the first shard's part is put, no other shard's is
+    folded     all parts are put, and the history's files; nothing of the driver's
+    written    what the job itself writes is, too; the manifest is not put
+    stored     the manifest is put; Spark knows nothing of it
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from snapshot.jobs import batch
+from snapshot.jobs.changes import run_changes
+from snapshot.jobs.counts import run_counts
+from snapshot.jobs.job import BatchReport, JobSettings, LogPlan
+from snapshot.jobs.logs import resolve_logs
+from snapshot.jobs.plan import LogStates
+from snapshot.jobs.session import spark_session
+from snapshot.jobs.shard_fold import fold_shard
+from snapshot.jobs.snapshots import run_snapshots
+from snapshot.jobs.summed import summed
+from snapshot.store import SnapshotStore
+
+POINTS = ("planned", "part", "folded", "written", "stored")
+JOBS = ("snapshots", "changes", "counts")
+SHARDS = 2
+MAX_OFFSETS = 24
+#: A job that stands still in its executors keeps a core, and so does each of its shards.
+CORES = len(JOBS) * SHARDS
+
+
+def job_settings(home: Path, job: str, log: str) -> JobSettings:
+    """Of one of the jobs: all that it has is below ``home / job``."""
+    return JobSettings(
+        logs=tuple(resolve_logs([log])),
+        checkpoint=f"file://{home / job / '.checkpoint'}",
+        store=f"{home / job}/state",
+        keep=100,
+        shards=SHARDS,
+        max_offsets=MAX_OFFSETS,
+    )
+
+
+def run(spark: SparkSession, home: Path, job: str, log: str) -> list[BatchReport]:
+    """Run one of the jobs until nothing is left to do."""
+    reports: list[BatchReport] = []
+    settings = job_settings(home, job, log)
+    if job == "snapshots":
+        run_snapshots(spark, settings, reports.append)
+    else:
+        (run_changes if job == "changes" else run_counts)(spark, settings, str(home / job), reports.append)
+    return reports
+
+
+def stand_still(home: Path, store_url: str) -> None:
+    """Say which job is there, and stay."""
+    (home / "reached" / Path(store_url).parent.name).touch()
+    threading.Event().wait()
+
+
+def stop_at(home: Path, point: str, after: int) -> None:
+    """Let the engine stand still there: on its way in, where the step is the next one."""
+
+    def halt(here: str, end: int, store_url: str) -> None:
+        if here == point and end > after:
+            stand_still(home, store_url)
+
+    place, commit = LogStates.place, SnapshotStore.commit
+
+    def held_place(states: LogStates, end: int, **given: Any) -> Any:
+        halt("planned", end, states._store.url)
+        return place(states, end, **given)
+
+    def held_summed(plan: LogPlan, summaries: Sequence[Any], **given: Any) -> Any:
+        halt("folded", plan.end, plan.store_url)
+        return summed(plan, summaries, **given)
+
+    def held_commit(store: SnapshotStore, manifest: Any, **given: Any) -> Any:
+        halt("written", manifest.provenance.end_offset, store.url)
+        stored = commit(store, manifest, **given)
+        halt("stored", manifest.provenance.end_offset, store.url)
+        return stored
+
+    def held_fold(plan: LogPlan, shard: int, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        if point == "part" and plan.end > after and shard:
+            threading.Event().wait()
+        yield from fold_shard(plan, shard, rows)
+        if point == "part" and plan.end > after:
+            stand_still(home, plan.store_url)
+
+    for owner, name, held in (
+        (LogStates, "place", held_place),
+        (SnapshotStore, "commit", held_commit),
+        (batch, "summed", held_summed),
+        (batch, "fold_shard", held_fold),
+    ):
+        patch.object(owner, name, held).start()
+
+
+def main(home: Path, log: str, point: str, after: int) -> None:
+    (home / "reached").mkdir(parents=True, exist_ok=True)
+    stop_at(home, point, after)
+    spark = spark_session("aclog tests", master=f"local[{CORES}]", needs_kafka=False)
+    for job in JOBS:
+        # One after the other: Spark gives a Python worker ten seconds to start.
+        thread = threading.Thread(target=partial(run, spark, home, job, log), daemon=True)
+        thread.start()
+        while not (home / "reached" / job).exists():
+            thread.join(0.05)
+            if not thread.is_alive():
+                sys.exit(f"the {job} job ended before it was at {point}")
+    threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4]))

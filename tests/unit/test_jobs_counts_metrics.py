@@ -1,0 +1,209 @@
+"""What Prometheus is shown of a job: Spark's progress of its query, and the counts."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
+from pyspark.sql.streaming.listener import SinkProgress, SourceProgress, StreamingQueryProgress
+
+from records.log.base import LogIdentity
+from snapshot.jobs.count_metrics import AclCountMetric
+from snapshot.jobs.count_rows import AclKind
+from snapshot.jobs.logs import FollowedLog
+from snapshot.jobs.progress_metrics import QueryProgress
+from support.snapshots import TOPIC_ID
+
+READ = AclKind("TOPIC", "LITERAL", "ALLOW", "READ")
+WRITE = AclKind("TOPIC", "LITERAL", "ALLOW", "WRITE")
+
+LOGS = (
+    FollowedLog(url="/var/acls", identity=LogIdentity("dir", TOPIC_ID)),
+    FollowedLog(url="kafka://b:9092/acls-x", identity=LogIdentity("x", TOPIC_ID), is_of_fleet=True),
+    FollowedLog(url="kafka://b:9092/acls-y", identity=LogIdentity("y", TOPIC_ID), is_of_fleet=True),
+)
+RUN = uuid.UUID(int=1)
+
+
+def directory(offset: int) -> str:
+    return f'{{"clusterId":"dir","topicId":"dHR0dHR0dHR0dHR0dHR0dA","offset":{offset}}}'
+
+
+def topics(**ends: int) -> str:
+    return "{" + ",".join(f'"acls-{name}":{{"0":{end}}}' for name, end in ends.items()) + "}"
+
+
+def progress(
+    ends: tuple[str | None, str | None],
+    latest: tuple[str | None, str | None],
+    *,
+    run_id: uuid.UUID = RUN,
+    rows: int = 0,
+    durations_ms: dict[str, int] | None = None,
+    **rates: float,
+) -> StreamingQueryProgress:
+    """As Spark 4.2 says it: ``addBatch`` is there if a batch was done."""
+    fields: dict[str, Any] = {
+        "id": uuid.UUID(int=9),
+        "runId": run_id,
+        "name": None,
+        "timestamp": "2026-11-21T01:00:00.500Z",
+        "batchId": 0,
+        "batchDuration": 0,
+        "durationMs": durations_ms or {"latestOffset": 3, "triggerExecution": 4},
+        "eventTime": {},
+        "stateOperators": [],
+        "sources": [
+            SourceProgress(
+                description="a log",
+                startOffset="",
+                endOffset=end,  # type: ignore[arg-type] # None is null in Java
+                latestOffset=late,  # type: ignore[arg-type]
+                numInputRows=0,
+                inputRowsPerSecond=0.0,
+                processedRowsPerSecond=0.0,
+                metrics={},
+            )
+            for end, late in zip(ends, latest, strict=True)
+        ],
+        "sink": SinkProgress(description="", numOutputRows=-1, metrics={}),
+        "numInputRows": rows,
+        "inputRowsPerSecond": rates.get("input_rate", 0.0),
+        "processedRowsPerSecond": rates.get("processed_rate", 0.0),
+        "observedMetrics": {},
+    }
+    return StreamingQueryProgress(**fields)
+
+
+BATCH = progress(
+    (directory(45), topics(x=7, y=0)),
+    (directory(50), topics(x=7, y=3)),
+    rows=40,
+    durations_ms={"addBatch": 1500, "triggerExecution": 2250},
+    input_rate=float("nan"),
+    processed_rate=20.0,
+)
+
+
+def samples(*collectors: Collector) -> dict[str, float]:
+    """By name and labels as they are written."""
+    registry = CollectorRegistry()
+    for collector in collectors:
+        registry.register(collector)
+    found: dict[str, float] = {}
+    for family in text_string_to_metric_families(generate_latest(registry).decode()):
+        for sample in family.samples:
+            labels = ",".join(f"{name}={value}" for name, value in sorted(sample.labels.items()))
+            found[f"{sample.name}{{{labels}}}" if labels else sample.name] = sample.value
+    return found
+
+
+def test_every_name_and_value_after_a_batch() -> None:
+    """The whole page: directories and topics by cluster, durations in seconds, no rate that is no number."""
+    query = QueryProgress(LOGS)
+    query.started(RUN)
+    query.progressed(BATCH)
+    assert samples(query) == {
+        "aclog_spark_query_active": 1,
+        "aclog_spark_batches_total": 1,
+        "aclog_spark_rows_total": 40,
+        "aclog_spark_last_trigger_timestamp_seconds": 1795222800.5,
+        "aclog_spark_batch_rows": 40,
+        "aclog_spark_input_rows_per_second": 0,
+        "aclog_spark_processed_rows_per_second": 20,
+        "aclog_spark_batch_duration_seconds{phase=addBatch}": 1.5,
+        "aclog_spark_batch_duration_seconds{phase=triggerExecution}": 2.25,
+        "aclog_spark_end_offset{cluster_id=dir}": 45,
+        "aclog_spark_end_offset{cluster_id=x}": 7,
+        "aclog_spark_end_offset{cluster_id=y}": 0,
+        "aclog_spark_lag_offsets{cluster_id=dir}": 5,
+        "aclog_spark_lag_offsets{cluster_id=x}": 0,
+        "aclog_spark_lag_offsets{cluster_id=y}": 3,
+    }
+
+
+def test_before_the_first_batch_there_are_no_false_numbers() -> None:
+    """Neither an offset nor a lag is known, nor when Spark looked."""
+    query = QueryProgress(LOGS)
+    nothing = {
+        "aclog_spark_query_active": 0.0,
+        "aclog_spark_batches_total": 0.0,
+        "aclog_spark_rows_total": 0.0,
+    }
+    assert samples(query) == nothing
+    query.started(RUN)
+    query.progressed(progress((None, "null"), (None, None)))
+    shown = {"aclog_spark_query_active": 1.0, "aclog_spark_last_trigger_timestamp_seconds": 1795222800.5}
+    assert samples(query) == nothing | shown
+
+
+def test_a_look_without_a_batch_keeps_what_the_last_batch_took() -> None:
+    """The lag and the time of the look are of now, the rest is the batch's."""
+    query = QueryProgress(LOGS)
+    query.started(RUN)
+    query.progressed(BATCH)
+    before = samples(query)
+    query.progressed(progress((directory(45), topics(x=7, y=0)), (directory(45), topics(x=7, y=9))))
+    changed = {"aclog_spark_lag_offsets{cluster_id=dir}": 0, "aclog_spark_lag_offsets{cluster_id=y}": 9}
+    assert samples(query) == before | changed
+    query.idle(RUN, "2026-11-21T01:00:10Z")
+    assert samples(query)["aclog_spark_last_trigger_timestamp_seconds"] == 1795222810
+
+
+def test_a_query_that_ended_is_not_active() -> None:
+    """It may have failed; what it did stays."""
+    query = QueryProgress(LOGS)
+    query.started(RUN)
+    query.progressed(BATCH)
+    query.terminated(RUN)
+    found = samples(query)
+    assert (found["aclog_spark_query_active"], found["aclog_spark_batches_total"]) == (0, 1)
+
+
+def test_other_queries_of_the_session_are_not_counted() -> None:
+    """Only the first that started after the job began to listen."""
+    query, other = QueryProgress(LOGS), uuid.UUID(int=2)
+    query.started(RUN)
+    before = samples(query)
+    query.started(other)
+    query.progressed(progress((directory(1), topics()), (directory(1), topics()), run_id=other))
+    query.idle(other, "2026-11-21T01:00:10Z")
+    query.terminated(other)
+    assert samples(query) == before
+
+
+def test_a_kind_without_acls_stays_with_0() -> None:
+    """A graph of it goes down, and does not end in the air; clusters do not mix."""
+    metric = AclCountMetric()
+    metric.publish("a", {READ: 2, WRITE: 1})
+    metric.publish("b", {READ: 5})
+    metric.publish("a", {READ: 3})
+    kind = "operation={},pattern_type=LITERAL,permission_type=ALLOW,resource_type=TOPIC"
+    name = "kafka_server_authorizer_aclcount{{cluster_id={},{}}}"
+    assert samples(metric) == {
+        name.format("a", kind.format("READ")): 3,
+        name.format("a", kind.format("WRITE")): 0,
+        name.format("b", kind.format("READ")): 5,
+    }
+
+
+@pytest.mark.parametrize("collector", [QueryProgress(LOGS), AclCountMetric()])
+def test_names_are_as_promtool_wants_them(collector: Collector) -> None:
+    """The rules of `promtool check metrics`: help, base units in full, `_total` for counters alone."""
+    if isinstance(collector, QueryProgress):
+        collector.started(RUN)
+        collector.progressed(BATCH)
+    for family in collector.collect():
+        assert family.documentation
+        assert re.fullmatch(r"[a-z][a-z_]*[a-z]", family.name)
+        assert not re.search(
+            r"(_ms|_millis|_milliseconds|_minutes|_kb|_mb|_count|_sum|_bucket|_gauge)$", family.name
+        )
+        totals = [sample.name.endswith("_total") for sample in family.samples]
+        assert totals == [family.type == "counter"] * len(totals)
+        assert all(re.fullmatch(r"[a-z_]+", label) for sample in family.samples for label in sample.labels)

@@ -1,0 +1,254 @@
+"""Which ranges of a directory log a query reads, and how it notices that the log is not the same any more."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from records.batch import encode_batch
+from records.codecs.kraft import encode_frame
+from records.compression import Compression
+from records.entries import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    MetadataRecord,
+)
+from records.errors import AclogError, ChecksumMismatchError, DecodeError, LogError
+from records.ids import Uuid, uuid_to_string
+from records.log.base import LogIdentity
+from records.log.directory import DirectoryLog
+from snapshot.errors import CheckpointForeignError
+from snapshot.jobs.directory_ranges import DirectoryRanges, Place
+from snapshot.jobs.directory_rows import DirectoryRange, read_rows
+from support.directory_logs import TIMESTAMP_MS, acl, append_bytes, batch_bytes, flip_bit, write_segment
+from support.source_rows import rows_of
+
+BEGIN, END, ABORT = BeginTransactionRecord("t"), EndTransactionRecord(), AbortTransactionRecord()
+
+
+def raw(base_offset: int, *records: MetadataRecord, **changes: Any) -> bytes:
+    values = [encode_frame(record) for record in records]
+    settings = {"base_offset": base_offset, "epoch": 1, "timestamp_ms": TIMESTAMP_MS} | changes
+    return encode_batch(values, **settings)
+
+
+def ends(
+    path: Path, start: int = 0, *, below: int | None = None, max_offsets: int | None = None
+) -> list[int]:
+    """Ends of all batches of a query that begins there."""
+    ranges = DirectoryRanges(str(path), None)
+    try:
+        below = ranges.high_watermark() if below is None else below
+        place, found = Place(start, None), []
+        while (following := ranges.next_end(place, below=below, max_offsets=max_offsets)) != place:
+            found.append(following.offset)
+            place = following
+        return found
+    finally:
+        ranges.close()
+
+
+def wanted(path: Path, start: int, end: int, end_epoch: int | None = 1) -> DirectoryRange:
+    with DirectoryLog.open(path) as log:
+        identity = log.identity
+    return DirectoryRange(
+        str(path), identity.cluster_id, uuid_to_string(identity.topic_id), start, end, end_epoch
+    )
+
+
+def test_a_limit_counts_offsets_and_keeps_batches_whole(tmp_path: Path) -> None:
+    """As many batches as fit; one at least, though it is longer."""
+    write_segment(tmp_path, 0, *(batch_bytes(at, 4) for at in range(0, 40, 4)))
+    assert ends(tmp_path) == [40]
+    assert ends(tmp_path, max_offsets=10) == [8, 16, 24, 32, 40]
+    assert ends(tmp_path, max_offsets=4) == ends(tmp_path, max_offsets=1) == list(range(4, 41, 4))
+    assert ends(tmp_path, 12, max_offsets=12) == [24, 36, 40]
+    assert ends(tmp_path, 40) == []
+
+
+def test_a_log_that_grows_ends_where_it_ended(tmp_path: Path) -> None:
+    """With Trigger.AvailableNow what comes later is for the next query."""
+    path = write_segment(tmp_path, 0, batch_bytes(0, 4), batch_bytes(4, 4))
+    append_bytes(path, batch_bytes(8, 4))
+    assert ends(tmp_path, below=8) == [8]
+    assert ends(tmp_path, 8, below=8) == []
+
+
+def test_an_own_log_to_its_high_watermark(tmp_path: Path) -> None:
+    """Also one without any record."""
+    with DirectoryLog.open(tmp_path, mode="create") as log:
+        assert ends(tmp_path) == []
+        log.append([acl(0), acl(1)])
+        log.append([acl(2)])
+        assert ends(tmp_path) == [3]
+        assert ends(tmp_path, max_offsets=1) == [2, 3]
+
+
+@pytest.mark.parametrize("compression", [Compression.NONE, Compression.ZSTD])
+def test_no_end_is_within_a_metadata_transaction(tmp_path: Path, compression: Compression) -> None:
+    """KIP-868: whole ones only, whatever the limit; what ends in a batch may begin anew in the same one."""
+    write_segment(
+        tmp_path,
+        0,
+        raw(0, acl(0)),
+        raw(1, acl(1), BEGIN, compression=compression),
+        raw(3, acl(3)),
+        raw(4, acl(4), END, BEGIN, compression=compression),
+        raw(7, ABORT, compression=compression),
+        raw(8, BEGIN, acl(9), END, compression=compression),
+        raw(11, acl(11)),
+    )
+    assert ends(tmp_path) == [12]
+    assert ends(tmp_path, max_offsets=1) == [1, 8, 11, 12]
+    assert ends(tmp_path, max_offsets=10) == [8, 12]
+
+
+def test_an_open_transaction_waits_for_its_end(tmp_path: Path) -> None:
+    """At the high watermark the end stays before the batch in which it begins."""
+    path = write_segment(tmp_path, 0, raw(0, acl(0)), raw(1, acl(1), BEGIN), raw(3, acl(3)))
+    assert ends(tmp_path) == [1]
+    assert ends(tmp_path, 1) == []
+    append_bytes(path, raw(4, END))
+    assert ends(tmp_path, 1) == [5]
+
+
+def test_bytes_that_look_like_a_marker_are_none(tmp_path: Path) -> None:
+    """An id may hold any bytes."""
+    looks_so = acl(0)
+    looks_so = type(looks_so)(Uuid(b"\x01\x17\x00" + bytes(13)), *looks_so.content)
+    write_segment(tmp_path, 0, raw(0, looks_so), raw(1, acl(1)))
+    assert ends(tmp_path, max_offsets=1) == [1, 2]
+
+
+def test_what_stands_before_a_damaged_batch_is_read_first(tmp_path: Path) -> None:
+    """I7: then the query fails, naming file and offset; also where the range was planned before."""
+    path = write_segment(tmp_path, 0, *(batch_bytes(at, 2) for at in range(0, 8, 2)))
+    flip_bit(path, 2 * len(batch_bytes(0, 2)) + 100)
+    place = Place(4, 1)
+    with pytest.raises(ChecksumMismatchError) as caught:
+        ends(tmp_path)
+    assert (caught.value.source, caught.value.offset) == (str(path), 4)
+    ranges = DirectoryRanges(str(tmp_path), None)
+    assert ranges.next_end(Place(0, None), below=8, max_offsets=None) == place
+    with pytest.raises(ChecksumMismatchError):
+        ranges.next_end(place, below=8, max_offsets=None)
+    ranges.close()
+    with pytest.raises(ChecksumMismatchError) as caught:
+        list(read_rows(wanted(tmp_path, 2, 8)))
+    assert (caught.value.source, caught.value.offset) == (str(path), 4)
+
+
+def test_a_batch_of_nonsense_is_named(tmp_path: Path) -> None:
+    """Its CRC fits, what is inside does not: log and offset are told."""
+    batch = bytearray(encode_batch([b"x"], base_offset=2, epoch=1, timestamp_ms=5, keys=[b"key"]))
+    nonsense = encode_batch([None], base_offset=2, epoch=1, timestamp_ms=2**62)
+    write_segment(tmp_path / "a", 0, batch_bytes(0, 2), bytes(batch))
+    assert [row["key"] for row in rows_of(read_rows(wanted(tmp_path / "a", 1, 3)))] == [None, b"key"]
+    write_segment(tmp_path / "b", 0, batch_bytes(0, 2), nonsense)
+    with pytest.raises(DecodeError, match="beyond what Spark can hold") as caught:
+        list(read_rows(wanted(tmp_path / "b", 0, 3)))
+    assert (caught.value.source, caught.value.offset) == (str(tmp_path / "b"), 2)
+
+
+def failure(path: Path, start: Place) -> AclogError:
+    ranges = DirectoryRanges(str(path), None)
+    try:
+        with pytest.raises(AclogError) as caught:
+            ranges.next_end(start, below=ranges.high_watermark(), max_offsets=None)
+    finally:
+        ranges.close()
+    return caught.value
+
+
+def test_a_trimmed_log_fails_loudly(tmp_path: Path) -> None:
+    """Records between the checkpoint and the log's start are gone: the message says so, and the way out."""
+    write_segment(tmp_path, 10, batch_bytes(10, 2))
+    error = failure(tmp_path, Place(5, 1))
+    assert isinstance(error, LogError)
+    assert str(error).startswith(f"{tmp_path}: the log was trimmed: it starts at offset 10, and 5 was to be")
+    assert "another checkpoint" in str(error)
+    with pytest.raises(LogError, match="the log was trimmed: it starts at offset 10"):
+        list(read_rows(wanted(tmp_path, 5, 12)))
+
+
+def test_a_truncated_log_fails_loudly(tmp_path: Path) -> None:
+    """It ends before what was read from it."""
+    write_segment(tmp_path, 0, batch_bytes(0, 2))
+    error = failure(tmp_path, Place(5, 1))
+    assert str(error).startswith(f"{tmp_path}: the log was truncated: it ends at offset 2, and 5 was to be")
+    with pytest.raises(LogError, match="the log ends at offset 2 now, not at 5"):
+        list(read_rows(wanted(tmp_path, 0, 5)))
+
+
+def test_an_end_that_is_gone_is_not_waited_for(tmp_path: Path) -> None:
+    """A broker's directory: what the query saw at its start may never have been committed."""
+    write_segment(tmp_path, 0, batch_bytes(0, 2), batch_bytes(2, 2))
+    assert ends(tmp_path, below=9) == [4]
+    assert ends(tmp_path, 4, below=9) == []
+
+
+def test_a_log_that_was_written_anew_fails_loudly(tmp_path: Path) -> None:
+    """A new leader's records are where those were that the query has read: the epoch tells."""
+    write_segment(tmp_path, 0, batch_bytes(0, 2), batch_bytes(2, 2, epoch=2), batch_bytes(4, 2, epoch=2))
+    assert "epoch 1 does not end there any more" in str(failure(tmp_path, Place(4, 1)))
+    with pytest.raises(LogError, match=r"was truncated and written anew: .* one of epoch 2 ends at 4 now"):
+        list(read_rows(wanted(tmp_path, 0, 4, 1)))
+    assert len(rows_of(read_rows(wanted(tmp_path, 0, 4, 2)))) == 4
+
+
+def test_another_log_in_its_place_is_refused(tmp_path: Path) -> None:
+    """Deleted and created again: another topic id (I9)."""
+    path = tmp_path / "log"
+    with DirectoryLog.open(path, mode="create", cluster_id="c") as log:
+        log.append([acl(0)])
+        identity = log.identity
+    planned = wanted(path, 0, 1)
+    shutil.rmtree(path)
+    with DirectoryLog.open(path, mode="create", cluster_id="c") as log:
+        log.append([acl(0)])
+    for failing in (
+        lambda: DirectoryRanges(str(path), identity),
+        lambda: list(read_rows(planned)),
+        lambda: DirectoryRanges(str(path), LogIdentity("d", log.identity.topic_id)),
+    ):
+        with pytest.raises(CheckpointForeignError, match="another log is in its place"):
+            failing()
+
+
+def test_readers_are_told_where_to_look(tmp_path: Path) -> None:
+    """They read the same as those that look for themselves; a place that is none any more is met loudly."""
+    batches = [batch_bytes(at, 50) for at in range(0, 3000, 50)]
+    path = write_segment(tmp_path, 0, *batches)
+    ranges = DirectoryRanges(str(tmp_path), None)
+    place = ranges.next_end(Place(0, None), below=3000, max_offsets=2500)
+    near = ranges.place_near(place.offset)
+    ranges.close()
+    assert 0 < near.position == sum(map(len, batches[: near.base_offset // 50]))
+    planned = wanted(tmp_path, place.offset, 3000)
+    told = replace(planned, near=near)
+    assert rows_of(read_rows(told)) == rows_of(read_rows(planned))
+    with DirectoryLog.open(tmp_path) as log:
+        log.start_near(near)
+        assert log.high_watermark() == 3000
+        assert log.read(7, max_bytes=1)[0].base_offset == 0
+    path.write_bytes(batch_bytes(0, 2999) + batch_bytes(2999, 1))
+    with pytest.raises(AclogError):
+        list(read_rows(told))
+
+
+def test_a_range_within_batches(tmp_path: Path) -> None:
+    """A read of some offsets gives these only, and no control records; over several segments."""
+    control = encode_batch(
+        [b"\0\0\0\0\0\0"], keys=[b"\0\0\0\2"], base_offset=4, epoch=1, timestamp_ms=5, is_control=True
+    )
+    write_segment(tmp_path, 0, batch_bytes(0, 4), control)
+    write_segment(tmp_path, 5, batch_bytes(5, 5))
+    rows = rows_of(read_rows(wanted(tmp_path, 2, 7, None)))
+    assert [row["offset"] for row in rows] == [2, 3, 5, 6]
+    assert [row["value"] for row in rows] == [encode_frame(acl(at)) for at in (2, 3, 5, 6)]
+    assert list(read_rows(wanted(tmp_path, 3, 3, None))) == []

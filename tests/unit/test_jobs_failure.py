@@ -1,0 +1,63 @@
+"""What is told of a failure inside Spark: the cause's own words."""
+
+from __future__ import annotations
+
+import pytest
+
+from snapshot.jobs.failure import job_failure
+
+WORKER = """An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "/x/worker.py", line 3602, in main
+    process()
+records.errors.RecordError: the first one
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "/x/decode.py", line 48, in decode_batches
+    yield from logs[whose].decode(part)
+    ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+records.errors.UnsupportedVersionError: version 9 is not known (in the log of cluster c-1, offset 5)
+"""
+IN_JAVA = f"""Job aborted due to stage failure: Task 0 in stage 3.0 failed 1 times, most recent failure:
+Lost task 0.0 in stage 3.0: org.apache.spark.api.python.PythonException: {WORKER}
+\tat org.apache.spark.api.python.BasePythonRunner.handlePythonException(PythonRunner.scala:645)
+\tat java.base/java.lang.Thread.run(Thread.java:840)
+Caused by: org.apache.spark.api.python.PythonException: lost
+"""
+IN_A_SOURCE = """[PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR] Failed: Traceback (most recent call last):
+  File "/x/python_streaming_source_runner.py", line 184, in main
+    end = reader.latestOffset(start, limit)
+records.errors.LogNotFoundError: file:/logs/a: there is no log
+ SQLSTATE: 38000 SQLSTATE: XXKST
+=== Streaming Query ===
+Identifier: [id = b992102a, runId = c96848a5]
+"""
+OF_KAFKA = """org.apache.spark.sql.kafka010.KafkaIllegalStateException: Data may be lost. SQLSTATE: XXKST
+\tat org.apache.spark.sql.kafka010.KafkaExceptions$.partitionsOffsetChanged(KafkaExceptions.scala:1)
+"""
+UNKNOWN = "version 9 is not known (in the log of cluster c-1, offset 5)"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (WORKER, UNKNOWN),
+        (IN_JAVA, UNKNOWN),
+        (IN_A_SOURCE, "file:/logs/a: there is no log"),
+        (OF_KAFKA, "Data may be lost."),
+        ("something short", "something short"),
+    ],
+    ids=["worker", "java", "source", "kafka", "plain"],
+)
+def test_only_the_cause_is_told(text: str, told: str) -> None:
+    """No stack, and no class of an exception."""
+    assert str(job_failure(RuntimeError(text))) == told
+
+
+def test_the_cause_may_be_further_down() -> None:
+    """A query that ended says only that it did; what it was caused by says why."""
+    error = RuntimeError("[STREAM_FAILED] Query [id = 1] terminated with exception: Job aborted")
+    error.__cause__ = RuntimeError(IN_JAVA)
+    assert str(job_failure(error)) == UNKNOWN

@@ -1,0 +1,76 @@
+"""The connector's jars: used only whole and as reviewed; who cannot fetch them is told the ways out."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from snapshot.errors import SparkJarsError
+from snapshot.jobs.jars import DIRECTORY_VARIABLE, JARS, PACKAGE, connector_jars, main
+from support.spark import SPARK_JARS
+
+
+@pytest.fixture
+def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory of the jars that a test may spoil, as the user's choice."""
+    copy = shutil.copytree(SPARK_JARS, tmp_path / "jars")
+    monkeypatch.setenv(DIRECTORY_VARIABLE, str(copy))
+    return copy
+
+
+def test_whole_jars_are_taken_as_they_are(copy: Path) -> None:
+    assert connector_jars() == [copy / jar.file for jar in JARS]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (lambda jar: jar.unlink(), "is missing"),
+        (lambda jar: jar.write_bytes(jar.read_bytes()[:-1]), "is different"),
+        (lambda jar: jar.with_name("more.jar").touch(), r"more\.jar is unexpected"),
+    ],
+)
+def test_other_jars_are_refused(copy: Path, spoil: Callable[[Path], object], why: str) -> None:
+    """Nothing is fetched over what the user named; the directory and the ways out are in the message."""
+    spoil(copy / JARS[0].file)
+    with pytest.raises(SparkJarsError, match=why) as refused:
+        connector_jars()
+    assert f"{DIRECTORY_VARIABLE}={copy}" in str(refused.value)
+    assert f"--packages {PACKAGE}" in str(refused.value)
+
+
+def test_without_java_the_message_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is left behind that would pass for the jars; exit code 3: out of reach."""
+    monkeypatch.delenv(DIRECTORY_VARIABLE, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
+    assert main([]) == 3
+    said = capsys.readouterr().err
+    assert "there is no java in JAVA_HOME" in said
+    assert f"--packages {PACKAGE}" in said
+    assert list(tmp_path.rglob("*.jar")) == []
+
+
+def test_a_failing_ivy_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it said last is in the message."""
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho UNRESOLVED DEPENDENCIES\nexit 1\n", encoding="ascii")
+    java.chmod(0o755)
+    monkeypatch.delenv(DIRECTORY_VARIABLE, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(SparkJarsError, match=r"Ivy could not fetch .*\(exit 1\):\nUNRESOLVED DEPENDENCIES"):
+        connector_jars()
+
+
+def test_another_pyspark_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connector of one Spark does not run in another."""
+    monkeypatch.setattr("snapshot.jobs.jars.version", lambda _: "4.3.0")
+    with pytest.raises(SparkJarsError, match=r"does not fit pyspark 4\.3\.0: install pyspark==4\.2\.0"):
+        connector_jars()

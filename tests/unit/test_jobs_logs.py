@@ -1,0 +1,198 @@
+"""Which logs a job follows, and which checkpoints are refused to it (I9)."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from records.errors import LogError, LogNotFoundError
+from records.ids import Uuid, uuid_to_string
+from records.log.base import LogIdentity
+from records.log.directory import DirectoryLog
+from snapshot.errors import CheckpointForeignError
+from snapshot.jobs.logs import BINDING_NAME, FollowedLog, bind_checkpoint, resolve_logs, sources_of
+from support.directory_logs import acls
+
+OLD, RECREATED = Uuid(b"a" * 16), Uuid(b"b" * 16)
+
+
+def directory_log(directory: Path, cluster_id: str) -> str:
+    """The URL of a new log with one ACL."""
+    with DirectoryLog.open(directory, mode="create", cluster_id=cluster_id) as log:
+        log.append(acls(0, 1))
+    return f"file:{directory}"
+
+
+def topic_log(cluster_id: str, *, servers: str = "a:9092", topic_id: Uuid = OLD) -> FollowedLog:
+    """As it would be found; nothing here looks at the cluster."""
+    return FollowedLog(
+        url=f"kafka://{servers}/acls-{cluster_id}",
+        identity=LogIdentity(cluster_id, topic_id),
+        kafka={"sasl.password": "hunter2"},
+        is_of_fleet=True,
+    )
+
+
+def sources(text: str) -> list[FollowedLog]:
+    """``ab|x``: the topics a and b on one cluster, then x on another."""
+    servers = ["host:9092", "other:9092"]
+    return [topic_log(name, servers=servers[name == "x"]) for names in text.split("|") for name in names]
+
+
+def test_a_log_is_known_by_what_is_in_it(tmp_path: Path) -> None:
+    """Not by its place: the identity is the log's own, and it opens as that."""
+    first = directory_log(tmp_path / "one", "first")
+    second = directory_log(tmp_path / "two", "second")
+    logs = resolve_logs([second, first])
+    assert [log.identity.cluster_id for log in logs] == ["second", "first"]
+    with closing(logs[0].open()) as log:
+        assert log.identity == logs[0].identity
+    assert pickle.loads(pickle.dumps(logs)) == logs
+
+
+def test_two_logs_of_one_cluster_are_refused(tmp_path: Path) -> None:
+    """One job would mix them; the message names both."""
+    one = directory_log(tmp_path / "one", "same")
+    two = directory_log(tmp_path / "two", "same")
+    with pytest.raises(LogError, match=r"one and .*two are both logs of cluster same"):
+        resolve_logs([one, two])
+    with pytest.raises(LogError, match="are both logs of cluster same"):
+        resolve_logs([one, one])
+
+
+def test_what_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(LogNotFoundError, match="no segments"):
+        resolve_logs([f"file:{tmp_path}"])
+    with pytest.raises(LogError, match="no log to follow"):
+        resolve_logs([])
+
+
+@pytest.mark.parametrize(
+    ("regex", "why"),
+    [("(a)(b)", "has 2 groups: which of them is the cluster id"), ("(a", "not a regular expression")],
+)
+def test_a_pattern_that_says_nothing_is_refused(regex: str, why: str) -> None:
+    """Before any cluster is asked."""
+    with pytest.raises(LogError, match=why):
+        resolve_logs([], topics_pattern=("localhost:9092", regex))
+
+
+def test_a_pattern_needs_servers_with_ports() -> None:
+    with pytest.raises(LogError, match="`localhost` is not HOST:PORT"):
+        resolve_logs([], topics_pattern=("localhost", "(.*)"))
+
+
+def test_another_log_in_its_place_does_not_open(tmp_path: Path) -> None:
+    """Made again while the job ran: both ids are named."""
+    (followed,) = resolve_logs([directory_log(tmp_path / "log", "before")])
+    shutil.rmtree(tmp_path / "log")
+    directory_log(tmp_path / "log", "after")
+    with pytest.raises(CheckpointForeignError, match=r"of cluster before, and this is .* of cluster after"):
+        followed.open()
+
+
+def test_secrets_are_not_shown() -> None:
+    assert "hunter2" not in repr(topic_log("x"))
+
+
+def test_topics_of_one_bootstrap_are_one_source(tmp_path: Path) -> None:
+    """Each directory is one of its own; the order is that of the first of each."""
+    (directory,) = resolve_logs([directory_log(tmp_path / "log", "d")])
+    a, b, far = topic_log("a"), topic_log("b"), topic_log("far", servers="b:9092")
+    assert sources_of([a, directory, far, b]) == [(a, b), (directory,), (far,)]
+
+
+def test_a_fresh_checkpoint_is_bound_and_taken_again(tmp_path: Path) -> None:
+    """It names the logs, and no settings."""
+    logs = [topic_log("a"), topic_log("b")]
+    bind_checkpoint(f"file://{tmp_path}/checkpoint", logs)
+    written = (tmp_path / "checkpoint" / BINDING_NAME).read_bytes()
+    assert msgspec.json.decode(written) == {
+        "version": 1,
+        "sources": [
+            [
+                {
+                    "clusterId": name,
+                    "topicId": uuid_to_string(OLD),
+                    "url": f"kafka://a:9092/acls-{name}",
+                    "kind": "kafka",
+                }
+                for name in ("a", "b")
+            ]
+        ],
+    }
+    bind_checkpoint(f"{tmp_path}/checkpoint", logs)
+    assert (tmp_path / "checkpoint" / BINDING_NAME).read_bytes() == written
+
+
+def test_a_topic_created_again_is_refused(tmp_path: Path) -> None:
+    """With both ids and the way out; the checkpoint stays the old one's."""
+    bind_checkpoint(str(tmp_path), [topic_log("a")])
+    for _ in range(2):
+        with pytest.raises(CheckpointForeignError) as refused:
+            bind_checkpoint(str(tmp_path), [topic_log("a", topic_id=RECREATED)])
+        text = str(refused.value)
+        assert uuid_to_string(OLD) in text
+        assert uuid_to_string(RECREATED) in text
+        assert "another --checkpoint" in text
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        ("ab", "a"),  # lost
+        ("a", "b"),  # exchanged
+        ("a|x", "x|a"),  # in another order
+        ("a", "a|x"),  # a source more
+        ("a|x", "a"),  # a source less
+    ],
+)
+def test_other_logs_than_the_checkpoints_are_refused(tmp_path: Path, before: str, now: str) -> None:
+    """Spark would take one log's offsets for another's, or cannot go on."""
+    bind_checkpoint(str(tmp_path), sources(before))
+    with pytest.raises(CheckpointForeignError, match=r"is of kafka://.*and the job is to follow kafka://"):
+        bind_checkpoint(str(tmp_path), sources(now))
+    bind_checkpoint(str(tmp_path), sources(before))
+
+
+@pytest.mark.parametrize("now", ["ab", "ba", "abc"])
+def test_topics_may_join_those_of_their_cluster(tmp_path: Path, now: str) -> None:
+    """Spark reads such a topic from its first offset; from then on it belongs to the checkpoint."""
+    bind_checkpoint(str(tmp_path), sources("a"))
+    bind_checkpoint(str(tmp_path), sources(now))
+    with pytest.raises(CheckpointForeignError):
+        bind_checkpoint(str(tmp_path), sources("a"))
+
+
+def test_a_directory_does_not_join(tmp_path: Path) -> None:
+    one, two = resolve_logs([directory_log(tmp_path / name, name) for name in ("one", "two")])
+    bind_checkpoint(str(tmp_path / "checkpoint"), [one])
+    with pytest.raises(CheckpointForeignError):
+        bind_checkpoint(str(tmp_path / "checkpoint"), [one, two])
+
+
+def test_a_cluster_may_move(tmp_path: Path) -> None:
+    """The same topic at another address is the same log."""
+    bind_checkpoint(str(tmp_path), [topic_log("a")])
+    bind_checkpoint(str(tmp_path), [topic_log("a", servers="elsewhere:9092")])
+    assert b"elsewhere" in (tmp_path / BINDING_NAME).read_bytes()
+
+
+def test_a_checkpoint_of_another_query_is_refused(tmp_path: Path) -> None:
+    """Spark's own files without ours: what it holds is not known."""
+    (tmp_path / "offsets").mkdir()
+    (tmp_path / "offsets" / "0").write_text("v1\n", encoding="utf-8")
+    with pytest.raises(CheckpointForeignError, match="none of aclog's"):
+        bind_checkpoint(str(tmp_path), [topic_log("a")])
+    assert not (tmp_path / BINDING_NAME).exists()
+
+
+def test_a_damaged_binding_is_refused(tmp_path: Path) -> None:
+    (tmp_path / BINDING_NAME).write_bytes(b"{")
+    with pytest.raises(CheckpointForeignError, match="does not say which logs"):
+        bind_checkpoint(str(tmp_path), [topic_log("a")])

@@ -1,0 +1,307 @@
+"""What a batch goes on from: the newest stored state that its log continues."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from records.errors import LogStorageError
+from records.ids import Uuid
+from records.log.base import LogIdentity, LogRecord
+from snapshot.delta import AclsDelta
+from snapshot.errors import SnapshotError, SparkJobError
+from snapshot.image import AclsImage, Provenance
+from snapshot.jobs.beginning import BEGINNING_NAME, begin
+from snapshot.jobs.logs import FollowedLog
+from snapshot.jobs.plan import LogStates, Place
+from snapshot.manifest import SnapshotManifest
+from snapshot.store import SnapshotStore
+from support.sim_log import FIRST_TIMESTAMP_MS, SimLog, identity
+from support.sim_scenario import acl_named
+
+NOW_MS = 1_000_000_000
+DAY_MS = 86_400_000
+MINUTE_MS = 60_000
+
+
+class Compacted(SimLog):
+    """A log that forgets removals after a day, and shows what is committed before everything below it is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.removal_retention_ms = DAY_MS
+
+    def uncommitted_end(self) -> int:
+        return self.end_offset
+
+    def current_topic_id(self) -> Uuid:
+        return self.identity.topic_id
+
+
+class World:
+    """A log of ten records, one a batch, and a store."""
+
+    def __init__(self, log: SimLog | None = None) -> None:
+        self.log = log or SimLog()
+        for number in range(10):
+            self.log.append([acl_named("abcdefghij"[number])])
+        self.store = SnapshotStore(f"memory://{uuid.uuid4().hex}")
+        self.now_ms = NOW_MS
+        followed = cast("FollowedLog", self)
+        self.states = LogStates(followed, self.store, lambda: self.now_ms)
+
+    # What LogStates asks a FollowedLog for.
+    url = "sim:log"
+    identity: LogIdentity = identity()
+
+    def open(self) -> SimLog:
+        return self.log
+
+    def snapshot(
+        self, end: int, epoch: int = 1, *, log_end_time_ms: int = NOW_MS, gap_until: int = 0
+    ) -> SnapshotManifest:
+        image = AclsDelta(AclsImage.EMPTY).apply(Provenance(end, epoch, 0))
+        ref = self.store.write(image, self.identity, log_end_time_ms=log_end_time_ms, keep=99)
+        manifest = self.store.read(ref).manifest
+        if gap_until:
+            manifest = replace(manifest, gap_until=gap_until)
+            self.store._storage.put(ref.file("manifest.json"), manifest.to_json())
+        return manifest
+
+    def place(self, end: int, *, end_time_ms: int | None = None) -> Place:
+        place = self.states.place(end, end_time_ms=end_time_ms)
+        assert place is not None
+        return place
+
+    def base_end(self, end: int) -> int | None:
+        base = self.place(end).base
+        return None if base is None else base.provenance.end_offset
+
+
+def test_without_a_stored_state_a_batch_begins_with_nothing() -> None:
+    """As long as the log still has its start; and what stands there says where in the log that is."""
+    world = World()
+    place = world.place(10)
+    assert (place.base, place.before) == (None, None)
+    assert place.provenance == Provenance(10, 1, FIRST_TIMESTAMP_MS + 9)
+    world.log.trim(3)
+    with pytest.raises(SparkJobError, match=r"sim:log starts at 3, and memory.* has no snapshot that leads"):
+        world.place(10)
+
+
+def test_the_newest_state_up_to_the_end_is_taken() -> None:
+    """Later ones are a node's that is ahead."""
+    world = World()
+    for end in (2, 4, 7):
+        world.snapshot(end)
+    assert [world.base_end(end) for end in (3, 5, 6, 9)] == [2, 4, 4, 7]
+    assert world.states.place(7, end_time_ms=None) is None
+
+
+def test_a_state_before_the_logs_start_is_none() -> None:
+    """I11: what came between the two is gone."""
+    world = World()
+    world.snapshot(4)
+    world.log.trim(5)
+    with pytest.raises(SparkJobError, match="starts at 5"):
+        world.place(8)
+    world.snapshot(5)
+    assert world.base_end(8) == 5
+
+
+def test_a_state_of_a_history_that_was_cut_off_is_none() -> None:
+    """I9, I11: the log has another epoch there."""
+    world = World()
+    world.snapshot(3)
+    world.snapshot(8)
+    world.log.truncate(4)
+    for name in "uvwxyz":
+        world.log.append([acl_named(name)])
+    assert world.base_end(9) == 3
+
+
+def test_a_damaged_state_is_passed_over() -> None:
+    """The one before it is good enough."""
+    world = World()
+    world.snapshot(3)
+    ref = world.snapshot(6).ref
+    world.store._storage.put(ref.file("manifest.json"), b"{}")
+    assert world.base_end(9) == 3
+
+
+def test_a_state_with_a_damaged_part_is_passed_over() -> None:
+    """Though its size is right: executors would fail on it again and again."""
+    world = World()
+    world.snapshot(3)
+    image = AclsDelta(AclsImage.EMPTY)
+    image.replay(LogRecord(5, 5, acl_named("f")))
+    ref = world.store.write(image.apply(Provenance(6, 1, 0)), world.identity, log_end_time_ms=0, keep=9)
+    (part,) = world.store.read(ref).manifest.parts
+    world.store._storage.put(ref.file(part.name), bytes(part.bytes))
+    assert world.base_end(9) == 3
+
+
+def test_an_outdated_state_is_only_compared_with() -> None:
+    """I10: the log may have forgotten removals since; everything is read again."""
+    world = World(Compacted())
+    world.snapshot(3, log_end_time_ms=NOW_MS - DAY_MS)
+    stale = world.snapshot(6, log_end_time_ms=NOW_MS - DAY_MS // 2)
+    place = world.place(9)
+    assert (place.base, place.before) == (None, stale)
+    world.now_ms -= 1
+    assert world.place(9).base == stale
+    everlasting = World()
+    everlasting.snapshot(6, log_end_time_ms=0)
+    assert everlasting.base_end(9) == 6
+
+
+def test_a_stale_state_at_the_batchs_end_is_that_batchs() -> None:
+    """The program ended between its manifest and Spark's commit, long ago: what it wrote counts."""
+    world = World(Compacted())
+    world.snapshot(7, log_end_time_ms=NOW_MS - DAY_MS)
+    assert world.states.place(7, end_time_ms=None) is None
+
+
+def test_a_state_made_past_a_gap_needs_what_the_gap_may_hide() -> None:
+    """I6: where the log does not reach there any more, it was truncated."""
+    world = World(Compacted())
+    world.snapshot(6, gap_until=11)
+    assert world.base_end(9) is None
+    world.log.append_uncommitted([acl_named("k")])
+    assert world.base_end(9) == 6
+
+
+def test_the_log_is_still_the_one_that_is_followed() -> None:
+    """A topic that was made anew, or truncated, ends the job."""
+    world = World()
+    with pytest.raises(SparkJobError, match="ends at 10, and the batch at 12: the log was truncated"):
+        world.place(12)
+    world.log.replace(LogIdentity("sim-cluster", Uuid(b"n" * 16)))
+    with pytest.raises(SparkJobError, match="deleted and made again: the job follows topic id"):
+        world.place(10)
+
+
+def test_when_the_batchs_end_was_the_logs_end() -> None:
+    """I10: now; when Spark planned the batch; else when the state before was; else when reading began."""
+    world = World(Compacted())
+    assert world.place(10, end_time_ms=5).log_end_time_ms == NOW_MS
+    assert world.place(9, end_time_ms=NOW_MS - 5).log_end_time_ms == NOW_MS - 5
+    assert world.place(9).log_end_time_ms == NOW_MS
+    world.snapshot(3, log_end_time_ms=NOW_MS - 70)
+    assert world.place(9).log_end_time_ms == NOW_MS - 70
+    assert world.place(9, end_time_ms=NOW_MS - 90).log_end_time_ms == NOW_MS - 70
+
+
+def test_the_place_is_that_of_the_last_record() -> None:
+    """Behind it may be markers and compacted records; below the base nothing is looked at."""
+    world = World()
+    for _ in range(40):
+        world.log.append([acl_named("j")])
+    world.log.append([acl_named("k")])
+    world.log.compact(50)
+    base = world.snapshot(2)
+    assert world.place(51).provenance == Provenance(51, 1, FIRST_TIMESTAMP_MS + 50)
+    assert world.place(49).provenance == Provenance(49, 1, FIRST_TIMESTAMP_MS + 8)
+    world.snapshot(12)
+    assert world.place(49).provenance == Provenance(49, 1, base.provenance.timestamp_ms)
+
+
+def test_what_a_gap_may_hide() -> None:
+    """Up to the end of everything, as it is once the rows were read; only where a log compacts."""
+    world = World(Compacted())
+    assert world.states.gap_until(10) == 0
+    world.log.append_uncommitted([acl_named("k")])
+    assert (world.states.gap_until(10), world.states.gap_until(11)) == (11, 0)
+    assert World().states.gap_until(5) == 0
+    world.log.replace(LogIdentity("sim-cluster", Uuid(b"n" * 16)))
+    with pytest.raises(SparkJobError, match="deleted and made again"):
+        world.states.gap_until(10)
+
+
+def test_a_quiet_logs_state_stays_fresh() -> None:
+    """I10: only the newest, only at the log's end, and once a minute."""
+    for log in (Compacted(), SimLog()):
+        world = World(log)
+        world.snapshot(4)
+        newest = world.snapshot(10)
+        world.states.freshen()
+        assert world.store.read(newest.ref).manifest == newest
+        world.now_ms += MINUTE_MS
+        world.states.freshen()
+        fresh = replace(newest, log_end_time_ms=world.now_ms)
+        assert world.store.read(newest.ref).manifest == fresh
+        world.now_ms += MINUTE_MS - 1
+        world.states.freshen()
+        assert world.store.read(newest.ref).manifest == fresh
+        world.log.append([acl_named("k")])
+        world.now_ms += 1
+        world.states.freshen()
+        assert world.store.read(newest.ref).manifest == fresh
+
+
+def test_a_log_out_of_reach_ends_no_job_that_waits() -> None:
+    """The next batch will say what is wrong; another log in its place is said at once."""
+    world = World(Compacted())
+    newest = world.snapshot(10)
+    world.now_ms += MINUTE_MS
+    world.log.fail_reads(LogStorageError("out of reach"))
+    world.states.freshen()
+    assert world.store.read(newest.ref).manifest == newest
+    world.now_ms += MINUTE_MS
+    world.log.replace(LogIdentity("sim-cluster", Uuid(b"n" * 16)))
+    with pytest.raises(SparkJobError, match="deleted and made again"):
+        world.states.freshen()
+
+
+def test_where_a_job_begins_is_decided_once(tmp_path: Path) -> None:
+    """At the newest state; the checkpoint keeps it, with a name for what the job writes."""
+    world = World()
+    world.snapshot(7)
+    logs = [cast("FollowedLog", world)]
+    begun = begin(str(tmp_path), logs, lambda _: world.states.choose_start())
+    assert begun.starts == {"sim-cluster": 7}
+    world.snapshot(9)
+    assert begin(str(tmp_path), logs, lambda _: world.states.choose_start()) == begun
+    joined = FollowedLog(url="kafka://k:1/t", identity=LogIdentity("joined", Uuid(b"t" * 16)))
+    assert begin(str(tmp_path), [*logs, joined], lambda _: 5).starts == {"sim-cluster": 7, "joined": 0}
+    assert begin(str(tmp_path / "other"), logs, lambda _: 0).writer != begun.writer
+
+
+@pytest.mark.parametrize("text", ["", "{}", json.dumps({"writer": 1, "starts": {}})])
+def test_a_damaged_beginning_is_refused(tmp_path: Path, text: str) -> None:
+    """It is not known any more which offsets the checkpoint covers."""
+    (tmp_path / BEGINNING_NAME).write_text(text)
+    with pytest.raises(SparkJobError, match=r"is damaged: .*another --checkpoint"):
+        begin(str(tmp_path), [], lambda _: 0)
+
+
+def manifests(**changes: Any) -> tuple[SnapshotStore, SnapshotManifest]:
+    """A store with one snapshot, and the manifest of the same place with these changes."""
+    store = SnapshotStore(f"memory://{uuid.uuid4().hex}")
+    image = AclsDelta(AclsImage.EMPTY).apply(Provenance(4, 1, 0))
+    ref = store.write(image, identity(), log_end_time_ms=7)
+    return store, replace(store.read(ref).manifest, **changes)
+
+
+def test_the_same_state_is_committed_once() -> None:
+    """A node was faster: its snapshot stays, and is as fresh as the newer of the two."""
+    store, same = manifests(log_end_time_ms=9)
+    assert store.commit(same, attempts="job") == same
+    assert store.commit(replace(same, log_end_time_ms=3), attempts="job") == same
+    assert store.commit(replace(same, gap_until=9), attempts="job") == same
+
+
+def test_another_state_is_refused_where_both_are_exact() -> None:
+    """I12; one made past a gap gives way, and takes the place of an older one."""
+    store, other = manifests(digest=5)
+    with pytest.raises(SnapshotError, match="holds another state"):
+        store.commit(other, attempts="job")
+    past_gap = replace(other, gap_until=9)
+    assert store.commit(past_gap, attempts="job") == past_gap
+    exact = replace(other, digest=6)
+    assert store.commit(exact, attempts="job") == exact

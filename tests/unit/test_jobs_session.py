@@ -1,0 +1,91 @@
+"""What a Spark of our own is started with: the user's settings count, and ours where there are none."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from snapshot.jobs import session
+from support.spark import SPARK_JARS
+
+
+@pytest.fixture(autouse=True)
+def nothing_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty configuration directory of Spark's, and no Spark in the environment."""
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    for name in ("PYSPARK_SUBMIT_ARGS", "MASTER"):
+        monkeypatch.delenv(name, raising=False)
+    # What the function under test sets is undone with the rest.
+    for name in ("PYSPARK_PYTHON", "SPARK_LOCAL_IP"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    return tmp_path
+
+
+def own_jvm(settings: dict[str, str], *, needs_kafka: bool = True) -> dict[str, str]:
+    return session._of_own_jvm(settings, needs_kafka=needs_kafka)
+
+
+def test_on_this_machine_workers_run_our_interpreter_and_nothing_listens_outside() -> None:
+    own_jvm({}, needs_kafka=False)
+    assert os.environ["PYSPARK_PYTHON"] == sys.executable
+    assert os.environ["SPARK_LOCAL_IP"] == "127.0.0.1"
+
+
+def test_on_a_cluster_both_are_the_users() -> None:
+    own_jvm({"spark.master": "yarn"}, needs_kafka=False)
+    assert "PYSPARK_PYTHON" not in os.environ
+    assert "SPARK_LOCAL_IP" not in os.environ
+
+
+def test_the_connector_is_added_where_a_log_is_a_topic() -> None:
+    """To jars that the user has, too."""
+    assert "spark.jars" not in own_jvm({}, needs_kafka=False)
+    jars = own_jvm({"spark.jars": "mine.jar"})["spark.jars"].split(",")
+    assert jars[0] == "mine.jar"
+    assert set(jars[1:]) == {str(jar) for jar in SPARK_JARS.glob("*.jar")}
+    assert len(jars) == 5
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("spark.jars", "/opt/spark-sql-kafka-0-10_2.13-4.2.0.jar"),
+        ("spark.jars.packages", "a:b:1,org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"),
+        ("spark.driver.extraClassPath", "/opt/spark-sql-kafka-0-10_2.13-4.2.0.jar:/opt/more"),
+    ],
+)
+def test_a_connector_of_the_users_is_respected(key: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ours is not even fetched."""
+    monkeypatch.setenv("ACLOG_SPARK_JARS", "/nowhere")
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    assert "spark.jars" not in own_jvm({key: value})
+
+
+def test_errors_only_unless_somebody_configured_logging(nothing_given: Path) -> None:
+    options = own_jvm({"spark.driver.extraJavaOptions": "-Xss4m"}, needs_kafka=False)
+    assert options["spark.driver.extraJavaOptions"].startswith("-Xss4m -Dlog4j2.configurationFile=file:///")
+    mine = {"spark.driver.extraJavaOptions": "-Dlog4j2.configurationFile=mine"}
+    assert own_jvm(mine, needs_kafka=False) == {}
+    (nothing_given / "log4j2.properties").touch()
+    assert own_jvm({}, needs_kafka=False) == {}
+
+
+def test_what_spark_reads_itself_is_known(nothing_given: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Our defaults must not hide it."""
+    assert session._defaults_file() == {}
+    (nothing_given / "spark-defaults.conf").write_text(
+        "# ours\nspark.sql.shuffle.partitions   5\nspark.jars=a.jar\n", encoding="utf-8"
+    )
+    assert session._defaults_file() == {"spark.sql.shuffle.partitions": "5", "spark.jars": "a.jar"}
+    monkeypatch.setenv(
+        "PYSPARK_SUBMIT_ARGS", "--master local[3] --jars 'a b.jar' --conf spark.x=1=2 --verbose pyspark-shell"
+    )
+    assert session._submit_arguments() == {
+        "spark.master": "local[3]",
+        "spark.jars": "a b.jar",
+        "spark.x": "1=2",
+    }

@@ -1,0 +1,126 @@
+"""What a shard's fold refuses, and what it does not write anew."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from records.entries import MetadataRecord, RemoveAccessControlEntryRecord
+from snapshot.columns import AclColumns
+from snapshot.errors import SnapshotCorruptError, SparkJobError
+from snapshot.jobs.shard_fold import fold_shard
+from snapshot.jobs.stored_shard import read_shard
+from snapshot.jobs.summed import summed
+from snapshot.layout import shard_part_name
+from snapshot.manifest import SnapshotManifest, SnapshotPart
+from snapshot.parquet import encode_part
+from snapshot.storage import Storage
+from snapshot.store import SnapshotStore
+from support.shard_folds import counted, decoded, folded, plan
+from support.snapshots import acl, acl_id, logged
+
+
+@pytest.fixture
+def store() -> SnapshotStore:
+    return SnapshotStore(f"memory://{uuid.uuid4().hex}")
+
+
+def committed(
+    store: SnapshotStore, records: list[MetadataRecord], base: SnapshotManifest | None = None, shards: int = 2
+) -> SnapshotManifest:
+    start = 0 if base is None else base.provenance.end_offset
+    found = counted(logged(records, start=start))
+    result, _ = folded(plan(store, start + len(records), base=base, shards=shards), found)
+    return store.commit(result.manifest, attempts="job", keep=9)
+
+
+def shard_digests(manifest: SnapshotManifest) -> dict[str, str]:
+    """By the shard's place in the part's name: what its bytes are."""
+    return {part.name[:19]: part.sha256 for part in manifest.parts}
+
+
+def test_a_shard_that_did_not_change_is_copied(store: SnapshotStore) -> None:
+    """Byte by byte, under a name of its own; records that change nothing change nothing."""
+    base = committed(store, [acl(number) for number in range(20)])
+    (gone, *_), digests = [acl_id(number) for number in range(20)], shard_digests(base)
+    same = committed(store, [acl(3), RemoveAccessControlEntryRecord(acl_id(77))], base)
+    assert shard_digests(same) == digests
+    assert not {part.name for part in same.parts} & {part.name for part in base.parts}
+    changed = committed(store, [RemoveAccessControlEntryRecord(gone)], same)
+    assert len(shard_digests(changed).items() - digests.items()) == 1
+
+
+def test_a_shard_without_acls_has_no_part(store: SnapshotStore) -> None:
+    """Nor is one missed when the next batch goes on from it."""
+    base = committed(store, [acl(1)], shards=4)
+    assert len(base.parts) == 1
+    assert committed(store, [RemoveAccessControlEntryRecord(acl_id(1))], base, shards=4).parts == ()
+
+
+def test_rows_out_of_order_are_refused(store: SnapshotStore) -> None:
+    """And rows that the batch cannot have: the state would be wrong and nobody would know."""
+    found = counted(logged([acl(1), acl(1, host="h")]))
+    rows = decoded(found, 1)[0]
+    upside_down = rows.take([0, 2, 1])
+    with pytest.raises(SparkJobError, match=r"a record of offset 0, .* after \(1, 1\)"):
+        list(fold_shard(plan(store, 2, base=None), 0, [upside_down]))
+    with pytest.raises(SparkJobError, match=r"a record of offset 1, .* in a batch that ends at 1"):
+        list(fold_shard(plan(store, 1, base=None), 0, [rows]))
+
+
+def test_a_kind_that_nobody_knows_is_refused(store: SnapshotStore) -> None:
+    """It is not taken for another one."""
+    rows = decoded(counted(logged([acl(1)])), 1)[0].to_pylist()
+    batch = decoded([], 1)[0].from_pylist([rows[0], rows[1] | {"kind": 9}], decoded([], 1)[0].schema)
+    with pytest.raises(SparkJobError, match="no kind 9"):
+        list(fold_shard(plan(store, 1, base=None), 0, [batch]))
+
+
+def test_a_damaged_base_is_refused(tmp_path: Path) -> None:
+    """By its bytes, as a node refuses it."""
+    store = SnapshotStore(tmp_path)
+    base = committed(store, [acl(number) for number in range(20)])
+    path = tmp_path / base.ref.file(base.parts[0].name)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(SnapshotCorruptError, match="SHA-256"):
+        committed(store, [acl(1)], base)
+
+
+def with_part(store: SnapshotStore, manifest: SnapshotManifest, data: bytes) -> SnapshotManifest:
+    """The manifest with other bytes as its only part."""
+    (part,) = manifest.parts
+    Storage(store.url).put(manifest.ref.file(part.name), data)
+    sha256 = hashlib.sha256(data).hexdigest()
+    return replace(manifest, parts=(SnapshotPart(part.name, part.rows, len(data), sha256),))
+
+
+def test_a_shards_part_says_its_digest_and_has_each_id_once(store: SnapshotStore) -> None:
+    """What no job wrote under a shard's name is no shard."""
+    manifest = committed(store, [acl(1), acl(2)], shards=1)
+    columns = store.read(manifest.ref).image.columns
+    silent = with_part(store, manifest, encode_part(columns))
+    with pytest.raises(SnapshotCorruptError, match="does not say the digest of its rows"):
+        read_shard(Storage(store.url), silent, 0, 1)
+    twice = with_part(store, manifest, encode_part(AclColumns.joined([columns, columns]), digest=1))
+    with pytest.raises(SnapshotCorruptError, match="holds an id twice"):
+        read_shard(Storage(store.url), twice, 0, 1)
+
+
+def test_every_shard_is_summed_once(store: SnapshotStore) -> None:
+    """A shard that is missing would be ACLs that are missing."""
+    of = plan(store, 2, base=None, shards=2)
+    result, _ = folded(of, counted(logged([acl(1), acl(2)])))
+    for summaries in (result.summaries[:1], [*result.summaries, result.summaries[0]]):
+        with pytest.raises(SparkJobError, match="not each of 2 once"):
+            summed(of, summaries)
+
+
+def test_a_shards_part_is_named_for_its_shard() -> None:
+    """Whoever continues it with as many shards reads that part alone."""
+    assert shard_part_name(3, 8, "job-1") == "part-00003-of-00008-job-1.parquet"
