@@ -93,9 +93,12 @@ def authorize_actions(
                     mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
                 prefixes = rights.prefixes
                 if prefixes is not None:
-                    # PrefixRanges.mask, where all ranges are in one chunk and the leaf is worked out.
+                    # PrefixRanges.mask, without a call where the leaf is worked out.
                     chunk = prefixes.only
-                    leaf = None if chunk is None else chunk.leaves[bisect_right(chunk.bounds, name)]
+                    if chunk is None:
+                        blocks = prefixes.blocks
+                        chunk = blocks.by_head.get(name[blocks.head]) or blocks.rest
+                    leaf = chunk.leaves[bisect_right(chunk.bounds, name)]
                     if isinstance(leaf, int):
                         mask |= leaf
                     elif leaf is not None:
@@ -113,7 +116,10 @@ def authorize_actions(
             prefixes = rights.prefixes
             if prefixes is not None:
                 chunk = prefixes.only
-                leaf = None if chunk is None else chunk.leaves[bisect_right(chunk.bounds, name)]
+                if chunk is None:
+                    blocks = prefixes.blocks
+                    chunk = blocks.by_head.get(name[blocks.head]) or blocks.rest
+                leaf = chunk.leaves[bisect_right(chunk.bounds, name)]
                 if isinstance(leaf, int):
                     mask |= leaf
                 elif leaf is not None:

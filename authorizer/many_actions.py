@@ -39,7 +39,7 @@ _LITERAL: Final = PatternType.LITERAL
 # the prefixes, or None).
 _LookUp = tuple[
     "Callable[[str], Leaf | None] | None",
-    "list[str] | None",
+    "tuple[str, ...] | None",
     "list[Leaf | None]",
     "PrefixRanges | None",
 ]

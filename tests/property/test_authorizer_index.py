@@ -12,6 +12,7 @@ import authorizer.index.acl_index
 import authorizer.index.buckets
 import authorizer.index.masks
 import authorizer.index.overlay
+import authorizer.index.prefix_blocks
 import authorizer.index.prefix_ranges
 import authorizer.index.versioned
 import snapshot.image
@@ -75,6 +76,8 @@ class Authorizer(RuleBasedStateMachine):
             self.patches.setattr(authorizer.index.versioned, "_STEPS_MAXIMUM", 2)
             self.patches.setattr(authorizer.index.buckets, "SMALL_MAXIMUM", 2)
             self.patches.setattr(authorizer.index.prefix_ranges, "CHUNK_MAXIMUM", 2)
+            self.patches.setattr(authorizer.index.prefix_ranges, "SMALL_MAXIMUM", 0)
+            self.patches.setattr(authorizer.index.prefix_blocks, "_APART", 1)
             self.patches.setattr(authorizer.index.masks, "UNION_HOSTS_MAXIMUM", 2)
             self.patches.setattr(authorizer.index.acl_index, "LAZY_PLACES_MAXIMUM", 2)
             self.patches.setattr(authorizer.index.acl_index, "_WAITING_MAXIMUM", 2)

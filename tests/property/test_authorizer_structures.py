@@ -7,9 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import authorizer.index.overlay
+import authorizer.index.prefix_blocks
 import authorizer.index.prefix_ranges
 from authorizer.index.overlay import Table, with_entries
-from authorizer.index.prefix_ranges import PrefixRanges, successor
+from authorizer.index.prefix_blocks import successor
+from authorizer.index.prefix_ranges import PrefixRanges
 
 # The last code point has no successor; neighbours of it and of the surrogates' place in UTF-16.
 PREFIXES = st.text("ab\U0010ffff\U0010fffe", max_size=4) | st.text(max_size=2)
@@ -31,6 +33,8 @@ def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(authorizer.index.overlay, "COPY_MAXIMUM", 2)
         monkeypatch.setattr(authorizer.index.overlay, "MERGE_SHARE", 1)
         monkeypatch.setattr(authorizer.index.prefix_ranges, "CHUNK_MAXIMUM", 2)
+        monkeypatch.setattr(authorizer.index.prefix_ranges, "SMALL_MAXIMUM", 0)
+        monkeypatch.setattr(authorizer.index.prefix_blocks, "_APART", 1)
 
 
 @pytest.mark.usefixtures("sizes")
