@@ -34,12 +34,17 @@ from records.errors import (
 )
 from replay.errors import LogGapError, OffsetUnavailableError
 from snapshot.errors import (
+    HistoryError,
+    HistoryMissingError,
+    HistoryRangeError,
     SnapshotCorruptError,
     SnapshotError,
     SnapshotForeignError,
     SnapshotMissingError,
     SnapshotRefusedError,
     SnapshotUnsupportedError,
+    SparkJarsError,
+    SparkJobError,
 )
 
 
@@ -85,6 +90,11 @@ _NO_LOG: Final = (
 _NEWER: Final = "Something newer wrote it: use a newer aclog."
 _DAMAGED_SNAPSHOT: Final = (
     "`aclog snapshot verify` says which snapshots are whole. The log alone is enough to start from."
+)
+
+_STOPPED_JOB: Final = (
+    "What is stored stays, and a run goes on from there. "
+    'docs/operations.md has the steps ("When a Spark job stops").'
 )
 
 # The first class that fits counts: subclasses come before their bases.
@@ -135,6 +145,16 @@ _RULES: Final[tuple[tuple[type[BaseException], ExitCode, str], ...]] = (
     ),
     (SnapshotRefusedError, ExitCode.NOT_READY, ""),
     (SnapshotError, ExitCode.BAD_DATA, _DAMAGED_SNAPSHOT),
+    # Its text has the ways out.
+    (SparkJarsError, ExitCode.NOT_READY, ""),
+    (
+        SparkJobError,
+        ExitCode.BAD_DATA,
+        _STOPPED_JOB,
+    ),
+    (HistoryMissingError, ExitCode.USAGE, ""),
+    (HistoryRangeError, ExitCode.USAGE, ""),
+    (HistoryError, ExitCode.BAD_DATA, _STOPPED_JOB),
     (OffsetUnavailableError, ExitCode.USAGE, ""),
     (
         LogGapError,

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from records.log.base import MetadataLog
+    from snapshot.stored import StoredSnapshot
 
 #: Differences of each kind that are printed.
 _SHOWN: Final = 10
@@ -142,12 +143,14 @@ def _with_log(
 def _with_store(log: MetadataLog, other: str, at_offset: int | None) -> Comparison:
     store = SnapshotStore(other)
     there = _stored(store, log, at_offset)
-    try:
-        # No store takes part in this, or it might vouch for itself.
-        return Comparison.of(other, _below(log, None, there.provenance.end_offset), there)
-    except OffsetUnavailableError:
-        if at_offset is not None:
-            raise
+    # One that is not exact can only be continued.
+    if there.manifest.is_exact:
+        try:
+            # No store takes part in this, or it might vouch for itself.
+            return Comparison.of(other, _below(log, None, there.ref.end_offset), there.image)
+        except OffsetUnavailableError:
+            if at_offset is not None:
+                raise
     for _ in _patiently():
         continued = load_image(log, [StoredSnapshots(store)])
         if continued.origin == LOG_START:
@@ -210,13 +213,15 @@ def _below(log: MetadataLog, store: SnapshotStore | None, end_offset: int) -> Ac
     return load_state(log, store, at_offset=end_offset - 1).image if end_offset else AclsImage.EMPTY
 
 
-def _stored(store: SnapshotStore, log: MetadataLog, at_offset: int | None) -> AclsImage:
+def _stored(store: SnapshotStore, log: MetadataLog, at_offset: int | None) -> StoredSnapshot:
     if at_offset is not None:
         for ref in store.list(log.identity):
             if ref.end_offset == at_offset + 1:
-                return store.read(ref, log.identity).image
+                stored = store.read(ref, log.identity)
+                if stored.manifest.is_exact:
+                    return stored
         raise SnapshotMissingError(f"{store.url} has no snapshot that ends with offset {at_offset}")
     found = store.latest(log.identity, max_end_offset=log.high_watermark(), on_skipped=note_skipped)
     if found is None:
         raise SnapshotMissingError(f"{store.url} has no usable snapshot of cluster {log.identity.cluster_id}")
-    return found.image
+    return found

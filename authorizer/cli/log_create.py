@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from authorizer.cli.options import config_option, json_option, log_option
+from authorizer.cli.options import DURATION, config_option, json_option, log_option
 from authorizer.cli.output import print_json, shown
 from authorizer.cli.place import Place
 from records.errors import LogError, LogNotFoundError
@@ -18,25 +17,6 @@ from records.log.open import QUORUM, TOPIC, kind_of, open_log
 
 if TYPE_CHECKING:
     from records.log.base import LogIdentity
-
-_UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_DURATION: Final = re.compile(r"(\d+)\s*(ms|s|m|h|d)")
-
-
-class _Duration(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
-    """Milliseconds, from a number and its unit."""
-
-    name = "DURATION"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int):
-            return value
-        match = _DURATION.fullmatch(value.strip().lower())
-        if match is None or not int(match[1]):
-            self.fail(
-                f"`{value}` is not a number above 0 with a unit: 7d, 12h, 30m, 90s or 500ms", param, ctx
-            )
-        return int(match[1]) * _UNITS_MS[match[2]]
 
 
 @click.command("create")
@@ -56,7 +36,7 @@ class _Duration(click.ParamType):  # type: ignore[type-arg]  # not generic in cl
 @click.option(
     "--delete-retention",
     "delete_retention_ms",
-    type=_Duration(),
+    type=DURATION,
     help="Of a topic: for how long a removal can be seen. Nodes and snapshots that are older than half of it "
     "begin at the log's start again.  [default: 7d]",
 )

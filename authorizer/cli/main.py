@@ -35,6 +35,7 @@ _COMMANDS: Final = {
     "log": _Place("log", "Make a metadata log, look into one, append to it, or verify it."),
     "snapshot": _Place("snapshot", "List, create, verify, import or export snapshots."),
     "serve": _Place("serve", "Answer over HTTP, beside a gateway, registry or proxy."),
+    "spark": _Place("spark", "Build snapshots, counts and the history of changes with Spark."),
 }
 
 _EPILOG: Final = (

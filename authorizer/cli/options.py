@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
@@ -9,6 +10,9 @@ import click
 
 from records.acl import AclOperation, PatternType
 from records.principal import KafkaPrincipal, parse_kafka_principal
+
+_UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION: Final = re.compile(r"(\d+)\s*(ms|s|m|h|d)")
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -115,6 +119,23 @@ class _PatternTypeType(click.ParamType):  # type: ignore[type-arg]  # not generi
         return known[value.upper()]
 
 
+class _DurationType(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
+    """Milliseconds, from a number and its unit."""
+
+    name = "DURATION"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        match = _DURATION.fullmatch(value.strip().lower())
+        if match is None or not int(match[1]):
+            self.fail(
+                f"`{value}` is not a number above 0 with a unit: 7d, 12h, 30m, 90s or 500ms", param, ctx
+            )
+        return int(match[1]) * _UNITS_MS[match[2]]
+
+
 PRINCIPAL: Final = _PrincipalType()
 OPERATION: Final = _OperationType()
 PATTERN_TYPE: Final = _PatternTypeType()
+DURATION: Final = _DurationType()

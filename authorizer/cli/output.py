@@ -54,6 +54,17 @@ def note(message: str) -> None:
     click.echo(message, err=True)
 
 
+def step(title: str) -> None:
+    """A heading, in what a command tells at length."""
+    click.echo("\n" + click.style(title, bold=True))
+
+
+def say(*lines: str) -> None:
+    """What belongs under a heading."""
+    for line in lines:
+        click.echo(f"   {line}" if line else "")
+
+
 class JsonLines:
     """A long stream of JSON lines to stdout, written in large pieces; line by line on a terminal."""
 

@@ -17,6 +17,8 @@ import javaproperties
 
 from authorizer.api import Action, RequestContext
 from authorizer.cli.explanation import explanation_lines
+from authorizer.cli.output import say, step
+from authorizer.cli.quickstart_spark import CHANGES, COUNTS, run_spark_beside
 from authorizer.cli.signals import ends_on_signals
 from authorizer.config import load_config
 from authorizer.config_keys import ACLOG_LISTENERS, LOG_MODE, LOG_URL, SNAPSHOT_STORE
@@ -36,6 +38,8 @@ from records.acl import (
 from records.entries import ControlRecord, OtherRecord
 from records.log.directory import DirectoryLog
 from records.principal import ANONYMOUS, KafkaPrincipal
+from replay.errors import InvariantError
+from snapshot.digest import digest_to_string
 
 if TYPE_CHECKING:
     from authorizer.config import Config
@@ -73,47 +77,47 @@ _GRANT: Final = AclBinding(
     help=f"Port on 127.0.0.1; 0 for any free one.  [default: {_PORT}, or any if that is taken]",
 )
 @click.option("--stay/--exit", default=True, show_default=True, help="Go on serving after the tour, or end.")
-def quickstart_command(*, directory: Path, fresh: bool, port: int | None, stay: bool) -> None:
+@click.option(
+    "--spark/--no-spark",
+    default=True,
+    show_default=True,
+    help="Also run the Spark jobs on the log, once, where pyspark and Java are there.",
+)
+def quickstart_command(*, directory: Path, fresh: bool, port: int | None, stay: bool, spark: bool) -> None:
     """Run everything here and now, on an example log.
 
     Imports a real broker's metadata log into an embedded one, replays it, serves decisions over HTTP, and
-    shows how one ACL turns a DENIED into an ALLOWED, with the explanations. No Kafka is needed. Stays up
-    until Ctrl-C.
+    shows how one ACL turns a DENIED into an ALLOWED, with the explanations. Then Spark makes snapshots,
+    counts and the history of the same log. No Kafka is needed. Stays up until Ctrl-C.
 
     \b
     Examples:
       aclog quickstart
-      aclog quickstart --directory /tmp/aclog --fresh --exit
+      aclog quickstart --directory /tmp/aclog --fresh --exit --no-spark
     """
     from authorizer.log_setup import setup_logging
     from authorizer.node import Node
 
     if fresh:
         _delete(directory)
-    _step("1. The log")
+    step("1. The log")
     _import_example(directory / "log")
     config = _settings(directory, _PORT if port is None else port)
     setup_logging(config.logging_format, "WARNING")
     with ends_on_signals(), ExitStack() as opened:
-        _step("2. The node")
+        step("2. The node")
         node = opened.enter_context(Node.open(config))
         sidecar = opened.enter_context(_open_sidecar(node, directory, port))
         _start(node, sidecar)
         url = sidecar.urls[0]
         _Tour(node, url).run()
-        _more(directory, url)
+        code = _spark(node, directory) if spark else None
+        _more(directory, url, made_by_spark=code == 0)
         if stay:
             click.echo(f"\nServing on {url} until Ctrl-C.")
             threading.Event().wait()
-
-
-def _step(title: str) -> None:
-    click.echo("\n" + click.style(title, bold=True))
-
-
-def _say(*lines: str) -> None:
-    for line in lines:
-        click.echo(f"   {line}" if line else "")
+        if code:
+            raise click.exceptions.Exit(code)
 
 
 def _delete(directory: Path) -> None:
@@ -122,7 +126,7 @@ def _delete(directory: Path) -> None:
         return
     if not (directory / _PROPERTIES).is_file():
         raise click.UsageError(f"--fresh: {directory} was not made by a quickstart; delete it by hand")
-    for made in ("log", "snapshots"):
+    for made in ("log", "snapshots", COUNTS, CHANGES):
         if (directory / made).exists():
             shutil.rmtree(directory / made)
     (directory / _PROPERTIES).unlink()
@@ -131,7 +135,7 @@ def _delete(directory: Path) -> None:
 def _import_example(directory: Path) -> None:
     """Copy what aclog understands of the broker's log, batch by batch, with the original times."""
     if directory.exists():
-        _say(f"{directory} is there from an earlier run (--fresh begins anew).")
+        say(f"{directory} is there from an earlier run (--fresh begins anew).")
         return
     began_s = time.perf_counter()
     kinds: Counter[str] = Counter()
@@ -153,7 +157,7 @@ def _import_example(directory: Path) -> None:
     with DirectoryLog.open(directory, mode="create") as log:
         log.append_batches(batches)
     added, removed = kinds["AccessControlEntryRecord"], kinds["RemoveAccessControlEntryRecord"]
-    _say(
+    say(
         f"A real broker's metadata log (Kafka 4.3, {end} records) goes into an embedded one: {directory}",
         f"{kinds.total()} records in {len(batches)} atomic batches: {added} ACLs added, {removed} removed, "
         f"{kinds.total() - added - removed} others; {(time.perf_counter() - began_s) * 1000:.0f} ms.",
@@ -188,7 +192,7 @@ def _open_sidecar(node: Node, directory: Path, port: int | None) -> Sidecar:
     except ConfigError:
         if port is not None:
             raise
-        _say(f"Port {_PORT} is taken; any free one will do.")
+        say(f"Port {_PORT} is taken; any free one will do.")
         return Sidecar(node, _settings(directory, 0))
 
 
@@ -200,7 +204,7 @@ def _start(node: Node, sidecar: Sidecar) -> None:
     ready_ms = (time.perf_counter() - began_s) * 1000
     sidecar.start()
     status = node.status()
-    _say(
+    say(
         f"Ready {ready_ms:.0f} ms after its start: {status.acl_count} ACLs in force at end offset "
         f"{status.end_offset}, digest {status.digest}.",
         f"Serving on {sidecar.urls[0]}",
@@ -218,17 +222,17 @@ class _Tour:
 
     def run(self) -> None:
         self._remove_earlier()
-        _step(f"3. A question: may {_WHO} read the topic {_TOPIC.name}?")
+        step(f"3. A question: may {_WHO} read the topic {_TOPIC.name}?")
         self._explain()
-        _step("4. An ACL")
+        step("4. An ACL")
         self._add()
-        _step("5. The same question")
+        step("5. The same question")
         self._explain()
-        _step("6. The same question over HTTP (AuthZEN)")
+        step("6. The same question over HTTP (AuthZEN)")
         self._ask_over_http()
 
     def _explain(self) -> None:
-        _say(*explanation_lines(self._node.authorizer.explain(self._context, self._action)))
+        say(*explanation_lines(self._node.authorizer.explain(self._context, self._action)))
 
     def _remove_earlier(self) -> None:
         """A second run meets the ACL of the first one."""
@@ -242,7 +246,7 @@ class _Tour:
         if result.exception is not None:
             raise result.exception
         if result.acl_binding_delete_results:
-            _say("The ACL that an earlier run added is removed again.")
+            say("The ACL that an earlier run added is removed again.")
 
     def _add(self) -> None:
         began_s = time.perf_counter()
@@ -251,7 +255,7 @@ class _Tour:
         if result.exception is not None:
             raise result.exception
         elapsed_ms = (time.perf_counter() - began_s) * 1000
-        _say(
+        say(
             f"Added {_GRANT.entry} to {_TOPIC}.",
             f"On disk, replayed and decisive after {elapsed_ms:.1f} ms; end offset "
             f"{self._node.status().end_offset}.",
@@ -266,18 +270,34 @@ class _Tour:
         }
         body = json.dumps(question)
         endpoint = f"{self._url}/access/v1/evaluation"
-        _say(f"$ curl -s {endpoint} -H 'content-type: application/json' -d '{body}'")
+        say(f"$ curl -s {endpoint} -H 'content-type: application/json' -d '{body}'")
         request = urllib.request.Request(  # noqa: S310 - our own address
             endpoint, data=body.encode(), headers={"content-type": "application/json"}
         )
         with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as response:  # noqa: S310
-            _say(response.read().decode("utf-8").strip())
+            say(response.read().decode("utf-8").strip())
 
 
-def _more(directory: Path, url: str) -> None:
+def _spark(node: Node, directory: Path) -> int | None:
+    """The same log through Spark: its exit code, None if it was left out."""
+    from snapshot.store import SnapshotStore
+
+    step("7. The same log through Spark: snapshots, counts and the history")
+    code = run_spark_beside(directory / _PROPERTIES)
+    if code == 0:
+        status = node.status()
+        stored = SnapshotStore(str(directory / "snapshots")).survey(status.identity)
+        newest = [each.manifest for each in stored if each.manifest is not None][-1]
+        if digest_to_string(newest.digest) != status.digest:
+            raise InvariantError(f"the newest snapshot is not the node's state at {status.end_offset}")
+        say("The newest snapshot has the digest of the node's own state: any node may start from it.")
+    return code
+
+
+def _more(directory: Path, url: str, *, made_by_spark: bool) -> None:
     log = directory / "log"
-    _step("More")
-    _say(
+    step("More")
+    say(
         f"$ curl -s {url}/v1/state",
         f"$ curl -s {url}/metrics",
         f"$ aclog check --log {log} --principal {_WHO} --operation Write --topic {_TOPIC.name} --explain",
@@ -285,3 +305,13 @@ def _more(directory: Path, url: str) -> None:
         f"$ aclog log dump --log {log} --from 80",
         f"$ aclog snapshot create --config {directory / _PROPERTIES}",
     )
+    if made_by_spark:
+        config = directory / _PROPERTIES
+        say(
+            f"$ aclog snapshot list --config {config}",
+            f"$ aclog spark snapshots --config {config} --once",
+            f"$ aclog spark history in-force --history {directory / CHANGES} --at-offset 40",
+            f"$ aclog spark history changes --history {directory / CHANGES} --principal {_WHO}",
+            f"$ aclog spark counts --config {config} --output {directory / COUNTS} --once "
+            f"--plot {directory / COUNTS}.png",
+        )

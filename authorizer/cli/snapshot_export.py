@@ -114,7 +114,13 @@ def _stored(store: SnapshotStore, cluster_id: str | None, end_offset: int | None
     wanted = [status for status in statuses if end_offset in (None, status.ref.end_offset)]
     for status in reversed(wanted):
         if status.problem is None:
-            return store.read(status.ref).image
+            stored = store.read(status.ref)
+            if not stored.manifest.is_exact:
+                note(
+                    f"note: snapshot {status.ref.name} is good to be continued, and a state that the log had "
+                    f"once it is continued to {stored.manifest.gap_until}"
+                )
+            return stored.image
         note(f"note: snapshot {status.ref.name} was passed over: {status.problem}")
     at = "" if end_offset is None else f" that ends at {end_offset}"
     raise SnapshotMissingError(f"{store.url} holds no whole snapshot{at}")

@@ -98,6 +98,12 @@ class _Verdict:
         problems = store.verify(status.ref, identity)
         if problems or log is None:
             return cls(status, problems, None)
+        if status.manifest is not None and not status.manifest.is_exact:
+            note(
+                f"note: {status.ref.name} was not compared with the log: it is good to be continued, and a "
+                f"state that the log had once it is continued to {status.manifest.gap_until}"
+            )
+            return cls(status, (), None)
         try:
             # The store takes no part in this, or it would vouch for itself.
             there = load_state(log, None, at_offset=status.ref.end_offset - 1).image

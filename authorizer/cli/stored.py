@@ -54,4 +54,6 @@ def status_json(status: SnapshotStatus) -> dict[str, Any]:
             "digest": digest_to_string(manifest.digest),
             "bytes": sum(part.bytes for part in manifest.parts),
         }
+        if not manifest.is_exact:
+            row["gapUntil"] = manifest.gap_until
     return row

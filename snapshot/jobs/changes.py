@@ -166,10 +166,13 @@ class ChangesSink:
                 put_coverage(self._storage, coverage)
 
     def _with_coarse(self, coverage: Coverage, plan: LogPlan, gap_until: int) -> Coverage:
-        """A batch that was read at the log's end, as the one before it was, held all that was written."""
+        """A batch that was read at the log's end, as the one before it was, held all that was written.
+
+        Of one whose state was built anew only the difference is told.
+        """
         cluster_id = plan.identity.cluster_id
         is_caught_up = gap_until <= plan.end
-        if is_caught_up and cluster_id in self._caught_up:
+        if is_caught_up and cluster_id in self._caught_up and plan.before is None:
             return coverage
         if is_caught_up:
             self._caught_up.add(cluster_id)

@@ -22,7 +22,18 @@ _RAISED: Final = re.compile(r"^(?:[\w.]+\.)?\w+(?:: (?P<text>.*))?$")
 _JAVA_FRAME: Final = re.compile(r"^\s+at |^Caused by: |^\s*\.\.\. \d+ more")
 # What Spark puts behind a cause's text.
 _ADDED: Final = re.compile(r"\s+SQLSTATE: \w{5}|\s+=== Streaming Query ===")
+# What py4j puts before it.
+_CALLED: Final = re.compile(r"An error occurred while calling [^\n]*\n: ")
+# Advice that would let the job skip records stands between these two.
+_LOST: Final = re.compile(
+    r"(?P<what>Some data may have been lost[^;\n]*).*?^\s*Reason: (?P<why>[^\n]+)", re.DOTALL | re.MULTILINE
+)
 _JAVA_NAME: Final = re.compile(r"^(?:[a-z][\w$]*\.)+([A-Z][\w$]*): ")
+
+
+def is_of_spark(error: BaseException) -> bool:
+    """Whether Spark raised it: an error of pyspark's, or one of Java's that pyspark has no class for."""
+    return isinstance(error, PySparkException) or type(error).__module__.startswith("py4j.")
 
 
 def job_failure(error: BaseException) -> SparkJobError:
@@ -40,8 +51,10 @@ def told_as_job_failure() -> Iterator[None]:
     """What Spark raises in the block is raised as SparkJobError: for callers that do not import pyspark."""
     try:
         yield
-    except PySparkException as error:
-        raise job_failure(error) from error
+    except Exception as error:
+        if is_of_spark(error):
+            raise job_failure(error) from error
+        raise
 
 
 def _causes(error: BaseException) -> list[BaseException]:
@@ -76,6 +89,9 @@ def _raised(text: str) -> str | None:
 
 def _first_line(text: str) -> str:
     """The message of a Java exception."""
+    if lost := _LOST.search(text):
+        return f"{lost['what']}: {lost['why']}"
+    text = _CALLED.sub("", text, count=1)
     said = _ADDED.split(text)[0].splitlines()
     lines = [line for line in said if line.strip() and not _JAVA_FRAME.match(line)]
     return _JAVA_NAME.sub("", lines[0]) if lines else text

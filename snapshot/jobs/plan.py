@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
-from records.errors import LogError
+from records.errors import DecodeError, LogError
 from records.ids import uuid_to_string
 from snapshot.continuing import diverged, too_old
 from snapshot.errors import SnapshotError, SparkJobError
@@ -269,7 +269,12 @@ def _provenance(log: MetadataLog, end: int, base: SnapshotManifest | None) -> Pr
         found: Provenance | None = None
         position = start
         while position < below:
-            batches = log.read(position, max_bytes=_ONE_BATCH_BYTES)
+            try:
+                batches = log.read(position, max_bytes=_ONE_BATCH_BYTES)
+            except DecodeError as error:
+                if error.offset is None or error.offset < end:
+                    raise
+                break  # what is beyond the end does not count yet
             if not batches:
                 break
             for batch in batches:

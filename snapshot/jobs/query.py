@@ -15,7 +15,7 @@ from snapshot.errors import SparkJobError
 from snapshot.jobs.batch import Batches
 from snapshot.jobs.beginning import begin
 from snapshot.jobs.directory_source import read_directory_stream
-from snapshot.jobs.failure import job_failure
+from snapshot.jobs.failure import is_of_spark, job_failure
 from snapshot.jobs.logs import bind_checkpoint, sources_of
 from snapshot.jobs.plan import LogStates
 from snapshot.jobs.planned import OffsetLog
@@ -102,7 +102,7 @@ def _wait(query: StreamingQuery, is_stopped: Callable[[], bool], batches: Batche
 def _failure(failures: list[BaseException], error: PySparkException) -> BaseException:
     """What the driver raised, or what failed elsewhere."""
     first = failures[0] if failures else error
-    return job_failure(first) if isinstance(first, PySparkException) else first
+    return job_failure(first) if is_of_spark(first) else first
 
 
 def _stream(spark: SparkSession, settings: JobSettings, starts: Mapping[str, int]) -> DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -15,10 +16,11 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 from click.testing import CliRunner
+from pyspark.sql import SparkSession
 
 from authorizer.cli.main import cli
 from authorizer.cli.quickstart import EXAMPLE_LOG
@@ -28,12 +30,18 @@ from support.data import real_log
 ROOT = Path(__file__).resolve().parents[2]
 QUICKSTART = [sys.executable, "-m", "authorizer.cli", "quickstart"]
 TIMEOUT_S = 60
+SPARK_TIMEOUT_S = 300
 
 
-def tour(directory: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    command = [*QUICKSTART, "--directory", str(directory), "--port", "0", "--exit", *more]
+def tour(directory: Path, *more: str, spark: bool = False) -> subprocess.CompletedProcess[str]:
+    flags = ["--port", "0", "--exit", "--spark" if spark else "--no-spark"]
     return subprocess.run(
-        command, capture_output=True, text=True, encoding="utf-8", timeout=TIMEOUT_S, check=False
+        [*QUICKSTART, "--directory", str(directory), *flags, *more],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=SPARK_TIMEOUT_S if spark else TIMEOUT_S,
+        check=False,
     )
 
 
@@ -41,7 +49,7 @@ def tour(directory: Path, *more: str) -> subprocess.CompletedProcess[str]:
 def staying(directory: Path) -> Iterator[tuple[subprocess.Popen[str], list[str], str]]:
     """A quickstart that stays up: the process, the lines of its tour, and its address."""
     process = subprocess.Popen(
-        [*QUICKSTART, "--directory", str(directory), "--port", "0"],
+        [*QUICKSTART, "--directory", str(directory), "--port", "0", "--no-spark"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -185,7 +193,7 @@ def test_usual_port_taken(tmp_path: Path) -> None:
     with ExitStack() as stack:
         with suppress(OSError):  # else somebody else has it, which is as good
             stack.enter_context(socket.create_server(("127.0.0.1", 8180)))
-        command = [*QUICKSTART, "--directory", str(tmp_path), "--exit"]
+        command = [*QUICKSTART, "--directory", str(tmp_path), "--exit", "--no-spark"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     assert done.returncode == 0, done.stderr
     assert "Port 8180 is taken" in done.stdout
@@ -209,3 +217,83 @@ def test_example_log_is_in_the_wheel(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {f"authorizer/cli/example_log/{path.name}" for path in EXAMPLE_LOG.iterdir()} <= names
+
+
+@pytest.mark.slow
+def test_spark_runs_beside_the_node(spark: SparkSession, tmp_path: Path) -> None:
+    """Snapshots, counts and changes of the tour's log; the commands that it prints go on from there."""
+    done = tour(tmp_path, spark=True)
+    assert done.returncode == 0, done.stderr
+    assert "end offset 88, 60 ACLs, digest" in done.stdout
+    assert "The newest snapshot has the digest of the node's own state" in done.stdout
+    assert "ALLOW READ on TOPIC:LITERAL" in done.stdout
+    assert re.search(r"added +ALLOW User:dora READ on TOPIC:LITERAL:orders", done.stdout)
+    commands = [line.strip().removeprefix("$ ") for line in done.stdout.splitlines() if "$ aclog" in line]
+    of_spark = [shlex.split(command)[1:] for command in commands if command.startswith("aclog spark")]
+    assert len(of_spark) > 3
+    for words in of_spark:
+        ran = CliRunner().invoke(cli, words)  # on the tests' own session
+        assert ran.exit_code == 0, ran.output
+        assert ran.stdout
+    listed = CliRunner().invoke(
+        cli, ["snapshot", "list", "--snapshots", str(tmp_path / "snapshots"), "--json"]
+    )
+    assert json.loads(listed.stdout)["snapshots"][-1]["endOffset"] == 88
+    fresh = tour(tmp_path, "--fresh")
+    assert "59 ACLs in force at end offset 87" in fresh.stdout
+    assert not (tmp_path / "counts").exists()
+    assert not (tmp_path / "changes").exists()
+
+
+def test_without_java_spark_is_left_out(tmp_path: Path) -> None:
+    """One line says so; everything else is as it was, and the exit code is 0."""
+    done = subprocess.run(
+        [*QUICKSTART, "--directory", str(tmp_path), "--port", "0", "--exit"],
+        capture_output=True,
+        text=True,
+        env={"PATH": str(tmp_path)},
+        cwd=ROOT,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Left out, as Java 17 or newer is not on PATH" in done.stdout
+    assert "$ aclog spark" not in done.stdout
+    assert '"decision":true' in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_spark_too(number: signal.Signals, tmp_path: Path) -> None:
+    """While the jobs run the node serves, and a signal ends both: exit code 0, and no process is left."""
+    command = [*QUICKSTART, "--directory", str(tmp_path), "--port", "0"]
+    env = os.environ | {"PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            told = "".join(iter(lambda: _line_before_spark(process.stdout), ""))
+            match = re.search(r"Serving on (\S+)", told)
+            assert match is not None
+            assert answer_of(f"{match[1]}/readyz")["ready"] is True
+            process.send_signal(number)
+            assert process.wait(TIMEOUT_S) == 0
+            assert "Traceback" not in process.stderr.read()
+        finally:
+            process.kill()
+    assert not [line for line in _command_lines() if str(tmp_path) in line]
+
+
+def _line_before_spark(stdout: IO[str] | None) -> str:
+    """The next line; nothing from the one on with which the jobs begin."""
+    line = "" if stdout is None else stdout.readline()
+    return "" if "Spark starts" in line else line
+
+
+def _command_lines() -> Iterator[str]:
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            yield process.joinpath("cmdline").read_text(errors="replace")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +181,22 @@ def test_only_the_named_logs_snapshots(tmp_path: Path) -> None:
     assert len(answer("list", "--snapshots", tmp_path)["snapshots"]) == 2
     assert len(answer("list", "--snapshots", tmp_path, "--log", SMALL)["snapshots"]) == 1
     assert len(answer("list", "--snapshots", tmp_path, "--cluster-id", "other")["snapshots"]) == 1
+
+
+def test_a_snapshot_made_past_a_gap_is_shown_and_not_compared(tmp_path: Path) -> None:
+    """I6: it is no state of the log yet; whoever compares or exports it is told so."""
+    answer("create", "--log", SMALL, "--snapshots", tmp_path, "--at-offset", 99)
+    store = SnapshotStore(tmp_path)
+    (ref,) = (status.ref for status in store.survey(CLUSTER))
+    past_gap = replace(store.read(ref).manifest, gap_until=200)
+    (tmp_path / ref.file("manifest.json")).write_bytes(past_gap.to_json())
+    assert answer("list", "--snapshots", tmp_path)["snapshots"][0]["gapUntil"] == 200
+    verified = aclog("verify", "--log", SMALL, "--snapshots", tmp_path)
+    assert verified.exit_code == 0
+    assert "not compared with the log" in verified.stderr
+    assert "continued to 200" in verified.stderr
+    exported = aclog("export", "--snapshots", tmp_path, "--format", "jsonl")
+    assert "continued to 200" in exported.stderr
 
 
 FORMATS = ("avro", "jsonl", "csv", "kip11")

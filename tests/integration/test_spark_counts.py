@@ -472,7 +472,7 @@ def test_a_window_is_whole_minutes(spark: SparkSession, tmp_path: Path) -> None:
 @pytest.mark.xdist_group("spark")
 def test_delta_tables_hold_each_batch_once(tmp_path: Path) -> None:
     """As the Parquet files: also a batch that failed before its commit, and then ended elsewhere."""
-    log = write_random_log(tmp_path / "log", "it's", seed=8, batches=28)
+    log = write_random_log(tmp_path / "log", "it's", seed=8, batches=34)
     command = [sys.executable, "-m", "support.delta_counts", str(tmp_path / "out"), str(log)]
     done = subprocess.run(command, cwd=TESTS, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]

@@ -17,6 +17,7 @@ from authorizer.node import Node
 from records.acl import AclBinding
 from records.entries import AccessControlEntryRecord, AclRecord
 from records.ids import binding_uuid, uuid_to_string
+from support.kafka_cluster import wait_until
 from support.node_acls import may, topic_acl
 from support.nodes import SOON_S, create, delete
 from support.topic_checker import CODEC
@@ -38,7 +39,10 @@ def raw_topic(bootstrap_servers: str, name: str, config: Mapping[str, str] | Non
     topic = NewTopic(
         name, num_partitions=1, replication_factor=1, config={"cleanup.policy": "compact", **(config or {})}
     )
-    admin(bootstrap_servers).create_topics([topic])[name].result()
+    client = admin(bootstrap_servers)
+    client.create_topics([topic])[name].result()
+    # The controller has it; a broker knows it a little later.
+    wait_until(lambda: name in client.list_topics(timeout=5).topics, "the topic")
     return f"kafka://{bootstrap_servers}/{name}"
 
 

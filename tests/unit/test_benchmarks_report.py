@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.anchor import ROOT
 from benchmarks.figures import Goal, Row, Spread, Verdict, alternate, faster, percentile
-from benchmarks.report import BEGIN, END, missed, put_between_markers, to_markdown, to_text
+from benchmarks.report import missed, put_between_markers, to_markdown, to_text
 from benchmarks.run import Run, combined, read_runs, write_runs
 
 ROW = Row(
@@ -162,17 +162,20 @@ def test_the_command_combines_files(tmp_path: Path) -> None:
 
 
 def test_only_what_is_between_the_markers_is_replaced(tmp_path: Path) -> None:
-    """What people wrote around it stays; twice is the same as once."""
+    """What people wrote around it stays, and other sections; twice is the same as once."""
     document = tmp_path / "performance.md"
-    document.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n", encoding="utf-8")
-    put_between_markers(document, "new")
-    put_between_markers(document, "new")
-    assert document.read_text(encoding="utf-8") == f"before\n{BEGIN}\n\nnew\n\n{END}\nafter\n"
+    one = "<!-- one: begin; written by `make bench` -->\n{}\n<!-- one: end -->"
+    other = "<!-- other: begin; written by `make bench` -->\n{}\n<!-- other: end -->"
+    document.write_text(f"before\n{one.format('old')}\n{other.format('old')}\nafter\n", encoding="utf-8")
+    put_between_markers(document, "other", "new")
+    put_between_markers(document, "other", "new")
+    written = f"before\n{one.format('old')}\n{other.format(chr(10) + 'new' + chr(10))}\nafter\n"
+    assert document.read_text(encoding="utf-8") == written
 
 
 def test_a_document_without_markers_is_left_alone(tmp_path: Path) -> None:
     document = tmp_path / "performance.md"
     document.write_text("mine", encoding="utf-8")
     with pytest.raises(ValueError, match="no markers"):
-        put_between_markers(document, "new")
+        put_between_markers(document, "one", "new")
     assert document.read_text(encoding="utf-8") == "mine"

@@ -37,6 +37,22 @@ Identifier: [id = b992102a, runId = c96848a5]
 OF_KAFKA = """org.apache.spark.sql.kafka010.KafkaIllegalStateException: Data may be lost. SQLSTATE: XXKST
 \tat org.apache.spark.sql.kafka010.KafkaExceptions$.partitionsOffsetChanged(KafkaExceptions.scala:1)
 """
+THROUGH_PY4J = """An error occurred while calling o410.collectToPython.
+: org.apache.spark.sql.kafka010.KafkaIllegalStateException: Some data may have been lost because they are \
+not available in Kafka any more;
+either the data was aged out by Kafka or the topic may have been deleted before all the data in the
+topic was processed.
+If you don't want your streaming query to fail on such cases, set the source option failOnDataLoss to false.
+Reason: Could not read records in offset [4, 16) for topic partition acls-0
+with consumer group aclog-spark-1-executor.
+\tat org.apache.spark.sql.kafka010.KafkaExceptions$.couldNotReadOffsetRange(KafkaExceptions.scala:94)
+Caused by: org.apache.kafka.clients.consumer.OffsetOutOfRangeException: Fetch position is out of range
+"""
+LOST = (
+    "Some data may have been lost because they are not available in Kafka any more: "
+    "Could not read records in offset [4, 16) for topic partition acls-0"
+)
+OF_JAVA = "An error occurred while calling o1.collect.\n: java.lang.Exception: no\n\tat java.x(X.java:1)"
 UNKNOWN = "version 9 is not known (in the log of cluster c-1, offset 5)"
 
 
@@ -47,9 +63,11 @@ UNKNOWN = "version 9 is not known (in the log of cluster c-1, offset 5)"
         (IN_JAVA, UNKNOWN),
         (IN_A_SOURCE, "file:/logs/a: there is no log"),
         (OF_KAFKA, "Data may be lost."),
+        (THROUGH_PY4J, LOST),
+        (OF_JAVA, "no"),
         ("something short", "something short"),
     ],
-    ids=["worker", "java", "source", "kafka", "plain"],
+    ids=["worker", "java", "source", "kafka", "py4j", "java-alone", "plain"],
 )
 def test_only_the_cause_is_told(text: str, told: str) -> None:
     """No stack, and no class of an exception."""

@@ -1,0 +1,62 @@
+"""What the Spark jobs need beside aclog itself: pyspark, and Java. Looked for before anything is started."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from authorizer.cli.failure import ExitCode, Failure
+
+#: Spark 4 runs on nothing older.
+JAVA_MIN: Final = 17
+#: Set by spark-submit, which has a JVM already.
+_GATEWAY: Final = "PYSPARK_GATEWAY_PORT"
+_VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)')
+_TIMEOUT_S: Final = 30
+
+
+def what_spark_lacks() -> str | None:
+    """Why Spark cannot run here, in one sentence without a full stop; None if it can."""
+    if find_spec("pyspark") is None:
+        return "pyspark is not installed"
+    if _GATEWAY in os.environ:
+        return None
+    java = _java()
+    if java is None:
+        return f"Java {JAVA_MIN} or newer is not on PATH, nor in JAVA_HOME"
+    try:
+        told = subprocess.run(  # noqa: S603 - the user's own Java
+            [java, "-version"], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
+        ).stderr
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"{java} does not run: {error}"
+    found = _VERSION.search(told)
+    if found is None:
+        return f"{java} does not tell its version"
+    if int(found[1]) < JAVA_MIN:
+        return f"{java} is Java {found[1]}, older than {JAVA_MIN}"
+    return None
+
+
+def require_spark() -> None:
+    """Failure with the way out, where Spark cannot run."""
+    lack = what_spark_lacks()
+    if lack is not None:
+        raise Failure(
+            f"the Spark jobs cannot run: {lack}",
+            ExitCode.USAGE,
+            f"pip install 'aclog[spark]', and Java {JAVA_MIN} or newer on PATH or in JAVA_HOME.",
+        )
+
+
+def _java() -> str | None:
+    """As Spark's own scripts choose it: JAVA_HOME first."""
+    if home := os.environ.get("JAVA_HOME"):
+        java = Path(home) / "bin" / "java"
+        return str(java) if java.is_file() else None
+    return shutil.which("java")

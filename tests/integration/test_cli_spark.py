@@ -1,0 +1,280 @@
+"""`aclog spark`: jobs and questions as commands, on real Spark; signals, spark-submit, ways to fail."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from pyspark.sql import SparkSession
+
+from authorizer.cli.main import cli
+from authorizer.cli.spark_submit_file import SUBMIT_FILE
+from records.log.directory import DirectoryLog
+from support.data import real_log
+from support.kafka_broker import Broker
+from support.topic_logs import topic_url
+from support.topic_operator import delete_records
+
+pytestmark = [pytest.mark.slow, pytest.mark.integration, pytest.mark.xdist_group("spark")]
+
+TIMEOUT_S = 300
+ROOT = Path(__file__).resolve().parents[2]
+ACLOG = [sys.executable, "-m", "authorizer.cli"]
+
+
+def aclog(*args: object) -> Result:
+    """On the tests' own session, which is there already."""
+    return CliRunner().invoke(cli, [str(arg) for arg in args])
+
+
+def lines(*args: object) -> list[dict[str, Any]]:
+    done = aclog(*args, "--json")
+    assert done.exit_code == 0, done.output
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def answer(*args: object) -> dict[str, Any]:
+    (line,) = lines(*args)
+    return line
+
+
+@pytest.fixture(scope="module")
+def log() -> Path:
+    return real_log("kraft-small")
+
+
+@pytest.fixture(scope="module")
+def history(spark: SparkSession, log: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of a real broker's log, made in several batches."""
+    output = tmp_path_factory.mktemp("history") / "out"
+    batches = lines("spark", "changes", "--log", log, "--output", output, "--once", "--max-offsets", 100)
+    assert len(batches) > 1
+    return output
+
+
+def test_snapshots_are_the_nodes_own(spark: SparkSession, log: Path, tmp_path: Path) -> None:
+    """What was printed is stored, whole, and equal to the log; a second run finds nothing to do."""
+    store = tmp_path / "store"
+    job = ("spark", "snapshots", "--log", log, "--snapshots", store, "--once")
+    batches = lines(*job, "--max-offsets", 100)
+    assert [line["batch"] for line in batches] == list(range(len(batches)))
+    (last,) = batches[-1]["logs"]
+    assert (last["endOffset"], last["count"]) == (281, 59)
+    assert sum(each["added"] for line in batches for each in line["logs"]) == 69
+    verified = answer("log", "verify", "--log", log, "--with", store)
+    assert verified["comparison"]["equal"] is True, verified
+    listed = answer("snapshot", "list", "--snapshots", store)["snapshots"]
+    assert {row["state"] for row in listed} == {"complete"}
+    assert (listed[-1]["digest"], listed[-1]["endOffset"]) == (last["digest"], 281)
+    # The checkpoint lies in the store, and is nobody's cluster.
+    assert answer("snapshot", "export", "--snapshots", store, "--format", "csv", "--output", tmp_path / "c")
+    again = aclog(*job)
+    assert (again.exit_code, again.stdout) == (0, f"nothing was left to do: {store} is up to date\n")
+
+
+def test_text_says_where_each_log_stands(spark: SparkSession, log: Path, tmp_path: Path) -> None:
+    """One line for each batch and log, and one for all of it; the log and the store by --config."""
+    config = tmp_path / "aclog.properties"
+    config.write_text(f"aclog.log.url={log}\naclog.snapshot.store={tmp_path}/store\n")
+    done = aclog("spark", "snapshots", "--config", config, "--once")
+    batch, summary = done.stdout.splitlines()
+    assert re.fullmatch(
+        r"batch 0: \S+: 0 to 281, 59 ACLs, digest [0-9a-f]{32}; 69 added, 0 replaced, 10 removed; \d+ ms",
+        batch,
+    )
+    assert re.fullmatch(rf"batches: 1, offsets: 281, [\d.]+ s: {tmp_path}/store", summary)
+
+
+@pytest.mark.parametrize("offset", [60, 150, 280])
+def test_history_is_what_check_decides_on(history: Path, log: Path, offset: int, tmp_path: Path) -> None:
+    """ACLs in force at an offset, by the history, are those of the log's state there."""
+    rows = lines("spark", "history", "in-force", "--history", history, "--at-offset", offset)
+    exported = tmp_path / "acls.jsonl"
+    answer(
+        "snapshot", "export", "--log", log, "--at-offset", offset, "--format", "jsonl", "--output", exported
+    )
+    records = [json.loads(line)["data"] for line in exported.read_text().splitlines()]
+    expected = {data["id"] for data in records if "id" in data}
+    assert {row["id"] for row in rows} == expected
+
+
+def test_history_of_one_principal_and_resource(history: Path) -> None:
+    """--principal and --resource-name choose rows, of both questions."""
+    mine = lines("spark", "history", "changes", "--history", history, "--principal", "User:carol")
+    assert mine
+    for row in mine:
+        assert (row["after"] or row["before"])["principal"] == "User:carol"
+    removed = [row for row in mine if row["change"] == "removed"]
+    assert all(row["before"] is not None and row["after"] is None for row in removed)
+    topic = ("--resource-type", "topic", "--resource-name", "orders")
+    exact = lines("spark", "history", "in-force", "--history", history, *topic)
+    assert {(row["resourceType"], row["resourceName"]) for row in exact} == {("TOPIC", "orders")}
+    match = ("--resource-pattern-type", "match")
+    covering = lines("spark", "history", "in-force", "--history", history, *topic, *match)
+    assert {row["id"] for row in covering} > {row["id"] for row in exact}
+
+
+def test_history_in_words(history: Path) -> None:
+    """Text has the ACL, its place in the log and its id; a part of the log by offsets."""
+    done = aclog("spark", "history", "changes", "--history", history, "--after", 100, "--until", 190)
+    assert done.exit_code == 0, done.output
+    shown = done.stdout.splitlines()
+    assert any(line.startswith("removed  ") for line in shown)
+    offsets = [int(match[1]) for line in shown if (match := re.search(r"\(offset (\d+), ", line))]
+    assert len(offsets) == len(shown) > 0
+    assert offsets == sorted(offsets)
+    assert offsets[0] > 100
+    assert offsets[-1] <= 190
+
+
+def test_history_of_what_it_does_not_cover(history: Path, tmp_path: Path) -> None:
+    """Beyond its end, or nowhere: wrong usage, and what there is instead."""
+    beyond = aclog("spark", "history", "in-force", "--history", history, "--at-offset", 5000)
+    assert beyond.exit_code == 2
+    assert "280" in beyond.stderr
+    nowhere = aclog("spark", "history", "changes", "--history", tmp_path)
+    assert nowhere.exit_code == 2
+    assert "aclog spark changes" in nowhere.stderr
+
+
+def test_counts_and_their_plot(spark: SparkSession, log: Path, tmp_path: Path) -> None:
+    """The job runs, and draws what it counted."""
+    plot = tmp_path / "counts.png"
+    flags = ("--output", tmp_path / "counts", "--once", "--plot", plot, "--window", "1m")
+    (batch,) = lines("spark", "counts", "--log", log, *flags)
+    assert batch["logs"][0]["count"] == 59
+    assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_topic_by_its_name(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
+    """--bootstrap-servers and --topic name a log; what was added to it is in the snapshot."""
+    url = topic_url(broker)
+    made = ("--replication-factor", 1, "--min-insync-replicas", 1)
+    assert aclog("log", "create", "--log", url, *made).exit_code == 0
+    add = ("acls", "--log", url, "--add", "--topic", "t", "--allow-principal")
+    assert aclog(*add, "User:a").exit_code == 0
+    topic = ("--bootstrap-servers", broker.bootstrap_servers, "--topic", url.rpartition("/")[2])
+    job = ("spark", "snapshots", *topic, "--snapshots", tmp_path, "--once")
+    assert lines(*job)[-1]["logs"][0]["count"] == 1
+    assert aclog(*add, "User:b").exit_code == 0
+    assert lines(*job)[-1]["logs"][0]["count"] == 2
+    assert answer("log", "verify", "--log", url, "--with", tmp_path)["comparison"]["equal"] is True
+
+
+def test_going_on_after_records_were_deleted(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
+    """As docs/operations.md has it: the job fails, then goes on from a node's snapshot."""
+    url, store, nodes = topic_url(broker), tmp_path / "store", tmp_path / "nodes"
+    made = ("--replication-factor", 1, "--min-insync-replicas", 1)
+    assert aclog("log", "create", "--log", url, *made).exit_code == 0
+    add = ("acls", "--log", url, "--add", "--topic", "t", "--allow-principal")
+    job = ("spark", "snapshots", "--log", url, "--snapshots", store, "--once")
+    assert aclog(*add, "User:a").exit_code == 0
+    assert lines(*job)[-1]["logs"][0]["count"] == 1
+    assert aclog(*add, "User:b").exit_code == 0
+    snapshot = answer("snapshot", "create", "--log", url, "--snapshots", nodes)
+    delete_records(broker, url.rpartition("/")[2], snapshot["endOffset"])
+    assert aclog(*add, "User:c", "--snapshots", nodes).exit_code == 0
+
+    failed = aclog(*job)
+    assert failed.exit_code == 4, failed.output
+    assert "docs/operations.md" in failed.stderr
+    assert answer("snapshot", "list", "--snapshots", store)["snapshots"][-1]["count"] == 1
+
+    shutil.copytree(nodes, store, dirs_exist_ok=True)
+    (last,) = lines(*job, "--checkpoint", tmp_path / "anew")[-1]["logs"]
+    assert last["count"] == 3
+    assert answer("snapshot", "create", "--log", url, "--snapshots", nodes)["digest"] == last["digest"]
+
+
+def test_another_logs_checkpoint_is_refused(spark: SparkSession, log: Path, tmp_path: Path) -> None:
+    """Bad data: both logs are named, and the way out is a new checkpoint; the store stays as it was."""
+    DirectoryLog.open(tmp_path / "other", mode="create", cluster_id="other").close()
+    flags = ("--snapshots", tmp_path / "store", "--checkpoint", tmp_path / "checkpoint", "--once")
+    assert aclog("spark", "snapshots", "--log", log, *flags).exit_code == 0
+    before = answer("snapshot", "list", "--snapshots", tmp_path / "store")
+    refused = aclog("spark", "snapshots", "--log", tmp_path / "other", *flags)
+    assert refused.exit_code == 4, refused.output
+    assert "--checkpoint" in refused.stderr
+    assert answer("snapshot", "list", "--snapshots", tmp_path / "store") == before
+
+
+def test_a_damaged_log_stops_the_job(spark: SparkSession, log: Path, tmp_path: Path) -> None:
+    """Bad data: one line with the cause, no stack of Java; what is stored ends before the damage."""
+    damaged = tmp_path / "log"
+    damaged.mkdir()
+    for file in log.iterdir():
+        damaged.joinpath(file.name).write_bytes(file.read_bytes())
+    segment = damaged / "00000000000000000000.log"
+    data = segment.read_bytes()
+    assert b"User:carol" in data
+    segment.write_bytes(data.replace(b"User:carol", b"User:carla", 1))
+    done = aclog("spark", "snapshots", "--log", damaged, "--snapshots", tmp_path / "store", "--once")
+    assert done.exit_code == 4, done.output
+    assert "offset" in done.stderr
+    assert "org.apache" not in done.stderr
+    assert "Traceback" not in done.stderr
+    stored = answer("snapshot", "list", "--snapshots", tmp_path / "store")["snapshots"]
+    damage = re.search(r"offset (\d+)", done.stderr)
+    assert damage is not None
+    assert all(row["endOffset"] <= int(damage[1]) for row in stored)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_job_in_order(number: signal.Signals, log: Path, tmp_path: Path) -> None:
+    """A continuous job serves metrics, and goes on until a signal: exit code 0, what it stored is whole."""
+    command = [*ACLOG, "spark", "snapshots", "--log", str(log), "--snapshots", str(tmp_path)]
+    flags = ["--interval", "0.2", "--metrics-port", "0", "--json"]
+    with subprocess.Popen(
+        [*command, *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            assert json.loads(process.stdout.readline())["logs"][0]["endOffset"] == 281
+            told = (re.match(r"metrics on (\S+)", line) for line in process.stderr)
+            url = next(match[1] for match in told if match)
+            with urllib.request.urlopen(url, timeout=10) as response:
+                assert b"aclog" in response.read()
+            process.send_signal(number)
+            assert process.wait(TIMEOUT_S) == 0
+            assert "Traceback" not in process.stderr.read()
+        finally:
+            process.kill()
+    assert answer("log", "verify", "--log", log, "--with", tmp_path)["comparison"]["equal"] is True
+
+
+def test_spark_submit_runs_the_same(log: Path, tmp_path: Path) -> None:
+    """The file of `aclog spark submit-file`, from any directory; Spark's own log lines go to stderr."""
+    submit = [str(Path(sys.executable).with_name("spark-submit")), "--master", "local[2]", str(SUBMIT_FILE)]
+    job = [
+        "spark",
+        "snapshots",
+        "--log",
+        str(log),
+        "--snapshots",
+        str(tmp_path / "store"),
+        "--once",
+        "--json",
+    ]
+    done = subprocess.run(
+        [*submit, *job],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ | {"PYSPARK_PYTHON": sys.executable},
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stdout.splitlines()
+    assert json.loads(line)["logs"][0]["endOffset"] == 281

@@ -1,0 +1,96 @@
+"""A topic that results are appended to, on a real broker: each once, whenever its writer starts again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Producer
+
+from records.errors import LogError, LogNotFoundError, LogStorageError
+from records.log.open import open_feed
+from records.log.topic import feed
+from support.feed_topics import feed_messages, new_feed_topic
+from support.kafka_broker import Broker
+from support.topic_logs import topic_url
+
+pytestmark = [pytest.mark.slow, pytest.mark.integration]
+
+Result = tuple[int, bytes, bytes]
+
+
+@pytest.fixture
+def url(broker: Broker) -> str:
+    """Of a new topic with three partitions."""
+    found = topic_url(broker, "feed")
+    new_feed_topic(broker, found)
+    return found
+
+
+def results(start: int, end: int) -> list[Result]:
+    """One for each position, two for each third."""
+    each = [(at, f"k-{at % 7}".encode(), f"v-{at}".encode()) for at in range(start, end)]
+    return sorted(each + [(at, key, value + b"-also") for at, key, value in each if at % 3 == 0])
+
+
+def test_each_result_is_there_once(broker: Broker, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Handed in again as a whole, in part and with more; in transactions that keep one position together."""
+    monkeypatch.setattr(feed, "_MESSAGES_MAX", 4)
+    assert open_feed(url, name="a").append(results(0, 10)) == 14
+    assert open_feed(url, name="a").append(results(0, 10)) == 0
+    assert open_feed(url, name="a").append(results(4, 20)) == 13
+    found = feed_messages(broker, url.rpartition("/")[2])
+    assert sorted(value for _, _, value in found) == sorted(value for _, _, value in results(0, 20))
+    # One key, one partition, in order.
+    assert len({(partition, key) for partition, key, _ in found}) == 7
+    for key in {key for _, key, _ in found}:
+        values = [value for _, other, value in found if other == key]
+        assert values == [value for _, other, value in results(0, 20) if other == key]
+
+
+def test_what_was_not_committed_comes_again(
+    broker: Broker, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer that ended within a transaction: the next one aborts that, and writes what was in it."""
+    monkeypatch.setattr(feed, "_MESSAGES_MAX", 2)
+    first = open_feed(url, name="a")
+    assert first.append(results(0, 4)) == 6
+    died = Producer(first._producer_settings)
+    died.init_transactions(10)
+    died.begin_transaction()
+    for _, key, value in results(4, 6):
+        died.produce(first._where.topic, key=key, value=value)
+    died.flush(10)
+    assert open_feed(url, name="a").append(results(2, 8)) == len(results(4, 8))
+    values = [value for _, _, value in feed_messages(broker, url.rpartition("/")[2])]
+    assert sorted(values) == sorted(value for _, _, value in results(0, 8))
+
+
+def test_a_writer_that_was_followed_by_another_writes_no_more(broker: Broker, url: str) -> None:
+    """A task that Spark gave up, and that goes on."""
+    writer = open_feed(url, name="a")
+
+    def slow() -> Iterator[Result]:
+        yield from results(0, 5)
+        open_feed(url, name="a").append(results(0, 8))
+
+    with pytest.raises(LogStorageError, match="writing"):
+        writer.append(slow())
+    assert len(feed_messages(broker, url.rpartition("/")[2])) == len(results(0, 8))
+
+
+def test_two_writers_have_their_own_positions(broker: Broker, url: str) -> None:
+    """Results of two histories may go into one topic."""
+    assert open_feed(url, name="a").append(results(0, 3)) == 4
+    assert open_feed(url, name="b").append(results(0, 3)) == 4
+    assert len(feed_messages(broker, url.rpartition("/")[2])) == 8
+
+
+def test_no_such_topic(broker: Broker) -> None:
+    """It is not created by the way; what is wrong is said before anything is written."""
+    missing = topic_url(broker, "no-feed")
+    for _ in range(2):
+        with pytest.raises(LogNotFoundError, match="create it with Kafka's own tools"):
+            open_feed(missing, name="a")
+    with pytest.raises(LogError, match="transactional\\.id cannot be set"):
+        open_feed(missing, name="a", client={"transactional.id": "mine"})

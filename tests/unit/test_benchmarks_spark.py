@@ -1,0 +1,80 @@
+"""What the Spark benchmarks are made of, without Spark."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from itertools import islice
+
+import pytest
+
+from benchmarks.process_tree import (
+    DRIVER,
+    JVM,
+    TOGETHER,
+    WORKERS,
+    Process,
+    parse_stat,
+    resident_by_role,
+    running,
+)
+from benchmarks.spark_workload import ChurnRecord, churn
+from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from records.ids import UUID_BYTES, Uuid
+
+ACLS = [
+    AccessControlEntryRecord(Uuid(number.to_bytes(UUID_BYTES)), 2, f"topic-{number}", 3, "User:a", "*", 3, 3)
+    for number in range(1, 301)
+]
+
+
+@pytest.fixture(scope="module")
+def records() -> Sequence[ChurnRecord]:
+    return list(islice(churn(ACLS), 10_000))
+
+
+def test_a_history_is_seeded(records: Sequence[ChurnRecord]) -> None:
+    """Figures of two runs are comparable: the same records come out every time."""
+    assert list(islice(churn(ACLS), 10_000)) == records
+
+
+def test_a_history_keeps_as_many_in_force(records: Sequence[ChurnRecord]) -> None:
+    """All are added first; then adding, replacing and removing hold one another in balance."""
+    assert records[: len(ACLS)] == ACLS
+    in_force: dict[Uuid, AccessControlEntryRecord] = {}
+    did = {"added": 0, "replaced": 0, "removed": 0}
+    for record in records:
+        if isinstance(record, RemoveAccessControlEntryRecord):
+            del in_force[record.id]
+            did["removed"] += 1
+        else:
+            did["replaced" if record.id in in_force else "added"] += 1
+            in_force[record.id] = record
+    assert 0.9 < len(in_force) / len(ACLS) < 1.1
+    assert all(count > 2_500 for count in did.values())
+
+
+def test_a_name_may_hold_parentheses() -> None:
+    """What proc_pid_stat(5) writes is cut at the last of them."""
+    line = f"7 (a) (b)) S 3 {' '.join('0' for _ in range(19))} 25 0"
+    assert parse_stat(line) == Process(7, 3, "a) (b)", 25 * os.sysconf("SC_PAGE_SIZE"))
+
+
+def test_memory_is_summed_by_what_a_process_is() -> None:
+    """Workers are Python processes below the JVM; what is not below the driver does not count."""
+    processes = [
+        Process(10, 1, "python", 1),
+        Process(11, 10, "java", 20),
+        Process(12, 11, "python", 300),
+        Process(13, 12, "python", 4_000),
+        Process(14, 1, "java", 50_000),
+    ]
+    sums = {DRIVER: 1, JVM: 20, WORKERS: 4_300, TOGETHER: 4_321}
+    assert resident_by_role(10, processes) == sums
+
+
+def test_this_process_is_among_those_that_run() -> None:
+    """With its parent, and some memory."""
+    here = next(process for process in running() if process.pid == os.getpid())
+    assert here.parent == os.getppid()
+    assert here.resident_bytes > 1_000_000

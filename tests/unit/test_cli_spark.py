@@ -1,0 +1,302 @@
+"""`aclog spark`: what its flags mean, and what it says where Spark cannot run. No Spark is started here."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from authorizer.cli import spark_needs
+from authorizer.cli.failure import ExitCode, Failure
+from authorizer.cli.main import cli
+from authorizer.cli.place import Place
+from authorizer.cli.spark_history import _POINT_TYPE
+from authorizer.cli.spark_job import default_checkpoint, job_settings, located
+from authorizer.cli.spark_needs import require_spark, what_spark_lacks
+from authorizer.cli.spark_options import INTERVAL_S, PAIR, JobFlags
+from records.log.directory import DirectoryLog
+from snapshot.layout import parse_cluster_directory
+
+NOTHING_GIVEN: dict[str, Any] = {
+    "log_urls": (),
+    "bootstrap_servers": None,
+    "topics": (),
+    "topics_pattern": None,
+    "config_file": None,
+    "kafka_options": (),
+    "kafka_properties": None,
+    "checkpoint": None,
+    "once": False,
+    "interval_s": None,
+    "max_offsets": None,
+    "shards": None,
+    "metrics_port": None,
+    "metrics_host": "127.0.0.1",
+    "as_json": False,
+    "progress": False,
+}
+
+
+def given(**flags: Any) -> JobFlags:
+    return JobFlags(**NOTHING_GIVEN | flags)
+
+
+def aclog(*args: object) -> Result:
+    return CliRunner().invoke(cli, [str(arg) for arg in args])
+
+
+def a_log(directory: Path, cluster_id: str = "one") -> str:
+    DirectoryLog.open(directory, mode="create", cluster_id=cluster_id).close()
+    return f"file:{directory}"
+
+
+def settings_of(flags: JobFlags, home: Path) -> Any:
+    place = Place.named(config_file=flags.config_file)
+    return job_settings(flags, place, job="snapshots", home=str(home), store=str(home))
+
+
+@pytest.mark.parametrize("command", [[], ["snapshots"], ["counts"], ["changes"], ["history", "in-force"]])
+def test_help_needs_no_pyspark(command: list[str]) -> None:
+    """aclog spark --help works, and imports nothing heavy, where pyspark is not installed."""
+    code = (
+        "import sys; sys.modules['pyspark'] = None\n"
+        "from authorizer.cli.main import main\n"
+        f"try:\n    main(['spark', *{command}, '--help'])\nexcept SystemExit:\n    pass\n"
+        "heavy = {'pandas', 'pyarrow', 'confluent_kafka', 'matplotlib'}\n"
+        "print('heavy', sorted(heavy & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("Usage: aclog spark")
+    assert done.stdout.splitlines()[-1] == "heavy []"
+
+
+def test_without_pyspark_it_says_what_to_install(tmp_path: Path) -> None:
+    """A job without pyspark is wrong usage, with the way out, and nothing was written."""
+    log = a_log(tmp_path / "log")
+    code = "import sys; sys.modules['pyspark'] = None\nfrom authorizer.cli.main import main; main()"
+    flags = ["--log", log, "--snapshots", str(tmp_path / "store"), "--once"]
+    command = [sys.executable, "-c", code, "spark", "snapshots", *flags]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == ExitCode.USAGE
+    assert "pyspark is not installed" in done.stderr
+    assert "pip install 'aclog[spark]'" in done.stderr
+    assert not (tmp_path / "store").exists()
+
+
+def java_that_says(directory: Path, text: str) -> Path:
+    java = directory / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{text}\nEND\n")
+    java.chmod(0o755)
+    return directory
+
+
+def test_without_java_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither on PATH nor in JAVA_HOME."""
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert what_spark_lacks() == "Java 17 or newer is not on PATH, nor in JAVA_HOME"
+    with pytest.raises(Failure) as caught:
+        require_spark()
+    assert caught.value.code is ExitCode.USAGE
+
+
+@pytest.mark.parametrize(
+    ("text", "lack"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', None),
+        ('openjdk version "21" 2023-09-19', None),
+        ('java version "11.0.2" 2019-01-15 LTS', "is Java 11, older than 17"),
+        ('java version "1.8.0_402"', "is Java 8, older than 17"),
+        ("what?", "does not tell its version"),
+    ],
+)
+def test_java_by_its_version(
+    text: str, lack: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """17 and newer will do; what is older, or not Java, is named."""
+    home = java_that_says(tmp_path / "jdk", text)
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    told = what_spark_lacks()
+    assert told is None if lack is None else told == f"{home}/bin/java {lack}"
+
+
+def test_java_home_counts_before_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in Spark's own scripts: a JAVA_HOME without Java is not made good by PATH."""
+    assert shutil.which("java") is not None
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert what_spark_lacks() is not None
+
+
+def test_under_spark_submit_java_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """spark-submit's JVM has started this process: no Java of our own is looked for."""
+    monkeypatch.setenv(spark_needs._GATEWAY, "4711")
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    assert what_spark_lacks() is None
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--once", "--interval", "5"],
+        ["--topic", "acls"],
+        ["--topics-pattern", "acls-(.+)"],
+        ["--bootstrap-servers", "b:9092"],
+        ["--kafka-option", "no-value"],
+        ["--conf", "=value"],
+        ["--max-offsets", "0"],
+        ["--shards", "0"],
+    ],
+    ids=" ".join,
+)
+def test_flags_that_make_no_sense(flags: list[str], tmp_path: Path) -> None:
+    """Wrong usage, before anything is looked at or written."""
+    done = aclog("spark", "snapshots", "--log", tmp_path, "--snapshots", tmp_path / "store", *flags)
+    assert done.exit_code == ExitCode.USAGE, done.output
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_setting_without_a_value_is_not_repeated() -> None:
+    """It may be a password whose key was forgotten."""
+    with pytest.raises(click.BadParameter) as caught:
+        PAIR.convert("hunter2", None, None)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_log_must_be_named(tmp_path: Path) -> None:
+    """By --log, or by aclog.log.url of --config."""
+    done = aclog("spark", "snapshots", "--snapshots", tmp_path, "--once")
+    assert done.exit_code == ExitCode.USAGE
+    assert "--log" in done.stderr
+    assert "aclog.log.url" in done.stderr
+
+
+def test_the_configuration_names_log_and_store(tmp_path: Path) -> None:
+    """What other commands take from --config, the jobs take too."""
+    config = tmp_path / "aclog.properties"
+    log = a_log(tmp_path / "log")
+    config.write_text(f"aclog.log.url={log}\naclog.snapshot.keep=7\n")
+    settings = settings_of(given(config_file=str(config)), tmp_path / "store")
+    assert [each.url for each in settings.logs] == [log]
+    assert settings.keep == 7
+
+
+def test_flags_become_settings(tmp_path: Path) -> None:
+    """Several logs; batches as the flags cut them; single settings over those of the file."""
+    logs = (a_log(tmp_path / "one", "one"), a_log(tmp_path / "two", "two"))
+    properties = tmp_path / "kafka.properties"
+    properties.write_text("client.id=from-file\nssl.protocol=TLSv1.3\n")
+    flags = given(
+        log_urls=logs,
+        once=True,
+        max_offsets=100,
+        shards=4,
+        checkpoint=str(tmp_path / "mine"),
+        kafka_properties=str(properties),
+        kafka_options=(("client.id", "from-flag"),),
+    )
+    settings = settings_of(flags, tmp_path / "store")
+    assert [log.identity.cluster_id for log in settings.logs] == ["one", "two"]
+    assert (settings.interval_s, settings.max_offsets, settings.shards) == (None, 100, 4)
+    assert settings.checkpoint == f"file://{tmp_path}/mine"
+    assert settings.kafka_options == {"client.id": "from-flag", "ssl.protocol": "TLSv1.3"}
+
+
+@pytest.mark.parametrize(("interval_s", "expected"), [(None, INTERVAL_S), (0.5, 0.5), (0.0, 0.0)])
+def test_without_once_it_goes_on(interval_s: float | None, expected: float, tmp_path: Path) -> None:
+    """--interval says how often; 0 is as often as can be."""
+    flags = given(log_urls=(a_log(tmp_path / "log"),), interval_s=interval_s)
+    assert settings_of(flags, tmp_path).interval_s == expected
+
+
+def test_topics_are_logs() -> None:
+    """--topic is another way to write --log kafka://..."""
+    flags = given(bootstrap_servers="b1:9092,b2:9092", topics=("a", "b"), log_urls=("file:x",))
+    assert flags.urls == ("file:x", "kafka://b1:9092,b2:9092/a", "kafka://b1:9092,b2:9092/b")
+
+
+def test_local_paths_are_local_to_hadoop_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A relative path is where the command was started; a URL stays as it is."""
+    monkeypatch.chdir(tmp_path)
+    assert located("a b/c") == f"file://{tmp_path}/a b/c"
+    assert located("/x") == "file:///x"
+    assert located("s3a://bucket/x") == "s3a://bucket/x"
+
+
+def test_default_checkpoint_is_no_cluster_of_the_store(tmp_path: Path) -> None:
+    """It lies in the store, where each directory but hidden ones is a cluster's."""
+    checkpoint = default_checkpoint(str(tmp_path), "snapshots")
+    assert checkpoint == f"file://{tmp_path}/.checkpoints/snapshots"
+    assert parse_cluster_directory(".checkpoints") is None
+
+
+def test_a_remote_store_needs_a_named_checkpoint() -> None:
+    """fsspec's name for a place need not be Hadoop's."""
+    with pytest.raises(click.UsageError, match="--checkpoint"):
+        default_checkpoint("s3://bucket/aclog", "snapshots")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("51230", 51230),
+        ("2026-11-21T02:33:16Z", datetime(2026, 11, 21, 2, 33, 16, tzinfo=UTC)),
+        ("2026-11-21T03:33:16+01:00", datetime(2026, 11, 21, 2, 33, 16, tzinfo=UTC)),
+        ("2026-11-21", datetime(2026, 11, 21, tzinfo=UTC)),
+    ],
+)
+def test_a_place_in_the_log_is_an_offset_or_a_time(text: str, expected: int | datetime) -> None:
+    """Times are UTC unless they say another zone."""
+    assert _POINT_TYPE.convert(text, None, None) == expected
+
+
+@pytest.mark.parametrize("text", ["-1", "yesterday", "", "12 o'clock"])
+def test_no_place_in_the_log(text: str) -> None:
+    """Wrong usage, with an example."""
+    with pytest.raises(click.BadParameter, match="2026-11-21T02:33:16Z"):
+        _POINT_TYPE.convert(text, None, None)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["in-force", "--at-offset", "1", "--at-time", "2026-11-21"],
+        ["in-force", "--resource-type", "topic"],
+        ["changes", "--resource-name", "orders"],
+    ],
+    ids=" ".join,
+)
+def test_questions_that_make_no_sense(flags: list[str]) -> None:
+    """Wrong usage, before Spark starts."""
+    assert aclog("spark", "history", *flags, "--history", "x").exit_code == ExitCode.USAGE
+
+
+def test_a_window_is_whole_minutes(tmp_path: Path) -> None:
+    """Counts are kept by the minute."""
+    done = aclog("spark", "counts", "--log", tmp_path, "--output", tmp_path, "--once", "--window", "90s")
+    assert done.exit_code == ExitCode.USAGE
+    assert "whole minutes" in done.stderr
+
+
+def test_submit_file_is_alone(tmp_path: Path) -> None:
+    """spark-submit puts its directory first on the path: nothing there may hide a package of ours."""
+    path = Path(aclog("spark", "submit-file").stdout.strip())
+    assert [each.name for each in path.parent.iterdir() if each.name != "__pycache__"] == [path.name]
+    copied = shutil.copy(path, tmp_path)
+    done = subprocess.run(
+        [sys.executable, copied, "spark", "--help"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"]},
+        check=True,
+    )
+    assert "snapshots" in done.stdout
