@@ -9,8 +9,9 @@ from benchmarks.cases import CASES
 from benchmarks.figures import Goal, Row, Spread, Verdict
 from benchmarks.run import Run
 
-BEGIN = "<!-- benchmarks: begin; written by `make bench` -->"
-END = "<!-- benchmarks: end -->"
+# Around what is written of each section.
+_BEGIN = "<!-- {}: begin; written by `make bench` -->"
+_END = "<!-- {}: end -->"
 
 # (unit, of how many of the row's unit)
 _SCALES: dict[str, tuple[tuple[str, float], ...]] = {
@@ -44,12 +45,13 @@ def to_markdown(run: Run) -> str:
     return "\n\n".join(filter(None, parts))
 
 
-def put_between_markers(document: Path, text: str) -> None:
-    """Replace what is between the markers. Raises ValueError if they are not there."""
-    before, begin, rest = document.read_text(encoding="utf-8").partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"{document} has no markers `{BEGIN}` and `{END}`")
+def put_between_markers(document: Path, section: str, text: str) -> None:
+    """Replace what is between the section's markers. Raises ValueError if they are not there."""
+    begin, end = _BEGIN.format(section), _END.format(section)
+    before, found_begin, rest = document.read_text(encoding="utf-8").partition(begin)
+    _, found_end, after = rest.partition(end)
+    if not found_begin or not found_end:
+        raise ValueError(f"{document} has no markers `{begin}` and `{end}`")
     document.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", encoding="utf-8")
 
 

@@ -18,12 +18,15 @@ from benchmarks.cases import (
     peers,
     profile,
     replay,
+    spark,
     start,
     topic,
     updates,
     workers,
 )
 from benchmarks.figures import Row
+
+MAIN = "benchmarks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +38,14 @@ class Case:
         title: above its table.
         workloads: that it is measured on.
         measure: gives its rows.
+        section: of docs/performance.md. What is not in the main one is measured when it is asked for.
     """
 
     name: str
     title: str
     workloads: tuple[str, ...]
     measure: Callable[[Arena], Iterator[Row]]
+    section: str = MAIN
 
 
 # In this order for each workload: what changes its ACLs comes after what measures it as it was loaded.
@@ -60,4 +65,11 @@ CASES = (
     Case("topic", "A topic on a real broker", ("tenant-100000", "w2"), topic.measure),
     Case("peers", "General policy engines", ("w3",), peers.measure),
     Case("noise", "Noise", ("w3",), noise.measure),
+    Case(
+        "spark",
+        "The snapshots job",
+        ("tenant-100000", "tenant-300000", "w2"),
+        spark.measure,
+        section="spark",
+    ),
 )

@@ -1,0 +1,117 @@
+"""A Spark driver in a process of its own: ``python -m benchmarks.spark_process``.
+
+For each ``Task`` on its input it answers with a ``Done`` (benchmarks.spark_tasks). Spark starts with the
+first one, as `aclog spark` starts it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+
+from benchmarks.anchor import ROOT
+from benchmarks.spark_tasks import Batch, Done, Task, answer_tasks, done_of
+from snapshot.jobs import jars
+from snapshot.jobs.directory_source import read_directory_stream
+from snapshot.jobs.job import BatchReport, JobSettings
+from snapshot.jobs.logs import FollowedLog, resolve_logs
+from snapshot.jobs.session import spark_session
+from snapshot.jobs.snapshots import run_snapshots
+from snapshot.jobs.topic_source import read_topics_stream
+from snapshot.store import SnapshotStore
+
+#: Spark tells its listeners of things that are past.
+_TOLD_S = 60.0
+
+
+def query(task: Task) -> Done:
+    log = resolve_logs([task.log])[0]
+    spark = _spark(needs_kafka=log.topic is not None)
+    checkpoint = f"file://{task.scratch}/checkpoint-of-{task.what}"
+    if task.what == "nothing":
+        with _told(spark) as batches:
+            began = time.perf_counter()
+            _read_only(spark, log, checkpoint, task.max_offsets)
+            took = time.perf_counter() - began
+        return Done(took_s=took, batches=batches)
+    store = SnapshotStore(f"file://{task.scratch}/snapshots")
+    settings = JobSettings(logs=(log,), checkpoint=checkpoint, store=store.url, max_offsets=task.max_offsets)
+    with _told(spark) as batches:
+        began = time.perf_counter()
+        run_snapshots(spark, settings, _pass)
+        took = time.perf_counter() - began
+    return done_of(store, log.identity, took_s=took, batches=batches)
+
+
+def _read_only(spark: SparkSession, log: FollowedLog, checkpoint: str, max_offsets: int) -> None:
+    """The source of a job, and Spark's own sink that does nothing."""
+    if log.topic is None:
+        rows = read_directory_stream(spark, log, max_offsets=max_offsets, starting_offset=0)
+    else:
+        rows = read_topics_stream(
+            spark, [log], max_offsets=max_offsets, starting_offsets={log.topic: 0}, kafka_options={}
+        )
+    writer = rows.writeStream.format("noop").option("checkpointLocation", checkpoint)
+    writer.trigger(availableNow=True).start().awaitTermination()
+
+
+def _pass(report: BatchReport) -> None:
+    """Spark's listener hears more."""
+
+
+@cache
+def _spark(*, needs_kafka: bool) -> SparkSession:
+    os.environ.setdefault(jars.DIRECTORY_VARIABLE, str(ROOT / ".cache" / "spark-jars" / jars.SPARK_VERSION))
+    return spark_session("aclog benchmarks", needs_kafka=needs_kafka)
+
+
+@contextmanager
+def _told(spark: SparkSession) -> Iterator[list[Batch]]:
+    """The batches of the query that runs in the block; all of them once it is left."""
+    listener = _Listener()
+    spark.streams.addListener(listener)
+    try:
+        yield listener.batches
+        if not listener.ended.wait(_TOLD_S):
+            raise RuntimeError("Spark does not tell that the query has ended")
+    finally:
+        spark.streams.removeListener(listener)
+
+
+class _Listener(StreamingQueryListener):
+    def __init__(self) -> None:
+        self.batches: list[Batch] = []
+        self.ended = threading.Event()
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - pyspark's name, as those below
+        pass
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
+        progress = event.progress
+        if progress.numInputRows:
+            steps = dict(progress.durationMs)
+            took = steps.pop("triggerExecution")
+            self.batches.append(Batch(records=progress.numInputRows, took_ms=took, steps_ms=steps))
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
+        pass
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+        self.ended.set()
+
+
+if __name__ == "__main__":
+    answer_tasks(query)
