@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from records.batch import to_log_batch
 from records.batch_content import COMPRESSION_MASK
 from records.entries import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
-from records.errors import DecodeError, LogError, OffsetOutOfRangeError
+from records.errors import DecodeError, LogCorruptError, LogError, OffsetOutOfRangeError
 from records.ids import uuid_to_string
 from records.log.directory import DirectoryLog
 from snapshot.errors import CheckpointForeignError
@@ -73,12 +73,19 @@ class DirectoryRanges:
         try:
             self._check(start)
             end, position, is_open = start, start.offset, False
+            epoch = -1 if start.epoch is None else start.epoch
             while position < below:
                 try:
                     batches = self._log.read_raw(position, max_bytes=_LOOK_BYTES)
                     if not batches:
                         return end  # what was the end of a broker's log before is gone
                     for batch in batches:
+                        if batch.epoch < epoch:
+                            raise LogCorruptError(
+                                f"{path}: epoch {batch.epoch} at offset {batch.base_offset} follows epoch "
+                                f"{epoch}: the log was written anew, or is damaged (aclog log verify)"
+                            )
+                        epoch = batch.epoch
                         is_open = _is_open_after(batch, is_open=is_open)
                         position = batch.end_offset
                         if position > below or (

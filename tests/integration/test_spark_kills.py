@@ -171,7 +171,7 @@ def test_killed_at_every_point(spark: SparkSession, tmp_path: Path) -> None:
     home.mkdir()
     with DirectoryLog.open(log, mode="create", cluster_id=CLUSTER) as own:
         times_ms = count(1_700_000_000_000, 20_000)
-        own.append_batches(list(zip(random_batches(1, 200), times_ms, strict=False)))
+        own.append_batches(list(zip(random_batches(1, 150), times_ms, strict=False)))
         log_end = own.high_watermark()
     after = 0
     for point in POINTS:

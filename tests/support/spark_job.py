@@ -14,8 +14,10 @@ leaves POINT; the file HOME/reached/<job> says that it is there.
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -116,6 +118,7 @@ def stop_at(home: Path, point: str, after: int) -> None:
 
 
 def main(home: Path, log: str, point: str, after: int) -> None:
+    test = os.getppid()
     (home / "reached").mkdir(parents=True, exist_ok=True)
     stop_at(home, point, after)
     spark = spark_session("aclog tests", master=f"local[{CORES}]", conf=SHORT_LIVED, needs_kafka=False)
@@ -125,9 +128,11 @@ def main(home: Path, log: str, point: str, after: int) -> None:
         thread.start()
         while not (home / "reached" / job).exists():
             thread.join(0.05)
-            if not thread.is_alive():
-                sys.exit(f"the {job} job ended before it was at {point}")
-    threading.Event().wait()
+            if not thread.is_alive() or os.getppid() != test:
+                sys.exit(f"the {job} job did not come to {point}")
+    # A test that was itself killed leaves nothing behind.
+    while os.getppid() == test:
+        time.sleep(0.2)
 
 
 if __name__ == "__main__":

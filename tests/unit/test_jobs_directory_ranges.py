@@ -143,6 +143,20 @@ def test_what_stands_before_a_damaged_batch_is_read_first(tmp_path: Path) -> Non
     assert (caught.value.source, caught.value.offset) == (str(path), 4)
 
 
+def test_an_epoch_that_goes_back_is_refused(tmp_path: Path) -> None:
+    """As nodes refuse it: the checksum does not cover the epoch. What stands before it is read first."""
+    write_segment(
+        tmp_path, 0, *(batch_bytes(at, 4, epoch=epoch) for at, epoch in ((0, 1), (4, 65281), (8, 1)))
+    )
+    with pytest.raises(LogError, match=r"epoch 1 at offset 8 follows epoch 65281.*aclog log verify"):
+        ends(tmp_path)
+    assert ends(tmp_path, below=8) == [8]
+    ranges = DirectoryRanges(str(tmp_path), None)
+    with pytest.raises(LogError, match="follows epoch 65281"):
+        ranges.next_end(Place(8, 65281), below=12, max_offsets=None)
+    ranges.close()
+
+
 def test_a_batch_of_nonsense_is_named(tmp_path: Path) -> None:
     """Its CRC fits, what is inside does not: log and offset are told."""
     batch = bytearray(encode_batch([b"x"], base_offset=2, epoch=1, timestamp_ms=5, keys=[b"key"]))
