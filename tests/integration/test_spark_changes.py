@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -51,7 +45,7 @@ from snapshot.jobs.history import (
 from snapshot.jobs.job import JobSettings
 from snapshot.jobs.logs import resolve_logs
 from snapshot.store import SnapshotStore
-from support.data import TESTS, real_log
+from support.data import real_log
 from support.feed_topics import feed_messages, new_feed_topic
 from support.histories import as_record
 from support.kafka_broker import Broker
@@ -348,30 +342,6 @@ def test_a_batch_that_comes_again_is_there_once(spark: SparkSession, tmp_path: P
     assert job.files() == whole
     assert job.history().changes().collect() == told
     assert_is_history_of(job.history(), log_directory)
-
-
-def test_kill_9_at_any_point(spark: SparkSession, tmp_path: Path) -> None:
-    """Of driver and JVM, once files are there, once a state is, once Spark's commit is: all is there once."""
-    log_directory = tmp_path / "log"
-    end = write(log_directory, list(random_batches(10, 40)))
-    job = ChangesJob(spark, tmp_path, [log_directory])
-    program_name = "support.changes_program"
-    command = [sys.executable, "-m", program_name, str(log_directory), str(tmp_path), str(end // 5)]
-    for pattern in ("out/changes/**/*.parquet", "out/state/*/*/manifest.json", "checkpoint/commits/[0-9]*"):
-        before = set(tmp_path.glob(pattern))
-        program = subprocess.Popen(command, cwd=TESTS, start_new_session=True, stderr=subprocess.DEVNULL)
-        while program.poll() is None and set(tmp_path.glob(pattern)) == before:
-            time.sleep(0.01)
-        assert program.poll() is None, "it ended before it could be killed"
-        os.killpg(program.pid, signal.SIGKILL)
-        program.wait()
-    left = job.run(max_offsets=end // 3)
-    assert left
-    told = job.history().changes().collect()
-    assert len({(row.offset, bytes(row.id)) for row in told}) == len(told)
-    assert_is_history_of(job.history(), log_directory)
-    ranges = sorted({(int(Path(path).name[:20]), int(Path(path).name[21:41])) for path in job.files()})
-    assert all(first[1] <= second[0] for first, second in pairwise(ranges))
 
 
 def test_a_new_checkpoint_goes_on_where_the_history_ends(spark: SparkSession, tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ from support.sim_scenario import acl_named
 pytestmark = pytest.mark.integration
 
 ONE = TopicSettings(replication_factor=1, min_insync_replicas=1)
-SOON_S = 20.0
+SOON_S = 60.0
 A, B, C = acl_named("a"), acl_named("b"), acl_named("c")
 REMOVE_A = RemoveAccessControlEntryRecord(A.id)
 
