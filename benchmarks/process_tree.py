@@ -1,4 +1,4 @@
-"""The memory of a process and of those that it started, from Linux's /proc."""
+"""The memory and CPU of a process and of those that it started, from Linux's /proc."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import NamedTuple, Self
 #: Between two looks.
 _LOOK_S = 0.2
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 #: What the processes of a Spark job on one machine are.
 DRIVER, JVM, WORKERS = "the driver's Python", "the JVM, driver and executor", "the workers' Python"
@@ -20,12 +21,18 @@ TOGETHER = "all together"
 
 
 class Process(NamedTuple):
-    """One process, as /proc has it; memory is what is resident, shared pages among it."""
+    """One process, as /proc has it.
+
+    Attributes:
+        resident_bytes: memory, pages among it that it shares.
+        cpu_s: of all its threads, and of children of its own that have ended.
+    """
 
     pid: int
     parent: int
     name: str
     resident_bytes: int
+    cpu_s: float
 
 
 class PeakMemory:
@@ -58,13 +65,16 @@ class PeakMemory:
 
 def resident_by_role(root: int, processes: Iterable[Process]) -> Counter[str]:
     """Bytes of ``root`` and its descendants by their role, and ``TOGETHER``."""
-    by_pid = {process.pid: process for process in processes}
     sums: Counter[str] = Counter()
-    for process in by_pid.values():
-        if _descends(process, root, by_pid):
-            sums[_role(process, root)] += process.resident_bytes
-            sums[TOGETHER] += process.resident_bytes
+    for process in _tree(root, processes):
+        sums[_role(process, root)] += process.resident_bytes
+        sums[TOGETHER] += process.resident_bytes
     return sums
+
+
+def cpu_s(root: int, processes: Iterable[Process]) -> float:
+    """Of ``root`` and its descendants since they began."""
+    return sum(process.cpu_s for process in _tree(root, processes))
 
 
 def running() -> Iterable[Process]:
@@ -80,7 +90,13 @@ def parse_stat(line: str) -> Process:
     pid, _, rest = line.partition(" (")
     name, _, fields = rest.rpartition(") ")
     values = fields.split()
-    return Process(int(pid), int(values[1]), name, int(values[21]) * _PAGE_BYTES)
+    ticks = sum(map(int, values[11:15]))
+    return Process(int(pid), int(values[1]), name, int(values[21]) * _PAGE_BYTES, ticks / _TICKS_PER_S)
+
+
+def _tree(root: int, processes: Iterable[Process]) -> list[Process]:
+    by_pid = {process.pid: process for process in processes}
+    return [process for process in by_pid.values() if _descends(process, root, by_pid)]
 
 
 def _descends(process: Process | None, root: int, by_pid: Mapping[int, Process]) -> bool:

@@ -56,10 +56,12 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
         digest: of them.
         stored_bytes: of the last snapshot.
         parts: files in it that hold ACLs.
+        cpu_s: of the process and all below it, meanwhile; whoever asked has looked.
     """
 
     took_s: float
     batches: Sequence[Batch] = ()
+    cpu_s: float = 0.0
     count: int = 0
     digest: str = ""
     stored_bytes: int = 0

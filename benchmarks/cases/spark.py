@@ -25,7 +25,7 @@ import msgspec
 from benchmarks.anchor import ROOT
 from benchmarks.arena import Arena
 from benchmarks.figures import Row, Spread
-from benchmarks.process_tree import DRIVER, JVM, TOGETHER, WORKERS, PeakMemory
+from benchmarks.process_tree import DRIVER, JVM, TOGETHER, WORKERS, PeakMemory, cpu_s, running
 from benchmarks.settings import progress
 from benchmarks.spark_tasks import Batch, Done, Task, What
 from benchmarks.spark_workload import ChurnRecord, churn
@@ -42,7 +42,7 @@ _PLAIN = "load_image, without Spark"
 _LARGE_OF_LOG = 10
 _LARGE_MIN = 500
 _SMALL = 2_000
-#: Small batches, and large ones in the end, for each round of other measurements.
+#: Small batches for each round of other measurements; there is one large one, with all ACLs in force.
 _SMALL_PER_ROUND = 3
 #: Larger ones are measured in a directory alone: a topic takes ten times as long to fill.
 _TOPIC_ACLS_MAX = 100_000
@@ -140,7 +140,7 @@ class _Measured:
             "a new Spark to its first snapshot",
             "s",
             Spread.of(took),
-            note=f"imports, JVM, session, a batch of {_SMALL:,}",
+            note=f"JVM, session, a batch of {_SMALL:,}; imports not counted",
         )
 
     def _both(self, spark: _Process, log: MetadataLog, max_offsets: int) -> _Beside:
@@ -161,10 +161,19 @@ class _Measured:
                 ratio=ours.over(theirs),
                 note=f"{self._whole:,} records; {beside.job.count:,} ACLs in the end; digests equal",
             )
+            yield self._row(
+                f"CPU of all processes for {self._whole:,} records",
+                "s",
+                Spread.of(beside.job.cpu_s),
+                other=Spread.of(other.cpu_s),
+                against=against,
+                ratio=Spread.of(other.cpu_s / beside.job.cpu_s),
+            )
 
     def _batches(self, beside: _Beside, size: int) -> Iterator[Row]:
         """Those that begin with all ACLs in force."""
         ours, source = (self._late(done.batches, size) for done in (beside.job, beside.source))
+        cpu = beside.job.cpu_s / len(beside.job.batches)
         took, other = (Spread(tuple(batch.took_ms / 1000 for batch in side)) for side in (ours, source))
         yield self._row(
             f"a batch of {size:,} onto all ACLs",
@@ -172,7 +181,7 @@ class _Measured:
             took,
             other=other,
             against=_READ_ONLY,
-            note=f"{len(ours)} batches; {_steps(ours)}",
+            note=f"{len(ours)} batches; {_steps(ours)}; {cpu:.2f} s of CPU for each of the query",
         )
 
     def _late(self, batches: Sequence[Batch], size: int) -> Sequence[Batch]:
@@ -279,9 +288,11 @@ class _Process:
         task = Task(what=what, log=log.url, scratch=scratch, max_offsets=max_offsets)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
+        before_s = cpu_s(self._process.pid, running())
         self._process.stdin.write(msgspec.json.encode(task) + b"\n")
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         if not line:
             raise RuntimeError(f"the process ended with {self._process.wait()}")
-        return msgspec.json.decode(line, type=Done)
+        took_s = cpu_s(self._process.pid, running()) - before_s
+        return msgspec.structs.replace(msgspec.json.decode(line, type=Done), cpu_s=took_s)

@@ -14,6 +14,7 @@ from benchmarks.process_tree import (
     TOGETHER,
     WORKERS,
     Process,
+    cpu_s,
     parse_stat,
     resident_by_role,
     running,
@@ -56,21 +57,23 @@ def test_a_history_keeps_as_many_in_force(records: Sequence[ChurnRecord]) -> Non
 
 def test_a_name_may_hold_parentheses() -> None:
     """What proc_pid_stat(5) writes is cut at the last of them."""
-    line = f"7 (a) (b)) S 3 {' '.join('0' for _ in range(19))} 25 0"
-    assert parse_stat(line) == Process(7, 3, "a) (b)", 25 * os.sysconf("SC_PAGE_SIZE"))
+    line = f"7 (a) (b)) S 3 {'0 ' * 9}4 30 200 1000 {'0 ' * 6}25 0"
+    cpu = 1_234 / os.sysconf("SC_CLK_TCK")
+    assert parse_stat(line) == Process(7, 3, "a) (b)", 25 * os.sysconf("SC_PAGE_SIZE"), cpu)
 
 
-def test_memory_is_summed_by_what_a_process_is() -> None:
+def test_processes_are_summed_by_what_they_are() -> None:
     """Workers are Python processes below the JVM; what is not below the driver does not count."""
     processes = [
-        Process(10, 1, "python", 1),
-        Process(11, 10, "java", 20),
-        Process(12, 11, "python", 300),
-        Process(13, 12, "python", 4_000),
-        Process(14, 1, "java", 50_000),
+        Process(10, 1, "python", 1, 0.5),
+        Process(11, 10, "java", 20, 0.25),
+        Process(12, 11, "python", 300, 1.0),
+        Process(13, 12, "python", 4_000, 2.0),
+        Process(14, 1, "java", 50_000, 4.0),
     ]
     sums = {DRIVER: 1, JVM: 20, WORKERS: 4_300, TOGETHER: 4_321}
     assert resident_by_role(10, processes) == sums
+    assert cpu_s(10, processes) == 3.75
 
 
 def test_this_process_is_among_those_that_run() -> None:
