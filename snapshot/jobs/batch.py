@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 import msgspec
-import pyarrow as pa
+import pyarrow as pa  # PySpark asks `fold` for its hints: what they name must be there
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
@@ -43,16 +43,7 @@ if TYPE_CHECKING:
     from snapshot.jobs.job import JobSettings, JobSink, LogResult
     from snapshot.jobs.logs import FollowedLog
 
-# Rows that the engine adds, before any record of their shard.
-_PLAN_ROWS: Final = pa.schema(
-    [
-        pa.field("cluster_id", pa.string()),
-        pa.field("shard", pa.int32()),
-        pa.field("kind", pa.int8()),
-        pa.field("offset", pa.int64()),
-        pa.field("applied_offset", pa.int64()),
-    ]
-)
+_SHARDS: Final = "array<struct<cluster_id string, shards int>>"
 _LOG_ORDER: Final = ("cluster_id", "shard", "applied_offset", "offset")
 
 
@@ -248,16 +239,21 @@ class Batches:
 
 
 def _plan_rows(spark: SparkSession, plans: Sequence[LogPlan]) -> DataFrame:
-    """A row for each shard of each log: also one that has no record is folded."""
-    rows = [
-        {
-            "cluster_id": plan.identity.cluster_id,
-            "shard": shard,
-            "kind": KIND_PLAN,
-            "offset": -1,
-            "applied_offset": -1,
-        }
-        for plan in plans
-        for shard in range(plan.shards)
-    ]
-    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=_PLAN_ROWS))
+    """A row for each shard of each log: also one that has no record is folded.
+
+    Not by createDataFrame: it makes its session, here the batch's own, what everybody in this process gets as
+    the active one, long after the batch (pyspark 4.2).
+    """
+    shards = [{"cluster_id": plan.identity.cluster_id, "shards": plan.shards} for plan in plans]
+    text = F.lit(msgspec.json.encode(shards).decode())
+    return (
+        spark.range(1)
+        .select(F.inline(F.from_json(text, _SHARDS)))
+        .select(
+            "cluster_id",
+            F.explode(F.sequence(F.lit(0), F.col("shards") - 1)).alias("shard"),
+            F.lit(KIND_PLAN).cast("byte").alias("kind"),
+            F.lit(-1).cast("long").alias("offset"),
+            F.lit(-1).cast("long").alias("applied_offset"),
+        )
+    )

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
     from snapshot.jobs.logs import FollowedLog
@@ -53,7 +54,7 @@ def read_directory_stream(
         max_offsets: of one micro-batch; None: all that there is.
         starting_offset: for a checkpoint without offsets.
     """
-    spark.dataSource.register(DirectoryLogSource)
+    _register(spark)
     stream = spark.readStream.format(FORMAT).options(**_whose(log)).option("startingOffset", starting_offset)
     if max_offsets is not None:
         stream = stream.option("maxOffsetsPerTrigger", max_offsets)
@@ -62,9 +63,20 @@ def read_directory_stream(
 
 def read_directory(spark: SparkSession, log: FollowedLog, start: int, end: int) -> DataFrame:
     """SOURCE rows of a range of offsets."""
-    spark.dataSource.register(DirectoryLogSource)
+    _register(spark)
     options = {"startingOffset": str(start), "endingOffset": str(end)}
     return spark.read.format(FORMAT).options(**_whose(log), **options).load()
+
+
+def _register(spark: SparkSession) -> None:
+    """Let this session know the source.
+
+    Spark looks names up in the thread's active session, whichever session asks: where that is another one
+    that knows the source, registering it here is refused (DATA_SOURCE_ALREADY_EXISTS, Spark 4.2).
+    """
+    java_session: Any = SparkSession._get_j_spark_session_class(spark._jvm)  # noqa: SLF001 - no public way
+    java_session.setActiveSession(spark._jsparkSession)  # noqa: SLF001
+    spark.dataSource.register(DirectoryLogSource)
 
 
 def _whose(log: FollowedLog) -> dict[str, str]:

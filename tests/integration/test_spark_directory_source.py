@@ -114,6 +114,13 @@ def test_a_real_log_through_spark(spark: SparkSession, name: str) -> None:
     assert decode(read_directory(spark, log, end, end), SHARDS).toArrow().num_rows == 0
 
 
+def test_two_sessions_of_one_spark(spark: SparkSession) -> None:
+    """Each may read, whichever is the thread's active one; sources are known by session."""
+    log = followed(real_log("kraft-small"))
+    for session in (spark, spark.newSession(), spark):
+        assert read_directory(session, log, 0, 100).count() == 99
+
+
 def test_a_stream_goes_on_where_it_ended(spark: SparkSession, tmp_path: Path) -> None:
     """Batches of limited size, transactions whole, nothing read twice, also not by the next run."""
     path = tmp_path / "log"

@@ -141,6 +141,14 @@ def test_a_batch_is_one_action(spark: SparkSession, tmp_path: Path) -> None:
     assert jobs == [1, 2, 3]
 
 
+def test_the_callers_session_stays_the_active_one(spark: SparkSession, tmp_path: Path) -> None:
+    """A batch has a session of its own: who asks Spark for the active one afterwards must not get that."""
+    log_directory = tmp_path / "log"
+    written(log_directory, [[acl(number)] for number in range(4)])
+    SnapshotsJob(spark, tmp_path, [log_directory], shards=2).run()
+    assert SparkSession.getActiveSession() is spark
+
+
 def test_a_batch_that_died_on_its_way_comes_again(spark: SparkSession, tmp_path: Path) -> None:
     """Before its manifest: the same content, nothing of the first try is left. After it: nothing is done."""
     log_directory = tmp_path / "log"
