@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -66,6 +66,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if name in getattr(item, "fixturenames", ()):
                 item.add_marker(pytest.mark.xdist_group(name))
                 break
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None:
+    """Refuse to run where pytest-xdist does not group: each worker would start a Spark and brokers.
+
+    It tells groups apart by what it appends to a node id; pytest 9.2 ignores that (pytest-xdist 3.8).
+    """
+    if node.config.getoption("dist") == "loadgroup":
+        for name in ids:
+            if "test_spark_session" in name and "@" not in name:
+                raise pytest.UsageError(f"pytest-xdist put {name} into no group: it and pytest do not fit")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
