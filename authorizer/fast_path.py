@@ -80,20 +80,53 @@ def authorize_actions(
         resource_type = pattern.resource_type
         name = pattern.name
         # Twice the same, for the asker's own rights and for those of User:*; a loop took 5 % longer.
-        # What covers a name: the literal *, the name itself, its prefixes.
+        # What covers a name: the literal *, the name itself, its prefixes; for most literals put together.
         mask = 0
         if mine is not None:
             rights = mine[resource_type]
             if rights is not None:
+                leaf = rights.named.get(name)
+                if leaf is not None:
+                    mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
+                else:
+                    leaf = rights.star
+                    if leaf is not None:
+                        mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
+                    others = rights.others
+                    if others is not None:
+                        leaf = others.get(name)
+                        if leaf is not None:
+                            mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
+                    prefixes = rights.prefixes
+                    if prefixes is not None:
+                        # PrefixRanges.mask, without a call where the leaf is worked out.
+                        chunk = prefixes.only
+                        if chunk is None:
+                            blocks = prefixes.blocks
+                            chunk = blocks.by_head.get(name[blocks.head]) or blocks.rest
+                        leaf = chunk.leaves[bisect_right(chunk.bounds, name)]
+                        if isinstance(leaf, int):
+                            mask |= leaf
+                        elif leaf is not None:
+                            mask |= leaf.get(host) or leaf[WILDCARD]
+                        else:
+                            mask |= prefixes.mask(name, host)
+        rights = everyone[resource_type]
+        if rights is not None:
+            leaf = rights.named.get(name)
+            if leaf is not None:
+                mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
+            else:
                 leaf = rights.star
                 if leaf is not None:
                     mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
-                leaf = rights.literals.get(name)
-                if leaf is not None:
-                    mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
+                others = rights.others
+                if others is not None:
+                    leaf = others.get(name)
+                    if leaf is not None:
+                        mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
                 prefixes = rights.prefixes
                 if prefixes is not None:
-                    # PrefixRanges.mask, without a call where the leaf is worked out.
                     chunk = prefixes.only
                     if chunk is None:
                         blocks = prefixes.blocks
@@ -105,27 +138,6 @@ def authorize_actions(
                         mask |= leaf.get(host) or leaf[WILDCARD]
                     else:
                         mask |= prefixes.mask(name, host)
-        rights = everyone[resource_type]
-        if rights is not None:
-            leaf = rights.star
-            if leaf is not None:
-                mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
-            leaf = rights.literals.get(name)
-            if leaf is not None:
-                mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
-            prefixes = rights.prefixes
-            if prefixes is not None:
-                chunk = prefixes.only
-                if chunk is None:
-                    blocks = prefixes.blocks
-                    chunk = blocks.by_head.get(name[blocks.head]) or blocks.rest
-                leaf = chunk.leaves[bisect_right(chunk.bounds, name)]
-                if isinstance(leaf, int):
-                    mask |= leaf
-                elif leaf is not None:
-                    mask |= leaf.get(host) or leaf[WILDCARD]
-                else:
-                    mask |= prefixes.mask(name, host)
 
         asked = ASKED[action.operation]
         answer = mask & asked

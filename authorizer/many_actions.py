@@ -34,16 +34,18 @@ _ALLOWED: Final = AuthorizationResult.ALLOWED
 _DENIED: Final = AuthorizationResult.DENIED
 _LITERAL: Final = PatternType.LITERAL
 
-# How one principal's names of one resource type are looked up:
-# (get a literal's leaf, or None without literals; bounds and leaves of the one chunk of prefixes, or None;
+# How one principal's names of one resource type are looked up: (get what covers a literal, put together; get
+# the leaf of another literal, or None without any; bounds and leaves of the one chunk of prefixes, or None;
 # the prefixes, or None).
 _LookUp = tuple[
+    "Callable[[str], Leaf | None]",
     "Callable[[str], Leaf | None] | None",
     "tuple[str, ...] | None",
     "list[Leaf | None]",
     "PrefixRanges | None",
 ]
-_NOTHING: Final[_LookUp] = (None, None, [], None)
+_NO_LEAVES: Final[dict[str, Leaf]] = {}
+_NOTHING: Final[_LookUp] = (_NO_LEAVES.get, None, None, [], None)
 
 
 def authorize_many(
@@ -82,8 +84,8 @@ def authorize_many(
     last_operation: AclOperation | None = None
     resource_type, name = ResourceType.UNKNOWN, ""
     asked = mask = star = 0
-    own_get, own_bounds, own_leaves, own_prefixes = _NOTHING
-    all_get, all_bounds, all_leaves, all_prefixes = _NOTHING
+    own_named, own_get, own_bounds, own_leaves, own_prefixes = _NOTHING
+    all_named, all_get, all_bounds, all_leaves, all_prefixes = _NOTHING
     try:
         for action in actions:
             pattern = action.resource_pattern
@@ -97,36 +99,44 @@ def authorize_many(
                     if found is None:
                         found = known[resource_type] = _look_ups(askers, resource_type, host)
                     star, own, everyone = found
-                    own_get, own_bounds, own_leaves, own_prefixes = own
-                    all_get, all_bounds, all_leaves, all_prefixes = everyone
+                    own_named, own_get, own_bounds, own_leaves, own_prefixes = own
+                    all_named, all_get, all_bounds, all_leaves, all_prefixes = everyone
                     last_type = resource_type
                 # Twice the same, for the asker's own rights and for those of User:*. As an inner loop it was
                 # 5 to 10 % slower. (0 is a leaf that says nothing, None one that is not there.)
                 mask = star
-                if own_get is not None:
-                    leaf = own_get(name)
-                    if leaf:
-                        mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
-                if own_bounds is not None:
-                    leaf = own_leaves[bisect_right(own_bounds, name)]
-                    if leaf:
-                        mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
-                    elif leaf is None and own_prefixes is not None:
+                leaf = own_named(name)
+                if leaf is not None:
+                    mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
+                else:
+                    if own_get is not None:
+                        leaf = own_get(name)
+                        if leaf:
+                            mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
+                    if own_bounds is not None:
+                        leaf = own_leaves[bisect_right(own_bounds, name)]
+                        if leaf:
+                            mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
+                        elif leaf is None and own_prefixes is not None:
+                            mask |= own_prefixes.mask(name, host)
+                    elif own_prefixes is not None:
                         mask |= own_prefixes.mask(name, host)
-                elif own_prefixes is not None:
-                    mask |= own_prefixes.mask(name, host)
-                if all_get is not None:
-                    leaf = all_get(name)
-                    if leaf:
-                        mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
-                if all_bounds is not None:
-                    leaf = all_leaves[bisect_right(all_bounds, name)]
-                    if leaf:
-                        mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
-                    elif leaf is None and all_prefixes is not None:
+                leaf = all_named(name)
+                if leaf is not None:
+                    mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
+                else:
+                    if all_get is not None:
+                        leaf = all_get(name)
+                        if leaf:
+                            mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
+                    if all_bounds is not None:
+                        leaf = all_leaves[bisect_right(all_bounds, name)]
+                        if leaf:
+                            mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
+                        elif leaf is None and all_prefixes is not None:
+                            mask |= all_prefixes.mask(name, host)
+                    elif all_prefixes is not None:
                         mask |= all_prefixes.mask(name, host)
-                elif all_prefixes is not None:
-                    mask |= all_prefixes.mask(name, host)
                 last_pattern = pattern
 
             operation = action.operation
@@ -183,9 +193,9 @@ def _look_ups(
 
 
 def _look_up(rights: Rights) -> _LookUp:
-    get = rights.literals.get if len(rights.literals) else None
+    get = None if rights.others is None else rights.others.get
     prefixes = rights.prefixes
     chunk = None if prefixes is None else prefixes.only
     if chunk is None:
-        return get, None, [], prefixes
-    return get, chunk.bounds, chunk.leaves, prefixes
+        return rights.named.get, get, None, [], prefixes
+    return rights.named.get, get, chunk.bounds, chunk.leaves, prefixes

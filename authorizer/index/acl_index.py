@@ -246,7 +246,7 @@ def _set(leaves: LeavesByKind, place: Place, leaf: Leaf | None) -> None:
 def _rights(leaves: LeavesByKind) -> PrincipalRights:
     """``leaves`` must never change again."""
     return tuple(
-        Rights(literals or _NO_NAMES, PrefixRanges.of(prefixes) if prefixes else None)
+        Rights.of(literals or _NO_NAMES, PrefixRanges.of(prefixes) if prefixes else None)
         if literals or prefixes
         else None
         for literals, prefixes in zip(leaves[:PREFIXED], leaves[PREFIXED:KINDS], strict=True)

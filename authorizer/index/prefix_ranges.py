@@ -17,6 +17,7 @@ by how names start (prefix_blocks). Immutable but for those leaves.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from itertools import repeat
 from typing import TYPE_CHECKING, Final
 
 from authorizer.index.masks import Leaf, leaf_mask, union_leaf
@@ -79,6 +80,14 @@ class PrefixRanges:
             union = None if union is None else union_leaf(union, own)
         ranges.leaves[at] = union
         return mask
+
+    def leaves_of(self, names: Iterable[str]) -> Iterator[Leaf | None]:
+        """For each name what all its stored prefixes say together; None where that is not worked out."""
+        only = self.only
+        if only is not None:
+            return map(only.leaves.__getitem__, map(bisect_right, repeat(only.bounds), names))
+        each = ((name, self.blocks.of_name(name)) for name in names)
+        return (ranges.leaves[bisect_right(ranges.bounds, name)] for name, ranges in each)
 
     def of_name(self, name: str) -> Iterator[tuple[str, Leaf]]:
         """Every stored prefix of ``name`` (itself included) with its leaf, longest first."""

@@ -1,14 +1,20 @@
 """Rights: what the ACLs of one principal say about the names of one resource type.
 
 A name is covered by the literal entry of that name, by every prefix that it starts with, and by the literal
-``*``, whatever order names sort in (architecture.md 8.2).
+``*``, whatever order names sort in (architecture.md 8.2). Most names that are asked for are literal entries:
+for those, all three are put together when rights are made, so that a decision finds them with one look-up.
+
+    literals  orders -> r, carts -> {host: w}      named   orders -> r | p, carts -> {host: w | p, *: p}
+    star      None                          ==>    others  None
+    prefixes  "" -> p
 """
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import TYPE_CHECKING, Final
 
-from authorizer.index.masks import Leaf
+from authorizer.index.masks import Leaf, union_leaf
 from authorizer.index.overlay import Table, with_entries
 from authorizer.index.prefix_ranges import PrefixRanges
 from records.acl import WILDCARD
@@ -22,16 +28,46 @@ class Rights:
 
     Attributes:
         literals: the leaf of each literal name, ``*`` among them.
-        star: the leaf of the literal ``*``, kept apart because every question needs it.
+        star: the leaf of the literal ``*``, kept apart because every other name needs it.
         prefixes: the leaves of the prefixes; None if there are none.
+        named: by literal name, what it, ``*`` and its prefixes say together.
+        others: the leaves of the literals that are not in ``named``; None if all are. They are those below a
+            prefix or ``*`` with very many hosts; and all, once a prefix or ``*`` has changed.
     """
 
-    __slots__ = ("literals", "prefixes", "star")
+    __slots__ = ("literals", "named", "others", "prefixes", "star")
 
-    def __init__(self, literals: Table[str, Leaf], prefixes: PrefixRanges | None) -> None:
+    def __init__(
+        self,
+        literals: Table[str, Leaf],
+        prefixes: PrefixRanges | None,
+        named: Table[str, Leaf] | None = None,
+        others: Table[str, Leaf] | None = None,
+    ) -> None:
+        """Without ``named`` nothing is put together: right for all names, and slower."""
         self.literals = literals
         self.star = literals.get(WILDCARD)
         self.prefixes = prefixes
+        if named is None:
+            named, others = ({}, literals) if len(literals) else (literals, None)
+        self.named = named
+        self.others = others
+
+    @classmethod
+    def of(cls, literals: dict[str, Leaf], prefixes: PrefixRanges | None) -> Rights:
+        """From all leaves at once; ``literals`` must never change again."""
+        star = literals.get(WILDCARD, 0)
+        named, others = {}, {}
+        is_more = False
+        shorter = repeat(0) if prefixes is None else prefixes.leaves_of(literals)
+        for (name, leaf), more in zip(literals.items(), shorter, strict=False):
+            together = _together(leaf, star, more)
+            is_more |= together is not leaf
+            if together is None:
+                others[name] = leaf
+            else:
+                named[name] = together
+        return cls(literals, prefixes, named if is_more else literals, others or None)
 
     def covering(self, name: str) -> Iterator[tuple[str, bool]]:
         """What covers ``name``: (name, prefixed) of entries, in no particular order."""
@@ -46,14 +82,38 @@ class Rights:
     def with_literals(self, leaves: Mapping[str, Leaf | None]) -> Rights | None:
         """With the leaves of these literal names set, or removed where None; None if none is left."""
         literals = with_entries(self.literals, leaves)
-        return Rights(literals, self.prefixes) if self.prefixes is not None or len(literals) else None
+        if self.prefixes is None and not len(literals):
+            return None
+        if WILDCARD in leaves or self.others is self.literals:
+            return Rights(literals, self.prefixes)
+        prefixes = _NO_PREFIXES if self.prefixes is None else self.prefixes
+        named: dict[str, Leaf | None] = {}
+        others: dict[str, Leaf | None] = {}
+        for (name, leaf), more in zip(leaves.items(), prefixes.leaves_of(leaves), strict=True):
+            together = None if leaf is None else _together(leaf, self.star or 0, more)
+            named[name] = together
+            others[name] = leaf if together is None else None
+        rest = self.others
+        if rest is not None or any(leaf is not None for leaf in others.values()):
+            rest = with_entries(rest or {}, others)
+        is_same = self.named is self.literals and all(named[name] is leaf for name, leaf in leaves.items())
+        return Rights(literals, self.prefixes, literals if is_same else with_entries(self.named, named), rest)
 
     def with_prefixes(self, leaves: Mapping[str, Leaf | None]) -> Rights | None:
-        """The same with prefixes."""
+        """The same with prefixes. Literals are not put together anew: one prefix may cover all of them."""
         prefixes = (self.prefixes or _NO_PREFIXES).with_values(leaves)
         if len(prefixes):
             return Rights(self.literals, prefixes)
         return Rights(self.literals, None) if len(self.literals) else None
+
+
+def _together(leaf: Leaf, star: Leaf, more: Leaf | None) -> Leaf | None:
+    """The union; None if it, or ``more``, names too many hosts to keep such copies."""
+    if more is not None and star != 0:
+        more = union_leaf(star, more)
+    if more is None:
+        return None
+    return leaf if more == 0 else union_leaf(leaf, more)
 
 
 _NO_PREFIXES: Final = PrefixRanges.of({})

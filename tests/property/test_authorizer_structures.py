@@ -1,4 +1,4 @@
-"""The index's two persistent structures, each against what it stands for."""
+"""The index's persistent structures, each against what it stands for."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import authorizer.index.masks
 import authorizer.index.overlay
 import authorizer.index.prefix_blocks
 import authorizer.index.prefix_ranges
+from authorizer.index.masks import Leaf, leaf_mask
 from authorizer.index.overlay import Table, with_entries
 from authorizer.index.prefix_blocks import successor
 from authorizer.index.prefix_ranges import PrefixRanges
+from authorizer.index.rights import NO_LEAVES, Rights
 
 # The last code point has no successor; neighbours of it and of the surrogates' place in UTF-16.
 PREFIXES = st.text("ab\U0010ffff\U0010fffe", max_size=4) | st.text(max_size=2)
@@ -106,3 +109,85 @@ def test_a_successor_bounds_what_starts_with_a_prefix(prefix: str, name: str) ->
     """Everything between a prefix and its successor starts with it, and nothing else does."""
     end = successor(prefix)
     assert name.startswith(prefix) is (prefix <= name and (end is None or name < end))
+
+
+def said(rights: Rights | None, name: str, host: str) -> int:
+    """As authorizer.fast_path reads rights."""
+    if rights is None:
+        return 0
+    leaf = rights.named.get(name)
+    if leaf is not None:
+        return leaf_mask(leaf, host)
+    leaves = (rights.star, None if rights.others is None else rights.others.get(name))
+    mask = 0 if rights.prefixes is None else rights.prefixes.mask(name, host)
+    for leaf in leaves:
+        mask |= 0 if leaf is None else leaf_mask(leaf, host)
+    return mask
+
+
+NAMES = st.sampled_from(["*", "a", "ab", "b", "abc", "", "*a"])
+LEAVES = st.none() | st.integers(1, 7) | st.sampled_from([{"*": 1, "h": 9}, {"*": 0, "h": 16, "i": 2}])
+STEPS = st.lists(st.tuples(st.booleans(), st.dictionaries(NAMES, LEAVES, max_size=3)), max_size=8)
+
+
+@pytest.mark.usefixtures("sizes")
+@pytest.mark.parametrize("hosts", [1, 2, 32])
+def test_rights_are_what_covers_a_name(hosts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name, ``*`` and the prefixes, in every version, put together or not; updated or made anew.
+
+    With few hosts in a union, some of it is not put together.
+    """
+    monkeypatch.setattr(authorizer.index.masks, "UNION_HOSTS_MAXIMUM", hosts)
+
+    @given(steps=STEPS)
+    def check(steps: list[tuple[bool, dict[str, Leaf | None]]]) -> None:
+        rights: Rights | None = NO_LEAVES
+        literals: dict[str, Leaf] = {}
+        prefixes: dict[str, Leaf] = {}
+        versions = []
+        for is_prefixed, leaves in steps:
+            before = rights or NO_LEAVES
+            rights = before.with_prefixes(leaves) if is_prefixed else before.with_literals(leaves)
+            merged = {**(prefixes if is_prefixed else literals), **leaves}
+            changed = {name: leaf for name, leaf in merged.items() if leaf is not None}
+            literals, prefixes = (literals, changed) if is_prefixed else (changed, prefixes)
+            anew = Rights.of(dict(literals), PrefixRanges.of(dict(prefixes)) if prefixes else None)
+            # What is put together needs no more look-ups: without very many hosts that is everything.
+            if hosts > 4:
+                assert dict(anew.named.items()).keys() == literals.keys()
+                assert anew.others is None
+            versions += [(rights, literals, prefixes), (anew, literals, prefixes)]
+        for version, names, starts in versions:
+            for name in ("*", "a", "ab", "abc", "abcd", "b", "", "*a", "other"):
+                for host in ("h", "i", "j"):
+                    leaves_of_name = [names.get("*"), names.get(name)]
+                    leaves_of_name += [leaf for prefix, leaf in starts.items() if name.startswith(prefix)]
+                    expected = 0
+                    for leaf in leaves_of_name:
+                        expected |= 0 if leaf is None else leaf_mask(leaf, host)
+                    assert said(version, name, host) == expected
+
+    check()
+
+
+def test_a_changed_literal_stays_put_together() -> None:
+    """It, not the others; until a prefix or ``*`` changes, then nothing is."""
+    rights: Rights | None = Rights.of({"a": 1, "b": 2}, PrefixRanges.of({"a": 4}))
+    assert rights is not None
+    assert dict(rights.named.items()) == {"a": 5, "b": 2}
+    rights = rights.with_literals({"ab": 8, "b": None})
+    assert rights is not None
+    assert (dict(rights.named.items()), rights.others) == ({"a": 5, "ab": 12}, None)
+    for changed in (rights.with_prefixes({"c": 1}), rights.with_literals({"*": 1})):
+        assert changed is not None
+        assert (len(changed.named), changed.others) == (0, changed.literals)
+
+
+def test_what_says_nothing_more_is_kept_once() -> None:
+    """Literals that no prefix covers are not copied, neither when made nor when one changes."""
+    rights: Rights | None = Rights.of({"a": 1, "b": {"*": 0, "h": 1}}, PrefixRanges.of({"c": 4}))
+    assert rights is not None
+    assert rights.named is rights.literals
+    rights = rights.with_literals({"b": 2, "d": 1})
+    assert rights is not None
+    assert rights.named is rights.literals
