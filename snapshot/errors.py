@@ -54,6 +54,10 @@ class SparkJarsError(SparkJobError):
     """Jars that are not there and cannot be had, or are not the ones that were reviewed."""
 
 
+class SparkBusyError(SparkJobError):
+    """The machine was too busy for Spark; nothing is wrong with a log, or with what is stored."""
+
+
 class CheckpointForeignError(SparkJobError):
     """A checkpoint that belongs to other logs than those that the job is to follow."""
 

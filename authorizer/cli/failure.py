@@ -43,6 +43,7 @@ from snapshot.errors import (
     SnapshotMissingError,
     SnapshotRefusedError,
     SnapshotUnsupportedError,
+    SparkBusyError,
     SparkJarsError,
     SparkJobError,
 )
@@ -147,6 +148,11 @@ _RULES: Final[tuple[tuple[type[BaseException], ExitCode, str], ...]] = (
     (SnapshotError, ExitCode.BAD_DATA, _DAMAGED_SNAPSHOT),
     # Its text has the ways out.
     (SparkJarsError, ExitCode.NOT_READY, ""),
+    (
+        SparkBusyError,
+        ExitCode.NOT_READY,
+        "Start the job again when the machine is less busy. If that does not help, PYSPARK_PYTHON is wrong.",
+    ),
     (
         SparkJobError,
         ExitCode.BAD_DATA,

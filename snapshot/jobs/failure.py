@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.errors import PySparkException
 
-from snapshot.errors import SparkJobError
+from snapshot.errors import SparkBusyError, SparkJobError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,6 +28,8 @@ _CALLED: Final = re.compile(r"An error occurred while calling [^\n]*\n: ")
 _LOST: Final = re.compile(
     r"(?P<what>Some data may have been lost[^;\n]*).*?^\s*Reason: (?P<why>[^\n]+)", re.DOTALL | re.MULTILINE
 )
+# Spark waits so long for a Python process that it has started, always (PythonWorkerFactory).
+_NO_WORKER: Final = "Python worker failed to connect back"
 _JAVA_NAME: Final = re.compile(r"^(?:[a-z][\w$]*\.)+([A-Z][\w$]*): ")
 
 
@@ -39,6 +41,8 @@ def is_of_spark(error: BaseException) -> bool:
 def job_failure(error: BaseException) -> SparkJobError:
     """The error of a job whose query, or action, ended with ``error``."""
     texts = [str(cause) for cause in _causes(error)]
+    if any(_NO_WORKER in text for text in texts):
+        return SparkBusyError("Spark waited ten seconds for a Python process to start, and it was not there")
     for text in reversed(texts):
         raised = _raised(text)
         if raised is not None:

@@ -30,7 +30,13 @@ from records.errors import (
     TruncatedRecordError,
     UnsupportedVersionError,
 )
-from snapshot.errors import SnapshotCorruptError, SnapshotForeignError, SnapshotMissingError
+from snapshot.errors import (
+    SnapshotCorruptError,
+    SnapshotForeignError,
+    SnapshotMissingError,
+    SparkBusyError,
+    SparkJobError,
+)
 
 ERRORS = [
     (ConfigError("super.users", "alice", "Type:name"), ExitCode.USAGE),
@@ -43,6 +49,8 @@ ERRORS = [
     (AuthorizerNotReadyError("loading"), ExitCode.NOT_READY),
     (OperationTimedOutError("30 s"), ExitCode.NOT_READY),
     (LogLockedError("locked"), ExitCode.NOT_READY),
+    (SparkBusyError("no Python"), ExitCode.NOT_READY),
+    (SparkJobError("stopped"), ExitCode.BAD_DATA),
     (DecodeError("bad"), ExitCode.BAD_DATA),
     (ChecksumMismatchError("crc"), ExitCode.BAD_DATA),
     (TruncatedRecordError("short"), ExitCode.BAD_DATA),

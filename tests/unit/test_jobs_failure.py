@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from snapshot.errors import SparkBusyError
 from snapshot.jobs.failure import job_failure
 
 WORKER = """An exception was thrown from the Python worker:
@@ -79,3 +80,13 @@ def test_the_cause_may_be_further_down() -> None:
     error = RuntimeError("[STREAM_FAILED] Query [id = 1] terminated with exception: Job aborted")
     error.__cause__ = RuntimeError(IN_JAVA)
     assert str(job_failure(error)) == UNKNOWN
+
+
+def test_a_machine_that_is_too_busy_is_told_apart() -> None:
+    """It is not the log's fault; the text is Spark 4.2's."""
+    error = RuntimeError("[STREAM_FAILED] Query [id = 1] terminated with exception: Job aborted")
+    error.__cause__ = RuntimeError(
+        "org.apache.spark.SparkException: Python worker failed to connect back.\n"
+        "\tat org.apache.spark.api.python.PythonWorkerFactory.create(PythonWorkerFactory.scala:160)"
+    )
+    assert isinstance(job_failure(error), SparkBusyError)
