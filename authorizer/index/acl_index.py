@@ -10,12 +10,13 @@
             `-- rights[type]: Rights          by *principal*: what may it do? All that a decision reads
                 |-- literals  name -> Leaf    A Leaf is an int of allow and deny bits, or such an int for
                 |-- star      of literal "*"  each host (masks); the Leaf of all of a name's
-                `-- prefixes  PrefixRanges    prefixes is found by one bisection (prefix_ranges)
+                |-- prefixes  PrefixRanges    prefixes is found by one bisection (prefix_ranges)
+                `-- named     name -> Leaf    the three together, of a literal name (rights)
 
-A decision reads the Rights of two principals, the asker's and those of ``User:*``, and ors at most three
-leaves of each. Rights are made at the first question of their principal: a node that starts with a million
-ACLs sorts columns, and makes tables for those who come. Those of ``User:*``, and of principals with very many
-names, are made at once, so that nobody waits for them.
+A decision reads the Rights of two principals, the asker's and those of ``User:*``, and ors one leaf of each
+for a literal name, at most three for another. Rights are made at the first question of their principal: a
+node that starts with a million ACLs sorts columns, and makes tables for those who come. Those of ``User:*``,
+and of principals with very many names, are made at once, so that nobody waits for them.
 
 An update notes what changed at its places, and at which places its principal's Rights are to be looked at
 again: that is done when that principal next asks. What a leaf says is then worked out anew from all ACLs

@@ -11,7 +11,6 @@ for those, all three are put together when rights are made, so that a decision f
 
 from __future__ import annotations
 
-from itertools import repeat
 from typing import TYPE_CHECKING, Final
 
 from authorizer.index.masks import Leaf, union_leaf
@@ -57,10 +56,15 @@ class Rights:
     def of(cls, literals: dict[str, Leaf], prefixes: PrefixRanges | None) -> Rights:
         """From all leaves at once; ``literals`` must never change again."""
         star = literals.get(WILDCARD, 0)
-        named, others = {}, {}
+        of_prefixes: list[Leaf | None] = (
+            [0] * len(literals) if prefixes is None else list(prefixes.leaves_of(literals))
+        )
+        if star == 0 and of_prefixes.count(0) == len(literals):
+            return cls(literals, prefixes, literals)
+        named: dict[str, Leaf] = {}
+        others: dict[str, Leaf] = {}
         is_more = False
-        shorter = repeat(0) if prefixes is None else prefixes.leaves_of(literals)
-        for (name, leaf), more in zip(literals.items(), shorter, strict=False):
+        for (name, leaf), more in zip(literals.items(), of_prefixes, strict=True):
             together = _together(leaf, star, more)
             is_more |= together is not leaf
             if together is None:
