@@ -31,7 +31,7 @@ class Rights:
         prefixes: the leaves of the prefixes; None if there are none.
         named: by literal name, what it, ``*`` and its prefixes say together.
         others: the leaves of the literals that are not in ``named``; None if all are. They are those below a
-            prefix or ``*`` with very many hosts; and all, once a prefix or ``*`` has changed.
+            prefix or ``*`` with very many hosts; and all, once something has changed.
     """
 
     __slots__ = ("literals", "named", "others", "prefixes", "star")
@@ -84,27 +84,19 @@ class Rights:
                 yield prefix, True
 
     def with_literals(self, leaves: Mapping[str, Leaf | None]) -> Rights | None:
-        """With the leaves of these literal names set, or removed where None; None if none is left."""
+        """With the leaves of these literal names set, or removed where None; None if none is left.
+
+        They are not put together anew: copying a second table costs as much as the rest of an update.
+        """
         literals = with_entries(self.literals, leaves)
-        if self.prefixes is None and not len(literals):
-            return None
-        if WILDCARD in leaves or self.others is self.literals:
+        if self.prefixes is not None:
             return Rights(literals, self.prefixes)
-        prefixes = _NO_PREFIXES if self.prefixes is None else self.prefixes
-        named: dict[str, Leaf | None] = {}
-        others: dict[str, Leaf | None] = {}
-        for (name, leaf), more in zip(leaves.items(), prefixes.leaves_of(leaves), strict=True):
-            together = None if leaf is None else _together(leaf, self.star or 0, more)
-            named[name] = together
-            others[name] = leaf if together is None else None
-        rest = self.others
-        if rest is not None or any(leaf is not None for leaf in others.values()):
-            rest = with_entries(rest or {}, others)
-        is_same = self.named is self.literals and all(named[name] is leaf for name, leaf in leaves.items())
-        return Rights(literals, self.prefixes, literals if is_same else with_entries(self.named, named), rest)
+        if not len(literals):
+            return None
+        return Rights(literals, None, None if literals.get(WILDCARD) else literals)
 
     def with_prefixes(self, leaves: Mapping[str, Leaf | None]) -> Rights | None:
-        """The same with prefixes. Literals are not put together anew: one prefix may cover all of them."""
+        """The same with prefixes."""
         prefixes = (self.prefixes or _NO_PREFIXES).with_values(leaves)
         if len(prefixes):
             return Rights(self.literals, prefixes)

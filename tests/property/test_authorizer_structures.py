@@ -170,24 +170,26 @@ def test_rights_are_what_covers_a_name(hosts: int, monkeypatch: pytest.MonkeyPat
     check()
 
 
-def test_a_changed_literal_stays_put_together() -> None:
-    """It, not the others; until a prefix or ``*`` changes, then nothing is."""
-    rights: Rights | None = Rights.of({"a": 1, "b": 2}, PrefixRanges.of({"a": 4}))
-    assert rights is not None
-    assert dict(rights.named.items()) == {"a": 5, "b": 2}
-    rights = rights.with_literals({"ab": 8, "b": None})
-    assert rights is not None
-    assert (dict(rights.named.items()), rights.others) == ({"a": 5, "ab": 12}, None)
-    for changed in (rights.with_prefixes({"c": 1}), rights.with_literals({"*": 1})):
+def test_what_is_put_together_until_something_changes() -> None:
+    """Then each part is asked for itself, as long as there are several."""
+    rights = Rights.of({"a": 1, "b": 2}, PrefixRanges.of({"a": 4}))
+    assert (dict(rights.named.items()), rights.others) == ({"a": 5, "b": 2}, None)
+    for changed in (
+        rights.with_prefixes({"c": 1}),
+        rights.with_literals({"*": 1}),
+        rights.with_literals({"c": 1}),
+    ):
         assert changed is not None
         assert (len(changed.named), changed.others) == (0, changed.literals)
 
 
 def test_what_says_nothing_more_is_kept_once() -> None:
-    """Literals that no prefix covers are not copied, neither when made nor when one changes."""
+    """Literals that nothing else covers are not copied, and need no second look."""
     rights: Rights | None = Rights.of({"a": 1, "b": {"*": 0, "h": 1}}, PrefixRanges.of({"c": 4}))
     assert rights is not None
+    assert (rights.named, rights.others) == (rights.literals, None)
     assert rights.named is rights.literals
-    rights = rights.with_literals({"b": 2, "d": 1})
+    rights = Rights.of({"a": 1}, None).with_literals({"b": 2})
     assert rights is not None
     assert rights.named is rights.literals
+    assert rights.others is None
