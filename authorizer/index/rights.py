@@ -31,7 +31,8 @@ class Rights:
         prefixes: the leaves of the prefixes; None if there are none.
         named: by literal name, what it, ``*`` and its prefixes say together.
         others: the leaves of the literals that are not in ``named``; None if all are. They are those below a
-            prefix or ``*`` with very many hosts; and all, once something has changed.
+            prefix or ``*`` with very many hosts; and all, once something has changed and there are prefixes
+            or ``*``.
     """
 
     __slots__ = ("literals", "named", "others", "prefixes", "star")
@@ -43,12 +44,14 @@ class Rights:
         named: Table[str, Leaf] | None = None,
         others: Table[str, Leaf] | None = None,
     ) -> None:
-        """Without ``named`` nothing is put together: right for all names, and slower."""
+        """Without ``named`` only what needs no work is put together: right for all names, and slower."""
         self.literals = literals
         self.star = literals.get(WILDCARD)
         self.prefixes = prefixes
-        if named is None:
-            named, others = ({}, literals) if len(literals) else (literals, None)
+        if named is None and (not len(literals) or (prefixes is None and not self.star)):
+            named = literals
+        elif named is None:
+            named, others = {}, literals
         self.named = named
         self.others = others
 
@@ -56,22 +59,18 @@ class Rights:
     def of(cls, literals: dict[str, Leaf], prefixes: PrefixRanges | None) -> Rights:
         """From all leaves at once; ``literals`` must never change again."""
         star = literals.get(WILDCARD, 0)
-        of_prefixes: list[Leaf | None] = (
-            [0] * len(literals) if prefixes is None else list(prefixes.leaves_of(literals))
-        )
+        of_prefixes = list((prefixes or _NO_PREFIXES).leaves_of(literals))
         if star == 0 and of_prefixes.count(0) == len(literals):
             return cls(literals, prefixes, literals)
         named: dict[str, Leaf] = {}
         others: dict[str, Leaf] = {}
-        is_more = False
         for (name, leaf), more in zip(literals.items(), of_prefixes, strict=True):
             together = _together(leaf, star, more)
-            is_more |= together is not leaf
             if together is None:
                 others[name] = leaf
             else:
                 named[name] = together
-        return cls(literals, prefixes, named if is_more else literals, others or None)
+        return cls(literals, prefixes, named, others or None)
 
     def covering(self, name: str) -> Iterator[tuple[str, bool]]:
         """What covers ``name``: (name, prefixed) of entries, in no particular order."""
@@ -89,11 +88,7 @@ class Rights:
         They are not put together anew: copying a second table costs as much as the rest of an update.
         """
         literals = with_entries(self.literals, leaves)
-        if self.prefixes is not None:
-            return Rights(literals, self.prefixes)
-        if not len(literals):
-            return None
-        return Rights(literals, None, None if literals.get(WILDCARD) else literals)
+        return Rights(literals, self.prefixes) if self.prefixes is not None or len(literals) else None
 
     def with_prefixes(self, leaves: Mapping[str, Leaf | None]) -> Rights | None:
         """The same with prefixes."""
