@@ -27,7 +27,7 @@ from authorizer.decision import decide
 from authorizer.decision_audit import write_decision
 from authorizer.decision_counts import DecisionCounts
 from authorizer.errors import AuthorizerNotReadyError, NotControllerError, OperationTimedOutError
-from authorizer.explain import explain
+from authorizer.explanation.explain import explain
 from authorizer.fast_path import authorize_actions
 from authorizer.index.acl_index import AclIndex
 from authorizer.listing import list_acls
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
         Endpoint,
     )
     from authorizer.decision import Decision
-    from authorizer.explain import Explanation
+    from authorizer.explanation.explain import Explanation
     from records.acl import AclBinding, AclBindingFilter, AclOperation, ResourceType
     from replay.manifest import LoaderManifest
     from snapshot.delta import AclsDelta

@@ -23,7 +23,7 @@ from authorizer.cli.options import (
 )
 from authorizer.cli.output import print_json
 from authorizer.cli.place import Place
-from authorizer.explain import explain as explain_action
+from authorizer.explanation.explain import explain as explain_action
 from authorizer.host import host_address
 from authorizer.index.acl_index import AclIndex
 from authorizer.state import AuthorizerSettings, AuthorizerState

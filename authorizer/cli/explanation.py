@@ -12,7 +12,7 @@ from snapshot.code_names import code_to_name
 
 if TYPE_CHECKING:
     from authorizer.decision import Decision
-    from authorizer.explain import Explanation
+    from authorizer.explanation.explain import Explanation
     from snapshot.image import AppliedAcl
 
 

@@ -19,10 +19,10 @@ import snapshot.image
 from authorizer.api import AuthorizationResult
 from authorizer.audit import OFF, AuditLog
 from authorizer.decision_counts import DecisionCounts
+from authorizer.explanation.near_misses import NearMiss
 from authorizer.fast_path import authorize_actions
 from authorizer.kafka_order import entry_order, utf16
 from authorizer.listing import list_acls
-from authorizer.near_misses import NearMiss
 from authorizer.standard import StandardAuthorizer
 from authorizer.state import AuthorizerState
 from records.acl import AclBindingFilter, AclOperation, PatternType, ResourceType

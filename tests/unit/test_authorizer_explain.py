@@ -8,8 +8,8 @@ import pytest
 
 from authorizer.api import Action
 from authorizer.decision import Rule
-from authorizer.explain import Explanation
-from authorizer.near_misses import KEPT_MAXIMUM, KEPT_OF_ONE_FIELD
+from authorizer.explanation.explain import Explanation
+from authorizer.explanation.near_misses import KEPT_MAXIMUM, KEPT_OF_ONE_FIELD
 from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 from records.entries import AccessControlEntryRecord
 from records.ids import uuid_to_string

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from authorizer.acl_json import applied_acl_json
 from authorizer.decision import Decision, Rule, decide
-from authorizer.fix import fix_commands
+from authorizer.explanation.fix import fix_commands
+from authorizer.explanation.near_misses import NearMiss, near_misses
 from authorizer.matching import matching_acls
-from authorizer.near_misses import NearMiss, near_misses
 
 if TYPE_CHECKING:
     from authorizer.api import Action, AuthorizableRequestContext
