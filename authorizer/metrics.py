@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from authorizer.audit import AuditLog
     from authorizer.decision_counts import DecisionCounts
-    from authorizer.purgatory import Purgatory
+    from authorizer.writing.purgatory import Purgatory
     from replay.clock import Clock
     from replay.metrics import LoaderMetrics, SnapshotMetrics
     from replay.status import LoaderStatus

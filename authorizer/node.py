@@ -14,12 +14,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
-from authorizer.acl_mutator import NOT_CONTROLLER, LogAclMutator
 from authorizer.api import AuthorizerServerInfo
 from authorizer.audit import AUDIT_LEVELS, AuditLog
 from authorizer.config_keys import LOG_MODE
 from authorizer.metrics import MetricSources, metrics_registry
 from authorizer.standard import StandardAuthorizer
+from authorizer.writing.acl_mutator import NOT_CONTROLLER, LogAclMutator
 from records.errors import LogReadOnlyError
 from records.log.directory import DirectoryLog
 from records.log.open import open_log

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from authorizer.acl_control import matching_records, plan_creation, plan_deletion
 from authorizer.acl_json import acl_json
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.kafka_acls import (
@@ -34,7 +33,8 @@ from authorizer.cli.options import (
 )
 from authorizer.cli.output import print_json
 from authorizer.cli.place import Place
-from authorizer.writer_view import WriterView
+from authorizer.writing.acl_control import matching_records, plan_creation, plan_deletion
+from authorizer.writing.writer_view import WriterView
 from records.acl import (
     AccessControlEntry,
     AccessControlEntryFilter,
@@ -52,7 +52,7 @@ from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage
 
 if TYPE_CHECKING:
-    from authorizer.acl_control import AclContent
+    from authorizer.writing.acl_control import AclContent
     from records.entries import AclRecord
     from records.log.base import MetadataLog
 

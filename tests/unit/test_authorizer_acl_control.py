@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from authorizer.acl_control import (
+from authorizer.api import AclCreateResult, AclDeleteResult
+from authorizer.errors import InvalidRequestError, PolicyViolationError
+from authorizer.writing.acl_control import (
     RECORDS_PER_OPERATION_MAX,
     AclContent,
     plan_creation,
     plan_deletion,
     validate_binding,
 )
-from authorizer.api import AclCreateResult, AclDeleteResult
-from authorizer.errors import InvalidRequestError, PolicyViolationError
 from records.acl import (
     AccessControlEntry,
     AccessControlEntryFilter,

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from authorizer.acl_control import validate_binding
 from authorizer.errors import (
     AuthorizationError,
     InvalidAclError,
@@ -15,6 +14,7 @@ from authorizer.errors import (
     InvalidRequestError,
     InvalidResourceError,
 )
+from authorizer.writing.acl_control import validate_binding
 from records.acl import AclBinding, AclOperation, AclPermissionType
 from support.node_acls import topic_acl
 

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from authorizer.audit import OFF, AuditLog
 from authorizer.decision_counts import DecisionCounts
 from authorizer.metrics import MetricSources, RatePerMinute, metrics_registry
-from authorizer.purgatory import DelayedOperation, Purgatory
+from authorizer.writing.purgatory import DelayedOperation, Purgatory
 from replay.core import Phase
 from replay.metrics import LoaderMetrics, SnapshotMetrics
 from replay.status import LoaderStatus

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from authorizer.acl_mutator import LogAclMutator
 from authorizer.api import AclCreateResult, AclDeleteResult
 from authorizer.errors import (
     AuthorizerNotReadyError,
@@ -21,7 +20,8 @@ from authorizer.errors import (
     PolicyViolationError,
     UnknownServerError,
 )
-from authorizer.purgatory import OPERATIONS_MAX
+from authorizer.writing.acl_mutator import LogAclMutator
+from authorizer.writing.purgatory import OPERATIONS_MAX
 from records.acl import (
     AccessControlEntry,
     AclBinding,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from authorizer.writer_view import WriterView
+from authorizer.writing.writer_view import WriterView
 from records.entries import AccessControlEntryRecord, AclRecord, RemoveAccessControlEntryRecord
 from records.ids import Uuid
 from snapshot.delta import AclsDelta

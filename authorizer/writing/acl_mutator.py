@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 import structlog
 
-from authorizer.acl_control import plan_creation, plan_deletion
 from authorizer.api import AclCreateResult, AclDeleteResult
 from authorizer.errors import (
     ApiError,
@@ -38,8 +37,9 @@ from authorizer.errors import (
     OperationTimedOutError,
     UnknownServerError,
 )
-from authorizer.purgatory import HISTORY_LOST, DelayedOperation, Purgatory
-from authorizer.writer_view import WriterView
+from authorizer.writing.acl_control import plan_creation, plan_deletion
+from authorizer.writing.purgatory import HISTORY_LOST, DelayedOperation, Purgatory
+from authorizer.writing.writer_view import WriterView
 from records.errors import EncodeError, LogError, LogReadOnlyError
 from records.ids import Uuid
 from replay.manifest import ReloadManifest
@@ -47,7 +47,7 @@ from replay.manifest import ReloadManifest
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from authorizer.acl_control import Creation, Deletion
+    from authorizer.writing.acl_control import Creation, Deletion
     from records.acl import AclBinding, AclBindingFilter
     from records.log.base import MetadataLog
     from replay.clock import Clock

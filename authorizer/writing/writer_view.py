@@ -23,7 +23,7 @@ from snapshot.image import AclsImage
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from authorizer.acl_control import AclContent
+    from authorizer.writing.acl_control import AclContent
     from records.entries import AclRecord
     from records.ids import Uuid
     from snapshot.delta import AclsDelta
