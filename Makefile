@@ -117,7 +117,7 @@ bench: $(STAMP) ## Benchmarks; BENCH_ARGS="--runs 3"
 docs: $(STAMP) ## Write docs/cli.md and docs/configuration.md anew from the commands and keys themselves
 	$(call say,docs)
 	@$(BIN)/python -m authorizer.cli.reference
-	@$(BIN)/python -m authorizer.config_reference docs/configuration.md
+	@$(BIN)/python -m authorizer.configuration.reference docs/configuration.md
 
 .PHONY: lock
 lock: ## Write all lock files anew, with newer versions where pyproject.toml allows

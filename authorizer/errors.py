@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from authorizer.secret_keys import HIDDEN, is_secret
+from authorizer.configuration.secret_keys import HIDDEN, is_secret
 from records.errors import AclogError
 
 

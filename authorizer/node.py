@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from authorizer.api import AuthorizerServerInfo
 from authorizer.audit import AUDIT_LEVELS, AuditLog
-from authorizer.config_keys import LOG_MODE
+from authorizer.configuration.keys import LOG_MODE
 from authorizer.metrics import MetricSources, metrics_registry
 from authorizer.standard import StandardAuthorizer
 from authorizer.writing.acl_mutator import NOT_CONTROLLER, LogAclMutator
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
     from authorizer.api import Endpoint
-    from authorizer.config import Config
+    from authorizer.configuration.load import Config
     from records.log.base import LogIdentity, MetadataLog
     from replay.clock import Clock
     from replay.publisher import Publisher

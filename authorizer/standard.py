@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 from authorizer.api import AuthorizationResult
 from authorizer.audit import AuditLog
 from authorizer.by_resource_type import allows_some_resource, check_arguments, probe
+from authorizer.configuration.super_users import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
 from authorizer.decision import decide
 from authorizer.decision_audit import write_decision
 from authorizer.decision_counts import DecisionCounts
@@ -32,7 +33,6 @@ from authorizer.fast_path import authorize_actions
 from authorizer.index.acl_index import AclIndex
 from authorizer.listing import list_acls
 from authorizer.state import AuthorizerSettings, AuthorizerState
-from authorizer.super_users import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
 from replay.errors import InvariantError
 from snapshot.image import AclsImage
 

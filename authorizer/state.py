@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from authorizer.super_users import (
+from authorizer.configuration.super_users import (
     ALLOW_EVERYONE_CONFIG,
     SUPER_USERS_CONFIG,
     parse_allow_everyone,

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from authorizer.log_setup import setup_logging
+from authorizer.configuration.log_setup import setup_logging
 from benchmarks.anchor import ROOT, AnchorError
 from benchmarks.arena import Arena, DecisionsDifferError
 from benchmarks.cases import CASES, MAIN

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import msgspec
 
+from authorizer.configuration.log_setup import setup_logging
 from authorizer.index.acl_index import AclIndex
-from authorizer.log_setup import setup_logging
 from benchmarks.requests import PRINCIPALS, Request, read_requests
 from benchmarks.subject import Subject
 

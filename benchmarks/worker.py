@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from authorizer.log_setup import setup_logging
+from authorizer.configuration.log_setup import setup_logging
 from benchmarks.requests import PRINCIPALS, read_requests
 from benchmarks.subject import Subject
 

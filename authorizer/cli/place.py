@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import click
 
 from authorizer.cli.output import Progress, note
-from authorizer.config import Config, load_config
-from authorizer.config_keys import BY_NAME, LOG_URL, SNAPSHOT_STORE
+from authorizer.configuration.keys import BY_NAME, LOG_URL, SNAPSHOT_STORE
+from authorizer.configuration.load import Config, load_config
 from records.log.directory import DirectoryLog
 from records.log.open import QUORUM, TOPIC, open_log
 from replay.load import load_image

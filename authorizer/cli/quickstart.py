@@ -20,8 +20,8 @@ from authorizer.cli.explanation import explanation_lines
 from authorizer.cli.output import say, step
 from authorizer.cli.quickstart_spark import CHANGES, COUNTS, run_spark_beside
 from authorizer.cli.signals import ends_on_signals
-from authorizer.config import load_config
-from authorizer.config_keys import ACLOG_LISTENERS, LOG_MODE, LOG_URL, SNAPSHOT_STORE
+from authorizer.configuration.keys import ACLOG_LISTENERS, LOG_MODE, LOG_URL, SNAPSHOT_STORE
+from authorizer.configuration.load import load_config
 from authorizer.errors import AuthorizerNotReadyError, ConfigError
 from records.acl import (
     AccessControlEntry,
@@ -42,7 +42,7 @@ from replay.errors import InvariantError
 from snapshot.digest import digest_to_string
 
 if TYPE_CHECKING:
-    from authorizer.config import Config
+    from authorizer.configuration.load import Config
     from authorizer.node import Node
     from authorizer.sidecar.server import Sidecar
     from records.entries import MetadataRecord
@@ -95,7 +95,7 @@ def quickstart_command(*, directory: Path, fresh: bool, port: int | None, stay: 
       aclog quickstart
       aclog quickstart --directory /tmp/aclog --fresh --exit --no-spark
     """
-    from authorizer.log_setup import setup_logging
+    from authorizer.configuration.log_setup import setup_logging
     from authorizer.node import Node
 
     if fresh:

@@ -25,7 +25,7 @@ def serve_command(*, config_file: str | None, log_url: str | None, snapshots_url
       aclog serve --config server.properties --log /var/kafka/__cluster_metadata-0
       aclog serve --config sidecar.properties --snapshots s3://bucket/aclog
     """
-    from authorizer.log_setup import setup_logging
+    from authorizer.configuration.log_setup import setup_logging
     from authorizer.node import Node
     from authorizer.sidecar import server
 

@@ -21,7 +21,7 @@ from authorizer.sidecar.http import Listener
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from authorizer.config import Config
+    from authorizer.configuration.load import Config
     from authorizer.node import Node
 
 log = structlog.get_logger(__name__)

@@ -20,8 +20,8 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from authorizer.api import RequestContext
-from authorizer.config import load_config
-from authorizer.log_setup import setup_logging
+from authorizer.configuration.load import load_config
+from authorizer.configuration.log_setup import setup_logging
 from authorizer.node import Node
 from examples.cluster import ROOT
 from examples.cluster.serving import ServingNode

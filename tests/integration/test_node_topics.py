@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from authorizer.config import load_config
+from authorizer.configuration.load import load_config
 from authorizer.errors import NotControllerError
 from authorizer.node import Node
 from records.errors import LogError, LogNotFoundError

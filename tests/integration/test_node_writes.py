@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from authorizer.config import load_config
+from authorizer.configuration.load import load_config
 from authorizer.errors import NotControllerError
 from authorizer.node import Node
 from records.acl import AclBinding, AclOperation, AclPermissionType

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from authorizer.config import load_config
+from authorizer.configuration.load import load_config
 from authorizer.errors import ConfigError
 from authorizer.node import Node
 from authorizer.sidecar import app

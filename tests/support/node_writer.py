@@ -14,8 +14,8 @@ import random
 import sys
 import threading
 
-from authorizer.config import load_config
-from authorizer.log_setup import setup_logging
+from authorizer.configuration.load import load_config
+from authorizer.configuration.log_setup import setup_logging
 from authorizer.node import Node
 from support.node_acls import CONTEXT, named, topic_acl
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from authorizer.config import load_config
+from authorizer.configuration.load import load_config
 from authorizer.node import Node
 from authorizer.sidecar.server import Sidecar
 from records.acl import AclBinding

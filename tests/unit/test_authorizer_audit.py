@@ -24,7 +24,7 @@ from authorizer.audit import (
     audit_level,
     audit_message,
 )
-from authorizer.log_setup import setup_logging
+from authorizer.configuration.log_setup import setup_logging
 from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 from records.ids import ZERO_UUID
 from records.principal import KafkaPrincipal, parse_kafka_principal

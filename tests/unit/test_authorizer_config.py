@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from authorizer.api import Endpoint, SecurityProtocol
-from authorizer.config import Config, load_config
-from authorizer.config_keys import BY_VARIABLE, KEYS
-from authorizer.config_reference import configuration_markdown
+from authorizer.configuration.keys import BY_VARIABLE, KEYS
+from authorizer.configuration.load import Config, load_config
+from authorizer.configuration.reference import configuration_markdown
 from authorizer.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -298,10 +298,10 @@ def test_a_node_needs_a_log() -> None:
 
 
 def test_the_reference_is_what_the_table_says() -> None:
-    """docs/configuration.md is written by ``python -m authorizer.config_reference`` and has every key."""
+    """docs/configuration.md is written by `authorizer.configuration.reference` and has every key."""
     page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     assert page == configuration_markdown(), (
-        "run: python -m authorizer.config_reference docs/configuration.md"
+        "run: python -m authorizer.configuration.reference docs/configuration.md"
     )
     for key in KEYS:
         assert f"### `{key.name}`" in page

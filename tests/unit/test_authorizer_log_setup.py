@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from authorizer.log_setup import setup_logging
+from authorizer.configuration.log_setup import setup_logging
 
 
 @pytest.fixture(autouse=True)
@@ -89,7 +89,7 @@ def test_nothing_goes_to_stdout() -> None:
     """stdout is for answers."""
     program = (
         "import logging, structlog\n"
-        "from authorizer.log_setup import setup_logging\n"
+        "from authorizer.configuration.log_setup import setup_logging\n"
         "setup_logging()\n"
         "structlog.get_logger('a').warning('one')\n"
         "logging.getLogger('b').warning('two')\n"

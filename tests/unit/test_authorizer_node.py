@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import generate_latest
 
-from authorizer.config import load_config
+from authorizer.configuration.load import load_config
 from authorizer.errors import ConfigError
 from authorizer.node import Node
 from records.errors import LogNotFoundError, LogReadOnlyError

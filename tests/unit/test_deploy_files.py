@@ -17,7 +17,7 @@ import yaml
 from prometheus_client import generate_latest
 
 from authorizer.cli.main import cli
-from authorizer.config import load_config
+from authorizer.configuration.load import load_config
 from authorizer.node import Node
 from support.kafka_jars import KAFKA_VERSION
 
@@ -160,7 +160,7 @@ def test_nodes_have_settings_that_aclog_takes(compose: dict[str, Any]) -> None:
 
 def names_of(service: dict[str, Any]) -> list[str]:
     """Without the prefix; load_config passes by a variable that it does not know, so they are looked up."""
-    from authorizer.config_keys import BY_VARIABLE  # noqa: PLC0415
+    from authorizer.configuration.keys import BY_VARIABLE  # noqa: PLC0415
 
     unknown = [name for name in environment(service) if name not in BY_VARIABLE]
     assert unknown == []

@@ -3,7 +3,7 @@
 A broker's own server.properties works as it is: keys that aclog has no use for are passed by. Its own keys
 begin with ``aclog.``, and one of those that does not exist is an error, as a typing mistake must not switch
 something off. A value that is not allowed stops the start with the key, the value and what is allowed. The
-keys are the table in ``config_keys.py``; docs/configuration.md is written from it.
+keys are the table in ``keys.py``; docs/configuration.md is written from it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import javaproperties
 
-from authorizer.config_keys import (
+from authorizer.configuration.keys import (
     ACLOG_LISTENERS,
     ACLOG_PREFIX,
     BROKER_KEYS,
@@ -32,14 +32,14 @@ from authorizer.config_keys import (
     LOG_URL,
     PROTOCOL_MAP,
 )
-from authorizer.errors import ConfigError
-from authorizer.listeners import (
+from authorizer.configuration.listeners import (
     DEFAULT_PROTOCOL_MAP,
     parse_listeners,
     parse_protocol_map,
     require_served,
     with_controller_listeners,
 )
+from authorizer.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,7 +66,7 @@ class Config:
         node_id: number of this node, -1 if it has none.
         sidecar_default_host: host of AuthZEN requests that carry none.
         log_url: the metadata log; ``require_log_url`` raises if there is none.
-        log_mode: one of ``config_keys.LOG_MODES``.
+        log_mode: one of ``keys.LOG_MODES``.
         snapshot_store: fsspec URL or path, None for no snapshots.
         snapshot_keep: how many are kept at least.
         snapshot_max_bytes: bytes of log between two snapshots.
@@ -132,7 +132,7 @@ def load_config(
 
     Args:
         path: a Java properties file; None for defaults only.
-        environ: environment variables, os.environ if None. Those of ``config_keys.BY_VARIABLE`` count, and
+        environ: environment variables, os.environ if None. Those of ``keys.BY_VARIABLE`` count, and
             ``ACLOG_KAFKA_...`` for client settings.
         flags: by key name; None values count as not given.
 

@@ -1,6 +1,6 @@
 """Every configuration key in one table: name, type, default, what is allowed, what it is for.
 
-``config.py`` reads values by it, ``config_reference.py`` writes docs/configuration.md from it. A key's
+``load.py`` reads values by it, ``reference.py`` writes docs/configuration.md from it. A key's
 environment variable is ``ACLOG_`` and its name in capitals, dots as underscores, without a leading
 ``aclog.``: ``ACLOG_LOG_URL`` sets ``aclog.log.url``, ``ACLOG_SUPER_USERS`` sets ``super.users``.
 """
@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.audit import AUDIT_LEVELS
-from authorizer.errors import ConfigError
-from authorizer.listeners import LISTENERS_ALLOWED, PROTOCOL_MAP_ALLOWED, split_list
-from authorizer.log_setup import LOGGING_FORMATS, LOGGING_LEVELS
-from authorizer.super_users import (
+from authorizer.configuration.listeners import LISTENERS_ALLOWED, PROTOCOL_MAP_ALLOWED, split_list
+from authorizer.configuration.log_setup import LOGGING_FORMATS, LOGGING_LEVELS
+from authorizer.configuration.super_users import (
     ALLOW_EVERYONE_CONFIG,
     SUPER_USERS_ALLOWED,
     SUPER_USERS_CONFIG,
     parse_allow_everyone,
     parse_super_users,
 )
+from authorizer.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

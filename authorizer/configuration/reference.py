@@ -1,4 +1,4 @@
-"""docs/configuration.md, written from the table of keys: ``python -m authorizer.config_reference [FILE]``."""
+"""docs/configuration.md, written from the keys: ``python -m authorizer.configuration.reference [FILE]``."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from authorizer.config_keys import ACLOG_PREFIX, CLIENT_PREFIX, KEYS, ConfigKey
+from authorizer.configuration.keys import ACLOG_PREFIX, CLIENT_PREFIX, KEYS, ConfigKey
 
 _HEAD: Final = """\
 # Configuration
 
-<!-- Written by `python -m authorizer.config_reference docs/configuration.md`; edit
-authorizer/config_keys.py. -->
+<!-- Written by `python -m authorizer.configuration.reference docs/configuration.md`; edit
+authorizer/configuration/keys.py. -->
 
 A Java properties file with Kafka's keys: a broker's own `server.properties` works as it is, and keys that
 aclog has no use for are passed by. aclog's own keys begin with `aclog.`; one of those that does not exist
