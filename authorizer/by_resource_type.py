@@ -90,11 +90,11 @@ def allows_some_resource(
         )
 
     def is_denied(name: str) -> bool:
-        leaves = (rights.literals.get(name) for rights in askers)
+        leaves = (rights.literal(name) for rights in askers)
         return any(leaf is not None and leaf_mask(leaf, host) & deny for leaf in leaves)
 
     for rights in askers:
-        for name, leaf in rights.literals.items():
+        for name, leaf in rights.literals():
             if leaf_mask(leaf, host) & allow and not is_denied(name) and not is_dominated(name):
                 return True
         if rights.prefixes is not None:
@@ -124,4 +124,4 @@ def _without_odd(index: AclIndex, principal: str, resource_type: ResourceType) -
             leaves = literals if record.pattern_type == PatternType.LITERAL else prefixes
             mask = acl_mask(record.operation, record.permission_type)
             leaves[record.resource_name] = add_to_leaf(leaves.get(record.resource_name), record.host, mask)
-    return Rights(literals, PrefixRanges.of(prefixes) if prefixes else None)
+    return Rights.of(literals, PrefixRanges.of(prefixes) if prefixes else None)

@@ -86,13 +86,13 @@ def authorize_actions(
             rights = mine[resource_type]
             if rights is not None:
                 leaf = rights.named.get(name)
-                if leaf is not None:
+                others = rights.others
+                if leaf is not None and (others is None or others.get(name) is None):
                     mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
                 else:
                     leaf = rights.star
                     if leaf is not None:
                         mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
-                    others = rights.others
                     if others is not None:
                         leaf = others.get(name)
                         if leaf is not None:
@@ -114,13 +114,13 @@ def authorize_actions(
         rights = everyone[resource_type]
         if rights is not None:
             leaf = rights.named.get(name)
-            if leaf is not None:
+            others = rights.others
+            if leaf is not None and (others is None or others.get(name) is None):
                 mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
             else:
                 leaf = rights.star
                 if leaf is not None:
                     mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
-                others = rights.others
                 if others is not None:
                     leaf = others.get(name)
                     if leaf is not None:

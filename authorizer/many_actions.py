@@ -35,17 +35,22 @@ _DENIED: Final = AuthorizationResult.DENIED
 _LITERAL: Final = PatternType.LITERAL
 
 # How one principal's names of one resource type are looked up: (get what covers a literal, put together; get
-# the leaf of another literal, or None without any; bounds and leaves of the one chunk of prefixes, or None;
-# the prefixes, or None).
+# the leaf of one that is not, or None without any; the prefixes, or None; bounds and leaves of all ranges, or
+# None if they are in blocks; where a name's head is, or None if that is not worth a look; the heads below
+# which there are ranges).
 _LookUp = tuple[
     "Callable[[str], Leaf | None]",
     "Callable[[str], Leaf | None] | None",
+    "PrefixRanges | None",
     "tuple[str, ...] | None",
     "list[Leaf | None]",
-    "PrefixRanges | None",
+    "slice | None",
+    "frozenset[str]",
 ]
 _NO_LEAVES: Final[dict[str, Leaf]] = {}
-_NOTHING: Final[_LookUp] = (_NO_LEAVES.get, None, None, [], None)
+_NOTHING: Final[_LookUp] = (_NO_LEAVES.get, None, None, None, [], None, frozenset())
+# Looking for a name's head takes as long as a bisection of so many bounds.
+_FEW_BOUNDS: Final = 32
 
 
 def authorize_many(
@@ -84,8 +89,8 @@ def authorize_many(
     last_operation: AclOperation | None = None
     resource_type, name = ResourceType.UNKNOWN, ""
     asked = mask = star = 0
-    own_named, own_get, own_bounds, own_leaves, own_prefixes = _NOTHING
-    all_named, all_get, all_bounds, all_leaves, all_prefixes = _NOTHING
+    own_named, own_others, own_prefixes, own_bounds, own_leaves, own_head, own_heads = _NOTHING
+    all_named, all_others, all_prefixes, all_bounds, all_leaves, all_head, all_heads = _NOTHING
     try:
         for action in actions:
             pattern = action.resource_pattern
@@ -97,10 +102,12 @@ def authorize_many(
                 if resource_type is not last_type:
                     found = known[resource_type]
                     if found is None:
-                        found = known[resource_type] = _look_ups(askers, resource_type, host)
+                        found = known[resource_type] = _look_ups(askers, resource_type, host, len(actions))
                     star, own, everyone = found
-                    own_named, own_get, own_bounds, own_leaves, own_prefixes = own
-                    all_named, all_get, all_bounds, all_leaves, all_prefixes = everyone
+                    own_named, own_others, own_prefixes, own_bounds, own_leaves, own_head, own_heads = own
+                    all_named, all_others, all_prefixes, all_bounds, all_leaves, all_head, all_heads = (
+                        everyone
+                    )
                     last_type = resource_type
                 # Twice the same, for the asker's own rights and for those of User:*. As an inner loop it was
                 # 5 to 10 % slower. (0 is a leaf that says nothing, None one that is not there.)
@@ -109,34 +116,44 @@ def authorize_many(
                 if leaf is not None:
                     mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
                 else:
-                    if own_get is not None:
-                        leaf = own_get(name)
+                    if own_others is not None:
+                        leaf = own_others(name)
                         if leaf:
                             mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
-                    if own_bounds is not None:
-                        leaf = own_leaves[bisect_right(own_bounds, name)]
+                    if own_prefixes is not None:
+                        if own_bounds is None:
+                            blocks = own_prefixes.blocks
+                            ranges = blocks.by_head.get(name[blocks.head]) or blocks.rest
+                            leaf = ranges.leaves[bisect_right(ranges.bounds, name)]
+                        elif own_head is None or name[own_head] in own_heads:
+                            leaf = own_leaves[bisect_right(own_bounds, name)]
+                        else:
+                            leaf = 0
                         if leaf:
                             mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
-                        elif leaf is None and own_prefixes is not None:
+                        elif leaf is None:
                             mask |= own_prefixes.mask(name, host)
-                    elif own_prefixes is not None:
-                        mask |= own_prefixes.mask(name, host)
                 leaf = all_named(name)
                 if leaf is not None:
                     mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
                 else:
-                    if all_get is not None:
-                        leaf = all_get(name)
+                    if all_others is not None:
+                        leaf = all_others(name)
                         if leaf:
                             mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
-                    if all_bounds is not None:
-                        leaf = all_leaves[bisect_right(all_bounds, name)]
+                    if all_prefixes is not None:
+                        if all_bounds is None:
+                            blocks = all_prefixes.blocks
+                            ranges = blocks.by_head.get(name[blocks.head]) or blocks.rest
+                            leaf = ranges.leaves[bisect_right(ranges.bounds, name)]
+                        elif all_head is None or name[all_head] in all_heads:
+                            leaf = all_leaves[bisect_right(all_bounds, name)]
+                        else:
+                            leaf = 0
                         if leaf:
                             mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
-                        elif leaf is None and all_prefixes is not None:
+                        elif leaf is None:
                             mask |= all_prefixes.mask(name, host)
-                    elif all_prefixes is not None:
-                        mask |= all_prefixes.mask(name, host)
                 last_pattern = pattern
 
             operation = action.operation
@@ -178,7 +195,7 @@ def authorize_many(
 
 
 def _look_ups(
-    askers: Sequence[PrincipalRights], resource_type: ResourceType, host: str
+    askers: Sequence[PrincipalRights], resource_type: ResourceType, host: str, actions: int
 ) -> tuple[int, _LookUp, _LookUp]:
     """What the literal * says to ``host``, and how the names of the asker and of ``User:*`` are looked up."""
     star = 0
@@ -187,15 +204,24 @@ def _look_ups(
         rights = rights_by_type[resource_type]
         if rights is not None and rights.star is not None:
             star |= leaf_mask(rights.star, host)
-        look_ups.append(_NOTHING if rights is None else _look_up(rights))
+        look_ups.append(_NOTHING if rights is None else _look_up(rights, actions))
     own, everyone = look_ups
     return star, own, everyone
 
 
-def _look_up(rights: Rights) -> _LookUp:
-    get = None if rights.others is None else rights.others.get
+def _look_up(rights: Rights, actions: int) -> _LookUp:
+    named: Callable[[str], Leaf | None] = rights.together
+    others = None
+    if rights.others is None:
+        named = rights.named.get
+    else:
+        others = rights.others.get
     prefixes = rights.prefixes
-    chunk = None if prefixes is None else prefixes.only
-    if chunk is None:
-        return rights.named.get, get, None, [], prefixes
-    return rights.named.get, get, chunk.bounds, chunk.leaves, prefixes
+    if prefixes is None:
+        return named, others, None, *_NOTHING[3:]
+    if prefixes.only is None or prefixes.has_blocks:
+        return named, others, prefixes, *_NOTHING[3:]
+    bounds, leaves = prefixes.only.bounds, prefixes.only.leaves
+    if not _FEW_BOUNDS < len(bounds) < actions:
+        return named, others, prefixes, bounds, leaves, *_NOTHING[5:]
+    return named, others, prefixes, bounds, leaves, *prefixes.heads()

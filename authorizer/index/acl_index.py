@@ -8,10 +8,10 @@
     `-- principals[principal type]: Versioned
         `-- name -> LazyRights            of everyone who has ACLs, or had some among the rows
             `-- rights[type]: Rights          by *principal*: what may it do? All that a decision reads
-                |-- literals  name -> Leaf    A Leaf is an int of allow and deny bits, or such an int for
-                |-- star      of literal "*"  each host (masks); the Leaf of all of a name's
-                |-- prefixes  PrefixRanges    prefixes is found by one bisection (prefix_ranges)
-                `-- named     name -> Leaf    the three together, of a literal name (rights)
+                |-- star      of literal "*"  A Leaf is an int of allow and deny bits, or such an int for
+                |-- prefixes  PrefixRanges    each host (masks); the Leaf of all of a name's
+                |-- named     name -> Leaf    prefixes is found by one bisection (prefix_ranges);
+                `-- others    name -> Leaf    named: a literal name's own and both together (rights)
 
 A decision reads the Rights of two principals, the asker's and those of ``User:*``, and ors one leaf of each
 for a literal name, at most three for another. Rights are made at the first question of their principal: a
@@ -199,7 +199,7 @@ class AclIndex:
         added_of = self.resources.added_of
         for kind, rights in enumerate(lazy.rights or self.made(lazy)):
             if rights is not None:
-                for literal, _ in rights.literals.items():  # noqa: PERF102 - an Overlay has no keys()
+                for literal, _ in rights.literals():
                     yield from added_of((kind, literal), acl_principal)
                 for prefix, _ in () if rights.prefixes is None else rights.prefixes.values.items():
                     yield from added_of((kind + PREFIXED, prefix), acl_principal)

@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 #: Bounds in one chunk. Copying three lists of this size takes some ten microseconds.
 CHUNK_MAXIMUM: Final = 4096
-#: Above this many bounds there are blocks: with 20,000 a decision is 10 to 20 % cheaper, with 2,400 dearer.
+#: Above this many bounds there are blocks.
+UNDIVIDED_MAXIMUM: Final = 256
+#: Above this many a single decision uses them: with 20,000 it is 10 to 20 % cheaper, with 2,400 dearer, where
+#: each step waits for memory. Calls with many actions, which do not, always use them.
 SMALL_MAXIMUM: Final = 4096
 
 # Bounds; and of the range that begins at each, the owner and the leaf.
@@ -43,25 +46,27 @@ class PrefixRanges:
 
     Attributes:
         values: the leaf of each prefix, without those of shorter prefixes.
-        only: all ranges, if they are few.
-        blocks: all ranges, if they are many.
+        only: all ranges, if they are few enough for a single decision.
+        blocks: all ranges, if they are many; else without any, and ``has_blocks`` is False.
     """
 
-    __slots__ = ("_chunks", "_heads", "blocks", "only", "values")
+    __slots__ = ("_chunks", "_first_bounds", "_heads", "blocks", "has_blocks", "only", "values")
 
     def __init__(self, values: Table[str, Leaf], chunks: list[Ranges], blocks: Blocks) -> None:
         self.values = values
         self._chunks = chunks
-        self._heads = [chunk.bounds[0] for chunk in chunks if chunk.bounds]
-        self.only = chunks[0] if _are_few(chunks) else None
+        self._first_bounds = [chunk.bounds[0] for chunk in chunks if chunk.bounds]
+        self.only = chunks[0] if _are_up_to(SMALL_MAXIMUM, chunks) else None
+        self._heads: tuple[slice, frozenset[str]] | None = None
         self.blocks = blocks
+        self.has_blocks = blocks is not _NO_BLOCKS
 
     @classmethod
     def of(cls, values: dict[str, Leaf]) -> PrefixRanges:
         """From all prefixes at once, every leaf worked out; ``values`` must never change again."""
         cut = _cut(values)
         chunks = _chunks(cut) or [NO_RANGES]
-        return cls(values, chunks, _NO_BLOCKS if _are_few(chunks) else _blocks(values, _ranges(cut)))
+        return cls(values, chunks, _blocks(values, chunks))
 
     def __len__(self) -> int:
         return len(self.values)
@@ -89,6 +94,18 @@ class PrefixRanges:
         each = ((name, self.blocks.of_name(name)) for name in names)
         return (ranges.leaves[bisect_right(ranges.bounds, name)] for name, ranges in each)
 
+    def heads(self) -> tuple[slice, frozenset[str]]:
+        """Where in a name its head is, as long as the shortest prefix; and the heads of all prefixes.
+
+        A name with another head has no stored prefix. Worked out at the first question and kept; two threads
+        may do it at once.
+        """
+        if self._heads is None:
+            prefixes = [prefix for prefix, _ in self.values.items()]
+            head = slice(min(map(len, prefixes), default=0))
+            self._heads = head, frozenset(prefix[head] for prefix in prefixes)
+        return self._heads
+
     def of_name(self, name: str) -> Iterator[tuple[str, Leaf]]:
         """Every stored prefix of ``name`` (itself included) with its leaf, longest first."""
         return self._and_shorter(self._longest(name))
@@ -100,7 +117,7 @@ class PrefixRanges:
 
     def _longest(self, name: str) -> str | None:
         """The longest stored prefix of ``name``."""
-        chunk = self._chunks[max(bisect_right(self._heads, name) - 1, 0)]
+        chunk = self._chunks[max(bisect_right(self._first_bounds, name) - 1, 0)]
         return chunk.owners[bisect_right(chunk.bounds, name)]
 
     def with_values(self, values: Mapping[str, Leaf | None]) -> PrefixRanges:
@@ -113,11 +130,11 @@ class PrefixRanges:
 
     def with_blocks(self, before: Blocks, changed: Iterable[str]) -> PrefixRanges:
         """The same in blocks, if there are many ranges: in ``before``, but for the prefixes that changed."""
-        if self.only is not None:
+        if _are_up_to(UNDIVIDED_MAXIMUM, self._chunks):
             return self
         values, width = self.values, before.width
         if len(values) > 2 * before.made_for:
-            return PrefixRanges(values, self._chunks, _blocks(values, _ranges(_joined(self._chunks))))
+            return PrefixRanges(values, self._chunks, _blocks(values, self._chunks))
         rest = before.rest
         by_head: dict[str, Ranges | None] = {}
         short = [prefix for prefix in changed if len(prefix) < width]
@@ -142,8 +159,8 @@ class PrefixRanges:
 
     def _chunks_of(self, begin: str, end: str | None) -> tuple[int, int]:
         """From which chunk on, and up to which, there are ranges of names from ``begin`` up to ``end``."""
-        first = max(bisect_right(self._heads, begin) - 1, 0)
-        last = len(self._chunks) if end is None else max(bisect_right(self._heads, end), first + 1)
+        first = max(bisect_right(self._first_bounds, begin) - 1, 0)
+        last = len(self._chunks) if end is None else max(bisect_right(self._first_bounds, end), first + 1)
         return first, last
 
     def _with_value(self, prefix: str, leaf: Leaf | None) -> PrefixRanges:
@@ -221,8 +238,11 @@ def _cut(values: Mapping[str, Leaf]) -> _Cut:
     return bounds, owners, leaves
 
 
-def _blocks(values: Table[str, Leaf], ranges: Ranges) -> Blocks:
-    """The ranges of these prefixes in blocks."""
+def _blocks(values: Table[str, Leaf], chunks: Sequence[Ranges]) -> Blocks:
+    """The ranges of these prefixes in blocks, if they are many."""
+    if _are_up_to(UNDIVIDED_MAXIMUM, chunks):
+        return _NO_BLOCKS
+    ranges = chunks[0] if len(chunks) == 1 else _ranges(_joined(chunks))
     width = head_width(ranges.bounds)
     by_head = {head: ranges.starting_with(head) for head in _heads(ranges, width)}
     short = {prefix: leaf for prefix, leaf in values.items() if len(prefix) < width}
@@ -234,9 +254,9 @@ def _heads(ranges: Ranges, width: int) -> set[str]:
     return {owner[:width] for owner in ranges.owners if owner is not None and len(owner) >= width}
 
 
-def _are_few(chunks: Sequence[Ranges]) -> bool:
-    """Whether they are quick enough to find without blocks."""
-    return len(chunks) == 1 and len(chunks[0].bounds) <= SMALL_MAXIMUM
+def _are_up_to(bounds: int, chunks: Sequence[Ranges]) -> bool:
+    """Whether they have no more than so many bounds."""
+    return len(chunks) == 1 and len(chunks[0].bounds) <= bounds
 
 
 def _joined(chunks: Sequence[Ranges]) -> _Cut:

@@ -7,6 +7,10 @@ for those, all three are put together when rights are made, so that a decision f
     literals  orders -> r, carts -> {host: w}      named   orders -> r | p, carts -> {host: w | p, *: p}
     star      None                          ==>    others  None
     prefixes  "" -> p
+
+What changes later is kept beside that table and overrules it: here, when carts is removed and bills -> x set,
+
+                                                   others  carts -> nothing, bills -> x
 """
 
 from __future__ import annotations
@@ -26,34 +30,28 @@ class Rights:
     """Immutable.
 
     Attributes:
-        literals: the leaf of each literal name, ``*`` among them.
         star: the leaf of the literal ``*``, kept apart because every other name needs it.
         prefixes: the leaves of the prefixes; None if there are none.
-        named: by literal name, what it, ``*`` and its prefixes say together.
-        others: the leaves of the literals that are not in ``named``; None if all are. They are those below a
-            prefix or ``*`` with very many hosts; and all, once something has changed and there are prefixes
-            or ``*``.
+        others: the leaves of the literals that are not put together, or _GONE; None if there are none. They
+            are those that were set or removed since the rights were made; those below a prefix or ``*`` with
+            very many hosts; and all, once a prefix or ``*`` has changed.
+        named: by literal name, unless it is in ``others``: what it, ``*`` and its prefixes say together.
     """
 
-    __slots__ = ("literals", "named", "others", "prefixes", "star")
+    __slots__ = ("_literals", "named", "others", "prefixes", "star")
 
     def __init__(
         self,
-        literals: Table[str, Leaf],
+        literals: dict[str, Leaf],
         prefixes: PrefixRanges | None,
-        named: Table[str, Leaf] | None = None,
-        others: Table[str, Leaf] | None = None,
+        named: dict[str, Leaf],
+        others: Table[str, Leaf] | None,
     ) -> None:
-        """Without ``named`` only what needs no work is put together: right for all names, and slower."""
-        self.literals = literals
-        self.star = literals.get(WILDCARD)
+        self._literals = literals  # as they were made; `others` overrules it
         self.prefixes = prefixes
-        if named is None and (not len(literals) or (prefixes is None and not self.star)):
-            named = literals
-        elif named is None:
-            named, others = {}, literals
         self.named = named
         self.others = others
+        self.star = self.literal(WILDCARD)
 
     @classmethod
     def of(cls, literals: dict[str, Leaf], prefixes: PrefixRanges | None) -> Rights:
@@ -61,7 +59,7 @@ class Rights:
         star = literals.get(WILDCARD, 0)
         of_prefixes = list((prefixes or _NO_PREFIXES).leaves_of(literals))
         if star == 0 and of_prefixes.count(0) == len(literals):
-            return cls(literals, prefixes, literals)
+            return cls(literals, prefixes, literals, None)
         named: dict[str, Leaf] = {}
         others: dict[str, Leaf] = {}
         for (name, leaf), more in zip(literals.items(), of_prefixes, strict=True):
@@ -72,30 +70,61 @@ class Rights:
                 named[name] = together
         return cls(literals, prefixes, named, others or None)
 
+    def together(self, name: str) -> Leaf | None:
+        """What covers a literal name, if that is put together."""
+        is_apart = self.others is not None and self.others.get(name) is not None
+        return None if is_apart else self.named.get(name)
+
+    def literal(self, name: str) -> Leaf | None:
+        """The leaf of a literal name, ``*`` among them; None if there are no ACLs of it."""
+        leaf = None if self.others is None else self.others.get(name)
+        leaf = self._literals.get(name) if leaf is None else leaf
+        return None if leaf is _GONE else leaf
+
+    def literals(self) -> Iterator[tuple[str, Leaf]]:
+        """Every literal name and its leaf, in no particular order."""
+        others: Table[str, Leaf] = {} if self.others is None else self.others
+        for item in self._literals.items():
+            if others.get(item[0]) is None:
+                yield item
+        for item in others.items():
+            if item[1] is not _GONE:
+                yield item
+
     def covering(self, name: str) -> Iterator[tuple[str, bool]]:
         """What covers ``name``: (name, prefixed) of entries, in no particular order."""
         if self.star is not None:
             yield WILDCARD, False
-        if name != WILDCARD and self.literals.get(name) is not None:
+        if name != WILDCARD and self.literal(name) is not None:
             yield name, False
         if self.prefixes is not None:
             for prefix, _ in self.prefixes.of_name(name):
                 yield prefix, True
 
-    def with_literals(self, leaves: Mapping[str, Leaf | None]) -> Rights | None:
-        """With the leaves of these literal names set, or removed where None; None if none is left.
+    def with_literals(self, leaves: Mapping[str, Leaf | None]) -> Rights:
+        """With the leaves of these literal names set, or removed where None.
 
-        They are not put together anew: copying a second table costs as much as the rest of an update.
+        They are not put together: finding what covers them takes as long as a decision on them does.
         """
-        literals = with_entries(self.literals, leaves)
-        return Rights(literals, self.prefixes) if self.prefixes is not None or len(literals) else None
+        set_or_gone = {name: _GONE if leaf is None else leaf for name, leaf in leaves.items()}
+        before = self._all_apart() if WILDCARD in leaves else self
+        others = with_entries({} if before.others is None else before.others, set_or_gone)
+        return Rights(self._literals, self.prefixes, before.named, others)
 
-    def with_prefixes(self, leaves: Mapping[str, Leaf | None]) -> Rights | None:
-        """The same with prefixes."""
+    def with_prefixes(self, leaves: Mapping[str, Leaf | None]) -> Rights:
+        """The same with prefixes. Any number of literals may be below them: none stays put together."""
         prefixes = (self.prefixes or _NO_PREFIXES).with_values(leaves)
-        if len(prefixes):
-            return Rights(self.literals, prefixes)
-        return Rights(self.literals, None) if len(self.literals) else None
+        apart = self._all_apart()
+        return Rights(self._literals, prefixes if len(prefixes) else None, apart.named, apart.others)
+
+    def _all_apart(self) -> Rights:
+        """The same without anything put together."""
+        if not self.named:
+            return self
+        others: Table[str, Leaf] = self._literals
+        if self.others is not None:
+            others = with_entries(others, dict(self.others.items()))
+        return Rights(self._literals, self.prefixes, {}, others)
 
 
 def _together(leaf: Leaf, star: Leaf, more: Leaf | None) -> Leaf | None:
@@ -108,5 +137,7 @@ def _together(leaf: Leaf, star: Leaf, more: Leaf | None) -> Leaf | None:
 
 
 _NO_PREFIXES: Final = PrefixRanges.of({})
-#: What remains where none is left, to set leaves in.
-NO_LEAVES: Final = Rights({}, None)
+# In place of the leaf of a literal that is gone: to who decides it says nothing, as any leaf may.
+_GONE: Final[Leaf] = {WILDCARD: 0}
+#: What there is before the first ACL, to set leaves in.
+NO_LEAVES: Final = Rights({}, None, {}, None)

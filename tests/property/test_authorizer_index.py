@@ -76,6 +76,7 @@ class Authorizer(RuleBasedStateMachine):
             self.patches.setattr(authorizer.index.versioned, "_STEPS_MAXIMUM", 2)
             self.patches.setattr(authorizer.index.buckets, "SMALL_MAXIMUM", 2)
             self.patches.setattr(authorizer.index.prefix_ranges, "CHUNK_MAXIMUM", 2)
+            self.patches.setattr(authorizer.index.prefix_ranges, "UNDIVIDED_MAXIMUM", 0)
             self.patches.setattr(authorizer.index.prefix_ranges, "SMALL_MAXIMUM", 0)
             self.patches.setattr(authorizer.index.prefix_blocks, "_APART", 1)
             self.patches.setattr(authorizer.index.masks, "UNION_HOSTS_MAXIMUM", 2)

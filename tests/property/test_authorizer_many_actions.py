@@ -16,6 +16,7 @@ import authorizer.fast_path
 import authorizer.index.masks
 import authorizer.index.overlay
 import authorizer.index.prefix_ranges
+import authorizer.many_actions
 from authorizer.api import Action, AuthorizationResult, RequestContext
 from authorizer.audit import AUDIT_LEVELS, AUDIT_LOGGER_NAME, AuditLog
 from authorizer.decision_counts import DecisionCounts
@@ -31,10 +32,14 @@ Batches = list[list[AclRecord]]
 Outcome = tuple[list[AuthorizationResult], str, dict[str, int], list[str]]
 
 
-@pytest.fixture(params=["tiny", "usual"], autouse=True)
+@pytest.fixture(params=["blocks", "heads", "usual"], autouse=True)
 def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables and chunks for many entries, and the loop for many actions, also with few."""
-    if request.param == "tiny":
+    if request.param == "heads":
+        monkeypatch.setattr(authorizer.many_actions, "_FEW_BOUNDS", 0)
+    if request.param == "blocks":
+        monkeypatch.setattr(authorizer.index.prefix_ranges, "UNDIVIDED_MAXIMUM", 0)
+    if request.param != "usual":
         monkeypatch.setattr(authorizer.fast_path, "MANY", 2)
         monkeypatch.setattr(authorizer.index.overlay, "COPY_MAXIMUM", 2)
         monkeypatch.setattr(authorizer.index.prefix_ranges, "CHUNK_MAXIMUM", 2)

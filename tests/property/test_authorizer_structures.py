@@ -36,6 +36,7 @@ def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(authorizer.index.overlay, "COPY_MAXIMUM", 2)
         monkeypatch.setattr(authorizer.index.overlay, "MERGE_SHARE", 1)
         monkeypatch.setattr(authorizer.index.prefix_ranges, "CHUNK_MAXIMUM", 2)
+        monkeypatch.setattr(authorizer.index.prefix_ranges, "UNDIVIDED_MAXIMUM", 0)
         monkeypatch.setattr(authorizer.index.prefix_ranges, "SMALL_MAXIMUM", 0)
         monkeypatch.setattr(authorizer.index.prefix_blocks, "_APART", 1)
 
@@ -111,23 +112,24 @@ def test_a_successor_bounds_what_starts_with_a_prefix(prefix: str, name: str) ->
     assert name.startswith(prefix) is (prefix <= name and (end is None or name < end))
 
 
-def said(rights: Rights | None, name: str, host: str) -> int:
+def said(rights: Rights, name: str, host: str) -> int:
     """As authorizer.fast_path reads rights."""
-    if rights is None:
-        return 0
-    leaf = rights.named.get(name)
+    apart = None if rights.others is None else rights.others.get(name)
+    leaf = rights.named.get(name) if apart is None else None
     if leaf is not None:
         return leaf_mask(leaf, host)
-    leaves = (rights.star, None if rights.others is None else rights.others.get(name))
     mask = 0 if rights.prefixes is None else rights.prefixes.mask(name, host)
-    for leaf in leaves:
+    for leaf in (rights.star, apart):
         mask |= 0 if leaf is None else leaf_mask(leaf, host)
     return mask
 
 
 NAMES = st.sampled_from(["*", "a", "ab", "b", "abc", "", "*a"])
 LEAVES = st.none() | st.integers(1, 7) | st.sampled_from([{"*": 1, "h": 9}, {"*": 0, "h": 16, "i": 2}])
-STEPS = st.lists(st.tuples(st.booleans(), st.dictionaries(NAMES, LEAVES, max_size=3)), max_size=8)
+# Whether to begin with rights that are made anew; whether prefixes change; how.
+STEPS = st.lists(
+    st.tuples(st.booleans(), st.booleans(), st.dictionaries(NAMES, LEAVES, max_size=3)), max_size=8
+)
 
 
 @pytest.mark.usefixtures("sizes")
@@ -140,13 +142,13 @@ def test_rights_are_what_covers_a_name(hosts: int, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(authorizer.index.masks, "UNION_HOSTS_MAXIMUM", hosts)
 
     @given(steps=STEPS)
-    def check(steps: list[tuple[bool, dict[str, Leaf | None]]]) -> None:
-        rights: Rights | None = NO_LEAVES
+    def check(steps: list[tuple[bool, bool, dict[str, Leaf | None]]]) -> None:
+        rights = anew = NO_LEAVES
         literals: dict[str, Leaf] = {}
         prefixes: dict[str, Leaf] = {}
         versions = []
-        for is_prefixed, leaves in steps:
-            before = rights or NO_LEAVES
+        for is_anew, is_prefixed, leaves in steps:
+            before = anew if is_anew else rights
             rights = before.with_prefixes(leaves) if is_prefixed else before.with_literals(leaves)
             merged = {**(prefixes if is_prefixed else literals), **leaves}
             changed = {name: leaf for name, leaf in merged.items() if leaf is not None}
@@ -154,11 +156,16 @@ def test_rights_are_what_covers_a_name(hosts: int, monkeypatch: pytest.MonkeyPat
             anew = Rights.of(dict(literals), PrefixRanges.of(dict(prefixes)) if prefixes else None)
             # What is put together needs no more look-ups: without very many hosts that is everything.
             if hosts > 4:
-                assert dict(anew.named.items()).keys() == literals.keys()
+                assert anew.named.keys() == literals.keys()
                 assert anew.others is None
             versions += [(rights, literals, prefixes), (anew, literals, prefixes)]
         for version, names, starts in versions:
+            assert dict(version.literals()) == names
             for name in ("*", "a", "ab", "abc", "abcd", "b", "", "*a", "other"):
+                assert version.literal(name) == names.get(name)
+                covering = {(each, False) for each in {"*", name} & names.keys()}
+                covering |= {(prefix, True) for prefix in starts if name.startswith(prefix)}
+                assert sorted(version.covering(name)) == sorted(covering)
                 for host in ("h", "i", "j"):
                     leaves_of_name = [names.get("*"), names.get(name)]
                     leaves_of_name += [leaf for prefix, leaf in starts.items() if name.startswith(prefix)]
@@ -171,25 +178,19 @@ def test_rights_are_what_covers_a_name(hosts: int, monkeypatch: pytest.MonkeyPat
 
 
 def test_what_is_put_together_until_something_changes() -> None:
-    """Then each part is asked for itself, as long as there are several."""
+    """Then each part is asked for itself: of the literals that changed, or of all that may be covered."""
     rights = Rights.of({"a": 1, "b": 2}, PrefixRanges.of({"a": 4}))
-    assert (dict(rights.named.items()), rights.others) == ({"a": 5, "b": 2}, None)
-    for changed in (
-        rights.with_prefixes({"c": 1}),
-        rights.with_literals({"*": 1}),
-        rights.with_literals({"c": 1}),
-    ):
-        assert changed is not None
-        assert (len(changed.named), changed.others) == (0, changed.literals)
+    assert (rights.named, rights.others) == ({"a": 5, "b": 2}, None)
+    changed = rights.with_literals({"c": 1})
+    assert changed.named is rights.named
+    assert changed.others == {"c": 1}
+    for changed in (rights.with_prefixes({"c": 1}), rights.with_literals({"*": 1})):
+        assert (changed.named, changed.literal("b")) == ({}, 2)
 
 
 def test_what_says_nothing_more_is_kept_once() -> None:
     """Literals that nothing else covers are not copied, and need no second look."""
-    rights: Rights | None = Rights.of({"a": 1, "b": {"*": 0, "h": 1}}, PrefixRanges.of({"c": 4}))
-    assert rights is not None
-    assert (rights.named, rights.others) == (rights.literals, None)
-    assert rights.named is rights.literals
-    rights = Rights.of({"a": 1}, None).with_literals({"b": 2})
-    assert rights is not None
-    assert rights.named is rights.literals
+    literals: dict[str, Leaf] = {"a": 1, "b": {"*": 0, "h": 1}}
+    rights = Rights.of(literals, PrefixRanges.of({"c": 4}))
+    assert rights.named is literals
     assert rights.others is None

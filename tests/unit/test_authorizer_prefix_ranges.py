@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import random
+from bisect import bisect_right
 
 import pytest
 
 import authorizer.index.prefix_blocks
 import authorizer.index.prefix_ranges
+from authorizer.index.masks import leaf_mask
 from authorizer.index.prefix_blocks import head_width
-from authorizer.index.prefix_ranges import CHUNK_MAXIMUM, SMALL_MAXIMUM, PrefixRanges
+from authorizer.index.prefix_ranges import (
+    CHUNK_MAXIMUM,
+    SMALL_MAXIMUM,
+    UNDIVIDED_MAXIMUM,
+    PrefixRanges,
+)
 
 # Neighbours, nested ones, the empty one, and one without a successor.
 # Some are before, in and behind the place that surrogates have in UTF-16.
@@ -26,16 +33,30 @@ def check(ranges: PrefixRanges, truth: dict[str, int]) -> None:
         assert [prefix for prefix, _ in ranges.of_name(name)] == found
         # Twice: the first answer may be kept for the second.
         assert ranges.mask(name, "h") == ranges.mask(name, "h") == sum(truth[prefix] for prefix in found)
+        if ranges.has_blocks:
+            assert in_blocks(ranges, name) == ranges.mask(name, "h")
+        head, heads = ranges.heads()
+        assert name[head] in heads or not found
+
+
+def in_blocks(ranges: PrefixRanges, name: str) -> int:
+    """As authorizer.many_actions finds a name there."""
+    block = ranges.blocks.of_name(name)
+    leaf = block.leaves[bisect_right(block.bounds, name)]
+    return ranges.mask(name, "h") if leaf is None else leaf_mask(leaf, "h")
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 5, CHUNK_MAXIMUM])
-@pytest.mark.parametrize("small", [0, 4, SMALL_MAXIMUM])
+@pytest.mark.parametrize(
+    ("undivided", "small"), [(0, 0), (0, 4), (4, 4), (0, SMALL_MAXIMUM), (4, 12), (UNDIVIDED_MAXIMUM,) * 2]
+)
 @pytest.mark.parametrize("seed", range(10))
 def test_prefixes_come_and_go_in_any_order(
-    monkeypatch: pytest.MonkeyPatch, chunk: int, small: int, seed: int
+    monkeypatch: pytest.MonkeyPatch, chunk: int, undivided: int, small: int, seed: int
 ) -> None:
     """One at a time, all the way up and all the way down again."""
     monkeypatch.setattr(authorizer.index.prefix_ranges, "CHUNK_MAXIMUM", chunk)
+    monkeypatch.setattr(authorizer.index.prefix_ranges, "UNDIVIDED_MAXIMUM", undivided)
     monkeypatch.setattr(authorizer.index.prefix_ranges, "SMALL_MAXIMUM", small)
     bits = {prefix: 1 << at for at, prefix in enumerate(PREFIXES)}
     rng = random.Random(seed)
@@ -69,6 +90,7 @@ def test_blocks_are_right_for_heads_of_any_width(
 ) -> None:
     """With prefixes and names that are shorter than a head, one, and longer."""
     monkeypatch.setattr(authorizer.index.prefix_ranges, "CHUNK_MAXIMUM", 4)
+    monkeypatch.setattr(authorizer.index.prefix_ranges, "UNDIVIDED_MAXIMUM", 0)
     monkeypatch.setattr(authorizer.index.prefix_ranges, "SMALL_MAXIMUM", 0)
     monkeypatch.setattr(authorizer.index.prefix_ranges, "head_width", lambda bounds: width)
     bits = {prefix: 1 << at for at, prefix in enumerate(PREFIXES)}
@@ -84,7 +106,7 @@ def test_blocks_are_right_for_heads_of_any_width(
                 changes[prefix] = truth[prefix] = bits[prefix]
         ranges = ranges.with_values(changes)
         check(ranges, truth)
-        if ranges.only is None:
+        if ranges.has_blocks:
             heads = {prefix[:width] for prefix in truth if len(prefix) >= width}
             assert ranges.blocks.width == width
             assert {head for head, _ in ranges.blocks.by_head.items()} == heads
@@ -95,9 +117,12 @@ def test_blocks_are_right_for_heads_of_any_width(
 
 def test_few_prefixes_are_in_no_blocks_and_many_in_small_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     """There are no more than SMALL_MAXIMUM bounds to look at, whichever way they became many."""
-    monkeypatch.setattr(authorizer.index.prefix_ranges, "SMALL_MAXIMUM", 256)
+    monkeypatch.setattr(authorizer.index.prefix_ranges, "SMALL_MAXIMUM", 512)
     few = {f"team{number:03}.": 1 for number in range(128)}
-    assert PrefixRanges.of(dict(few)).only is not None
+    assert not PrefixRanges.of(dict(few)).has_blocks
+    some = {f"team{number:03}.": 1 for number in range(0, 500, 2)}
+    both = PrefixRanges.of(dict(some))
+    assert (both.only is None, both.has_blocks) == (False, True)
     many = {f"team{number:03}.{domain}": 1 for number in range(256) for domain in "abc"}
     grown = PrefixRanges.of({})
     for prefix in many:
@@ -106,14 +131,13 @@ def test_few_prefixes_are_in_no_blocks_and_many_in_small_ones(monkeypatch: pytes
         assert ranges.only is None
         assert max(len(block.bounds) for block in ranges.blocks.by_head.values()) < 64
         shrunk = ranges.with_values(dict.fromkeys(list(many)[20:]))
-        assert shrunk.only is not None
+        assert (shrunk.only is None, shrunk.has_blocks) == (False, False)
         assert shrunk.mask("team006.a.orders", "h") == 1
         assert shrunk.mask("team007.a.orders", "h") == 0
 
 
-def test_a_change_shares_the_blocks_that_it_does_not_touch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_shares_the_blocks_that_it_does_not_touch() -> None:
     """One of a long prefix renews one block; one of a short prefix those that start with it."""
-    monkeypatch.setattr(authorizer.index.prefix_ranges, "SMALL_MAXIMUM", 256)
     before = PrefixRanges.of({f"{number:04}": 1 for number in range(2000)})
     width = before.blocks.width
     assert 1 < width < 4

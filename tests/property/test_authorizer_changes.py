@@ -1,0 +1,130 @@
+"""Rights that a question has made follow what changes, and what they were stays for who still holds it."""
+
+from __future__ import annotations
+
+from itertools import count, product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+import authorizer.fast_path
+import authorizer.index.masks
+import authorizer.index.overlay
+import authorizer.many_actions
+from authorizer.api import AuthorizationResult
+from authorizer.audit import OFF, AuditLog
+from authorizer.decision_counts import DecisionCounts
+from authorizer.fast_path import authorize_actions
+from authorizer.standard import StandardAuthorizer
+from authorizer.state import AuthorizerState
+from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from records.entries import AccessControlEntryRecord, AclRecord, RemoveAccessControlEntryRecord
+from records.ids import Uuid
+from records.log.base import LogRecord
+from snapshot.delta import AclsDelta
+from snapshot.image import AclsImage, Provenance
+from support import naive
+from support.acl_strategies import IDS, asked
+
+NAMES = ("*", "a", "ab", "abc", "b")
+QUESTIONS = [
+    naive.Question("User", "a", host, AclOperation.READ, ResourceType.TOPIC, name)
+    for name, host in product((*NAMES, "abcd", "c"), ("10.0.0.1", "10.0.0.2"))
+]
+
+
+def acls(ids: SearchStrategy[Uuid]) -> SearchStrategy[AccessControlEntryRecord]:
+    """Of one asker and of everybody, mostly for literal names."""
+    literal, prefixed = int(PatternType.LITERAL), int(PatternType.PREFIXED)
+    return st.builds(
+        AccessControlEntryRecord,
+        ids,
+        st.just(int(ResourceType.TOPIC)),
+        st.sampled_from(NAMES),
+        st.sampled_from([literal, literal, literal, prefixed]),
+        st.sampled_from(["User:a", "User:a", "User:*"]),
+        st.sampled_from(["*", "*", "10.0.0.1"]),
+        st.just(int(AclOperation.READ)),
+        st.sampled_from(
+            [int(AclPermissionType.ALLOW), int(AclPermissionType.ALLOW), int(AclPermissionType.DENY)]
+        ),
+    )
+
+
+@pytest.fixture(params=["tiny", "usual"])
+def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop for many actions, and tables for many entries, also with few."""
+    monkeypatch.setattr(authorizer.fast_path, "MANY", 2)
+    if request.param == "tiny":
+        monkeypatch.setattr(authorizer.index.overlay, "COPY_MAXIMUM", 2)
+        monkeypatch.setattr(authorizer.index.masks, "UNION_HOSTS_MAXIMUM", 1)
+        monkeypatch.setattr(authorizer.many_actions, "_FEW_BOUNDS", 0)
+
+
+@pytest.mark.usefixtures("sizes")
+def test_made_rights_follow_what_changes() -> None:
+    """After a start, when everybody has asked, in every state: one action in a call, and many."""
+
+    @given(
+        start=st.lists(st.sampled_from(IDS), min_size=3, max_size=12, unique=True).flatmap(
+            lambda ids: st.tuples(*(acls(st.just(acl_id)) for acl_id in ids))
+        ),
+        steps=st.lists(
+            st.lists(
+                acls(st.sampled_from(IDS)) | st.sampled_from(IDS).map(RemoveAccessControlEntryRecord),
+                min_size=1,
+                max_size=2,
+            ),
+            min_size=1,
+            max_size=5,
+        ),
+    )
+    def check(start: tuple[AccessControlEntryRecord, ...], steps: list[list[AclRecord]]) -> None:
+        offsets = count()
+        subject = StandardAuthorizer(audit=AuditLog(OFF))
+        image = folded(AclsImage.EMPTY, start, offsets).apply(Provenance(0, 0, 0)).merged()
+        subject.load(image)
+        truth = {acl.id: acl for acl in start}
+        states = [(subject.state, list(truth.values()))]
+        expect(*states[0])
+        for records in steps:
+            delta = folded(image, records, offsets)
+            image = delta.apply(Provenance(next(offsets), 0, 0))
+            subject.on_update(delta, image, None)  # type: ignore[arg-type] # it is not looked at
+            for record in records:
+                if isinstance(record, AccessControlEntryRecord):
+                    truth[record.id] = record
+                else:
+                    truth.pop(record.id, None)
+            states.append((subject.state, list(truth.values())))
+            expect(*states[-1])
+        for state, acls_then in states:
+            expect(state, acls_then)
+
+    check()
+
+
+def folded(
+    image: AclsImage, records: tuple[AclRecord, ...] | list[AclRecord], offsets: count[int]
+) -> AclsDelta:
+    delta = AclsDelta(image)
+    for record in records:
+        delta.replay(LogRecord(next(offsets), 0, record))
+    return delta
+
+
+def expect(state: AuthorizerState, truth: list[AccessControlEntryRecord]) -> None:
+    """What the definition says."""
+    audit, counts = AuditLog(OFF), DecisionCounts()
+    by_host: dict[str, list[naive.Question]] = {}
+    for question in QUESTIONS:
+        by_host.setdefault(question.host, []).append(question)
+    for questions in by_host.values():
+        allowed = [naive.decide(truth, question, naive.Settings())[0] for question in questions]
+        context, _ = asked(questions[0])
+        actions = [asked(question)[1] for question in questions]
+        singly = [authorize_actions(state, context, [action], audit, counts)[0] for action in actions]
+        assert [result is AuthorizationResult.ALLOWED for result in singly] == allowed
+        assert authorize_actions(state, context, actions, audit, counts) == singly
