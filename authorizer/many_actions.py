@@ -36,8 +36,8 @@ _LITERAL: Final = PatternType.LITERAL
 
 # How one principal's names of one resource type are looked up: (get what covers a literal, put together; get
 # the leaf of one that is not, or None without any; the prefixes, or None; bounds and leaves of all ranges, or
-# None if they are in blocks; where a name's head is, or None if that is not worth a look; the heads below
-# which there are ranges).
+# None if they are in blocks; where a name's head is, or None if that is not worth a look; the heads of names
+# of which anything is said).
 _LookUp = tuple[
     "Callable[[str], Leaf | None]",
     "Callable[[str], Leaf | None] | None",
@@ -49,8 +49,11 @@ _LookUp = tuple[
 ]
 _NO_LEAVES: Final[dict[str, Leaf]] = {}
 _NOTHING: Final[_LookUp] = (_NO_LEAVES.get, None, None, None, [], None, frozenset())
-# Looking for a name's head takes as long as a bisection of so many bounds.
-_FEW_BOUNDS: Final = 32
+# In calls with very many actions most names are nobody's that the asker may read: by its head such a name is
+# turned away in less time than a look-up and a bisection of more bounds than this take.
+_FEW_BOUNDS: Final = 4
+# Of so many names, listing the heads takes longer than a call with some hundred actions.
+_MANY_NAMES: Final = 1024
 
 
 def authorize_many(
@@ -112,48 +115,46 @@ def authorize_many(
                 # Twice the same, for the asker's own rights and for those of User:*. As an inner loop it was
                 # 5 to 10 % slower. (0 is a leaf that says nothing, None one that is not there.)
                 mask = star
-                leaf = own_named(name)
-                if leaf is not None:
-                    mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
-                else:
-                    if own_others is not None:
-                        leaf = own_others(name)
-                        if leaf:
-                            mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
-                    if own_prefixes is not None:
-                        if own_bounds is None:
-                            blocks = own_prefixes.blocks
-                            ranges = blocks.by_head.get(name[blocks.head]) or blocks.rest
-                            leaf = ranges.leaves[bisect_right(ranges.bounds, name)]
-                        elif own_head is None or name[own_head] in own_heads:
-                            leaf = own_leaves[bisect_right(own_bounds, name)]
-                        else:
-                            leaf = 0
-                        if leaf:
-                            mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
-                        elif leaf is None:
-                            mask |= own_prefixes.mask(name, host)
-                leaf = all_named(name)
-                if leaf is not None:
-                    mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
-                else:
-                    if all_others is not None:
-                        leaf = all_others(name)
-                        if leaf:
-                            mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
-                    if all_prefixes is not None:
-                        if all_bounds is None:
-                            blocks = all_prefixes.blocks
-                            ranges = blocks.by_head.get(name[blocks.head]) or blocks.rest
-                            leaf = ranges.leaves[bisect_right(ranges.bounds, name)]
-                        elif all_head is None or name[all_head] in all_heads:
-                            leaf = all_leaves[bisect_right(all_bounds, name)]
-                        else:
-                            leaf = 0
-                        if leaf:
-                            mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
-                        elif leaf is None:
-                            mask |= all_prefixes.mask(name, host)
+                if own_head is None or name[own_head] in own_heads:
+                    leaf = own_named(name)
+                    if leaf is not None:
+                        mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
+                    else:
+                        if own_others is not None:
+                            leaf = own_others(name)
+                            if leaf:
+                                mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
+                        if own_prefixes is not None:
+                            if own_bounds is not None:
+                                leaf = own_leaves[bisect_right(own_bounds, name)]
+                            else:
+                                blocks = own_prefixes.blocks
+                                ranges = blocks.by_head.get(name[blocks.head]) or blocks.rest
+                                leaf = ranges.leaves[bisect_right(ranges.bounds, name)]
+                            if leaf:
+                                mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
+                            elif leaf is None:
+                                mask |= own_prefixes.mask(name, host)
+                if all_head is None or name[all_head] in all_heads:
+                    leaf = all_named(name)
+                    if leaf is not None:
+                        mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
+                    else:
+                        if all_others is not None:
+                            leaf = all_others(name)
+                            if leaf:
+                                mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
+                        if all_prefixes is not None:
+                            if all_bounds is not None:
+                                leaf = all_leaves[bisect_right(all_bounds, name)]
+                            else:
+                                blocks = all_prefixes.blocks
+                                ranges = blocks.by_head.get(name[blocks.head]) or blocks.rest
+                                leaf = ranges.leaves[bisect_right(ranges.bounds, name)]
+                            if leaf:
+                                mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
+                            elif leaf is None:
+                                mask |= all_prefixes.mask(name, host)
                 last_pattern = pattern
 
             operation = action.operation
@@ -222,6 +223,6 @@ def _look_up(rights: Rights, actions: int) -> _LookUp:
     if prefixes.only is None or prefixes.has_blocks:
         return named, others, prefixes, *_NOTHING[3:]
     bounds, leaves = prefixes.only.bounds, prefixes.only.leaves
-    if not _FEW_BOUNDS < len(bounds) < actions:
-        return named, others, prefixes, bounds, leaves, *_NOTHING[5:]
-    return named, others, prefixes, bounds, leaves, *prefixes.heads()
+    is_worth_it = _FEW_BOUNDS < len(bounds) < actions and len(rights.named) < _MANY_NAMES
+    head, heads = rights.heads() if is_worth_it else _NOTHING[5:]
+    return named, others, prefixes, bounds, leaves, head, heads

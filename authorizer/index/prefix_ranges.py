@@ -50,14 +50,13 @@ class PrefixRanges:
         blocks: all ranges, if they are many; else without any, and ``has_blocks`` is False.
     """
 
-    __slots__ = ("_chunks", "_first_bounds", "_heads", "blocks", "has_blocks", "only", "values")
+    __slots__ = ("_chunks", "_first_bounds", "blocks", "has_blocks", "only", "values")
 
     def __init__(self, values: Table[str, Leaf], chunks: list[Ranges], blocks: Blocks) -> None:
         self.values = values
         self._chunks = chunks
         self._first_bounds = [chunk.bounds[0] for chunk in chunks if chunk.bounds]
         self.only = chunks[0] if _are_up_to(SMALL_MAXIMUM, chunks) else None
-        self._heads: tuple[slice, frozenset[str]] | None = None
         self.blocks = blocks
         self.has_blocks = blocks is not _NO_BLOCKS
 
@@ -93,18 +92,6 @@ class PrefixRanges:
             return map(only.leaves.__getitem__, map(bisect_right, repeat(only.bounds), names))
         each = ((name, self.blocks.of_name(name)) for name in names)
         return (ranges.leaves[bisect_right(ranges.bounds, name)] for name, ranges in each)
-
-    def heads(self) -> tuple[slice, frozenset[str]]:
-        """Where in a name its head is, as long as the shortest prefix; and the heads of all prefixes.
-
-        A name with another head has no stored prefix. Worked out at the first question and kept; two threads
-        may do it at once.
-        """
-        if self._heads is None:
-            prefixes = [prefix for prefix, _ in self.values.items()]
-            head = slice(min(map(len, prefixes), default=0))
-            self._heads = head, frozenset(prefix[head] for prefix in prefixes)
-        return self._heads
 
     def of_name(self, name: str) -> Iterator[tuple[str, Leaf]]:
         """Every stored prefix of ``name`` (itself included) with its leaf, longest first."""

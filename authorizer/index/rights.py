@@ -38,7 +38,7 @@ class Rights:
         named: by literal name, unless it is in ``others``: what it, ``*`` and its prefixes say together.
     """
 
-    __slots__ = ("_literals", "named", "others", "prefixes", "star")
+    __slots__ = ("_heads", "_literals", "named", "others", "prefixes", "star")
 
     def __init__(
         self,
@@ -47,6 +47,7 @@ class Rights:
         named: dict[str, Leaf],
         others: Table[str, Leaf] | None,
     ) -> None:
+        self._heads: tuple[slice, frozenset[str]] | None = None
         self._literals = literals  # as they were made; `others` overrules it
         self.prefixes = prefixes
         self.named = named
@@ -90,6 +91,19 @@ class Rights:
         for item in others.items():
             if item[1] is not _GONE:
                 yield item
+
+    def heads(self) -> tuple[slice, frozenset[str]]:
+        """Where in a name its head is, as long as the shortest prefix; heads of all literals and prefixes.
+
+        Nothing but ``*`` covers a name with another head. Worked out at the first question and kept; two
+        threads may do it at once.
+        """
+        if self._heads is None:
+            prefixes = [prefix for prefix, _ in (self.prefixes or _NO_PREFIXES).values.items()]
+            head = slice(min(map(len, prefixes), default=None))
+            literals = [name for name, _ in self.literals()]
+            self._heads = head, frozenset(name[head] for name in (*literals, *prefixes))
+        return self._heads
 
     def covering(self, name: str) -> Iterator[tuple[str, bool]]:
         """What covers ``name``: (name, prefixed) of entries, in no particular order."""

@@ -166,6 +166,8 @@ def test_rights_are_what_covers_a_name(hosts: int, monkeypatch: pytest.MonkeyPat
                 covering = {(each, False) for each in {"*", name} & names.keys()}
                 covering |= {(prefix, True) for prefix in starts if name.startswith(prefix)}
                 assert sorted(version.covering(name)) == sorted(covering)
+                head, heads = version.heads()
+                assert name[head] in heads or covering <= {("*", False)}
                 for host in ("h", "i", "j"):
                     leaves_of_name = [names.get("*"), names.get(name)]
                     leaves_of_name += [leaf for prefix, leaf in starts.items() if name.startswith(prefix)]
