@@ -12,7 +12,9 @@
         +-- LogLockedError               another process is the writer
         +-- LogReadOnlyError             the log belongs to someone else (a broker) or was opened to read
         +-- LogCorruptError              a log file that cannot be trusted, beyond a torn tail
-        +-- LogStorageError              the operating system or the disk refused
+        +-- LogStorageError              what keeps the log could not be reached, or refused
+        |   +-- LogUnreachableError      its cluster does not answer now
+        |   +-- LogRefusedError          its cluster answers, and does not let us in
         +-- OffsetOutOfRangeError        the offset asked for is below the log's start or beyond its end
 
 Decoder invariant (fuzzed): any input gives a value or a DecodeError, nothing else.
@@ -110,7 +112,18 @@ class LogCorruptError(LogError):
 
 
 class LogStorageError(LogError):
-    """The operating system or the disk refused to read or write a file of a log."""
+    """What keeps a log could not be asked, or refused: the operating system, the disk, a cluster.
+
+    What was known of the log before still holds.
+    """
+
+
+class LogUnreachableError(LogStorageError):
+    """The log's cluster does not answer, or not to this now. The same may go well later."""
+
+
+class LogRefusedError(LogStorageError):
+    """The log's cluster answers, and does not let us in, or not do this, until somebody changes that."""
 
 
 class OffsetOutOfRangeError(LogError):

@@ -28,7 +28,9 @@ from records.errors import (
     LogLockedError,
     LogNotFoundError,
     LogReadOnlyError,
+    LogRefusedError,
     LogStorageError,
+    LogUnreachableError,
     OffsetOutOfRangeError,
     UnsupportedVersionError,
 )
@@ -133,6 +135,16 @@ _RULES: Final[tuple[tuple[type[BaseException], ExitCode, str], ...]] = (
         "Only a log that aclog made can be written: `aclog log create`.",
     ),
     (LogCorruptError, ExitCode.BAD_DATA, _DAMAGED_LOG),
+    (
+        LogUnreachableError,
+        ExitCode.NOT_READY,
+        "Try again when the cluster answers: --log says where it is, aclog.kafka.* how to reach it.",
+    ),
+    (
+        LogRefusedError,
+        ExitCode.NOT_READY,
+        'What aclog needs on the cluster, docs/operations.md says ("To make it").',
+    ),
     (LogStorageError, ExitCode.BAD_DATA, ""),
     (OffsetOutOfRangeError, ExitCode.USAGE, "`aclog log verify` prints what the log holds."),
     (LogError, ExitCode.USAGE, ""),
@@ -176,10 +188,6 @@ _RULES: Final[tuple[tuple[type[BaseException], ExitCode, str], ...]] = (
     (OSError, ExitCode.BAD_DATA, ""),
 )
 
-_KAFKA_AWAY: Final = (
-    "Try again when the cluster answers. Where it is, --log says; how to reach it, aclog.kafka.* in --config."
-)
-
 # These pass on what the operating system said: a wrong path is wrong usage, a bad disk is not.
 _FROM_THE_SYSTEM: Final = (LogStorageError, SnapshotError)
 
@@ -193,9 +201,6 @@ def failure_of(error: BaseException) -> Failure:
         elif isinstance(error.__cause__, (ImportError, ValueError)):
             # fsspec does not know the URL's scheme, or lacks a package for it.
             code, way_out = ExitCode.USAGE, ""
-        elif type(error) is LogStorageError and error.__cause__ is not None:
-            # The operating system is not to blame: Kafka did not answer, or did not let us in.
-            code, way_out = ExitCode.NOT_READY, _KAFKA_AWAY
     if code is ExitCode.DEFECT:
         return Failure(f"a defect in aclog: {type(error).__name__}: {error}", code, way_out)
     return Failure(_message(error), code, way_out)

@@ -69,7 +69,7 @@ def matching_topics(
 
     Raises:
         LogError: the servers or a client setting make no sense, or the Kafka client is not installed.
-        LogStorageError: the cluster is out of reach, or does not let us in.
+        LogUnreachableError, LogRefusedError: the cluster is out of reach, or does not let us in.
     """
     with _kafka_extra():
         from records.log.topic import listing  # noqa: PLC0415
@@ -82,7 +82,7 @@ def open_feed(url: str, *, name: str, client: Mapping[str, str] = _NO_SETTINGS) 
     Raises:
         LogNotFoundError: there is no such topic.
         LogError: the URL or a setting makes no sense, or the Kafka client is not installed.
-        LogStorageError: the cluster is out of reach, or does not let us in.
+        LogUnreachableError, LogRefusedError: the cluster is out of reach, or does not let us in.
     """
     with _kafka_extra():
         from records.log.topic.feed import TopicFeed  # noqa: PLC0415

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -177,6 +178,16 @@ def test_a_cluster_out_of_reach() -> None:
     done = aclog("acls", "--list", "--log", f"kafka://{HOST}:{port}/acls")
     assert done.exit_code == 3, done.output
     assert f"{HOST}:{port}" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_cluster_that_says_nothing() -> None:
+    """Who takes connections and never answers is as far away as who takes none."""
+    with socket.create_server((HOST, 0)) as mute:
+        url = f"kafka://{HOST}:{mute.getsockname()[1]}/acls"
+        done = aclog("acls", "--list", "--log", url)
+    assert done.exit_code == 3, done.output
+    assert url in done.stderr
 
 
 @pytest.mark.parametrize(

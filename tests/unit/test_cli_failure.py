@@ -25,7 +25,9 @@ from records.errors import (
     LogLockedError,
     LogNotFoundError,
     LogReadOnlyError,
+    LogRefusedError,
     LogStorageError,
+    LogUnreachableError,
     OffsetOutOfRangeError,
     TruncatedRecordError,
     UnsupportedVersionError,
@@ -49,6 +51,8 @@ ERRORS = [
     (AuthorizerNotReadyError("loading"), ExitCode.NOT_READY),
     (OperationTimedOutError("30 s"), ExitCode.NOT_READY),
     (LogLockedError("locked"), ExitCode.NOT_READY),
+    (LogUnreachableError("timed out"), ExitCode.NOT_READY),
+    (LogRefusedError("not let in"), ExitCode.NOT_READY),
     (SparkBusyError("no Python"), ExitCode.NOT_READY),
     (SparkJobError("stopped"), ExitCode.BAD_DATA),
     (DecodeError("bad"), ExitCode.BAD_DATA),
@@ -103,8 +107,7 @@ def test_message_and_way_out_go_to_stderr(capsys: pytest.CaptureFixture[str]) ->
 
 def test_a_cluster_out_of_reach_is_worth_another_try() -> None:
     """Exit code 3 where Kafka did not answer; 4 where a disk refused, or nobody knows why."""
-    away, no_cause = LogStorageError("b:9092: timed out"), LogStorageError("the log does not go on")
-    away.__cause__ = RuntimeError("KafkaError{code=_TRANSPORT}")
+    away, no_cause = LogUnreachableError("b:9092: timed out"), LogStorageError("the log does not go on")
     full = LogStorageError("x.log: no space left")
     full.__cause__ = OSError(28, "No space left on device", "x.log")
     assert [failure_of(error).code for error in (away, full, no_cause)] == [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError
 
-from records.errors import LogError, LogNotFoundError, LogStorageError
+from records.errors import LogError, LogNotFoundError, LogRefusedError, LogUnreachableError
 from records.log.topic.client import ClientErrors, ClientSettings
 from records.log.topic.description import TopicDescription, check_topic
 from records.log.topic.failure import Failure
@@ -80,10 +80,10 @@ def test_what_is_not_the_users(key: str) -> None:
     ("code", "kind", "text"),
     [
         (KafkaError.UNKNOWN_TOPIC_OR_PART, LogNotFoundError, "aclog log create"),
-        (KafkaError.TOPIC_AUTHORIZATION_FAILED, LogStorageError, "must allow it"),
-        (KafkaError.SASL_AUTHENTICATION_FAILED, LogStorageError, "aclog.kafka.sasl"),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, LogRefusedError, "must allow it"),
+        (KafkaError.SASL_AUTHENTICATION_FAILED, LogRefusedError, "aclog.kafka.sasl"),
         (KafkaError._INVALID_ARG, LogError, "is a setting aclog.kafka.* wrong"),
-        (KafkaError.NOT_LEADER_FOR_PARTITION, LogStorageError, "reading"),
+        (KafkaError.NOT_LEADER_FOR_PARTITION, LogUnreachableError, "reading"),
     ],
 )
 def test_kafkas_errors_become_ours(code: int, kind: type[LogError], text: str) -> None:
@@ -100,8 +100,18 @@ def test_a_timeout_says_why() -> None:
     errors(KafkaError(KafkaError._AUTHENTICATION, "wrong password"))
     errors(KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))
     error = Failure(WHERE, errors).of(KafkaError(KafkaError._TIMED_OUT, "timed out"), "reading")
-    assert isinstance(error, LogStorageError)
+    assert isinstance(error, LogRefusedError)
     assert "timed out: wrong password; see aclog.kafka.security.protocol" in str(error)
+
+
+def test_silence_is_a_cluster_out_of_reach() -> None:
+    """Nobody raised anything: no answer came, or there is nobody to give one."""
+    errors = ClientErrors()
+    errors(KafkaError(KafkaError._TRANSPORT, "connection refused"))
+    failure = Failure(WHERE, errors)
+    silent, headless = failure.no_answer("reading", 10), failure.no_leader("reading")
+    assert (type(silent), type(headless)) == (LogUnreachableError, LogUnreachableError)
+    assert str(silent).endswith("reading: no answer within 10 s: connection refused")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from records.errors import EncodeError, LogStorageError
+from records.errors import EncodeError, LogUnreachableError
 from records.log.topic.client import ClientErrors, ClientSettings
 from records.log.topic.failure import Failure
 from records.log.topic.url import TopicUrl
@@ -24,9 +24,9 @@ def test_a_cluster_out_of_reach_beforehand_says_that_nothing_was_written() -> No
     """Which log it is cannot be told then; the caller may try again without a doubt."""
 
     def check() -> None:
-        raise LogStorageError("looking at the topic: timed out")
+        raise LogUnreachableError("looking at the topic: timed out")
 
-    with pytest.raises(LogStorageError, match=r"^looking at the topic: timed out; nothing was written$"):
+    with pytest.raises(LogUnreachableError, match=r"^looking at the topic: timed out; nothing was written$"):
         writer().append([acl(1)], check)
 
 

@@ -131,7 +131,7 @@ def create_topic(
 
     Raises:
         LogError: it is there already; fewer brokers than copies; Kafka refused.
-        LogStorageError: the cluster is out of reach, or does not let us in.
+        LogUnreachableError, LogRefusedError: the cluster is out of reach, or does not let us in.
     """
     where, errors = parse_topic_url(url), ClientErrors()
     clients = ClientSettings(where, client or {}, errors)

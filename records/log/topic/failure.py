@@ -1,8 +1,9 @@
 """Kafka's errors become this project's here, and nowhere else.
 
-    no such topic                              LogNotFoundError
-    a setting or call that makes no sense      LogError
-    all else: out of reach, not let in, busy   LogStorageError: what was known of the log still holds
+    no such topic                            LogNotFoundError
+    a setting or call that makes no sense    LogError
+    not let in, not allowed                  LogRefusedError
+    all else: out of reach, busy             LogUnreachableError
 
 An offset out of range is the reader's business, which knows the range.
 """
@@ -15,7 +16,7 @@ from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException
 
-from records.errors import LogError, LogNotFoundError, LogStorageError
+from records.errors import LogError, LogNotFoundError, LogRefusedError, LogUnreachableError
 from records.log.topic.client import PREFIX, ClientErrors
 from records.log.topic.url import TopicUrl
 
@@ -77,25 +78,27 @@ class Failure:
         if code in _SENSELESS:
             return LogError(f"{url}: {doing}: {text}; is a setting {PREFIX}* wrong?")
         if code in _NOT_ALLOWED:
-            return LogStorageError(
+            return LogRefusedError(
                 f"{url}: {doing}: {text}; the cluster must allow it to the principal of {PREFIX}*"
             )
         if code in _NO_CONNECTION and self._errors.last is not None:
             error, text = self._errors.last, f"{text}: {self._errors.last.str()}"
         if error.code() in _NOT_KNOWN:
-            return LogStorageError(
+            return LogRefusedError(
                 f"{url}: {doing}: {text}; see {PREFIX}security.protocol, {PREFIX}sasl.* and {PREFIX}ssl.*"
             )
-        return LogStorageError(f"{url}: {doing}: {text}")
+        return LogUnreachableError(f"{url}: {doing}: {text}")
 
     def no_answer(self, doing: str, timeout_s: float) -> LogError:
         """The cluster said nothing for so long."""
         why = "" if self._errors.last is None else f": {self._errors.last.str()}"
-        return LogStorageError(f"{self._where.text}: {doing}: no answer within {timeout_s:g} s{why}")
+        return LogUnreachableError(f"{self._where.text}: {doing}: no answer within {timeout_s:g} s{why}")
 
     def no_leader(self, doing: str) -> LogError:
         """The cluster has nobody to answer for the topic, now."""
-        return LogStorageError(f"{self._where.text}: {doing}: the topic has no leader that can be reached")
+        return LogUnreachableError(
+            f"{self._where.text}: {doing}: the topic has no leader that can be reached"
+        )
 
     @contextmanager
     def translated(self, doing: str) -> Iterator[None]:

@@ -42,7 +42,8 @@ class TopicFeed:
     Raises:
         LogNotFoundError: there is no such topic.
         LogError: a setting makes no sense.
-        LogStorageError: the cluster is out of reach, or does not let us in; from ``append`` too.
+        LogUnreachableError, LogRefusedError: the cluster is out of reach, or does not let us in; from
+            ``append`` too.
     """
 
     def __init__(self, url: str, *, name: str, client: Mapping[str, str]) -> None:

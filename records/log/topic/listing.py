@@ -27,7 +27,7 @@ def matching_topics(bootstrap_servers: str, pattern: re.Pattern[str], client: Ma
 
     Raises:
         LogError: the servers or a client setting make no sense.
-        LogStorageError: the cluster is out of reach, or does not let us in.
+        LogUnreachableError, LogRefusedError: the cluster is out of reach, or does not let us in.
     """
     url = f"{SCHEME}{bootstrap_servers}"
     check_servers(url, bootstrap_servers)

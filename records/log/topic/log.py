@@ -76,7 +76,7 @@ class TopicLog:
             LogNotFoundError: there is no such topic.
             LogError: the URL or a client setting makes no sense; the topic has several partitions, or is not
                 compacted; the text says what would mend it.
-            LogStorageError: the cluster is out of reach, or does not let us in.
+            LogUnreachableError, LogRefusedError: the cluster is out of reach, or does not let us in.
         """
         log = cls(parse_topic_url(url), client, mode=mode)
         with ExitStack() as on_failure:
@@ -161,7 +161,7 @@ class TopicLog:
                 then ``end`` is at most where it begins.
             DecodeError: as MetadataLog.read.
             LogNotFoundError: the topic is gone.
-            LogStorageError: the cluster is out of reach, or does not let us in.
+            LogUnreachableError, LogRefusedError: the cluster is out of reach, or does not let us in.
         """
         with self._reading:
             self._check_open()

@@ -17,7 +17,7 @@ from typing import Final
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from records.entries import MetadataRecord
-from records.errors import EncodeError, LogStorageError
+from records.errors import EncodeError, LogStorageError, LogUnreachableError
 from records.log.topic.client import ClientSettings
 from records.log.topic.failure import Failure
 from records.log.topic.message import encode_messages
@@ -91,7 +91,7 @@ class TopicWriter:
             try:
                 check()
             except LogStorageError as error:
-                raise LogStorageError(f"{error}; {_NOTHING}") from error
+                raise type(error)(f"{error}; {_NOTHING}") from error
             producer = self._started()
             ends: list[int] = []
 
@@ -179,4 +179,4 @@ class TopicWriter:
     def _wrapped(self, error: Exception, doing: str) -> Exception:
         if isinstance(error, KafkaException):
             return self._failure.of(error.args[0], doing)
-        return LogStorageError(f"{self._where.text}: {doing}: the client's queue is full")
+        return LogUnreachableError(f"{self._where.text}: {doing}: the client's queue is full")
