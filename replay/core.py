@@ -92,20 +92,15 @@ class Core:
 
     # Known from Recovered on, and nothing is published before.
     _identity: LogIdentity
+    _removal_retention_ms: int | None
 
-    def __init__(self, *, delete_retention_ms: int | None = None) -> None:
-        """``delete_retention_ms``: how long a removal can be seen in the log; None if it does not compact."""
-        if delete_retention_ms is not None and delete_retention_ms <= 0:
-            raise ValueError(
-                f"a log that forgets removals at once cannot be followed: {delete_retention_ms} ms"
-            )
+    def __init__(self) -> None:
         self.phase = Phase.RECOVERING
         self.position = 0
         self.ready = False
         self.reason = "loading"
         self.published: AclsImage | None = None
         self.log_end_time_ms = 0
-        self._delete_retention_ms = delete_retention_ms
         self._begin(AclsImage.EMPTY, LOG_START)
 
     def step(self, event: Event) -> list[Effect]:
@@ -152,6 +147,9 @@ class Core:
     def _recovered(self, event: Recovered) -> list[Effect]:
         if self.phase is not Phase.RECOVERING:
             raise InvariantError(f"recovered while {self.phase.value}")
+        retention_ms = event.removal_retention_ms
+        if retention_ms is not None and retention_ms <= 0:
+            raise InvariantError(f"a log that forgets removals at once cannot be followed: {retention_ms} ms")
         snapshot = event.snapshot
         image = AclsImage.EMPTY if snapshot is None else snapshot.image
         end_offset = image.provenance.end_offset
@@ -165,6 +163,7 @@ class Core:
             return self._stop(LogGapError(event.log_start, event.refused))
         self._begin(image, LOG_START if snapshot is None else snapshot.origin)
         self._identity = event.identity
+        self._removal_retention_ms = retention_ms
         # From the start of the log, every trace that is there now will be seen if the end is reached in time.
         known_end_time = None if snapshot is None else snapshot.log_end_time_ms
         self.log_end_time_ms = event.now_ms if known_end_time is None else known_end_time
@@ -219,7 +218,7 @@ class Core:
         if self._is_stale(event.now_ms):
             return self._reload(
                 f"the log's end was last reached {event.now_ms - self.log_end_time_ms} ms ago, and the log "
-                f"forgets removals after {self._delete_retention_ms} ms",
+                f"forgets removals after {self._removal_retention_ms} ms",
                 lost=False,
             )
         if self.phase is Phase.CATCHING_UP and self._target is None:
@@ -239,7 +238,7 @@ class Core:
 
     def _is_stale(self, now_ms: int) -> bool:
         """I10: removals since the log's end was last reached may have been forgotten."""
-        retention_ms = self._delete_retention_ms
+        retention_ms = self._removal_retention_ms
         return retention_ms is not None and not (now_ms - self.log_end_time_ms) * 2 < retention_ms
 
     def _apply(self, batch: LogBatch, high_watermark: int, effects: list[Effect]) -> None:

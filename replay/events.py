@@ -39,6 +39,7 @@ class Recovered:
         log_start: first offset that the log holds.
         high_watermark: looked up before anything else: loading began here (I4).
         now_ms: when that was.
+        removal_retention_ms: for how long the log shows removals (I10); None if it does not compact.
         refused: why newer snapshots than this one were not usable.
     """
 
@@ -47,6 +48,7 @@ class Recovered:
     log_start: int
     high_watermark: int
     now_ms: int
+    removal_retention_ms: int | None
     refused: tuple[str, ...] = ()
 
 

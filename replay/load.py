@@ -89,7 +89,7 @@ def load_image(
         clock,
         max_end_offset=None if at_offset is None else at_offset + 1,
     )
-    core = Core(delete_retention_ms=log.removal_retention_ms)
+    core = Core()
     try:
         published = _published(core.step(found))
     except LogGapError as error:

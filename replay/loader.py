@@ -97,7 +97,7 @@ class Loader:
         self._snapshots = snapshots
         self._faults = fault_handler or LoggingFaultHandler()
         self._clock = clock or SystemClock()
-        self._core = Core(delete_retention_ms=log.removal_retention_ms)
+        self._core = Core()
         self._subscriptions = Subscriptions(self._faults, self._clock, self.metrics)
         for publisher in publishers:
             self._subscriptions.add(publisher)
@@ -378,7 +378,7 @@ class Loader:
 
     def _start_over(self, error: Exception) -> Turn:
         """The loader itself failed: nothing that it holds is relied on any more."""
-        self._core = Core(delete_retention_ms=self._log.removal_retention_ms)
+        self._core = Core()
         reason = f"the loader failed: {error!r}"
         self._core.step(StateLost(reason))
         self._reload(Reload(reason, lost=True))

@@ -53,7 +53,7 @@ def recover(
     now_ms = clock.now_ms()
     log_start = log.start_offset()
     end = high_watermark if max_end_offset is None else min(high_watermark, max_end_offset)
-    identity = log.identity
+    identity, retention_ms = log.identity, log.removal_retention_ms
     offers, refused = _offers(sources, identity)
     found: LoadedSnapshot | None = None
     for offer in offers:
@@ -62,7 +62,7 @@ def recover(
         problem = (
             offer.problem
             or _misplaced(offer, log_start, end, high_watermark)
-            or too_old(offer.log_end_time_ms, now_ms=now_ms, removal_retention_ms=log.removal_retention_ms)
+            or too_old(offer.log_end_time_ms, now_ms=now_ms, removal_retention_ms=retention_ms)
             or diverged(log, offer.end_offset, offer.epoch)
         )
         if problem is None:
@@ -80,6 +80,7 @@ def recover(
         log_start=log_start,
         high_watermark=end,
         now_ms=now_ms,
+        removal_retention_ms=retention_ms,
         refused=tuple(refused),
     )
 

@@ -141,7 +141,14 @@ def driven(
     if snapshot is not None:
         loaded = LoadedSnapshot(image=snapshot, log_end_time_ms=None, origin="snapshot")
     effects = core.step(
-        Recovered(identity=identity(), snapshot=loaded, log_start=0, high_watermark=target, now_ms=0)
+        Recovered(
+            identity=identity(),
+            snapshot=loaded,
+            log_start=0,
+            high_watermark=target,
+            now_ms=0,
+            removal_retention_ms=None,
+        )
     )
     for read, error in reads:
         if core.phase is Phase.RECOVERING:
@@ -174,7 +181,16 @@ def test_a_log_by_column_is_the_log(data: st.DataObject) -> None:
         snapshot, start = None, 0
         if before and data.draw(st.sampled_from([True, False]), label="with a snapshot"):
             core = Core()
-            core.step(Recovered(identity=identity(), snapshot=None, log_start=0, high_watermark=0, now_ms=0))
+            core.step(
+                Recovered(
+                    identity=identity(),
+                    snapshot=None,
+                    log_start=0,
+                    high_watermark=0,
+                    now_ms=0,
+                    removal_retention_ms=None,
+                )
+            )
             end = before[-1].end_offset
             core.step(BatchesRead(batches=by_column(before)[0], high_watermark=end, now_ms=0))
             snapshot = core.published

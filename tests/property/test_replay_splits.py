@@ -75,7 +75,12 @@ class Driven:
             loaded = LoadedSnapshot(image=snapshot, log_end_time_ms=None, origin="snapshot")
         self._take(
             Recovered(
-                identity=identity(), snapshot=loaded, log_start=0, high_watermark=high_watermark, now_ms=0
+                identity=identity(),
+                snapshot=loaded,
+                log_start=0,
+                high_watermark=high_watermark,
+                now_ms=0,
+                removal_retention_ms=None,
             )
         )
 

@@ -73,8 +73,8 @@ _FAILURES: Final = {
 
 def run_scenario(text: str) -> str:
     """The same text with the answers that the core gives now."""
-    core = Core()
-    answered = []
+    core, retention_ms = Core(), None
+    answered: list[str] = []
     for block in re.split(r"\n\n+", text.strip()):
         command = block.split(f"\n{SEPARATOR}")[0]
         if command.startswith("#"):
@@ -82,10 +82,11 @@ def run_scenario(text: str) -> str:
             continue
         words = shlex.split(command.splitlines()[0])
         if words[0] == "core":
-            core = Core(delete_retention_ms=int(_options(words)["retention"]))
+            core, retention_ms = Core(), int(_options(words)["retention"])
             lines = []
         else:
-            lines = [line for effect in core.step(_event(words, command)) for line in _effect_lines(effect)]
+            event = _event(words, command, retention_ms)
+            lines = [line for effect in core.step(event) for line in _effect_lines(effect)]
         ready = "ready" if core.ready else "not ready"
         lines.append(f"-> {core.phase.value} at {core.position}, {ready}")
         answered.append("\n".join([command, SEPARATOR, *lines]))
@@ -107,7 +108,7 @@ def _options(words: list[str]) -> dict[str, str]:
     return dict(word.split("=", 1) for word in words[1:])
 
 
-def _event(words: list[str], command: str) -> Event:
+def _event(words: list[str], command: str, retention_ms: int | None) -> Event:
     match words[0]:
         case "recovered":
             options = _options(words)
@@ -119,6 +120,7 @@ def _event(words: list[str], command: str) -> Event:
                 log_start=int(options["start"]),
                 high_watermark=int(options["hw"]),
                 now_ms=int(options.get("now", 0)),
+                removal_retention_ms=retention_ms,
             )
         case "read":
             options = _options(words)

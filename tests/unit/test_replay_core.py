@@ -23,6 +23,7 @@ def recovered(high_watermark: int, **changed: object) -> Recovered:
         "log_start": 0,
         "high_watermark": high_watermark,
         "now_ms": 1000,
+        "removal_retention_ms": None,
     }
     return Recovered(**(fields | changed))  # type: ignore[arg-type]
 
@@ -124,8 +125,8 @@ def test_a_snapshot_beyond_the_logs_end_is_the_drivers_fault() -> None:
 
 def test_a_log_that_forgets_at_once_cannot_be_followed() -> None:
     """I10 with no time at all would mean to begin anew for ever."""
-    with pytest.raises(ValueError, match="forgets removals at once"):
-        Core(delete_retention_ms=0)
+    with pytest.raises(InvariantError, match="forgets removals at once"):
+        Core().step(recovered(0, removal_retention_ms=0))
 
 
 def test_the_time_of_the_logs_end_is_the_snapshots_until_it_is_reached() -> None:

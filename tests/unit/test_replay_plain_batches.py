@@ -33,7 +33,16 @@ def read(core: Core, batches: Sequence[RecordBatch], high_watermark: int) -> lis
 def begun(image: AclsImage | None = None, target: int = 0) -> Core:
     core = Core()
     snapshot = None if image is None else LoadedSnapshot(image=image, log_end_time_ms=None, origin="snapshot")
-    core.step(Recovered(identity=identity(), snapshot=snapshot, log_start=0, high_watermark=target, now_ms=0))
+    core.step(
+        Recovered(
+            identity=identity(),
+            snapshot=snapshot,
+            log_start=0,
+            high_watermark=target,
+            now_ms=0,
+            removal_retention_ms=None,
+        )
+    )
     return core
 
 

@@ -55,10 +55,15 @@ def end_offset(found: Recovered) -> int | None:
 
 
 def test_without_a_snapshot_it_begins_at_the_start() -> None:
-    """And says where the log stands."""
-    found = recovered(log())
+    """And says where the log stands, and for how long it shows removals."""
+    found = recovered(forgetful())
     assert found == Recovered(
-        identity=identity(), snapshot=None, log_start=0, high_watermark=10, now_ms=NOW_MS
+        identity=identity(),
+        snapshot=None,
+        log_start=0,
+        high_watermark=10,
+        now_ms=NOW_MS,
+        removal_retention_ms=DAY_MS,
     )
 
 
