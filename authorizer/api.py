@@ -59,9 +59,12 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class AuthorizerServerInfo:
-    """What the server tells its authorizer at the start."""
+    """What the server tells its authorizer at the start.
 
-    cluster_id: str
+    ``cluster_id`` is None as long as nobody of the cluster has answered.
+    """
+
+    cluster_id: str | None
     broker_id: int
     endpoints: tuple[Endpoint, ...]
     interbroker_endpoint: Endpoint | None = None

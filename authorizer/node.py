@@ -5,14 +5,17 @@
      |            +--- snapshots: store, .checkpoint files beside a broker's log
      +--- appends, by LogAclMutator
 
-``open`` takes files and locks; ``start`` starts threads; ``close`` undoes both, in the reverse order.
+``open`` takes files and locks; ``start`` starts threads; ``close`` undoes both, in the reverse order. A node
+that was opened lazily may be started while its log's cluster is down: it is not ready, says why, and tries
+again (Backoff); ``reach`` waits for the answer.
 """
 
 from __future__ import annotations
 
+import threading
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Protocol, Self, runtime_checkable
 
 from authorizer.api import AuthorizerServerInfo
 from authorizer.audit import AUDIT_LEVELS, AuditLog
@@ -20,9 +23,10 @@ from authorizer.configuration.keys import LOG_MODE
 from authorizer.metrics import MetricSources, metrics_registry
 from authorizer.standard import StandardAuthorizer
 from authorizer.writing.acl_mutator import NOT_CONTROLLER, LogAclMutator
-from records.errors import LogReadOnlyError
+from records.errors import LogError, LogReadOnlyError, LogUnreachableError
 from records.log.directory import DirectoryLog
 from records.log.open import open_log
+from replay.backoff import Backoff
 from replay.clock import SystemClock
 from replay.fault import LoggingFaultHandler
 from replay.loader import Loader
@@ -48,12 +52,20 @@ if TYPE_CHECKING:
 _HARMLESS: Final = (SnapshotGenerator.name, LogAclMutator.name)
 
 
+@runtime_checkable
+class RemoteLog(Protocol):
+    """A log of a cluster that may be down."""
+
+    def reach(self) -> None:
+        """See that the cluster has answered once, and that this is a log. From any thread."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeStatus:
     """One moment of a node: what /v1/state, /readyz and the command line tell.
 
     Attributes:
-        identity: which log it follows.
+        identity: which log it follows; None as long as nobody of its cluster has answered.
         log_url: where that is.
         end_offset: last applied offset + 1.
         epoch: leader epoch of the last applied batch.
@@ -68,7 +80,7 @@ class NodeStatus:
         writable: whether this node can create and remove ACLs.
     """
 
-    identity: LogIdentity
+    identity: LogIdentity | None
     log_url: str
     end_offset: int
     epoch: int
@@ -107,6 +119,7 @@ class Node:
         self.audit = AuditLog(AUDIT_LEVELS[config.audit_level])
         self._writable = writable
         self._clock = clock
+        self._closing = threading.Event()
         store = None if config.snapshot_store is None else SnapshotStore(config.snapshot_store)
         sources: list[SnapshotSource] = [] if store is None else [StoredSnapshots(store)]
         if isinstance(log, DirectoryLog):
@@ -152,15 +165,20 @@ class Node:
         )
 
     @classmethod
-    def open(cls, config: Config, *, clock: Clock | None = None) -> Self:
+    def open(cls, config: Config, *, clock: Clock | None = None, lazily: bool = False) -> Self:
         """Open the log that the configuration names and wire everything to it.
+
+        Args:
+            config: what is wanted.
+            clock: by default the machine's.
+            lazily: do not wait for a topic's cluster; ``reach`` does, and says whether this is a log.
 
         Raises:
             ConfigError: no log is named, or a setting is refused.
             LogError: there is no log, it is locked, damaged, or not to be had (see records.errors).
             SnapshotError: the snapshot store's URL makes no sense.
         """
-        log, writable = _open_log(config)
+        log, writable = _open_log(config, lazily=lazily)
         with ExitStack() as on_failure:
             on_failure.callback(log.close)
             node = cls(config, log, writable=writable, clock=clock or SystemClock())
@@ -177,8 +195,9 @@ class Node:
             For each endpoint, when it may accept (KIP-504): early-start listeners at once.
         """
         if server_info is None:
+            identity = self._identity()
             server_info = AuthorizerServerInfo(
-                cluster_id=self.log.identity.cluster_id,
+                cluster_id=None if identity is None else identity.cluster_id,
                 broker_id=self.config.node_id,
                 endpoints=self.config.listeners,
                 early_start_listeners=self.config.early_start_listeners,
@@ -187,12 +206,34 @@ class Node:
         self.loader.start()
         return futures
 
+    def reach(self) -> None:
+        """Block until the log's cluster has answered, or the node is closed.
+
+        Raises:
+            LogError: it answered, and does not let us in, or there is no such log; trying again is no use.
+        """
+        if not isinstance(self.log, RemoteLog):
+            return
+        backoff = Backoff()
+        while not self._closing.is_set():
+            try:
+                self.log.reach()
+            except LogUnreachableError:
+                self._closing.wait(backoff.next_s())
+            except LogError:
+                if not self._closing.is_set():
+                    raise
+            else:
+                return
+
     def status(self) -> NodeStatus:
         """Where the node stands; cheap."""
         status = self.loader.status()
         reason = status.reason or self._lag_reason(status)
+        if status.reason and status.error and status.error != status.reason:
+            reason = f"{status.reason}: {status.error}"  # what keeps it from loading
         return NodeStatus(
-            identity=self.log.identity,
+            identity=self._identity(),
             log_url=self.log.url,
             end_offset=status.end_offset or 0,
             epoch=status.epoch,
@@ -221,6 +262,7 @@ class Node:
 
     def close(self) -> None:
         """Fail what is pending, stop the threads, give the log back. Idempotent."""
+        self._closing.set()
         self._mutator.close()
         self.authorizer.close()
         self.loader.close()
@@ -231,6 +273,12 @@ class Node:
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()
+
+    def _identity(self) -> LogIdentity | None:
+        try:
+            return self.log.identity
+        except LogUnreachableError:
+            return None
 
     def _lag_reason(self, status: LoaderStatus) -> str | None:
         """Why a node that may decide reports itself not ready all the same: it is too far behind."""
@@ -243,20 +291,20 @@ class Node:
         )
 
 
-def _open_log(config: Config) -> tuple[MetadataLog, bool]:
+def _open_log(config: Config, *, lazily: bool) -> tuple[MetadataLog, bool]:
     """The log, and whether this node writes to it."""
     url = config.require_log_url()
     match config.log_mode:
         case "read":
-            return open_log(url, mode="read", client=config.kafka), False
+            return open_log(url, mode="read", client=config.kafka, lazily=lazily), False
         case "write":
-            return open_log(url, mode="write", client=config.kafka), True
+            return open_log(url, mode="write", client=config.kafka, lazily=lazily), True
         case "create":
-            return open_log(url, mode="create", client=config.kafka), True
+            return open_log(url, mode="create", client=config.kafka, lazily=lazily), True
     try:
-        return open_log(url, mode="write", client=config.kafka), True
+        return open_log(url, mode="write", client=config.kafka, lazily=lazily), True
     except LogReadOnlyError:
-        return open_log(url, mode="read", client=config.kafka), False
+        return open_log(url, mode="read", client=config.kafka, lazily=lazily), False
 
 
 def _refusal(log: MetadataLog) -> str:

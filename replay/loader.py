@@ -114,7 +114,7 @@ class Loader:
         self._image: AclsImage | None = None
         self._reason: str | None = self._core.reason
         self._high_watermark: int | None = None
-        self._looked_at_ms = self._clock.now_ms()
+        self._made_at_ms = self._looked_at_ms = self._clock.now_ms()
         self._error: Exception | None = None
 
     # --- for any thread ----------------------------------------------------------------------------------
@@ -188,7 +188,7 @@ class Loader:
                 position=core.position,
                 high_watermark=high_watermark,
                 lag_records=lag,
-                lag_ms=0 if known else max(0, now_ms - core.log_end_time_ms),
+                lag_ms=0 if known else max(0, now_ms - (core.log_end_time_ms or self._made_at_ms)),
                 ready=self._reason is None,
                 reason=self._reason,
                 error=None if error is None else str(error),

@@ -23,7 +23,8 @@ class LoaderStatus:
         position: offset of the next record to be applied; beyond ``end_offset`` while nothing is published.
         high_watermark: of the log when last looked at, None before the first look.
         lag_records: how far the high watermark is beyond what is published; None before the first look.
-        lag_ms: for how long what is published has not been known to be all there is; 0 when it is.
+        lag_ms: for how long what is published has not been known to be all there is; 0 when it is. Before the
+            first look, for how long the loader has been there.
         ready: whether decisions may be made.
         reason: why not; None when ready.
         error: what failed last and has not gone well since, also while ready.

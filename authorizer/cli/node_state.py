@@ -39,12 +39,14 @@ class NodeState:
         """Ask the node whose sidecar listens at ``http://HOST:PORT``.
 
         Raises:
-            Failure: nobody answers there, or it is not an aclog.
+            Failure: nobody answers there, it is not an aclog, or it does not know its log yet.
         """
         address = url.rstrip("/").removesuffix(_PATH) + _PATH
         try:
             with _OPENER.open(address, timeout=_TIMEOUT_S) as answer:
                 said = json.load(answer)
+            if said["cluster_id"] is None:
+                raise Failure(f"{address}: not ready: {said['reason']}", ExitCode.NOT_READY)
             return cls._of(said)
         except (OSError, http.client.HTTPException) as error:
             reason = error.reason if isinstance(error, urllib.error.URLError) else error

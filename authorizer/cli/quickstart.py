@@ -286,7 +286,7 @@ def _spark(node: Node, directory: Path) -> int | None:
     code = run_spark_beside(directory / _PROPERTIES)
     if code == 0:
         status = node.status()
-        stored = SnapshotStore(str(directory / "snapshots")).survey(status.identity)
+        stored = SnapshotStore(str(directory / "snapshots")).survey(node.log.identity)
         newest = [each.manifest for each in stored if each.manifest is not None][-1]
         if digest_to_string(newest.digest) != status.digest:
             raise InvariantError(f"the newest snapshot is not the node's state at {status.end_offset}")

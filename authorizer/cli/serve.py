@@ -20,6 +20,10 @@ def serve_command(*, config_file: str | None, log_url: str | None, snapshots_url
     /v1/state, /livez, /readyz and /metrics on the configured listeners, by default http://127.0.0.1:8180. Log
     lines and the audit log go to stderr. Ctrl-C or SIGTERM end it.
 
+    Where no broker of a topic's cluster answers, it waits for them: it is not ready, /readyz says why, and it
+    tries again every some seconds. A cluster that answers that it does not let aclog in, or has no such log,
+    ends it.
+
     \b
     Examples:
       aclog serve --config server.properties --log /var/kafka/__cluster_metadata-0
@@ -33,6 +37,6 @@ def serve_command(*, config_file: str | None, log_url: str | None, snapshots_url
     config = place.config
     _ = place.log_url  # a missing one is wrong usage, before anything starts
     setup_logging(config.logging_format, config.logging_level)
-    with ends_on_signals(), Node.open(config) as node:
+    with ends_on_signals(), Node.open(config, lazily=True) as node:
         node.start()
         server.run(node, config)

@@ -19,10 +19,7 @@ class _EndedBySignal(BaseException):
 
 @contextmanager
 def ends_on_signals() -> Iterator[None]:
-    """Leave the block at a signal, through every ``with`` and ``finally`` on the way.
-
-    uvicorn takes the signals while it serves; when it has stopped it raises them again, and they come here.
-    """
+    """Leave the block at a signal, through every ``with`` and ``finally`` on the way."""
     before = {number: signal.signal(number, _end) for number in _SIGNALS}
     try:
         yield

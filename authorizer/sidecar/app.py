@@ -249,10 +249,11 @@ class SidecarApp:
 
     async def _state(self, _request: Request) -> Response:
         status = self._node.status()
+        identity = status.identity
         return json_response(
             {
-                "cluster_id": status.identity.cluster_id,
-                "topic_id": uuid_to_string(status.identity.topic_id),
+                "cluster_id": None if identity is None else identity.cluster_id,
+                "topic_id": None if identity is None else uuid_to_string(identity.topic_id),
                 "log": status.log_url,
                 "offset": status.end_offset,
                 "epoch": status.epoch,

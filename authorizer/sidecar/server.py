@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 import threading
 from contextlib import closing
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, NoReturn, Self
 
 import structlog
 import uvicorn
@@ -33,7 +33,7 @@ _START_TIMEOUT_S: Final = 30.0
 
 
 class Sidecar:
-    """A node's HTTP server. ``serve`` blocks; ``start`` serves in a thread; ``close`` stops both.
+    """A node's HTTP server, in a thread of its own from ``start`` to ``close``.
 
     Attributes:
         urls: base URL of each listener, in the order of the configuration, with the real ports.
@@ -70,14 +70,12 @@ class Sidecar:
             )
         )
 
-    def serve(self) -> None:
-        """Serve until SIGINT, SIGTERM or ``close``. In the main thread: uvicorn takes the signals."""
-        log.info("listening", urls=self.urls)
-        self._server.run(sockets=self._sockets)
-
     def start(self) -> None:
-        """Serve in a thread of its own; returns when connections are answered."""
-        self._thread = threading.Thread(target=self.serve, name="aclog-sidecar", daemon=True)
+        """Begin to serve; returns when connections are answered."""
+        log.info("listening", urls=self.urls)
+        self._thread = threading.Thread(
+            target=self._server.run, args=(self._sockets,), name="aclog-sidecar", daemon=True
+        )
         self._thread.start()
         deadline = threading.Event()
         waited = 0.0
@@ -86,6 +84,12 @@ class Sidecar:
                 raise RuntimeError("the sidecar's server did not start: see the log")
             deadline.wait(0.01)
             waited += 0.01
+
+    def wait(self) -> NoReturn:
+        """Block while it serves; whatever ends that, such as a signal, is raised."""
+        if self._thread is not None:
+            self._thread.join()
+        raise RuntimeError("the sidecar's server is not running: see the log")
 
     def close(self) -> None:
         """Stop serving and release the ports. Idempotent."""
@@ -106,10 +110,17 @@ class Sidecar:
         self.close()
 
 
-def run(node: Node, config: Config) -> None:
-    """Serve ``node`` until a signal: what ``aclog serve`` does once the node has started."""
+def run(node: Node, config: Config) -> NoReturn:
+    """Serve ``node`` until a signal: what ``aclog serve`` does once the node has started.
+
+    Raises:
+        ConfigError: as Sidecar.
+        LogError: the log's cluster has answered, and this is no log for us (Node.reach).
+    """
     with closing(Sidecar(node, config)) as sidecar:
-        sidecar.serve()
+        sidecar.start()
+        node.reach()
+        sidecar.wait()
 
 
 def _bind(host: str, port: int, key: str) -> socket.socket:

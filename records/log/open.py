@@ -39,13 +39,16 @@ def kind_of(url: str) -> str:
     return scheme
 
 
-def open_log(url: str, *, mode: Mode = "read", client: Mapping[str, str] = _NO_SETTINGS) -> MetadataLog:
+def open_log(
+    url: str, *, mode: Mode = "read", client: Mapping[str, str] = _NO_SETTINGS, lazily: bool = False
+) -> MetadataLog:
     """The log at ``file:DIR``, at a plain path, or at ``kafka://HOST:PORT[,HOST:PORT...]/TOPIC``.
 
     Args:
         url: where it is.
         mode: ``read``; ``write``; or ``create``, which is ``write`` where there is a log already.
         client: settings for the Kafka client, by librdkafka's names; a directory needs none.
+        lazily: do not ask a topic's cluster yet, see TopicLog.open.
 
     Raises:
         LogError: there is none, it cannot be had, or its kind is not known; see DirectoryLog.open and
@@ -55,7 +58,7 @@ def open_log(url: str, *, mode: Mode = "read", client: Mapping[str, str] = _NO_S
         case "kafka":
             with _kafka_extra():
                 from records.log.topic import TopicLog  # noqa: PLC0415
-            return TopicLog.open(url, mode=mode, client=client)
+            return TopicLog.open(url, mode=mode, client=client, lazily=lazily)
         case "kraft":
             raise LogError(f"`{url}`: not built yet: a log in a real KRaft quorum (kraft://)")
         case _:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from support.data import real_log
+from support.kafka_broker import HOST, free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVE = [sys.executable, "-m", "authorizer.cli", "serve"]
@@ -90,6 +91,17 @@ def test_serves_a_brokers_log_until_a_signal(number: signal.Signals, tmp_path: P
         assert process.wait(TIMEOUT_S) == 0
         assert process.stdout is not None
         assert process.stdout.read() == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_wait_for_a_cluster(number: signal.Signals, tmp_path: Path) -> None:
+    """Nobody listens where the topic should be; exit code 0 all the same."""
+    (port,) = free_ports(1)
+    with serving(tmp_path, "--log", f"kafka://{HOST}:{port}/acls") as (process, url):
+        assert answer_of(f"{url}/v1/state")["ready"] is False
+        process.send_signal(number)
+        assert process.wait(TIMEOUT_S) == 0
 
 
 def test_nothing_to_serve() -> None:

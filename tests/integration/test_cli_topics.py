@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 
 from authorizer.cli.main import cli
 from support.data import real_log
-from support.kafka_broker import HOST, Broker, free_ports
+from support.kafka_broker import HOST, Broker, free_ports, running_jvm
 from support.node_acls import topic_acl
 from support.nodes import create, running_node, sidecar_of
 from support.topic_logs import new_topic, topic_url
@@ -89,7 +89,7 @@ def test_a_topic_that_cannot_be_a_log_is_refused(
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
     (future,) = admin.create_topics([topic]).values()
     future.result()
-    for args in (("acls", "--list"), ("log", "verify"), ("log", "create", "--if-not-exists")):
+    for args in (("acls", "--list"), ("log", "verify"), ("log", "create", "--if-not-exists"), ("serve",)):
         done = aclog(*args, "--log", url)
         assert done.exit_code == 2, done.output
         assert why in done.stderr
@@ -188,6 +188,41 @@ def test_a_cluster_that_says_nothing() -> None:
         done = aclog("acls", "--list", "--log", url)
     assert done.exit_code == 3, done.output
     assert url in done.stderr
+
+
+@pytest.mark.slow
+def test_a_start_that_the_cluster_refuses_ends(tmp_path: Path) -> None:
+    """`serve` waits for a broker that is still starting, and not for a password to become right."""
+    settings = {
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "listener.name.plaintext.plain.sasl.jaas.config": (
+            "org.apache.kafka.common.security.plain.PlainLoginModule required "
+            'username="admin" password="admin" user_admin="admin";'
+        ),
+        "super.users": "User:ANONYMOUS;User:admin",
+    }
+    config = tmp_path / "aclog.properties"
+    config.write_text(
+        "aclog.listeners=PLAINTEXT://127.0.0.1:0\naclog.kafka.security.protocol=sasl_plaintext\n"
+        "aclog.kafka.sasl.mechanisms=PLAIN\naclog.kafka.sasl.username=admin\naclog.kafka.sasl.password=wrong\n"
+    )
+    with running_jvm(tmp_path / "kafka", settings) as (broker, _):
+        url = f"kafka://{broker.bootstrap_servers}/acls"
+        done = aclog("serve", "--config", config, "--log", url)
+    assert done.exit_code == 3, done.output
+    assert "aclog.kafka.sasl.*" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "why"), [(("--log", "kafka://h/acls"), "HOST:PORT"), (("--log", "kraft://h:1"), "not built yet")]
+)
+def test_a_start_that_makes_no_sense_ends(args: tuple[str, ...], why: str) -> None:
+    """Before anybody is asked."""
+    done = aclog("serve", *args)
+    assert done.exit_code == 2, done.output
+    assert why in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -154,6 +155,49 @@ def test_the_only_broker_dies_and_comes_back(cluster: KafkaCluster) -> None:
         assert writer.status().digest == strict.status().digest
     checker.verify()
     history.close()
+
+
+def refusal(address: str, path: str, body: object = None) -> dict[str, Any]:
+    """What is said with a 503."""
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        asked(address, path, body)
+    with caught.value as answer:
+        assert answer.code == 503
+        said: dict[str, Any] = json.load(answer)
+    return said
+
+
+def test_a_sidecar_that_starts_before_its_brokers(cluster: KafkaCluster, tmp_path: Path) -> None:
+    """All of them are down: it is up, not ready, and says why; it is ready once they are there.
+
+    Another one, whose topic there is not, ends when they say so.
+    """
+    servers, topic = cluster.bootstrap_servers, unique_topic("before")
+    cluster.create_topic(topic, [1, 2, 3], {"cleanup.policy": "compact", "min.insync.replicas": "2"})
+    produce_raw(servers, topic, [record_of(topic_acl("t-0"))])
+    url, nowhere = f"kafka://{servers}/{topic}", f"kafka://{servers}/{unique_topic('nowhere')}"
+    cluster.kill(*cluster.brokers)
+    with (
+        serving(url, tmp_path / "store", tmp_path) as (process, address),
+        serving(nowhere, tmp_path / "other", tmp_path) as (mistaken, _),
+    ):
+        assert asked(address, "/livez") == {"live": True}
+        wait_until(lambda: url in refusal(address, "/readyz")["reason"], "a reason")
+        state = asked(address, "/v1/state")
+        assert (state["ready"], state["cluster_id"], state["topic_id"]) == (False, None, None)
+        assert state["log"] == url
+        # For as long as it has been there, not since 1970.
+        assert state["lag_ms"] < 3_600_000
+        assert "AUTHORIZER_NOT_READY" in str(refusal(address, "/access/v1/evaluation", SUPER_USER_READS))
+        assert (process.poll(), mistaken.poll()) == (None, None)
+        cluster.start(*cluster.brokers)
+        wait_until(partial(serves, address), "ready")
+        state = asked(address, "/v1/state")
+        assert (state["acl_count"], state["cluster_id"] is None, state["reason"]) == (1, False, None)
+        assert asked(address, "/access/v1/evaluation", SUPER_USER_READS)["decision"] is True
+        assert mistaken.wait(SOON_S) == 2
+        assert process.poll() is None
+    cluster.wait_for_brokers()
 
 
 def test_an_unclean_election_takes_back_what_was_shown(cluster: KafkaCluster, tmp_path: Path) -> None:

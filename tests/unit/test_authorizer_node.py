@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 import time
 from pathlib import Path
 
@@ -89,6 +90,33 @@ def test_status_says_not_ready_before_the_load(own: Path) -> None:
         assert (after.ready, after.not_ready_reason, after.lag_records) == (True, None, 0)
         assert after.identity == node.log.identity
         assert after.digest == "0" * 32
+
+
+@pytest.mark.slow
+def test_a_node_opened_lazily_runs_while_its_cluster_is_down() -> None:
+    """It says which log it waits for and why, does not know which one it is, and decides nothing."""
+    url = "kafka://127.0.0.1:1/acls"
+    config = load_config(environ={}, flags={"aclog.log.url": url})
+    reached = threading.Event()
+    with Node.open(config, lazily=True) as node:
+
+        def reach() -> None:
+            node.reach()
+            reached.set()
+
+        waiting = threading.Thread(target=reach, daemon=True)
+        waiting.start()
+        node.start()
+        deadline_s = time.monotonic() + SOON_S
+        while url not in (node.status().not_ready_reason or ""):
+            assert time.monotonic() < deadline_s, node.status()
+            time.sleep(0.01)
+        status = node.status()
+        assert (status.ready, status.identity, status.log_url) == (False, None, url)
+        assert not node.authorizer.state.is_ready
+        assert not reached.is_set()
+    waiting.join(SOON_S)
+    assert not waiting.is_alive()
 
 
 def test_early_start_listeners_open_at_once(own: Path) -> None:

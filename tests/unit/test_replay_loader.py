@@ -160,6 +160,14 @@ def test_a_log_out_of_reach_makes_the_state_old_but_not_wrong() -> None:
     assert (status.lag_ms, status.error) == (0, None)
 
 
+def test_before_the_first_look_lag_is_the_time_since_the_start() -> None:
+    """So it is for as long as a log is out of reach from the beginning."""
+    sim = Sim()
+    sim.clock.advance(700)
+    status = sim.loader.status()
+    assert (status.ready, status.end_offset, status.lag_records, status.lag_ms) == (False, None, None, 700)
+
+
 def test_a_look_long_ago_proves_nothing() -> None:
     """A thread that hangs in the log's client must not report that there is no lag."""
     sim = Sim()

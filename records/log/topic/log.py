@@ -7,7 +7,13 @@ import time
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Final, Literal, Self
 
-from records.errors import LogError, LogNotFoundError, LogReadOnlyError, LogStorageError
+from records.errors import (
+    LogError,
+    LogNotFoundError,
+    LogReadOnlyError,
+    LogStorageError,
+    LogUnreachableError,
+)
 from records.ids import uuid_to_string
 from records.log.base import READ_BYTES_MAX, LogIdentity
 from records.log.topic.admin import TopicAdmin
@@ -40,10 +46,26 @@ class TopicLog:
     append; the rest is for all.
     """
 
-    def __init__(self, where: TopicUrl, client: Mapping[str, str] | None, *, mode: Mode) -> None:
-        """Clients for the topic; nothing was looked at, which ``open`` does."""
+    # Known from ``reach`` on.
+    _identity: LogIdentity
+    _asked_at_s: float
+    _retention_ms: int
+    _writer: TopicWriter
+
+    def __init__(
+        self,
+        where: TopicUrl,
+        client: Mapping[str, str] | None,
+        settings: TopicSettings | None,
+        *,
+        mode: Mode,
+    ) -> None:
+        """Clients for the topic; nothing was looked at, which ``reach`` does."""
         self._where = where
         self._mode = mode
+        self._topic_settings = settings or TopicSettings()
+        self._reaching = threading.Lock()
+        self._is_reached = False
         self._closing = threading.Event()
         errors = ClientErrors()
         is_closed = self._closing.is_set
@@ -61,6 +83,7 @@ class TopicLog:
         mode: Mode = "read",
         client: Mapping[str, str] | None = None,
         settings: TopicSettings | None = None,
+        lazily: bool = False,
     ) -> Self:
         """Look at the topic, and refuse what cannot be a log.
 
@@ -71,6 +94,8 @@ class TopicLog:
             mode: ``read``; ``write``; or ``create``, which is ``write`` where there is a topic already.
             client: settings for the Kafka clients: ``aclog.kafka.*`` without that prefix.
             settings: what ``create`` gives a new topic.
+            lazily: leave the look to ``reach``, or to whatever is called first; then ``identity`` and
+                ``removal_retention_ms`` raise LogUnreachableError until it went well.
 
         Raises:
             LogNotFoundError: there is no such topic.
@@ -78,14 +103,22 @@ class TopicLog:
                 compacted; the text says what would mend it.
             LogUnreachableError, LogRefusedError: the cluster is out of reach, or does not let us in.
         """
-        log = cls(parse_topic_url(url), client, mode=mode)
-        with ExitStack() as on_failure:
-            on_failure.callback(log.close)
-            if mode == "create" and not topic_exists(log._admin):
-                make_topic(log._where, log._admin, settings or TopicSettings())
-            log._look_at_topic()
-            on_failure.pop_all()
+        log = cls(parse_topic_url(url), client, settings, mode=mode)
+        if not lazily:
+            with ExitStack() as on_failure:
+                on_failure.callback(log.close)
+                log.reach()
+                on_failure.pop_all()
         return log
+
+    def reach(self) -> None:
+        """Look at the topic, unless that went well before; from any thread. Raises as ``open``."""
+        with self._reaching:
+            if not self._is_reached:
+                if self._mode == "create" and not topic_exists(self._admin):
+                    make_topic(self._where, self._admin, self._topic_settings)
+                self._look_at_topic()
+                self._is_reached = True
 
     def _look_at_topic(self) -> None:
         topic = describe_topic(self._admin)
@@ -116,11 +149,13 @@ class TopicLog:
     @property
     def identity(self) -> LogIdentity:
         """As last looked up, which each ``read`` does; asks nobody."""
+        self._require_reached()
         return self._identity
 
     @property
     def removal_retention_ms(self) -> int | None:
-        """``delete.retention.ms``, as it was when the log was opened."""
+        """``delete.retention.ms``, as it was when the topic was looked at first."""
+        self._require_reached()
         return self._retention_ms
 
     def start_offset(self) -> int:
@@ -245,6 +280,12 @@ class TopicLog:
                 f"({uuid_to_string(topic_id)}, not {uuid_to_string(identity.topic_id)}); {outcome}"
             )
 
+    def _require_reached(self) -> None:
+        if not self._is_reached:
+            raise LogUnreachableError(f"{self.url}: the cluster has not answered yet")
+
     def _check_open(self) -> None:
         if self._closing.is_set():
             raise LogError(f"{self.url}: the log is closed")
+        if not self._is_reached:
+            self.reach()
