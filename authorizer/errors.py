@@ -10,7 +10,7 @@ AuthorizerError
 |   +-- AuthorizationError            KIP-50's family: the same four
 |   +-- NotControllerError            NOT_CONTROLLER: this node cannot write
 |   +-- PolicyViolationError          POLICY_VIOLATION: too many records in one operation
-|   +-- OperationTimedOutError        REQUEST_TIMED_OUT: the outcome of a write is not known
+|   +-- OperationTimedOutError        REQUEST_TIMED_OUT: the outcome of a write is not known, or none
 |   +-- UnknownServerError            UNKNOWN_SERVER_ERROR
 +-- ConfigError                       a configuration value that stops the start
 
@@ -73,7 +73,7 @@ class PolicyViolationError(ApiError):
 
 
 class OperationTimedOutError(ApiError):
-    """A write whose outcome is not known yet: it may or may not be in the log."""
+    """A write that was not answered in time: the text says whether it may be in the log."""
 
     kafka_name = "TimeoutException"
     code_name = "REQUEST_TIMED_OUT"

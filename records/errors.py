@@ -15,6 +15,7 @@
         +-- LogStorageError              what keeps the log could not be reached, or refused
         |   +-- LogUnreachableError      its cluster does not answer now
         |   +-- LogRefusedError          its cluster answers, and does not let us in
+        |   +-- LogOutcomeUnknownError   nobody knows whether an append is in it
         +-- OffsetOutOfRangeError        the offset asked for is below the log's start or beyond its end
 
 Decoder invariant (fuzzed): any input gives a value or a DecodeError, nothing else.
@@ -124,6 +125,10 @@ class LogUnreachableError(LogStorageError):
 
 class LogRefusedError(LogStorageError):
     """The log's cluster answers, and does not let us in, or not do this, until somebody changes that."""
+
+
+class LogOutcomeUnknownError(LogStorageError):
+    """An append that is in the log, as a whole, or will never be: it was not said which."""
 
 
 class OffsetOutOfRangeError(LogError):

@@ -27,6 +27,7 @@ from records.errors import (
     LogError,
     LogLockedError,
     LogNotFoundError,
+    LogOutcomeUnknownError,
     LogReadOnlyError,
     LogRefusedError,
     LogStorageError,
@@ -111,7 +112,7 @@ _RULES: Final[tuple[tuple[type[BaseException], ExitCode, str], ...]] = (
     (
         OperationTimedOutError,
         ExitCode.NOT_READY,
-        "The change may or may not be in the log: list the ACLs before trying again.",
+        "Unless it says that nothing was written, the change may be in the log: list the ACLs first.",
     ),
     (NotControllerError, ExitCode.NOT_READY, ""),
     (UnknownServerError, ExitCode.BAD_DATA, ""),
@@ -139,6 +140,11 @@ _RULES: Final[tuple[tuple[type[BaseException], ExitCode, str], ...]] = (
         LogUnreachableError,
         ExitCode.NOT_READY,
         "Try again when the cluster answers: --log says where it is, aclog.kafka.* how to reach it.",
+    ),
+    (
+        LogOutcomeUnknownError,
+        ExitCode.NOT_READY,
+        "See what the end of the log holds (`aclog log dump --from`) before trying again.",
     ),
     (
         LogRefusedError,

@@ -40,7 +40,13 @@ from authorizer.errors import (
 from authorizer.writing.acl_control import plan_creation, plan_deletion
 from authorizer.writing.purgatory import HISTORY_LOST, DelayedOperation, Purgatory
 from authorizer.writing.writer_view import WriterView
-from records.errors import EncodeError, LogError, LogReadOnlyError
+from records.errors import (
+    EncodeError,
+    LogError,
+    LogOutcomeUnknownError,
+    LogReadOnlyError,
+    LogUnreachableError,
+)
 from records.ids import Uuid
 from replay.manifest import ReloadManifest
 
@@ -263,6 +269,10 @@ class LogAclMutator:
                 return NotControllerError(f"{NOT_CONTROLLER} {error}")
             case EncodeError():
                 return InvalidRequestError(f"Nothing was written: {error}")
+            case LogOutcomeUnknownError() | LogUnreachableError():
+                # As a client of Kafka's is told whose controller does not answer.
+                _log.error("acl_append_failed", url=self._log.url, error=str(error))
+                return OperationTimedOutError(f"The log has not confirmed the append: {error}")
             case LogError():
                 # Its text says whether anything was appended, where that is known.
                 _log.error("acl_append_failed", url=self._log.url, error=str(error))

@@ -22,8 +22,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
 from authorizer.node import Node
+from records.entries import MetadataRecord
+from records.errors import LogOutcomeUnknownError, LogUnreachableError
+from records.log.topic.client import ClientErrors, ClientSettings
+from records.log.topic.failure import Failure
+from records.log.topic.url import parse_topic_url
+from records.log.topic.writer import TopicWriter
 from snapshot.digest import digest_to_string
 from support.kafka_broker import Broker
 from support.kafka_cluster import KafkaCluster, kafka_cluster, wait_until
@@ -155,6 +162,44 @@ def test_the_only_broker_dies_and_comes_back(cluster: KafkaCluster) -> None:
         assert writer.status().digest == strict.status().digest
     checker.verify()
     history.close()
+
+
+def test_a_commit_without_an_answer_has_no_known_outcome(
+    cluster: KafkaCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All brokers die with the records and without the commit: that is said, and nothing is half there."""
+    servers, topic = cluster.bootstrap_servers, unique_topic("unanswered")
+    cluster.create_topic(topic, [1, 2, 3], {"cleanup.policy": "compact", "min.insync.replicas": "2"})
+    where, errors = parse_topic_url(f"kafka://{servers}/{topic}"), ClientErrors()
+    settings, failure = ClientSettings(where, {}, errors), Failure(where, errors)
+    writer = TopicWriter(where, settings, failure, 1_000_000, lambda: False)
+    acls = [record_of(topic_acl(name)) for name in ("before", "unsure-1", "unsure-2", "after")]
+    writer.append(acls[:1], lambda: None)
+    commit = writer._commit
+
+    def commit_to_nobody(producer: Producer) -> None:
+        assert producer.flush(SOON_S) == 0
+        cluster.kill(*cluster.brokers)
+        commit(producer)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(writer, "_commit", commit_to_nobody)
+        with pytest.raises(LogOutcomeUnknownError, match="it is not known whether the records were written"):
+            writer.append(acls[1:3], lambda: None)
+    cluster.start(*cluster.brokers)
+    cluster.wait_for_brokers()
+    wait_until(lambda: is_appended(writer, acls[3:]), "an append")
+    with running_node(where.text, log_mode="read") as node:
+        found = names(node.authorizer.acls(ANY_ACL))
+    assert found in ({"before", "after"}, {"before", "unsure-1", "unsure-2", "after"})
+
+
+def is_appended(writer: TopicWriter, records: Sequence[MetadataRecord]) -> bool:
+    try:
+        writer.append(records, lambda: None)
+    except LogUnreachableError:
+        return False
+    return True
 
 
 def refusal(address: str, path: str, body: object = None) -> dict[str, Any]:

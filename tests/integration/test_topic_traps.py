@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -12,8 +13,10 @@ from confluent_kafka import Producer
 from authorizer.errors import AuthorizerNotReadyError
 from authorizer.node import Node
 from records.codecs import kraft
-from records.entries import AccessControlEntryRecord, AclRecord
+from records.entries import AccessControlEntryRecord, AclRecord, MetadataRecord
+from records.errors import LogOutcomeUnknownError
 from records.ids import Uuid
+from records.log.topic import TopicLog
 from support.kafka_broker import Broker
 from support.kafka_cluster import wait_until
 from support.node_acls import ANY_ACL, may, names, topic_acl
@@ -248,6 +251,23 @@ def test_a_topic_that_was_created_again_is_another_log(
         assert may(node.authorizer, "written")
         with running_node(url, snapshot_store=tmp_path / "store") as later:
             assert names(later.authorizer.acls(ANY_ACL)) == expected | {"written"}
+
+
+def test_an_append_into_a_topic_that_is_replaced_meanwhile_has_no_known_outcome(
+    broker: Broker, topic: str, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Committed, and the topic is another one when that is known: not a success, and not nothing."""
+    with TopicLog.open(url, mode="write") as log:
+        append = log._writer.append
+
+        def appended_and_lost(records: Sequence[MetadataRecord], check: Callable[[], None]) -> int:
+            end_offset = append(records, check)
+            create_again(broker, topic)
+            return end_offset
+
+        monkeypatch.setattr(log._writer, "append", appended_and_lost)
+        with pytest.raises(LogOutcomeUnknownError, match="may be in the new one"):
+            log.append([record_of(topic_acl("t"))])
 
 
 def test_a_log_whose_start_moved_past_a_node(broker: Broker, topic: str, url: str, tmp_path: Path) -> None:

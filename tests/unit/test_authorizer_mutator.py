@@ -34,7 +34,13 @@ from records.acl import (
     ResourceType,
 )
 from records.entries import AccessControlEntryRecord, MetadataRecord
-from records.errors import EncodeError, LogReadOnlyError, LogStorageError
+from records.errors import (
+    EncodeError,
+    LogOutcomeUnknownError,
+    LogReadOnlyError,
+    LogStorageError,
+    LogUnreachableError,
+)
 from records.ids import ZERO_UUID, Uuid, binding_uuid
 from records.log.base import LogBatch, LogIdentity, LogRecord
 from replay.clock import SystemClock
@@ -301,6 +307,8 @@ def test_a_callback_may_wait_for_the_next_write(writing: Writing) -> None:
     [
         (EncodeError("too long"), InvalidRequestError, "Nothing was written: too long"),
         (LogStorageError("x.log: No space left"), UnknownServerError, "x.log: No space left"),
+        (LogOutcomeUnknownError("committing: no answer"), OperationTimedOutError, "committing: no answer"),
+        (LogUnreachableError("b:9092: timed out"), OperationTimedOutError, "b:9092: timed out"),
         (OSError(5, "I/O error"), UnknownServerError, "It is not known whether the log holds the records"),
         (
             LogReadOnlyError("file:x: the log was opened to read"),

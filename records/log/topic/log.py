@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final, Literal, Self
 
 from records.errors import (
     LogError,
     LogNotFoundError,
+    LogOutcomeUnknownError,
     LogReadOnlyError,
     LogStorageError,
     LogUnreachableError,
@@ -231,9 +232,10 @@ class TopicLog:
         Raises:
             LogReadOnlyError: opened to read.
             EncodeError: a record that a topic log cannot hold; nothing was written.
-            LogStorageError: Kafka did not take it; the text says that nothing was written, or that the
-                outcome is unknown.
-            LogNotFoundError: the topic is gone, or another one was created in its place.
+            LogOutcomeUnknownError: no answer came to the commit, or another topic was created in this one's
+                place meanwhile.
+            LogUnreachableError, LogRefusedError: Kafka did not take it; nothing was written.
+            LogNotFoundError: the topic is gone, or another one was created in its place; nothing was written.
         """
         self._check_open()
         if self._mode == "read":
@@ -242,9 +244,12 @@ class TopicLog:
             return self._admin.end().offset
         identity = self._identity
         end_offset = self._writer.append(records, lambda: self._require(identity, "nothing was written"))
-        # Committed it is; where to, cannot be told while the cluster is out of reach.
-        with suppress(LogStorageError):
+        try:
             self._require(identity, "the records may be in the new one", age_s=0)
+        except LogNotFoundError as error:
+            raise LogOutcomeUnknownError(str(error)) from error
+        except LogStorageError:
+            pass  # committed it is; where to, cannot be told while the cluster is out of reach
         return end_offset
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ from typing import Final
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from records.entries import MetadataRecord
-from records.errors import EncodeError, LogStorageError, LogUnreachableError
+from records.errors import EncodeError, LogOutcomeUnknownError, LogStorageError, LogUnreachableError
 from records.log.topic.client import ClientSettings
 from records.log.topic.failure import Failure
 from records.log.topic.message import encode_messages
@@ -72,7 +72,8 @@ class TopicWriter:
 
         Raises:
             EncodeError: see `encode_messages`; or too much for one message or one operation.
-            LogError: see the module; the text says whether anything was written.
+            LogOutcomeUnknownError: the commit's answer did not come.
+            LogError: nothing was written; the text says so.
         """
         messages = encode_messages(records)
         if len(messages) > RECORDS_MAX:
@@ -165,7 +166,8 @@ class TopicWriter:
                 is_over = self._is_closed() or time.monotonic() > deadline_s
                 if error.fatal() or not error.retriable() or is_over:
                     self._producer = None
-                    raise self._wrapped(exception, f"committing; {_UNKNOWN}") from exception
+                    failure = self._failure.of(error, f"committing; {_UNKNOWN}")
+                    raise LogOutcomeUnknownError(str(failure)) from exception
             else:
                 return
 
