@@ -12,6 +12,8 @@ Source: AclMutator and QuorumController; KIP-504, KIP-801. The rules:
   in the log will be seen when they are replayed, or not.
 - Where other nodes write to the log too, an operation is checked against everything that was committed when
   its turn came, and not against what happens to be replayed here: a removal finds what was created elsewhere.
+- It is a success only if this node follows the log's history as it is then. After another leader came that
+  may take a moment to be known, and it is waited for.
 - A log that is loaded anew while the node is not ready may have lost what was written (I11): what waits for
   its replay is told so, and does not count any more.
 
@@ -64,6 +66,9 @@ if TYPE_CHECKING:
 #: How Kafka's StandardAuthorizer refuses a write.
 NOT_CONTROLLER: Final = "The current node is not the active controller."
 
+#: Between two looks at whether replay has followed a change of the log's leader.
+_LOOK_S: Final = 0.02
+
 _log = structlog.get_logger(__name__)
 
 
@@ -71,8 +76,11 @@ _log = structlog.get_logger(__name__)
 class SharedLog(Protocol):
     """A log that other nodes append to as well."""
 
-    def committed_end(self) -> int:
-        """One past the last committed offset, as it is now. From any thread."""
+    def followed_end(self) -> int | None:
+        """One past the last committed offset, as it is now. From any thread.
+
+        None as long as nobody knows whether what was read is still the log's history.
+        """
 
 
 class LogAclMutator:
@@ -105,6 +113,7 @@ class LogAclMutator:
         """
         self.purgatory = Purgatory(clock)
         self._log = log
+        self._clock = clock
         self._timeout_s = timeout_ms / 1000
         self._refusal = None if refusal is None else NotControllerError(refusal)
         self._random_uuid = _random_uuid if random_uuid is None else random_uuid
@@ -216,6 +225,8 @@ class LogAclMutator:
             losses = self._require_ready()
             planned = plan()
             end_offset = self._log.append(planned.records) if planned.records else None
+            if end_offset is not None and isinstance(self._log, SharedLog):
+                self._see_history(self._log)
             self._settle(operation, planned, end_offset, losses)
         except Exception as error:  # noqa: BLE001 - a future must never be left hanging
             self.purgatory.failed(operation, self._api_error(error))
@@ -225,7 +236,9 @@ class LogAclMutator:
     ) -> None:
         """What was planned is in the log below ``end_offset``; None if it took no records."""
         with self._lock:
-            if losses != self._losses:
+            appended_end = self._appended_end if end_offset is None else end_offset
+            # A node that is not ready may hold a history that is gone, which had these offsets too.
+            if losses != self._losses or (self._not_ready is not None and appended_end <= self._replayed_end):
                 raise OperationTimedOutError(HISTORY_LOST)
             if end_offset is not None:
                 self._view.append(planned.records, end_offset)
@@ -239,8 +252,8 @@ class LogAclMutator:
         Not as long as the operation may take: the answer then is that nothing was written.
         """
         try:
-            end_offset = log.committed_end()
-        except LogError as error:
+            end_offset = self._followed_end(log)
+        except (LogError, OperationTimedOutError) as error:
             raise OperationTimedOutError(f"Nothing was written: {error}") from error
         with self._changed:
             self._changed.wait_for(
@@ -252,6 +265,32 @@ class LogAclMutator:
                     f"Nothing was written: this node has replayed the log below {self._replayed_end}, and "
                     f"it ends at {end_offset}. Try again."
                 )
+
+    def _see_history(self, log: SharedLog) -> None:
+        """After an append: the history may have changed while it was written."""
+        try:
+            self._followed_end(log)
+        except (LogError, OperationTimedOutError) as error:
+            raise OperationTimedOutError(f"The outcome is unknown: {error}") from error
+
+    def _followed_end(self, log: SharedLog) -> int:
+        """The log's end, once what is replayed here is known to be of its history, or the node is not ready.
+
+        Raises:
+            LogError: the log cannot be asked.
+            OperationTimedOutError: that was not known in time.
+        """
+        give_up_s = self._clock.monotonic_s() + self._timeout_s / 2
+        while (end_offset := log.followed_end()) is None:
+            with self._changed:
+                if self._changed.wait_for(lambda: self._not_ready is not None or self._closed, _LOOK_S):
+                    return self._replayed_end
+            if self._clock.monotonic_s() > give_up_s:
+                raise OperationTimedOutError(
+                    "The log has another leader, and what this node has replayed was not compared with its "
+                    "log in time."
+                )
+        return end_offset
 
     def _require_ready(self) -> int:
         """Before everything is replayed, nobody knows what there is to remove. Returns the losses so far."""

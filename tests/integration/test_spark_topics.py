@@ -134,8 +134,8 @@ def append(url: str, *batches: Sequence[AclRecord]) -> int:
     with TopicLog.open(url, mode="write") as log:
         for batch in batches:
             end = log.append(batch)
-        wait_until(lambda: log.committed_end() == log.uncommitted_end() >= end, "the last marker")
-        return log.committed_end()
+        wait_until(lambda: log.high_watermark() == log.uncommitted_end() >= end, "the last marker")
+        return log.high_watermark()
 
 
 def digests(broker: Broker, url: str, ends: Sequence[int], start: int = 0) -> list[str]:

@@ -27,6 +27,7 @@ from confluent_kafka import Producer
 from authorizer.node import Node
 from records.entries import MetadataRecord
 from records.errors import LogOutcomeUnknownError, LogUnreachableError
+from records.log.base import LogBatch
 from records.log.topic.client import ClientErrors, ClientSettings
 from records.log.topic.failure import Failure
 from records.log.topic.url import parse_topic_url
@@ -34,7 +35,7 @@ from records.log.topic.writer import TopicWriter
 from snapshot.digest import digest_to_string
 from support.kafka_broker import Broker
 from support.kafka_cluster import KafkaCluster, kafka_cluster, wait_until
-from support.node_acls import ANY_ACL, may, names, topic_acl
+from support.node_acls import ANY_ACL, CONTEXT, may, names, topic_acl
 from support.nodes import SOON_S, create, running_node
 from support.topic_checker import TopicChecker, TopicHistory, final_acls, folds
 from support.topic_nodes import Told, produce_raw, raw_topic, record_of, unique_topic, writing
@@ -194,6 +195,11 @@ def test_a_commit_without_an_answer_has_no_known_outcome(
     assert found in ({"before", "after"}, {"before", "unsure-1", "unsure-2", "after"})
 
 
+def is_created(node: Node, name: str) -> bool:
+    (future,) = node.authorizer.create_acls(CONTEXT, [topic_acl(name)])
+    return future.result(SOON_S).exception is None
+
+
 def is_appended(writer: TopicWriter, records: Sequence[MetadataRecord]) -> bool:
     try:
         writer.append(records, lambda: None)
@@ -282,6 +288,50 @@ def test_an_unclean_election_takes_back_what_was_shown(cluster: KafkaCluster, tm
         wait_until(lambda: cluster.in_sync(topic) == {1, 2}, "both replicas in sync")
         wait_until(lambda: node.status().ready, "ready")
         assert names(node.authorizer.acls(ANY_ACL)) == expected
+
+
+def test_a_write_after_an_unclean_election_is_no_success_on_what_was_lost(
+    cluster: KafkaCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the loader has not looked the write waits; what it was to be based on is gone then (I11)."""
+    servers, topic = cluster.bootstrap_servers, unique_topic("unnoticed")
+    config = {
+        "cleanup.policy": "compact",
+        "min.insync.replicas": "1",
+        "unclean.leader.election.enable": "true",
+    }
+    cluster.create_topic(topic, [1, 2], config)
+    with running_node(f"kafka://{servers}/{topic}") as node:
+        create(node, [topic_acl("both")])
+        cluster.stop(2)
+        wait_until(lambda: cluster.in_sync(topic) == {1}, "one replica in sync")
+        for number in range(5):
+            create(node, [topic_acl(f"lost-{number}")])
+        may_read, read = threading.Event(), node.log.read
+
+        def read_later(offset: int) -> Sequence[LogBatch]:
+            may_read.wait(SOON_S)
+            return read(offset)
+
+        monkeypatch.setattr(node.log, "read", read_later)
+        cluster.kill(1)
+        cluster.start(2)
+        wait_until(lambda: cluster.leader(topic) == 2, "an unclean leader")
+        wanted = ["lost-0", "new"]
+        futures = [node.authorizer.create_acls(CONTEXT, [topic_acl(name)])[0] for name in wanted]
+        time.sleep(1)
+        assert not any(future.done() for future in futures)
+        may_read.set()
+        failures = [future.result(SOON_S).exception for future in futures]
+        wait_until(lambda: is_ready(node), "the new history")
+        # A producer that wrote to the old one is refused once by the new leader, and given up.
+        wait_until(partial(is_created, node, "later"), "a write")
+        found = names(node.authorizer.acls(ANY_ACL))
+        assert {"both", "later"} <= found <= {"both", "later", *wanted}
+        for name, failure in zip(wanted, failures, strict=True):
+            assert name in found or failure is not None, "a success that is not there"
+        cluster.start(1)
+        wait_until(lambda: cluster.in_sync(topic) == {1, 2}, "both replicas in sync")
 
 
 # --- nodes ------------------------------------------------------------------------------------------------

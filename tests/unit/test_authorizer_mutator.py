@@ -432,14 +432,24 @@ def test_a_close_during_an_append_waits_for_it() -> None:
 
 
 class SharedMemoryLog(MemoryLog):
-    """A log that other nodes write to as well; ``away`` is raised by who asks for its end."""
+    """A log that other nodes write to as well; ``away`` is raised by who asks for its end.
+
+    From ``elects`` on an append brings another leader with it, and replay has not followed to it.
+    """
 
     away: LogStorageError | None = None
+    is_followed = True
+    elects = False
 
-    def committed_end(self) -> int:
+    def append(self, records: Sequence[MetadataRecord]) -> int:
+        end_offset = super().append(records)
+        self.is_followed = not self.elects
+        return end_offset
+
+    def followed_end(self) -> int | None:
         if self.away is not None:
             raise self.away
-        return self.end
+        return self.end if self.is_followed else None
 
 
 def foreign(name: str) -> AccessControlEntryRecord:
@@ -487,6 +497,73 @@ def test_a_shared_log_out_of_reach_takes_nothing() -> None:
             "OperationTimedOutError: Nothing was written: b:9092: timed out"
         ]
         assert log.batches == []
+    finally:
+        writing.mutator.close()
+
+
+def test_a_write_waits_until_replay_has_followed_to_a_new_leader() -> None:
+    """What is replayed may be gone: before the write is planned, and again before it is answered."""
+    log = SharedMemoryLog()
+    log.is_followed, log.elects = False, True
+    writing = Writing(log=log)
+    try:
+        (future,) = writing.mutator.create_acls([topic("t")])
+        time.sleep(0.1)
+        assert log.batches == []
+        log.is_followed = True
+        writing.written(1)
+        writing.replay()
+        time.sleep(0.1)
+        assert not future.done()
+        log.is_followed = True
+        assert errors([future]) == [None]
+    finally:
+        writing.mutator.close()
+
+
+def test_a_write_to_a_new_history_is_no_success_before_the_old_one_is_gone() -> None:
+    """Replay has seen its offset, with another record: the answer says that nothing is known."""
+    log = SharedMemoryLog()
+    log.elects = True
+    writing = Writing(log=log)
+    try:
+        writing.publish(AclsDelta(writing.image), 9)
+        (future,) = writing.mutator.create_acls([topic("t")])
+        writing.written(1)
+        time.sleep(0.1)
+        assert not future.done()
+        writing.mutator.on_not_ready("log was truncated to 1, it had reached 9")
+        assert "The outcome is unknown: the log was truncated" in str(future.result(SOON_S).exception)
+    finally:
+        writing.mutator.close()
+
+
+def test_a_leader_that_is_never_followed_is_told() -> None:
+    """Nothing is written then, and nothing hangs."""
+    log = SharedMemoryLog()
+    log.is_followed = False
+    writing = Writing(log=log, timeout_ms=1000)
+    try:
+        (future,) = writing.mutator.create_acls([topic("t")])
+        error = future.result(SOON_S).exception
+        assert isinstance(error, OperationTimedOutError)
+        assert "Nothing was written: The log has another leader" in str(error)
+        assert log.batches == []
+    finally:
+        writing.mutator.close()
+
+
+def test_an_append_that_the_log_does_not_confirm_has_no_known_outcome() -> None:
+    """It is there, and whether it stays there nobody says."""
+    log = SharedMemoryLog()
+    log.flowing.clear()
+    writing = Writing(log=log)
+    try:
+        (future,) = writing.mutator.create_acls([topic("t")])
+        assert log.appending.wait(SOON_S)
+        log.away = LogStorageError("b:9092: timed out")
+        log.flowing.set()
+        assert errors([future]) == ["OperationTimedOutError: The outcome is unknown: b:9092: timed out"]
     finally:
         writing.mutator.close()
 

@@ -172,10 +172,15 @@ class TopicLog:
             self._look_up_identity(_IDENTITY_AGE_S_MAX)
             return self._reader.high_watermark()
 
-    def committed_end(self) -> int:
-        """The last stable offset, asked of the cluster now; from any thread. Raises as ``read``."""
+    def followed_end(self) -> int | None:
+        """The last stable offset, asked of the cluster now; from any thread. Raises as ``read``.
+
+        None as long as what was read has not been compared with the log of whoever leads now, which after an
+        unclean election may be another history. A ``read`` that goes to the end compares.
+        """
         self._check_open()
-        return self._admin.end().offset
+        end = self._admin.end()
+        return end.offset if end.leader_epoch == self._reader.compared_epoch else None
 
     def current_topic_id(self) -> Uuid:
         """Of the topic that has the name now, asked of the cluster; from any thread. Raises as ``read``."""

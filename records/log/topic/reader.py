@@ -73,6 +73,10 @@ class TopicReader:
         admin: asked for the log's start and end.
         failure: makes the errors.
         is_closed: asked while waiting.
+
+    Attributes:
+        compared_epoch: of the leader whose log is known to begin with what was read; None before a read has
+            met the end. For any thread.
     """
 
     #: The end that the last burst met; None while there is more to be read.
@@ -109,6 +113,7 @@ class TopicReader:
         self._returned: tuple[int, _Anchor] | None = None
         # Of the leader, when it was asked last before a burst.
         self._leader_epoch = -1
+        self.compared_epoch: int | None = None
         # Where a read goes on with what the assembler has; None: it begins anew.
         self._next: int | None = None
         self._begin(_NOWHERE, 0)
@@ -130,6 +135,8 @@ class TopicReader:
                 self._seek(offset)
             if self._problem is None and self._may_have_more():
                 self._drain(max_bytes)
+                if self._end is not None:
+                    self.compared_epoch = self._drainer_epoch
             batches = self._take()
         except BaseException:
             self._forget()
@@ -157,7 +164,7 @@ class TopicReader:
     def reset(self) -> None:
         """Forget everything: another topic may have the name now."""
         self._forget()
-        self._returned = self._told_history = None
+        self._returned = self._told_history = self.compared_epoch = None
 
     def _forget(self) -> None:
         """Forget where reading stands, but not what is known about the history there."""
