@@ -115,8 +115,8 @@ class _States:
     def _image(self, end_offset: int | None) -> AclsImage:
         if end_offset == 0:
             return AclsImage.EMPTY
-        store = self._place.store() if self._place.has_store and not self._from_file else None
-        return load_state(self._log, store, at_offset=None if end_offset is None else end_offset - 1).image
+        sources = [] if self._from_file else self._place.sources()
+        return load_state(self._log, sources, at_offset=None if end_offset is None else end_offset - 1).image
 
 
 def _offset(query: dict[str, Any], key: str) -> int:

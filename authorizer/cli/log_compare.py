@@ -18,7 +18,7 @@ from authorizer.cli.compare import Differences
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.node_state import NodeState, is_node
 from authorizer.cli.output import note, shown
-from authorizer.cli.place import Place, is_log, load_state, note_skipped
+from authorizer.cli.place import Place, has_beginning, is_log, load_state, note_skipped
 from records.ids import uuid_to_string
 from records.log.open import open_log
 from replay.core import LOG_START
@@ -31,9 +31,11 @@ from snapshot.image import AclsImage
 from snapshot.store import SnapshotStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from records.log.base import MetadataLog
+    from records.log.base import LogIdentity, MetadataLog
+    from replay.snapshot_source import SnapshotOffer, SnapshotSource
+    from snapshot.layout import SnapshotRef
     from snapshot.stored import StoredSnapshot
 
 #: Differences of each kind that are printed.
@@ -101,53 +103,67 @@ class Comparison:
             self.differences.print(_SHOWN)
 
 
-def compare(place: Place, log: MetadataLog, other: str, at_offset: int | None) -> Comparison:
+def compare(
+    place: Place, log: MetadataLog, sources: Sequence[SnapshotSource], other: str, at_offset: int | None
+) -> Comparison:
     """Compare a log with what a URL names.
 
     Args:
-        place: its store, if it has one, spares reading two logs from their starts.
+        place: how another log is reached.
         log: open.
+        sources: their snapshots spare reading two logs from their starts, and lead to the state of one whose
+            beginning was trimmed.
         other: ``http://...`` of a node, a log, or a snapshot store.
         at_offset: the last record that counts; None for the last offset that both have.
 
     Raises:
         click.UsageError: a node tells its state where it stands, and nowhere else.
         OffsetUnavailableError: nothing leads to the state at ``at_offset``.
-        SnapshotMissingError: the store has no snapshot to compare with.
+        SnapshotMissingError: the store has no snapshot to compare with, or none but the one in question.
         Failure: the node cannot be reached, or its state cannot be compared.
     """
     if is_node(other):
         if at_offset is not None:
             raise click.UsageError("--at-offset cannot go with a node: it tells the state where it stands")
-        return _with_node(log, other)
-    if not is_log(other):
-        return _with_store(log, other, at_offset)
+        return _with_node(log, sources, other)
+    if is_store(other):
+        return _with_store(log, sources, other, at_offset)
     with closing(open_log(other, mode="read", client=place.config.kafka)) as other_log:
-        return _with_log(place, log, other_log, other, at_offset)
+        return _with_log(log, other_log, sources, other, at_offset)
+
+
+def is_store(other: str) -> bool:
+    """Whether that names a snapshot store, not a log or a node."""
+    return not is_node(other) and not is_log(other)
 
 
 def _with_log(
-    place: Place, log: MetadataLog, other_log: MetadataLog, other: str, at_offset: int | None
+    log: MetadataLog,
+    other_log: MetadataLog,
+    sources: Sequence[SnapshotSource],
+    other: str,
+    at_offset: int | None,
 ) -> Comparison:
-    store = place.store() if place.has_store else None
     if at_offset is not None:
         end = at_offset + 1
     elif other_log.identity == log.identity:
         end = min(log.high_watermark(), other_log.high_watermark())
     else:
         note(f"note: {other} is another log, of cluster {shown(other_log.identity.cluster_id)}")
-        return Comparison.of(other, load_state(log, store).image, load_state(other_log, store).image)
-    return Comparison.of(other, _below(log, store, end), _below(other_log, store, end))
+        return Comparison.of(other, load_state(log, sources).image, load_state(other_log, sources).image)
+    return Comparison.of(other, _below(log, sources, end), _below(other_log, sources, end))
 
 
-def _with_store(log: MetadataLog, other: str, at_offset: int | None) -> Comparison:
+def _with_store(
+    log: MetadataLog, sources: Sequence[SnapshotSource], other: str, at_offset: int | None
+) -> Comparison:
     store = SnapshotStore(other)
     there = _stored(store, log, at_offset)
+    beside = _beside_it(log, [*sources, StoredSnapshots(store)], there.ref)
     # One that is not exact can only be continued.
     if there.manifest.is_exact:
         try:
-            # No store takes part in this, or it might vouch for itself.
-            return Comparison.of(other, _below(log, None, there.ref.end_offset), there.image)
+            return Comparison.of(other, _below(log, beside, there.ref.end_offset), there.image)
         except OffsetUnavailableError:
             if at_offset is not None:
                 raise
@@ -156,22 +172,55 @@ def _with_store(log: MetadataLog, other: str, at_offset: int | None) -> Comparis
         if continued.origin == LOG_START:
             reasons = "; ".join(continued.refused)
             raise SnapshotMissingError(f"{store.url} has no snapshot that the log continues: {reasons}")
-        alone = load_image(log).image
+        alone = load_image(log, beside).image
         if alone.provenance.end_offset == continued.image.provenance.end_offset:
             return Comparison.of(f"{other} ({continued.origin} and the log's tail)", alone, continued.image)
     raise _restless(log, other)
 
 
-def _with_node(log: MetadataLog, other: str) -> Comparison:
+def _beside_it(
+    log: MetadataLog, sources: Sequence[SnapshotSource], snapshot: SnapshotRef
+) -> list[SnapshotSource]:
+    """What leads to the log's state without this snapshot, which must not vouch for itself.
+
+    Nothing but the log is needed if that has its beginning.
+    """
+    if has_beginning(log):
+        return []
+    others: list[SnapshotSource] = [_Others(source, snapshot) for source in sources]
+    start = log.start_offset()
+    if not any(offer.end_offset >= start for each in others for offer in each.offers(log.identity)):
+        raise SnapshotMissingError(
+            f"{snapshot.name} cannot be compared: the log starts at {start}, and no other snapshot leads to "
+            "its state"
+        )
+    return others
+
+
+@dataclass(frozen=True, slots=True)
+class _Others:
+    """A SnapshotSource: all of another one but the snapshots that end where this one does."""
+
+    source: SnapshotSource
+    without: SnapshotRef
+
+    def offers(self, identity: LogIdentity) -> list[SnapshotOffer]:
+        offers = self.source.offers(identity)
+        return [offer for offer in offers if offer.end_offset != self.without.end_offset]
+
+
+def _with_node(log: MetadataLog, sources: Sequence[SnapshotSource], other: str) -> Comparison:
+    if has_beginning(log):
+        sources = ()
     for _ in _patiently():
         state = NodeState.fetched(other)
         if (state.cluster_id, state.topic_id) != _names(log):
             note(f"note: {other} follows another log, of cluster {shown(state.cluster_id)}")
-            return _beside(other, load_image(log).image, state)
+            return _beside(other, load_image(log, sources).image, state)
         if state.end_offset > log.high_watermark():
             continue  # looked at before it was committed there, or the log was truncated
         try:
-            return _beside(other, _below(log, None, state.end_offset), state)
+            return _beside(other, _below(log, sources, state.end_offset), state)
         except OffsetUnavailableError:
             continue  # a node that is at the end when the log is quiet
     raise _restless(log, other)
@@ -209,8 +258,8 @@ def _restless(log: MetadataLog, other: str) -> Failure:
     )
 
 
-def _below(log: MetadataLog, store: SnapshotStore | None, end_offset: int) -> AclsImage:
-    return load_state(log, store, at_offset=end_offset - 1).image if end_offset else AclsImage.EMPTY
+def _below(log: MetadataLog, sources: Sequence[SnapshotSource], end_offset: int) -> AclsImage:
+    return load_state(log, sources, at_offset=end_offset - 1).image if end_offset else AclsImage.EMPTY
 
 
 def _stored(store: SnapshotStore, log: MetadataLog, at_offset: int | None) -> StoredSnapshot:

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from authorizer.cli.failure import ExitCode
-from authorizer.cli.log_compare import compare
+from authorizer.cli.log_compare import compare, is_store
 from authorizer.cli.options import config_option, json_option, log_option, progress_option, snapshots_option
 from authorizer.cli.output import Progress, print_json, shown
-from authorizer.cli.place import Place, is_guess
+from authorizer.cli.place import Place, has_beginning, is_guess, load_state, note_guess
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from records.ids import uuid_to_string
+from replay.snapshot_source import StoredSnapshots
 from snapshot.digest import digest_to_string
+from snapshot.store import SnapshotStore
 
 if TYPE_CHECKING:
     from records.log.base import MetadataLog
@@ -58,6 +60,9 @@ def verify_command(
     Checks each batch's CRC, that offsets rise, that every record that aclog must understand decodes, and that
     the state can be built. Exit code 4 when the log is damaged, 1 when --with differs.
 
+    A log whose beginning was trimmed leads to its state from a snapshot only: one of --snapshots, or else of
+    a store in --with. Such a store's newest snapshot is compared with what the log makes of another one.
+
     \b
     Examples:
       aclog log verify --log /var/kafka/__cluster_metadata-0
@@ -71,9 +76,13 @@ def verify_command(
     with place.log() as log:
         with Progress("offsets", wanted=progress) as shown_progress:
             walk = _Walk.through(log, shown_progress)
-        image = place.state(log).image
+        sources = place.sources()
+        if not sources and not has_beginning(log):
+            sources = [StoredSnapshots(SnapshotStore(other)) for other in others if is_store(other)]
+        note_guess(log)
+        image = load_state(log, sources).image
         report = _report(log, walk, image)
-        comparisons = [compare(place, log, other, at_offset) for other in others]
+        comparisons = [compare(place, log, sources, other, at_offset) for other in others]
     if as_json:
         rows = [comparison.to_json() for comparison in comparisons]
         if len(rows) == 1:

@@ -21,7 +21,7 @@ from replay.load import load_image
 from replay.snapshot_source import CheckpointFiles, StoredSnapshots
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from records.log.base import MetadataLog
     from records.log.directory.log import Mode
@@ -84,29 +84,33 @@ class Place:
     ) -> LoadResult:
         """The state at the high watermark, or after the record at ``at_offset``; with notes."""
         note_guess(log)
-        store = self.store() if self.has_store else None
-        return load_state(log, store, at_offset=at_offset, with_offsets=with_offsets, progress=progress)
+        sources = self.sources()
+        return load_state(log, sources, at_offset=at_offset, with_offsets=with_offsets, progress=progress)
+
+    def sources(self) -> list[SnapshotSource]:
+        """The store, if one is named."""
+        return [StoredSnapshots(self.store())] if self.has_store else []
 
 
 def load_state(
     log: MetadataLog,
-    store: SnapshotStore | None,
+    snapshots: Sequence[SnapshotSource] = (),
     *,
     at_offset: int | None = None,
     with_offsets: bool = False,
     progress: bool | None = None,
 ) -> LoadResult:
-    """The same for any log and store: from the newest snapshot, a checkpoint beside the log, or its start.
+    """The same for any log and stores: from the newest snapshot, a checkpoint beside the log, or its start.
 
     Args:
         log: open.
-        store: None for none.
+        snapshots: where there may be some; checkpoints beside the log are looked for anyway.
         at_offset: the last record that counts, inclusive.
         with_offsets: do without checkpoints, in which ACLs have lost their offsets, if the log reaches back
             far enough.
         progress: see Progress.
     """
-    sources: list[SnapshotSource] = [] if store is None else [StoredSnapshots(store)]
+    sources = [*snapshots]
     if isinstance(log, DirectoryLog) and not (with_offsets and log.start_offset() == 0):
         sources.append(CheckpointFiles(log))
     with Progress("offsets", wanted=progress) as shown_progress:
@@ -114,6 +118,11 @@ def load_state(
     for refused in result.refused:
         note(f"note: snapshot {refused} (passed over)")
     return result
+
+
+def has_beginning(log: MetadataLog) -> bool:
+    """Whether a log leads to its state by itself: from its first record, or from a checkpoint beside it."""
+    return log.start_offset() == 0 or (isinstance(log, DirectoryLog) and bool(log.checkpoints()))
 
 
 def is_guess(log: MetadataLog) -> bool:

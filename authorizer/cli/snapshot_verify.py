@@ -106,7 +106,7 @@ class _Verdict:
             return cls(status, (), None)
         try:
             # The store takes no part in this, or it would vouch for itself.
-            there = load_state(log, None, at_offset=status.ref.end_offset - 1).image
+            there = load_state(log, at_offset=status.ref.end_offset - 1).image
         except ReplayError as error:
             note(f"note: {status.ref.name} was not compared with the log: {error}")
             return cls(status, (), None)

@@ -16,9 +16,11 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 from authorizer.cli.main import cli
 from support.data import real_log
 from support.kafka_broker import HOST, Broker, free_ports, running_jvm
+from support.kafka_cluster import wait_until
 from support.node_acls import topic_acl
 from support.nodes import create, running_node, sidecar_of
 from support.topic_logs import new_topic, topic_url
+from support.topic_operator import delete_records
 
 pytestmark = pytest.mark.integration
 
@@ -163,6 +165,38 @@ def test_a_topic_a_store_and_a_node_agree(broker: Broker, tmp_path: Path) -> Non
     assert aclog("snapshot", "verify", "--snapshots", store, "--log", url).exit_code == 0
     assert "complete" in aclog("snapshot", "list", "--snapshots", store, "--log", url).stdout
     assert aclog("check", "--log", url, "--snapshots", store, *QUESTION).exit_code == 1
+
+
+def test_a_trimmed_topic_is_verified_with_a_snapshot(broker: Broker, tmp_path: Path) -> None:
+    """Its beginning is gone: `log verify` finds what `snapshot create` finds, and compares what can be."""
+    url, store = new_topic(broker), tmp_path / "store"
+
+    def verified(*args: object) -> dict[str, Any]:
+        return answer("log", "verify", "--log", url, *args)
+
+    with running_node(url) as node, sidecar_of(node) as address:
+        create(node, [topic_acl("t"), topic_acl("u")])
+        create(node, [topic_acl("v")])
+        answer("snapshot", "create", "--log", url, "--snapshots", store)
+        create(node, [topic_acl("w")])
+        wait_until(lambda: node.status().lag_records == 0, "the node")
+        digest = node.status().digest
+        delete_records(broker, url.rpartition("/")[2], 3)
+        assert verified("--snapshots", store)["digest"] == digest
+        # A node is compared by way of a snapshot too.
+        beside = verified("--snapshots", store, "--with", address)
+        assert (beside["digest"], beside["comparison"]["equal"]) == (digest, True)
+        # A store with one snapshot has nothing to compare that with.
+        alone = aclog("log", "verify", "--log", url, "--with", store)
+        assert alone.exit_code == 4, alone.output
+        assert "no other snapshot leads to its state" in alone.stderr
+        answer("snapshot", "create", "--log", url, "--snapshots", store)
+        both = verified("--with", store)
+        assert (both["startOffset"], both["digest"]) == (3, digest)
+        assert (both["comparison"]["equal"], both["comparison"]["otherDigest"]) == (True, digest)
+    nothing = aclog("log", "verify", "--log", url)
+    assert nothing.exit_code == 4
+    assert "no snapshot covers it" in nothing.stderr
 
 
 def test_a_topic_that_is_not_there(broker: Broker) -> None:
