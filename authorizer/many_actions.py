@@ -211,18 +211,14 @@ def _look_ups(
 
 
 def _look_up(rights: Rights, actions: int) -> _LookUp:
-    named: Callable[[str], Leaf | None] = rights.together
-    others = None
-    if rights.others is None:
-        named = rights.named.get
-    else:
-        others = rights.others.get
+    named: Callable[[str], Leaf | None] = rights.named.get
+    others, names = None, len(rights.named)
+    if rights.others is not None:
+        named, others, names = rights.together, rights.others.get, names + len(rights.others)
     prefixes = rights.prefixes
-    if prefixes is None:
-        return named, others, None, *_NOTHING[3:]
-    if prefixes.only is None or prefixes.has_blocks:
+    if prefixes is None or prefixes.only is None or prefixes.has_blocks:
         return named, others, prefixes, *_NOTHING[3:]
     bounds, leaves = prefixes.only.bounds, prefixes.only.leaves
-    is_worth_it = _FEW_BOUNDS < len(bounds) < actions and len(rights.named) < _MANY_NAMES
+    is_worth_it = _FEW_BOUNDS < len(bounds) < actions and names < _MANY_NAMES
     head, heads = rights.heads() if is_worth_it else _NOTHING[5:]
     return named, others, prefixes, bounds, leaves, head, heads
