@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -23,7 +25,7 @@ from records.entries import (
     OtherRecord,
     RemoveAccessControlEntryRecord,
 )
-from records.errors import DecodeError, EncodeError
+from records.errors import DecodeError, EncodeError, LogStorageError
 from records.log.directory import DirectoryLog
 from records.log.open import TOPIC, kind_of
 
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
 
 #: Records in one batch where no "batch" key says otherwise: some 100 kB.
 _BATCH_SIZE: Final = 1000
+#: What was committed can be read within milliseconds; nobody is kept longer than this for it.
+_VISIBLE_TIMEOUT_S: Final = 5.0
+_LOOK_S: Final = 0.01
 
 
 @click.command("append")
@@ -115,13 +120,19 @@ def append_command(
 
 
 def _to_topic(place: Place, plan: _Plan, mode: Mode, cluster_id: str | None) -> tuple[int, int]:
-    """One transaction for each batch; start and end offset."""
+    """One transaction for each batch, until all of it can be read; start and end offset."""
     if cluster_id is not None:
         raise click.UsageError("--cluster-id is for a directory: a topic is of the cluster that it is on")
     with place.log(mode) as log:
         start = end = log.high_watermark()
         for records, _ in plan.batches:
             end = log.append(records)
+        # A commit is answered a moment before its marker is in the log, where readers wait for it. Whoever
+        # runs the next command expects to find what this one wrote.
+        give_up_s = time.monotonic() + _VISIBLE_TIMEOUT_S
+        with suppress(LogStorageError):  # written it is, whoever is away now
+            while log.high_watermark() < end and time.monotonic() < give_up_s:
+                time.sleep(_LOOK_S)
     return start, end
 
 
