@@ -121,24 +121,23 @@ class Rights:
         They are not put together: finding what covers them takes as long as a decision on them does.
         """
         set_or_gone = {name: _GONE if leaf is None else leaf for name, leaf in leaves.items()}
-        before = self._all_apart() if WILDCARD in leaves else self
-        others = with_entries({} if before.others is None else before.others, set_or_gone)
-        return Rights(self._literals, self.prefixes, before.named, others)
+        is_star = WILDCARD in leaves
+        named, others = ({}, self._all_apart()) if is_star else (self.named, self.others)
+        others = with_entries({} if others is None else others, set_or_gone)
+        return Rights(self._literals, self.prefixes, named, others)
 
     def with_prefixes(self, leaves: Mapping[str, Leaf | None]) -> Rights:
         """The same with prefixes. Any number of literals may be below them: none stays put together."""
         prefixes = (self.prefixes or _NO_PREFIXES).with_values(leaves)
-        apart = self._all_apart()
-        return Rights(self._literals, prefixes if len(prefixes) else None, apart.named, apart.others)
+        return Rights(self._literals, prefixes if len(prefixes) else None, {}, self._all_apart())
 
-    def _all_apart(self) -> Rights:
-        """The same without anything put together."""
+    def _all_apart(self) -> Table[str, Leaf] | None:
+        """What ``others`` is when nothing is put together."""
         if not self.named:
-            return self
-        others: Table[str, Leaf] = self._literals
-        if self.others is not None:
-            others = with_entries(others, dict(self.others.items()))
-        return Rights(self._literals, self.prefixes, {}, others)
+            return self.others
+        if self.others is None:
+            return self._literals
+        return with_entries(self._literals, dict(self.others.items()))
 
 
 def _together(leaf: Leaf, star: Leaf, more: Leaf | None) -> Leaf | None:
