@@ -32,7 +32,7 @@ from authorizer.cli.options import (
     snapshots_option,
 )
 from authorizer.cli.output import print_json
-from authorizer.cli.place import Place
+from authorizer.cli.place import Place, wait_until_readable
 from authorizer.writing.acl_control import matching_records, plan_creation, plan_deletion
 from authorizer.writing.writer_view import WriterView
 from records.acl import (
@@ -231,7 +231,11 @@ def _remove(
 
 
 def _append(log: MetadataLog, records: Sequence[AclRecord], image: AclsImage) -> int:
-    return log.append(records) if records else image.provenance.end_offset
+    if not records:
+        return image.provenance.end_offset
+    end_offset = log.append(records)
+    wait_until_readable(log, end_offset)
+    return end_offset
 
 
 def _view(image: AclsImage) -> WriterView:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -13,7 +11,7 @@ import click
 from authorizer.cli.input import lines_of, payload_of
 from authorizer.cli.options import config_option, json_option, log_option, progress_option
 from authorizer.cli.output import Progress, note, print_json
-from authorizer.cli.place import Place
+from authorizer.cli.place import Place, wait_until_readable
 from records.codecs.json import from_json
 from records.codecs.kraft import encode_frame
 from records.entries import (
@@ -25,7 +23,7 @@ from records.entries import (
     OtherRecord,
     RemoveAccessControlEntryRecord,
 )
-from records.errors import DecodeError, EncodeError, LogStorageError
+from records.errors import DecodeError, EncodeError
 from records.log.directory import DirectoryLog
 from records.log.open import TOPIC, kind_of
 
@@ -34,9 +32,6 @@ if TYPE_CHECKING:
 
 #: Records in one batch where no "batch" key says otherwise: some 100 kB.
 _BATCH_SIZE: Final = 1000
-#: What was committed can be read within milliseconds; nobody is kept longer than this for it.
-_VISIBLE_TIMEOUT_S: Final = 5.0
-_LOOK_S: Final = 0.01
 
 
 @click.command("append")
@@ -127,12 +122,7 @@ def _to_topic(place: Place, plan: _Plan, mode: Mode, cluster_id: str | None) -> 
         start = end = log.high_watermark()
         for records, _ in plan.batches:
             end = log.append(records)
-        # A commit is answered a moment before its marker is in the log, where readers wait for it. Whoever
-        # runs the next command expects to find what this one wrote.
-        give_up_s = time.monotonic() + _VISIBLE_TIMEOUT_S
-        with suppress(LogStorageError):  # written it is, whoever is away now
-            while log.high_watermark() < end and time.monotonic() < give_up_s:
-                time.sleep(_LOOK_S)
+        wait_until_readable(log, end)
     return start, end
 
 

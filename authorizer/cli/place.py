@@ -5,16 +5,18 @@ Also the notes that go with a state, on stderr: what was a guess, and which snap
 
 from __future__ import annotations
 
-from contextlib import closing, contextmanager
+import time
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from authorizer.cli.output import Progress, note
 from authorizer.configuration.keys import BY_NAME, LOG_URL, SNAPSHOT_STORE
 from authorizer.configuration.load import Config, load_config
+from records.errors import LogStorageError
 from records.log.directory import DirectoryLog
 from records.log.open import QUORUM, TOPIC, open_log
 from replay.load import load_image
@@ -29,6 +31,10 @@ if TYPE_CHECKING:
     from replay.snapshot_source import SnapshotSource
     from snapshot.store import SnapshotStore
     from snapshot.stored import SkippedSnapshot
+
+#: What was committed can be read within milliseconds; nobody is kept longer than this for it.
+_READABLE_TIMEOUT_S: Final = 5.0
+_LOOK_S: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +124,18 @@ def load_state(
     for refused in result.refused:
         note(f"note: snapshot {refused} (passed over)")
     return result
+
+
+def wait_until_readable(log: MetadataLog, end_offset: int) -> None:
+    """Wait until others can read what was appended below ``end_offset``: a moment, where the log is a topic.
+
+    Its commit is answered before the marker is in the log that readers wait for, and whoever runs the next
+    command expects to find what this one wrote.
+    """
+    give_up_s = time.monotonic() + _READABLE_TIMEOUT_S
+    with suppress(LogStorageError):  # written it is, whoever is away now
+        while log.high_watermark() < end_offset and time.monotonic() < give_up_s:
+            time.sleep(_LOOK_S)
 
 
 def has_beginning(log: MetadataLog) -> bool:
