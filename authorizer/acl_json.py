@@ -10,7 +10,7 @@ from snapshot.code_names import code_to_name
 
 if TYPE_CHECKING:
     from records.entries import AccessControlEntryRecord
-    from snapshot.image import AppliedAcl
+    from snapshot.rows import AppliedAcl
 
 
 def acl_json(record: AccessControlEntryRecord) -> dict[str, str]:

@@ -23,7 +23,7 @@ from records.acl import PatternType
 if TYPE_CHECKING:
     from authorizer.api import Action, AuthorizableRequestContext
     from authorizer.state import AuthorizerState
-    from snapshot.image import AppliedAcl
+    from snapshot.rows import AppliedAcl
 
 
 class Rule(Enum):

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from records.entries import AccessControlEntryRecord
-    from snapshot.columns import AclColumns, TextColumn
-    from snapshot.image import AppliedAcl
+    from snapshot.columns import AclColumns
+    from snapshot.rows import AppliedAcl
+    from snapshot.text_column import TextColumn
 
 
 def utf16(text: str) -> bytes:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from authorizer.index.acl_index import AclIndex
     from records.acl import AccessControlEntryFilter, AclBindingFilter, ResourcePatternFilter
     from records.entries import AccessControlEntryRecord
-    from snapshot.image import AppliedAcl
+    from snapshot.rows import AppliedAcl
 
 # Rows that are made into objects at once.
 _PIECE_ROWS: Final = 1024

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from authorizer.index.resource_index import ResourceIndex
     from records.entries import AccessControlEntryRecord
     from records.principal import KafkaPrincipal
-    from snapshot.image import AppliedAcl
+    from snapshot.rows import AppliedAcl
 
 
 # Looked up once, not for each ACL: a member of an Enum class costs as much as two dict look-ups.

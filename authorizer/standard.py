@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from records.acl import AclBinding, AclBindingFilter, AclOperation, ResourceType
     from replay.manifest import LoaderManifest
     from snapshot.delta import AclsDelta
-    from snapshot.image import AppliedAcl
+    from snapshot.rows import AppliedAcl
 
 _NOT_LOADED: Final = "the log has not been replayed to its high watermark yet"
 _DESCRIPTION: Final = (

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from snapshot.columns import TextColumn
+from snapshot.text_column import TextColumn
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -41,7 +41,7 @@ def text_column(column: pa.ChunkedArray) -> TextColumn:
             TextColumn(_texts(dictionary), np.concatenate(codes))
             for dictionary, codes in zip(dictionaries, places, strict=True)
         ]
-    )
+    ).without_unused()
 
 
 def number_column(column: pa.ChunkedArray, *, null: int | None = None) -> npt.NDArray[Any]:

@@ -29,7 +29,8 @@ from records.entries import (
 )
 from snapshot.columns import AclColumns, heads_of
 from snapshot.digest import DIGEST_MASK, digest_add, digest_remove
-from snapshot.image import AclsImage, AppliedAcl, Provenance
+from snapshot.image import AclsImage, Provenance
+from snapshot.rows import AppliedAcl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -14,12 +14,13 @@ import immutables
 import msgspec
 
 from records.entries import METADATA_VERSION_FEATURE
-from snapshot.columns import AclColumns, AppliedAcl
+from snapshot.columns import AclColumns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from records.ids import Uuid
+    from snapshot.rows import AppliedAcl
 
 
 class Provenance(msgspec.Struct, frozen=True, gc=False):
@@ -35,8 +36,6 @@ class Provenance(msgspec.Struct, frozen=True, gc=False):
     epoch: int
     timestamp_ms: int
 
-
-__all__ = ["NOWHERE", "AclsImage", "AppliedAcl", "Provenance"]
 
 #: Before the first record of any log.
 NOWHERE: Final = Provenance(end_offset=0, epoch=0, timestamp_ms=0)

@@ -17,8 +17,9 @@ from records.ids import uuid_from_string
 from snapshot.code_names import code_from_name
 from snapshot.errors import SnapshotError, SnapshotMissingError
 from snapshot.export import CSV_HEADER
-from snapshot.image import AclsImage, AppliedAcl, Provenance
+from snapshot.image import AclsImage, Provenance
 from snapshot.restore import restore_image
+from snapshot.rows import AppliedAcl
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

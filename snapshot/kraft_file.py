@@ -42,9 +42,10 @@ from snapshot.errors import (
     SnapshotMissingError,
     SnapshotUnsupportedError,
 )
-from snapshot.image import AclsImage, AppliedAcl, Provenance
+from snapshot.image import AclsImage, Provenance
 from snapshot.layout import parse_snapshot_name, snapshot_name
 from snapshot.restore import restore_image
+from snapshot.rows import AppliedAcl
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

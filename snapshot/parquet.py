@@ -23,9 +23,9 @@ import pyarrow.parquet as pq
 from records.errors import EncodeError
 from records.ids import UUID_BYTES
 from snapshot.arrow_columns import number_array, number_column, text_array, text_column
-from snapshot.columns import UNKNOWN_OFFSET, AclColumns
 from snapshot.digest import digest_from_string, digest_to_string
 from snapshot.errors import SnapshotCorruptError
+from snapshot.rows import UNKNOWN_OFFSET, AclRows
 
 _DIGEST_KEY: Final = b"aclog.digest"
 _CODES: Final = ("resource_type", "pattern_type", "operation", "permission_type")
@@ -47,11 +47,11 @@ SCHEMA: Final = pa.schema(
 )
 
 
-def encode_part(columns: AclColumns, *, digest: int | None = None) -> bytes:
+def encode_part(rows: AclRows, *, digest: int | None = None) -> bytes:
     """The bytes of a Parquet file with these rows.
 
     Args:
-        columns: the rows.
+        rows: of any number.
         digest: of these rows, if the part is to say it.
 
     Raises:
@@ -59,20 +59,20 @@ def encode_part(columns: AclColumns, *, digest: int | None = None) -> bytes:
     """
     try:
         texts = {
-            "resource_name": text_array(columns.names),
-            "principal": text_array(columns.principals),
-            "host": text_array(columns.hosts),
+            "resource_name": text_array(rows.names),
+            "principal": text_array(rows.principals),
+            "host": text_array(rows.hosts),
         }
     except UnicodeEncodeError as error:
         raise EncodeError(f"an ACL that a snapshot cannot hold: {error}") from error
     arrays = {
         **texts,
-        **{name: number_array(getattr(columns, f"{name}s")) for name in _CODES},
+        **{name: number_array(getattr(rows, f"{name}s")) for name in _CODES},
         "id": pa.FixedSizeBinaryArray.from_buffers(
-            pa.binary(UUID_BYTES), len(columns), [None, pa.py_buffer(columns.ids)]
+            pa.binary(UUID_BYTES), len(rows), [None, pa.py_buffer(rows.ids)]
         ),
-        "offset": number_array(columns.offsets, null=UNKNOWN_OFFSET),
-        "timestamp_ms": number_array(columns.timestamps_ms),
+        "offset": number_array(rows.offsets, null=UNKNOWN_OFFSET),
+        "timestamp_ms": number_array(rows.timestamps_ms),
     }
     table = pa.table([arrays[field.name] for field in SCHEMA], schema=SCHEMA)
     if digest is not None:
@@ -84,7 +84,7 @@ def encode_part(columns: AclColumns, *, digest: int | None = None) -> bytes:
     return bytes(sink.getvalue())
 
 
-def decode_part(data: bytes, *, source: str) -> AclColumns:
+def decode_part(data: bytes, *, source: str) -> AclRows:
     """The rows of one part; ``source`` names it in errors.
 
     Raises:
@@ -97,7 +97,7 @@ def decode_part(data: bytes, *, source: str) -> AclColumns:
         resource_types, pattern_types, operations, permission_types = (
             number_column(columns[name]) for name in _CODES
         )
-        return AclColumns(
+        return AclRows(
             ids=_ids(columns["id"]),
             resource_types=resource_types,
             names=names,

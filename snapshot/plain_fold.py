@@ -22,8 +22,9 @@ import pyarrow as pa
 
 from records.ids import UUID_BYTES
 from snapshot.arrow_columns import text_column
-from snapshot.columns import AclColumns, AppliedAcl, heads_of
+from snapshot.columns import AclColumns, heads_of
 from snapshot.digest import DIGEST_BITS, frame_hashes, hashes_sum
+from snapshot.rows import AppliedAcl
 
 if TYPE_CHECKING:
     from collections.abc import Callable

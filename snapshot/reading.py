@@ -23,6 +23,7 @@ from snapshot.stored import StoredSnapshot
 if TYPE_CHECKING:
     from records.log.base import LogIdentity
     from snapshot.layout import SnapshotRef
+    from snapshot.rows import AclRows
     from snapshot.storage import Storage
 
 
@@ -88,7 +89,7 @@ def read_snapshot(storage: Storage, ref: SnapshotRef, identity: LogIdentity | No
         SnapshotCorruptError: also when the rows are not what the manifest says.
     """
     manifest = read_manifest(storage, ref, identity)
-    parts: list[AclColumns] = []
+    parts: list[AclRows] = []
     for part in manifest.parts:
         source = storage.shown(ref.file(part.name))
         rows = decode_part(read_part(storage, ref, part), source=source)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from snapshot.delta import AclsDelta
-from snapshot.image import AclsImage, AppliedAcl, Provenance
+from snapshot.image import AclsImage, Provenance
+from snapshot.rows import AppliedAcl
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -13,7 +13,7 @@ from snapshot.code_names import code_to_name
 if TYPE_CHECKING:
     from authorizer.decision import Decision
     from authorizer.explanation.explain import Explanation
-    from snapshot.image import AppliedAcl
+    from snapshot.rows import AppliedAcl
 
 
 def decision_line(decision: Decision, end_offset: int) -> str:

@@ -17,7 +17,7 @@ from authorizer.matching import matching_acls
 if TYPE_CHECKING:
     from authorizer.api import Action, AuthorizableRequestContext
     from authorizer.state import AuthorizerState
-    from snapshot.image import AppliedAcl
+    from snapshot.rows import AppliedAcl
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

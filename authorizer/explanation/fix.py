@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from authorizer.api import Action, AuthorizableRequestContext
     from records.entries import AccessControlEntryRecord
-    from snapshot.image import AppliedAcl
+    from snapshot.rows import AppliedAcl
 
 _NAME_FLAGS: Final = {
     ResourceType.TOPIC: "--topic",

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from authorizer.index.places import Place
     from records.acl import AclOperation
     from records.entries import AccessControlEntryRecord
-    from snapshot.image import AppliedAcl
+    from snapshot.rows import AppliedAcl
 
 #: Near misses that are kept in all, and of one field.
 KEPT_MAXIMUM: Final = 10

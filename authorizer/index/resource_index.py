@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
     from authorizer.index.row_index import RowIndex
     from records.ids import Uuid
-    from snapshot.image import AclsImage, AppliedAcl
+    from snapshot.image import AclsImage
+    from snapshot.rows import AppliedAcl
 
 #: An ACL and its place; whether it is a row that is gone; and if not, whether it is added, or gone from what
 #: was added before.

@@ -20,7 +20,7 @@ from records.entries import AccessControlEntryRecord, FeatureLevelRecord, Remove
 from records.ids import Uuid, uuid_to_string
 from records.log.base import LogRecord
 from snapshot.code_names import code_to_name
-from snapshot.columns import AclColumns, AppliedAcl
+from snapshot.columns import AclColumns
 from snapshot.delta import AclsDelta
 from snapshot.digest import digest_to_string
 from snapshot.errors import SparkJobError
@@ -39,6 +39,7 @@ from snapshot.jobs.stored_shard import StoredShard, read_shard
 from snapshot.layout import shard_part_name
 from snapshot.manifest import SnapshotPart
 from snapshot.parquet import encode_part
+from snapshot.rows import AppliedAcl
 from snapshot.storage import Storage
 
 if TYPE_CHECKING:

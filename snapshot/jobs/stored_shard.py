@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from snapshot.manifest import SnapshotManifest, SnapshotPart
+    from snapshot.rows import AclRows
     from snapshot.storage import Storage
 
 
@@ -58,7 +59,7 @@ def read_shard(storage: Storage, manifest: SnapshotManifest, shard: int, shards:
     elif shard in own:
         data = read_part(storage, manifest.ref, own[shard])
         source = storage.shown(manifest.ref.file(own[shard].name))
-        columns = decode_part(data, source=source)
+        columns = AclColumns.joined([decode_part(data, source=source)])
         said = part_digest(data, source=source)
         if said is None:
             raise SnapshotCorruptError(f"{source} does not say the digest of its rows")
@@ -83,7 +84,7 @@ def _own_parts(manifest: SnapshotManifest, shards: int) -> dict[int, SnapshotPar
 
 def _rows_of(
     storage: Storage, manifest: SnapshotManifest, part: SnapshotPart, shard: int, shards: int
-) -> AclColumns:
+) -> AclRows:
     source = storage.shown(manifest.ref.file(part.name))
-    columns = decode_part(read_part(storage, manifest.ref, part), source=source)
-    return columns.taken(shards_of(columns.ids, shards) == shard)
+    rows = decode_part(read_part(storage, manifest.ref, part), source=source)
+    return rows.taken(shards_of(rows.ids, shards) == shard)

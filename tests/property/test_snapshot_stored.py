@@ -15,11 +15,12 @@ from records.entries import AccessControlEntryRecord, MetadataRecord
 from snapshot.code_names import code_from_name
 from snapshot.columns import AclColumns
 from snapshot.export import ExportFormat, export_image
-from snapshot.image import AclsImage, AppliedAcl
+from snapshot.image import AclsImage
 from snapshot.import_file import import_csv, import_json_lines
 from snapshot.kip11 import kip11_document
 from snapshot.kraft_file import read_checkpoint, write_checkpoint
 from snapshot.layout import cluster_directory, parse_cluster_directory
+from snapshot.rows import AppliedAcl
 from snapshot.store import SnapshotStore
 from support.snapshots import IDENTITY, contents, replayed
 from support.strategies import access_control_entry_records, record_lists, strange_acl_records

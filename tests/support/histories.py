@@ -9,8 +9,8 @@ from records.acl import AclOperation, AclPermissionType, PatternType, ResourceTy
 from records.entries import AccessControlEntryRecord
 from records.ids import Uuid
 from snapshot.code_names import code_from_name
-from snapshot.image import AppliedAcl
 from snapshot.jobs.shard_fold import _readable
+from snapshot.rows import AppliedAcl
 
 
 def as_record(row: Mapping[str, Any]) -> AccessControlEntryRecord:

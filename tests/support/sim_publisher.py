@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from replay.manifest import LoaderManifest, ReloadManifest
 from snapshot.delta import AclsDelta
-from snapshot.image import AclsImage, AppliedAcl
+from snapshot.image import AclsImage
+from snapshot.rows import AppliedAcl
 from support.sim_history import History, State, state_of
 
 if TYPE_CHECKING:

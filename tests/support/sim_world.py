@@ -45,7 +45,8 @@ from replay.loader import Loader, Turn
 from replay.manifest import LoaderManifest
 from snapshot.delta import AclsDelta
 from snapshot.errors import SnapshotError
-from snapshot.image import AclsImage, AppliedAcl, Provenance
+from snapshot.image import AclsImage, Provenance
+from snapshot.rows import AppliedAcl
 from support.sim_clock import SimClock
 from support.sim_history import State, state_of
 from support.sim_log import SimLog, identity

@@ -13,7 +13,8 @@ from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRe
 from records.log.base import LogRecord
 from snapshot.columns import AclColumns
 from snapshot.delta import AclsDelta
-from snapshot.image import AclsImage, AppliedAcl, Provenance
+from snapshot.image import AclsImage, Provenance
+from snapshot.rows import AppliedAcl
 from support.decisions import GROUP, READ, TOPIC, WRITE, allow, group, topic, topics
 
 

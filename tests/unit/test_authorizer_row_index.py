@@ -14,7 +14,7 @@ from authorizer.index.row_index import RowIndex
 from records.entries import AccessControlEntryRecord
 from records.ids import Uuid
 from snapshot.columns import AclColumns
-from snapshot.image import AppliedAcl
+from snapshot.rows import AppliedAcl
 
 PRINCIPALS = ("User:a", "User:*", "User:b", "Group:a", "nobody", "", ":")
 NAMES = ("orders", "orders-", "", "*", "é", "\U0001f600")

@@ -9,7 +9,8 @@ from authorizer.writing.writer_view import WriterView
 from records.entries import AccessControlEntryRecord, AclRecord, RemoveAccessControlEntryRecord
 from records.ids import Uuid
 from snapshot.delta import AclsDelta
-from snapshot.image import AclsImage, AppliedAcl, Provenance
+from snapshot.image import AclsImage, Provenance
+from snapshot.rows import AppliedAcl
 
 
 def acl(number: int, name: str = "t") -> AccessControlEntryRecord:

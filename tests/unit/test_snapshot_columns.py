@@ -9,7 +9,9 @@ import pytest
 
 from records.errors import EncodeError
 from records.ids import Uuid
-from snapshot.columns import AclColumns, AppliedAcl, TextColumn
+from snapshot.columns import AclColumns
+from snapshot.rows import AppliedAcl
+from snapshot.text_column import TextColumn
 from support.snapshots import acl, acl_id
 
 ACLS = [

@@ -19,7 +19,8 @@ from records.entries import (
 from records.log.base import LogRecord
 from snapshot.delta import AclsDelta, DeltaCounts
 from snapshot.digest import digest_of
-from snapshot.image import NOWHERE, AclsImage, AppliedAcl, Provenance
+from snapshot.image import NOWHERE, AclsImage, Provenance
+from snapshot.rows import AppliedAcl
 from support.snapshots import acl, acl_id, contents, image_of, logged, replayed
 
 

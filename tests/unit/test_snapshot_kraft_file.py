@@ -28,7 +28,7 @@ from snapshot.errors import (
     SnapshotMissingError,
     SnapshotUnsupportedError,
 )
-from snapshot.image import AclsImage, AppliedAcl, Provenance
+from snapshot.image import AclsImage, Provenance
 from snapshot.kraft_file import (
     BATCH_BYTES_MAX,
     checkpoint_name,
@@ -37,6 +37,7 @@ from snapshot.kraft_file import (
     read_checkpoint,
     write_checkpoint,
 )
+from snapshot.rows import AppliedAcl
 from support.data import REAL_LOGS, real_log, real_log_home
 from support.snapshots import acl, acl_id, contents, image_of, payload_acl, replayed
 

@@ -13,8 +13,8 @@ import pytest
 from records.errors import EncodeError
 from snapshot.columns import AclColumns
 from snapshot.errors import SnapshotCorruptError
-from snapshot.image import AppliedAcl
 from snapshot.parquet import SCHEMA, decode_part, encode_part, part_digest
+from snapshot.rows import AppliedAcl
 from support.snapshots import acl, acl_id
 
 
@@ -145,7 +145,8 @@ def test_pandas_is_not_loaded() -> None:
     program = """
 import sys
 from records.entries import AccessControlEntryRecord
-from snapshot.columns import AclColumns, AppliedAcl
+from snapshot.columns import AclColumns
+from snapshot.rows import AppliedAcl
 from snapshot.parquet import decode_part, encode_part
 record = AccessControlEntryRecord(b"i" * 16, 2, "t", 3, "User:a", "*", 3, 3)
 acls = [AppliedAcl(record, 7, 8), AppliedAcl(record, None, 8)]
