@@ -44,6 +44,14 @@ def text_column(column: pa.ChunkedArray) -> TextColumn:
     ).without_unused()
 
 
+def encoded_column(column: pa.ChunkedArray) -> TextColumn:
+    """The texts of a column of strings without nulls; there is one at least."""
+    encoded = column.dictionary_encode()
+    # One dictionary for all chunks, whose texts are distinct, and each is used.
+    texts = _texts(encoded.chunk(0).dictionary)
+    return TextColumn(texts, np.concatenate([_numbers(chunk.indices) for chunk in encoded.chunks]))
+
+
 def number_column(column: pa.ChunkedArray, *, null: int | None = None) -> npt.NDArray[Any]:
     """The numbers of a column of integers; with ``null`` where it has none."""
     chunks = [_numbers(chunk, null) for chunk in column.chunks]

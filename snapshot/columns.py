@@ -35,6 +35,14 @@ def heads_of(ids: bytes) -> npt.NDArray[np.uint64]:
     return np.frombuffer(ids, ">u8")[:: UUID_BYTES // _HEAD_BYTES].astype(np.uint64)
 
 
+def among(held: npt.NDArray[np.uint64], heads: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+    """Which of the heads are among the sorted ones. Quick where either are few, or ``heads`` sorted too."""
+    if not len(held):
+        return np.zeros(len(heads), np.bool_)
+    found: npt.NDArray[np.bool_] = held[np.minimum(np.searchsorted(held, heads), len(held) - 1)] == heads
+    return found
+
+
 class AclColumns(AclRows):
     """See the module. Ids are distinct where an image holds them; ``count_ids`` tells of others."""
 
@@ -84,11 +92,7 @@ class AclColumns(AclRows):
 
     def may_hold(self, heads: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
         """Of the first eight bytes of ids (`heads_of`), which ones a row's id begins with."""
-        if not len(self):
-            return np.zeros(len(heads), np.bool_)
-        held = np.asarray(self._heads)
-        found: npt.NDArray[np.bool_] = held[np.minimum(np.searchsorted(held, heads), len(held) - 1)] == heads
-        return found
+        return among(np.asarray(self._heads), heads)
 
     def count_ids(self) -> int:
         """How many distinct ids there are."""

@@ -27,7 +27,8 @@ from records.entries import (
     OtherRecord,
     RemoveAccessControlEntryRecord,
 )
-from snapshot.columns import AclColumns, heads_of
+from snapshot.added import AddedAcls
+from snapshot.columns import heads_of
 from snapshot.digest import DIGEST_MASK, digest_add, digest_remove
 from snapshot.image import AclsImage, Provenance
 from snapshot.rows import AppliedAcl
@@ -79,7 +80,7 @@ class AclsDelta:
         self.image = image
         self.counts = DeltaCounts()
         # ACLs with ids that the image does not have. `_changes` overrules them.
-        self._added = AclColumns.EMPTY
+        self._added = AddedAcls()
         self._changes: dict[Uuid, AppliedAcl | None] = {}
         # What the image holds of the ids that were asked for: a row is found and made into an object once.
         self._held: dict[Uuid, AppliedAcl | None] = {}
@@ -100,7 +101,7 @@ class AclsDelta:
         delta._count, delta._digest, delta._features = len(after), after.digest, after.features
         if not len(before):
             delta.counts.added = len(after)
-            delta._added = after.columns
+            delta._added = AddedAcls(after.columns)
             for acl_id, acl in after.changes.items():
                 if acl is not None or after.columns.row_of(acl_id) is not None:
                     delta._changes[acl_id] = acl
@@ -128,9 +129,9 @@ class AclsDelta:
         An id that was added and removed within the delta does not appear (KAFKA-13889).
         """
         self._fold_plain()
-        if self._added is not AclColumns.EMPTY:
-            before, added, changes = self.image, self._added, self._changes
-            self._added = AclColumns.EMPTY
+        if len(self._added):
+            before, added, changes = self.image, self._added.columns(), self._changes
+            self._added = AddedAcls()
             self._changes = {acl.record.id: acl for acl in added if acl.record.id not in changes}
             for acl_id, acl in changes.items():
                 if acl is not None or acl_id in before:
@@ -150,10 +151,11 @@ class AclsDelta:
     def _get(self, acl_id: Uuid) -> AppliedAcl | None:
         if acl_id in self._changes:
             return self._changes[acl_id]
-        if self._added is not AclColumns.EMPTY:
-            row = self._added.row_of(acl_id)
+        if len(self._added):
+            added = self._added.columns()
+            row = added.row_of(acl_id)
             if row is not None:
-                return self._added.acl(row)
+                return added.acl(row)
         return self._before(acl_id)
 
     def _before(self, acl_id: Uuid) -> AppliedAcl | None:
@@ -242,7 +244,7 @@ class AclsDelta:
         self.counts.removed += 1
         self._count -= 1
         self._digest = digest_remove(self._digest, before.record)
-        if self._before(acl_id) is not None or self._added.row_of(acl_id) is not None:
+        if self._before(acl_id) is not None or self._added.columns().row_of(acl_id) is not None:
             self._changes[acl_id] = None
         else:
             del self._changes[acl_id]
@@ -254,13 +256,14 @@ class AclsDelta:
             return
         self._plain = None
         folded = plain.fold(self._may_hold if self.image.is_large_step(plain.count) else _any_head)
-        added, counts = folded.columns, self.counts
+        counts = self.counts
         counts.ignored += plain.ignored
-        del plain  # some megabytes, before as many are needed to join the columns
-        counts.added += len(added)
-        self._count += len(added)
+        del plain  # some megabytes, before as many are needed to join the rows
+        added = sum(map(len, folded.added))
+        counts.added += added
+        self._count += added
         self._digest = (self._digest + folded.digest) & DIGEST_MASK
-        self._added = AclColumns.joined([self._added, added]) if len(self._added) else added
+        self._added.add(folded.added, folded.heads)
         for other in folded.others:
             if isinstance(other, AppliedAcl):
                 self._put(other)
@@ -285,7 +288,7 @@ class AclsDelta:
         self._fold_plain()
         return self.image.with_changes(
             self._changes,
-            added=self._added,
+            added=self._added.columns(),
             count=self._count,
             digest=self._digest,
             features=self._features,

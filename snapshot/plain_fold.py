@@ -21,10 +21,10 @@ import numpy as np
 import pyarrow as pa
 
 from records.ids import UUID_BYTES
-from snapshot.arrow_columns import text_column
-from snapshot.columns import AclColumns, heads_of
-from snapshot.digest import DIGEST_BITS, frame_hashes, hashes_sum
-from snapshot.rows import AppliedAcl
+from snapshot.arrow_columns import encoded_column
+from snapshot.columns import among, heads_of
+from snapshot.digest import DIGEST_BITS, digest_of, frame_hashes, hashes_sum
+from snapshot.rows import AclRows, AppliedAcl
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,12 +44,14 @@ class Folded:
     """What becomes of the records.
 
     Attributes:
-        columns: ACLs that nothing else is known of.
-        digest: of these.
+        added: ACLs that nothing else is known of.
+        heads: sorted, the first eight bytes of all ids that were taken, as numbers.
+        digest: of ``added``.
         others: ACLs, and ids to remove, to be looked at one by one, in log order.
     """
 
-    columns: AclColumns
+    added: tuple[AclRows, ...]
+    heads: npt.NDArray[np.uint64]
     digest: int
     others: list[AppliedAcl | Uuid]
 
@@ -114,40 +116,45 @@ class PlainFold:
         self._look()
         ids = b"".join([part.ids.tobytes() for part in self._parts])
         heads = heads_of(ids)
-        is_other = may_hold(heads) | self._is_shared(heads)
         others = self._others
+        other_ids = [other.record.id if isinstance(other, AppliedAcl) else other for _, other in others]
+        other_heads = heads_of(b"".join(other_ids))
+        # Values only: sorting rows along with them takes twice as long, and mostly nothing is found.
+        ordered = np.sort(np.concatenate([heads, other_heads]))
+        is_known = may_hold(ordered)
+        is_known[1:] |= ordered[1:] == ordered[:-1]
+        known = ordered[is_known]
+        is_other = among(known, heads)
+        is_new = ~is_other
+        new: list[AppliedAcl] = []
+        left: list[tuple[int, AppliedAcl | Uuid]] = []
+        for (number, other), is_left in zip(others, among(known, other_heads).tolist(), strict=True):
+            if is_left or not isinstance(other, AppliedAcl):
+                left.append((number, other))
+            else:
+                new.append(other)
         if is_other.any():
             numbers = np.concatenate([part.numbers for part in self._parts])[is_other]
-            others += zip(numbers.tolist(), self._columns(ids, is_other), strict=True)
-        others.sort(key=lambda numbered: numbered[0])
-        is_new = ~is_other
+            left += zip(numbers.tolist(), self._rows(ids, is_other), strict=True)
+        left.sort(key=lambda numbered: numbered[0])
         hashes = np.frombuffer(b"".join([part.hashes for part in self._parts]), f"V{_HASH_BYTES}")
         return Folded(
-            columns=self._columns(ids, is_new),
-            digest=hashes_sum(hashes[is_new].tobytes()),
-            others=[other for _, other in others],
+            added=(self._rows(ids, is_new), AclRows.of(new)),
+            heads=ordered,
+            digest=hashes_sum(hashes[is_new].tobytes()) + digest_of(acl.record for acl in new),
+            others=[other for _, other in left],
         )
 
-    def _is_shared(self, heads: npt.NDArray[np.uint64]) -> _Mask:
-        """Which of the rows have an id that another row, or another record, may have too."""
-        removed = [other.record.id if isinstance(other, AppliedAcl) else other for _, other in self._others]
-        heads = np.concatenate([heads, heads_of(b"".join(removed))])
-        is_shared = np.zeros(len(heads), np.bool_)
-        order = np.argsort(heads)
-        ordered = heads[order]
-        same = ordered[1:] == ordered[:-1]
-        is_shared[order[1:][same]] = True
-        is_shared[order[:-1][same]] = True
-        return is_shared[: len(heads) - len(removed)]
-
-    def _columns(self, ids: bytes, wanted: _Mask) -> AclColumns:
+    def _rows(self, ids: bytes, wanted: _Mask) -> AclRows:
         """The wanted rows of all parts."""
         parts = self._parts
         if not wanted.any():
-            return AclColumns.EMPTY
+            return AclRows.of(())
+        is_all = bool(wanted.all())
 
         def each(name: str) -> Any:
-            return np.concatenate([getattr(part, name) for part in parts])[wanted]
+            column = np.concatenate([getattr(part, name) for part in parts])
+            return column if is_all else column[wanted]
 
         # Not pa.array(): of a numpy array it asks pandas, which takes 0.2 s to load where it is installed.
         bits = pa.py_buffer(np.packbits(wanted, bitorder="little"))
@@ -155,10 +162,10 @@ class PlainFold:
 
         def texts(name: str) -> Any:
             column = pa.chunked_array([getattr(part, name) for part in parts])
-            return text_column((column if wanted.all() else column.filter(mask)).dictionary_encode())
+            return encoded_column(column if is_all else column.filter(mask))
 
-        return AclColumns(
-            ids=np.frombuffer(ids, f"V{UUID_BYTES}")[wanted].tobytes(),
+        return AclRows(
+            ids=ids if is_all else np.frombuffer(ids, f"V{UUID_BYTES}")[wanted].tobytes(),
             resource_types=each("resource_types"),
             names=texts("names"),
             pattern_types=each("pattern_types"),
