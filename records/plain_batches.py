@@ -83,7 +83,7 @@ class PlainRecords:
         """Raises pa.ArrowInvalid if a text is not UTF-8."""
         self.data = walked.data
         self.frame_starts, self.frame_ends = walked.frame_starts, walked.frame_ends
-        self.offsets = np.arange(len(walked.starts)) + np.repeat(walked.offset_shifts, walked.counts)
+        self.offsets = np.arange(len(walked.frame_starts)) + np.repeat(walked.offset_shifts, walked.counts)
         self.timestamps_ms = np.repeat(walked.timestamps_ms, walked.counts)
         self.removals = np.flatnonzero(fields.is_removal)
         self.acls = fields.acls
@@ -154,9 +154,8 @@ class Walked:
     """Where the records of some batches lie, and their frames, if the batches are plain.
 
     Attributes:
-        data: the batches one after the other, padded; ``bytes_`` is the same.
+        data: the batches' records, without headers, one after the other, padded; ``bytes_`` is the same.
         size: without the padding.
-        starts, ends: of the records.
         firsts, counts: of each batch, its first record's index, and how many it has.
         is_wrong: records that are not plain; their frames may be anywhere.
     """
@@ -165,67 +164,80 @@ class Walked:
         "bytes_",
         "counts",
         "data",
-        "ends",
         "firsts",
         "frame_ends",
         "frame_starts",
         "is_wrong",
         "offset_shifts",
         "size",
-        "starts",
         "timestamps_ms",
     )
 
-    def __init__(self, batches: Sequence[RecordBatch], data: bytes, starts: list[int]) -> None:
+    def __init__(
+        self, batches: Sequence[RecordBatch], data: bytes, starts: _Ints, counts: _Ints, origins: _Ints
+    ) -> None:
+        """The records at ``starts``; those of each batch begin at ``origins``."""
         self.data = data
         self.size = size = len(data) - len(PADDING)
         self.bytes_ = bytes_ = np.frombuffer(data, np.uint8)
-        self.starts = np.array(starts)
-        self.counts = np.array([batch.record_count for batch in batches])
-        lasts = np.cumsum(self.counts)
-        self.firsts = lasts - self.counts
-        self.ends = np.empty_like(self.starts)
-        self.ends[:-1] = self.starts[1:]
-        self.ends[:-1][lasts[:-1] - 1] -= COVERED_HEADER_BYTES
-        self.ends[-1] = size
+        self.counts = counts
+        self.firsts = np.cumsum(counts) - counts
         self.offset_shifts = np.array([batch.base_offset for batch in batches]) - self.firsts
         self.timestamps_ms = np.array([batch.base_timestamp_ms for batch in batches])
-        sizes, at, is_wrong = varints(bytes_, self.starts)
-        is_wrong |= sizes & 1 != 0
+        ends = np.append(starts[1:], size)
+        sizes, at, is_wrong = varints(bytes_, starts)
+        is_wrong |= (sizes & 1 != 0) | (at + (sizes >> 1) != ends)
+        is_wrong[self.firsts] |= starts[self.firsts] != origins
         is_wrong |= (bytes_[at] | bytes_[at + 1]) != 0  # attributes and timestamp delta
         deltas, at, is_long = varints(bytes_, at + 2)
-        expected = np.arange(len(self.starts)) - np.repeat(self.firsts, self.counts)
+        expected = np.arange(len(starts)) - np.repeat(self.firsts, counts)
         is_wrong |= is_long | (deltas != 2 * expected)
         is_wrong |= bytes_[at] != 1  # no key
         sizes, self.frame_starts, is_long = varints(bytes_, at + 1)
         self.frame_ends = np.minimum(self.frame_starts + (sizes >> 1), size)
-        is_wrong |= is_long | (sizes & 1 != 0) | (self.frame_ends + 1 != self.ends)
+        is_wrong |= is_long | (sizes & 1 != 0) | (self.frame_ends + 1 != ends)
         is_wrong |= bytes_[self.frame_ends] != 0  # no headers
         self.is_wrong = is_wrong
 
 
 def walk(batches: Sequence[RecordBatch]) -> tuple[Walked | None, list[bool]]:
-    """From record to record by their sizes, and which batches do not end where a record does."""
-    starts: list[int] = []
-    wrong = []
-    append = starts.append
-    origin = 0
-    for batch in batches:
-        covered, at = batch.covered, COVERED_HEADER_BYTES
-        try:
-            for _ in range(batch.record_count):
-                append(origin + at)
-                size = covered[at]
-                if size < _BYTE:
-                    at += 1 + (size >> 1)
-                else:
-                    at += 2 + ((size - _BYTE | covered[at + 1] << 7) >> 1)
-        except IndexError:
-            at = -1
-        wrong.append(at != len(covered))
-        origin += len(covered)
-    if any(wrong):
-        return None, wrong
-    if origin > _BYTES_MAX:
+    """Where the records of all batches begin, and which batches have not as many as they say."""
+    parts = [batch.covered[COVERED_HEADER_BYTES:] for batch in batches]
+    sizes = np.array([*map(len, parts)])
+    ends = np.cumsum(sizes)
+    if ends[-1] > _BYTES_MAX:
         return None, [True] * len(batches)
-    return Walked(batches, b"".join([*(batch.covered for batch in batches), PADDING]), starts), wrong
+    parts.append(PADDING)
+    data = b"".join(parts)
+    counts = np.array([batch.record_count for batch in batches])
+    starts = _record_starts(np.frombuffer(data, np.uint8), int(ends[-1]), int(counts.sum()))
+    found = np.diff(np.searchsorted(starts, ends), prepend=0)
+    wrong = found != counts
+    if wrong.any():
+        return None, wrong.tolist()
+    return Walked(batches, data, starts, counts, ends - sizes), wrong.tolist()
+
+
+def _record_starts(bytes_: _Bytes, size: int, count: int) -> _Ints:
+    """Where plain records may begin, each of them and few other places: found by how they begin.
+
+        size 00 00 offset-delta 01      sizes and offset deltas of one or two bytes
+
+    Before the size there is the end of another record, a zero. A walk from size to size would take longer
+    than all the rest.
+    """
+    is_zero = bytes_[:size] == 0
+    zeros = np.flatnonzero(is_zero[:-1] & is_zero[1:])
+    delta = bytes_[zeros + 2]
+    zeros = zeros[bytes_[zeros + 3 + (delta >= _BYTE)] == 1]
+    starts: _Ints = zeros - 1 - (bytes_[zeros - 2] >= _BYTE)
+    while len(starts) > count:
+        # An id may look so, too. But then no record ends before it, or only another that is none.
+        sizes, at, _ = varints(bytes_, starts)
+        is_end = np.zeros(size + 1, np.bool_)
+        is_end[np.minimum(at + (sizes >> 1), size)] = True
+        is_end[0] = True
+        if is_end[starts].all():
+            break
+        starts = starts[is_end[starts]]
+    return starts

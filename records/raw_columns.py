@@ -59,7 +59,7 @@ def _plain_columns(batches: list[RecordBatch]) -> RawColumns | None:
     walked, _ = walk(batches)
     if walked is None or walked.is_wrong.any():
         return None
-    count = len(walked.starts)
+    count = len(walked.frame_starts)
     (values,) = pieces(walked.data, (walked.frame_starts, walked.frame_ends))
     return RawColumns(
         np.arange(count) + np.repeat(walked.offset_shifts, walked.counts),
