@@ -1,4 +1,4 @@
-"""AddedAcls: the ACLs that one delta adds by column, in shares that are joined when somebody looks for one.
+"""AddedAcls: the ACLs that one delta adds by column, joined when somebody looks for one.
 
 A log that is read from its start only adds, for the most part. Nothing is looked up then, and joining a
 million rows once, not share by share, saves a quarter of the whole fold's time.
@@ -8,38 +8,43 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from snapshot.columns import AclColumns, among
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
+    import numpy as np
     import numpy.typing as npt
 
+    from snapshot.plain_rows import PlainRows
     from snapshot.rows import AclRows
 
 
 class AddedAcls:
     """ACLs with distinct ids. Not thread-safe."""
 
-    __slots__ = ("_columns", "_count", "_heads", "_shares")
+    __slots__ = ("_columns", "_count", "_heads", "_plain", "_single")
 
     def __init__(self, columns: AclColumns = AclColumns.EMPTY) -> None:
         self._columns = columns
-        # Not joined yet: rows, and sorted heads with theirs among them.
-        self._shares: list[AclRows] = []
-        self._heads: list[npt.NDArray[np.uint64]] = []
         self._count = len(columns)
+        # Not joined yet: rows, and sorted heads with theirs among them.
+        self._plain: list[PlainRows] = []
+        self._single: list[AclRows] = []
+        self._heads: list[npt.NDArray[np.uint64]] = []
 
     def __len__(self) -> int:
         return self._count
 
-    def add(self, shares: Collection[AclRows], heads: npt.NDArray[np.uint64]) -> None:
-        """ACLs whose ids are not here yet, and sorted heads (`heads_of`) with those of their ids."""
-        self._shares += [share for share in shares if len(share)]
+    def add(self, plain: PlainRows, single: AclRows, heads: npt.NDArray[np.uint64]) -> int:
+        """ACLs whose ids are not here yet, and sorted heads (`heads_of`) with theirs among them.
+
+        Returns how many.
+        """
+        self._plain.append(plain)
+        self._single.append(single)
         self._heads.append(heads)
-        self._count += sum(map(len, shares))
+        added = len(plain) + len(single)
+        self._count += added
+        return added
 
     def may_hold(self, heads: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
         """Of the first eight bytes of ids, which ones an id here may begin with. Quick if they are sorted."""
@@ -50,8 +55,17 @@ class AddedAcls:
 
     def columns(self) -> AclColumns:
         """All of them."""
-        if self._shares:
-            shares = self._shares if not len(self._columns) else [self._columns, *self._shares]
-            self._shares, self._heads = [], []
-            self._columns = AclColumns.joined(shares)
+        if self._plain:
+            # Arrow: only where much is read.
+            import pyarrow as pa  # noqa: PLC0415
+
+            from snapshot.plain_rows import PlainRows  # noqa: PLC0415
+
+            plain = PlainRows.joined(self._plain)
+            self._plain.clear()
+            parts = [part for part in (self._columns, plain, *self._single) if len(part)]
+            self._columns = AclColumns.joined(parts) if parts else AclColumns.EMPTY
+            self._single, self._heads = [], []
+            # What decoding took: Arrow's allocator keeps it otherwise, 110 MB after a million records.
+            pa.default_memory_pool().release_unused()
         return self._columns

@@ -16,6 +16,8 @@ import pyarrow.compute as pc
 from snapshot.text_column import TextColumn
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
 _DTYPES: Final = {pa.int8(): np.int8, pa.int32(): np.int32, pa.int64(): np.int64}
@@ -44,12 +46,38 @@ def text_column(column: pa.ChunkedArray) -> TextColumn:
     ).without_unused()
 
 
-def encoded_column(column: pa.ChunkedArray) -> TextColumn:
-    """The texts of a column of strings without nulls; there is one at least."""
-    encoded = column.dictionary_encode()
-    # One dictionary for all chunks, whose texts are distinct, and each is used.
-    texts = _texts(encoded.chunk(0).dictionary)
-    return TextColumn(texts, np.concatenate([_numbers(chunk.indices) for chunk in encoded.chunks]))
+class EncodedTexts:
+    """A column of texts as Arrow encodes it: what a TextColumn is made of, once all parts are there.
+
+    Attributes:
+        texts: distinct; not all of them need have a row.
+        codes: for each row the place of its text.
+    """
+
+    __slots__ = ("codes", "texts")
+
+    def __init__(self, texts: pa.StringArray, codes: npt.NDArray[np.int32]) -> None:
+        self.texts = texts
+        self.codes = codes
+
+    @classmethod
+    def of(cls, rows: pa.ChunkedArray) -> EncodedTexts:
+        """From one text for each row, without nulls; there is one chunk at least."""
+        chunks = rows.dictionary_encode().chunks
+        # All of them have one dictionary.
+        return cls(chunks[0].dictionary, np.concatenate([_numbers(chunk.indices) for chunk in chunks]))
+
+    def taken(self, rows: npt.NDArray[np.bool_]) -> EncodedTexts:
+        """Some of the rows."""
+        return EncodedTexts(self.texts, self.codes[rows])
+
+    @staticmethod
+    def joined(parts: Sequence[EncodedTexts]) -> TextColumn:
+        """The rows of all parts, in order; there is one part at least."""
+        chunks = [pa.DictionaryArray.from_arrays(number_array(part.codes), part.texts) for part in parts]
+        unified = pa.chunked_array(chunks).unify_dictionaries().chunks
+        codes = np.concatenate([_numbers(chunk.indices) for chunk in unified])
+        return TextColumn(_texts(unified[0].dictionary), codes).without_unused()
 
 
 def number_column(column: pa.ChunkedArray, *, null: int | None = None) -> npt.NDArray[Any]:

@@ -259,11 +259,10 @@ class AclsDelta:
         counts = self.counts
         counts.ignored += plain.ignored
         del plain  # some megabytes, before as many are needed to join the rows
-        added = sum(map(len, folded.added))
+        added = self._added.add(folded.rows, folded.single, folded.heads)
         counts.added += added
         self._count += added
         self._digest = (self._digest + folded.digest) & DIGEST_MASK
-        self._added.add(folded.added, folded.heads)
         for other in folded.others:
             if isinstance(other, AppliedAcl):
                 self._put(other)

@@ -71,14 +71,14 @@ def _size(text: bytes) -> bytes:
     return bytes(out)
 
 
-def frame_hashes(frames: Iterable[bytes]) -> bytes:
-    """The hashes of ACLs whose frames are at hand, in their shortest encoding, as 16 bytes each."""
+def frame_hashes(data: bytes, starts: Iterable[int], ends: Iterable[int]) -> bytes:
+    """The hashes of ACLs whose frames lie in ``data``, in their shortest encoding, as 16 bytes each."""
     copy = _HASHER.copy
     hashes: list[bytes] = []
     append = hashes.append
-    for frame in frames:
+    for start, end in zip(starts, ends, strict=True):
         hasher = copy()
-        hasher.update(frame)
+        hasher.update(data[start:end])
         append(hasher.digest())
     return b"".join(hashes)
 

@@ -15,15 +15,13 @@ at one by one, which is always right.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import pyarrow as pa
 
-from records.ids import UUID_BYTES
-from snapshot.arrow_columns import encoded_column
 from snapshot.columns import among, heads_of
 from snapshot.digest import DIGEST_BITS, digest_of, frame_hashes, hashes_sum
+from snapshot.plain_rows import PlainRows
 from snapshot.rows import AclRows, AppliedAcl
 
 if TYPE_CHECKING:
@@ -44,15 +42,17 @@ class Folded:
     """What becomes of the records.
 
     Attributes:
-        added: ACLs that nothing else is known of.
+        rows: ACLs that nothing else is known of.
+        single: such ACLs that were decoded by themselves.
+        digest: of these and those.
         heads: sorted, the first eight bytes of all ids that were taken, as numbers.
-        digest: of ``added``.
         others: ACLs, and ids to remove, to be looked at one by one, in log order.
     """
 
-    added: tuple[AclRows, ...]
-    heads: npt.NDArray[np.uint64]
+    rows: PlainRows
+    single: AclRows
     digest: int
+    heads: npt.NDArray[np.uint64]
     others: list[AppliedAcl | Uuid]
 
 
@@ -114,68 +114,42 @@ class PlainFold:
             may_hold: of the first eight bytes of ids, as numbers: which may be in the state before.
         """
         self._look()
-        ids = b"".join([part.ids.tobytes() for part in self._parts])
-        heads = heads_of(ids)
-        others = self._others
-        other_ids = [other.record.id if isinstance(other, AppliedAcl) else other for _, other in others]
-        other_heads = heads_of(b"".join(other_ids))
+        rows = PlainRows.of(self._parts)
+        heads = heads_of(rows.ids)
+        other_heads = heads_of(b"".join([_id_of(other) for _, other in self._others]))
         # Values only: sorting rows along with them takes twice as long, and mostly nothing is found.
         ordered = np.sort(np.concatenate([heads, other_heads]))
         is_known = may_hold(ordered)
         is_known[1:] |= ordered[1:] == ordered[:-1]
         known = ordered[is_known]
-        is_other = among(known, heads)
-        is_new = ~is_other
-        new: list[AppliedAcl] = []
         left: list[tuple[int, AppliedAcl | Uuid]] = []
-        for (number, other), is_left in zip(others, among(known, other_heads).tolist(), strict=True):
+        single: list[AppliedAcl] = []
+        for numbered, is_left in zip(self._others, among(known, other_heads).tolist(), strict=True):
+            _, other = numbered
             if is_left or not isinstance(other, AppliedAcl):
-                left.append((number, other))
+                left.append(numbered)
             else:
-                new.append(other)
-        if is_other.any():
-            numbers = np.concatenate([part.numbers for part in self._parts])[is_other]
-            left += zip(numbers.tolist(), self._rows(ids, is_other), strict=True)
+                single.append(other)
+        hashes = b"".join([part.hashes for part in self._parts])
+        is_left_row = among(known, heads)
+        if is_left_row.any():
+            numbers = np.concatenate([part.numbers for part in self._parts])[is_left_row]
+            left += zip(numbers.tolist(), PlainRows.joined([rows.taken(is_left_row)]), strict=True)
+            is_new = ~is_left_row
+            rows = rows.taken(is_new)
+            hashes = np.frombuffer(hashes, f"V{_HASH_BYTES}")[is_new].tobytes()
         left.sort(key=lambda numbered: numbered[0])
-        hashes = np.frombuffer(b"".join([part.hashes for part in self._parts]), f"V{_HASH_BYTES}")
         return Folded(
-            added=(self._rows(ids, is_new), AclRows.of(new)),
+            rows=rows,
+            single=AclRows.of(single),
+            digest=hashes_sum(hashes) + digest_of(acl.record for acl in single),
             heads=ordered,
-            digest=hashes_sum(hashes[is_new].tobytes()) + digest_of(acl.record for acl in new),
             others=[other for _, other in left],
         )
 
-    def _rows(self, ids: bytes, wanted: _Mask) -> AclRows:
-        """The wanted rows of all parts."""
-        parts = self._parts
-        if not wanted.any():
-            return AclRows.of(())
-        is_all = bool(wanted.all())
 
-        def each(name: str) -> Any:
-            column = np.concatenate([getattr(part, name) for part in parts])
-            return column if is_all else column[wanted]
-
-        # Not pa.array(): of a numpy array it asks pandas, which takes 0.2 s to load where it is installed.
-        bits = pa.py_buffer(np.packbits(wanted, bitorder="little"))
-        mask = pa.Array.from_buffers(pa.bool_(), len(wanted), [None, bits])
-
-        def texts(name: str) -> Any:
-            column = pa.chunked_array([getattr(part, name) for part in parts])
-            return encoded_column(column if is_all else column.filter(mask))
-
-        return AclRows(
-            ids=ids if is_all else np.frombuffer(ids, f"V{UUID_BYTES}")[wanted].tobytes(),
-            resource_types=each("resource_types"),
-            names=texts("names"),
-            pattern_types=each("pattern_types"),
-            principals=texts("principals"),
-            hosts=texts("hosts"),
-            operations=each("operations"),
-            permission_types=each("permission_types"),
-            offsets=each("offsets"),
-            timestamps_ms=each("timestamps_ms"),
-        )
+def _id_of(other: AppliedAcl | Uuid) -> Uuid:
+    return other.record.id if isinstance(other, AppliedAcl) else other
 
 
 class _Part:
@@ -210,5 +184,5 @@ class _Part:
         self.permission_types = plain.permission_types[rows]
         self.offsets = plain.offsets[acls]
         self.timestamps_ms = plain.timestamps_ms[acls]
-        bounds = map(slice, plain.frame_starts[acls].tolist(), plain.frame_ends[acls].tolist())
-        self.hashes = frame_hashes(map(plain.data.__getitem__, bounds))
+        starts, ends = plain.frame_starts[acls].tolist(), plain.frame_ends[acls].tolist()
+        self.hashes = frame_hashes(plain.data, starts, ends)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from records.batch import HEADER_BYTES, MAGIC, decode_batch, to_log_batches
-from records.errors import DecodeError, LogCorruptError, OffsetOutOfRangeError
+from records.batch_content import TRANSACTIONAL
+from records.errors import DecodeError, LogCorruptError, OffsetOutOfRangeError, TruncatedRecordError
 from records.log.directory.segment import RELATIVE_OFFSET_MAX, Segment, batch_bytes, parse_header
 from records.log.directory.segments import Mark
 
@@ -141,19 +142,35 @@ class SegmentReader:
         segment, origin, next_offset = cursor.segment, cursor.position, cursor.next_offset
         following = self._segments.after(segment.base_offset)
         data = self._chunk(cursor, chunk_bytes)
-        at = 0
+        sound_end = segment.base_offset + RELATIVE_OFFSET_MAX
+        if following is not None:
+            sound_end = min(sound_end, following.base_offset)
+        if self._is_own:
+            sound_end = min(sound_end, end_offset)
+        at, reached = 0, next_offset
         met: list[RecordBatch] = []
         problem: DecodeError | LogCorruptError | None = None
         try:
-            while at < len(data) and cursor.next_offset < end_offset and (at == 0 or _is_whole(data, at)):
+            while at < len(data) and reached < end_offset:
                 batch = decode_batch(data, at, origin=origin)
-                self._check(batch, cursor, end_offset, following)
+                # Nearly every batch is what all of `_check` asks for.
+                if (
+                    batch.base_offset != reached
+                    or batch.last_offset >= sound_end
+                    or batch.producer_id != _NO_PRODUCER
+                    or batch.attributes & TRANSACTIONAL
+                ):
+                    self._check(batch, cursor, end_offset, following)
                 met.append(batch)
                 at += batch.size_bytes
-                cursor.position, cursor.next_offset = origin + at, batch.end_offset
+                reached = cursor.next_offset = batch.last_offset + 1
+                cursor.position = origin + at
+        except TruncatedRecordError as error:
+            # Cut by the end of the chunk, unless it is the first.
+            problem = None if met else error
         except (DecodeError, LogCorruptError) as error:
             problem = error
-        wanted = [batch for batch in met if batch.end_offset > offset]
+        wanted = [batch for batch in met if batch.last_offset >= offset]
         decoded, undecodable = decode(wanted)
         if undecodable is not None:
             problem = undecodable
