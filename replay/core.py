@@ -274,9 +274,10 @@ class Core:
         self._records += count
         self._size_bytes += batch.size_bytes
         if self._transaction is None:
-            for logged in self._waiting:
-                self._delta.replay(logged)
-            self._waiting = []
+            if self._waiting:
+                for logged in self._waiting:
+                    self._delta.replay(logged)
+                self._waiting = []
             self._settled = batch
 
     def _apply_records(self, batch: LogBatch) -> int:

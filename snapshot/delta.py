@@ -176,8 +176,8 @@ class AclsDelta:
             from snapshot.plain_fold import PlainFold  # noqa: PLC0415 - Arrow: only where much is read
 
             self._plain = PlainFold()
-        self._plain.take(plain, batch.plain_first, batch.end_offset - batch.base_offset)
-        if self._plain.count > max(_TAKEN_MAX, len(self._added)):
+        taken = self._plain.take(plain, batch.plain_first, batch.end_offset - batch.base_offset)
+        if taken > _TAKEN_MAX and taken > len(self._added):
             self._fold_plain()
 
     def replay(self, logged: LogRecord) -> None:

@@ -75,13 +75,14 @@ class PlainFold:
         self._parts: list[_Part] = []
         self._others: list[tuple[int, AppliedAcl | Uuid]] = []
 
-    def take(self, plain: PlainRecords, first: int, count: int) -> None:
-        """So many records, from the ``first`` on."""
+    def take(self, plain: PlainRecords, first: int, count: int) -> int:
+        """So many records, from the ``first`` on; returns how many it has taken."""
         if plain is not self._plain or first != self._end:
             self._look()
             self._plain, self._first = plain, first
         self._end = first + count
-        self.count += count
+        self.count = taken = self.count + count
+        return taken
 
     def take_other(self, other: AppliedAcl | Uuid) -> None:
         """One record that was decoded by itself: an ACL, or the removal of an id."""
