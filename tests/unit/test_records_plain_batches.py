@@ -21,6 +21,7 @@ from records.entries import (
     RemoveAccessControlEntryRecord,
 )
 from records.errors import DecodeError
+from records.ids import Uuid
 from records.log.directory import DirectoryLog
 from records.plain_batches import plain_records
 from support.directory_logs import batch_bytes, read_until_error, write_segment
@@ -172,6 +173,54 @@ def test_batches_of_other_shapes_are_not(at: int, value: int) -> None:
     (decoded, error), (expected, problem) = by_column(batches), one_by_one(batches)
     assert decoded == expected
     assert (type(error), str(error)) == (type(problem), str(problem))
+
+
+# Nothing in it looks like the start of a record.
+QUIET = encode_frame(acl(1, id=Uuid(bytes(range(16, 32)))))
+
+
+@pytest.mark.parametrize("at", range(3))
+@pytest.mark.parametrize(
+    ("place", "old", "new"),
+    [
+        (0, b"", b"\x00"),  # a byte before the first record
+        (0, b"\x58", b"\x5a"),  # the first record is said to reach into the second
+        (45, b"\x58", b"\x56"),  # the last record is said to end before its end
+        (90, b"", b"\x00"),  # a byte behind the last record
+    ],
+    ids=["before", "longer", "shorter", "behind"],
+)
+def test_records_that_do_not_follow_one_another(at: int, place: int, old: bytes, new: bytes) -> None:
+    """All records are found where they are, but a reader that goes from one to the next finds others."""
+    batches = [batch_of(QUIET, QUIET, base_offset=2 * number) for number in range(3)]
+    covered = batches[at].covered
+    begin, end = 40 + place, 40 + place + len(old)
+    assert covered[begin:end] == old
+    batches[at] = edited(batches[at], covered[:begin] + new + covered[end:])
+    assert firsts(*batches)[at] is None
+    (decoded, error), (expected, problem) = by_column(batches), one_by_one(batches)
+    assert decoded == expected
+    assert len(decoded) == at
+    assert (type(error), str(error)) == (type(problem), str(problem))
+
+
+@pytest.mark.parametrize(
+    "middle",
+    [
+        bytes.fromhex("00 00 02 01"),
+        bytes.fromhex("00 00 00 01 01"),
+        bytes.fromhex("5a 00 00 02 01 4c 01 12"),
+        bytes.fromhex("02 00 00 00 01 00 00 00 01"),
+        bytes.fromhex("84 01 00 00 80 01 01"),
+    ],
+    ids=["one", "two in a row", "a whole start", "two with sizes", "in two bytes each"],
+)
+def test_ids_that_look_like_starts_of_records(middle: bytes) -> None:
+    """Whatever an id holds, its batch is plain."""
+    ids = [(bytes([16] * at) + middle).ljust(16, b"\x11")[:16] for at in range(17 - len(middle))]
+    batches = raw_batches([[acl(number, id=Uuid(each)) for number, each in enumerate(ids)], [acl(0)]])
+    assert firsts(*batches) == [0, len(ids)]
+    assert by_column(batches) == one_by_one(batches)
 
 
 def test_compressed_batches_are_not() -> None:
