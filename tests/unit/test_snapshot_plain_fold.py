@@ -96,6 +96,10 @@ def cases() -> Iterator[tuple[str, AclsImage, list[list[MetadataRecord]], set[in
     yield "added before and replaced", nothing, [[acl(1), *more], [acl(1, host="h"), *some]], set()
     yield "added before and repeated", nothing, [[acl(1), *more], [acl(1), *some]], set()
     yield "added before and removed", nothing, [[acl(1), *more], [removal(1), *some]], set()
+    many = [acl(number) for number in range(6, 14)]
+    last = [acl(number) for number in range(17, 20)]
+    batches = [[acl(1), acl(2), *more[:3]], [acl(1, host="h"), *many], [acl(2, host="h"), *last]]
+    yield "added before the last look and replaced", nothing, batches, set()
     yield "added, removed, back", nothing, [[acl(1), *more], [removal(1)], [acl(1), *some]], set()
     yield "added, then a few", nothing, [[acl(1), *more], [acl(1, host="h")]], set()
     yield "by itself before", nothing, [[acl(1)], [acl(1, host="h"), *some]], {0}
