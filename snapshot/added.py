@@ -27,9 +27,9 @@ class AddedAcls:
         self._columns = columns
         self._count = len(columns)
         # Not joined yet: rows, and sorted heads with theirs among them.
-        self._plain: list[PlainRows] = []
-        self._single: list[AclRows] = []
-        self._heads: list[npt.NDArray[np.uint64]] = []
+        self._plain: tuple[PlainRows, ...] = ()
+        self._single: tuple[AclRows, ...] = ()
+        self._heads: tuple[npt.NDArray[np.uint64], ...] = ()
 
     def __len__(self) -> int:
         return self._count
@@ -39,9 +39,9 @@ class AddedAcls:
 
         Returns how many.
         """
-        self._plain.append(plain)
-        self._single.append(single)
-        self._heads.append(heads)
+        self._plain += (plain,)
+        self._single += (single,)
+        self._heads += (heads,)
         added = len(plain) + len(single)
         self._count += added
         return added
@@ -62,10 +62,10 @@ class AddedAcls:
             from snapshot.plain_rows import PlainRows  # noqa: PLC0415
 
             plain = PlainRows.joined(self._plain)
-            self._plain.clear()
+            self._plain = ()
             parts = [part for part in (self._columns, plain, *self._single) if len(part)]
             self._columns = AclColumns.joined(parts) if parts else AclColumns.EMPTY
-            self._single, self._heads = [], []
+            self._single = self._heads = ()
             # What decoding took: Arrow's allocator keeps it otherwise, 110 MB after a million records.
             pa.default_memory_pool().release_unused()
         return self._columns

@@ -142,6 +142,7 @@ class SegmentReader:
         segment, origin, next_offset = cursor.segment, cursor.position, cursor.next_offset
         following = self._segments.after(segment.base_offset)
         data = self._chunk(cursor, chunk_bytes)
+        # A batch that follows at once and ends below this has nothing that `_check` looks for, but its kind.
         sound_end = segment.base_offset + RELATIVE_OFFSET_MAX
         if following is not None:
             sound_end = min(sound_end, following.base_offset)
@@ -153,7 +154,6 @@ class SegmentReader:
         try:
             while at < len(data) and reached < end_offset:
                 batch = decode_batch(data, at, origin=origin)
-                # Nearly every batch is what all of `_check` asks for.
                 if (
                     batch.base_offset != reached
                     or batch.last_offset >= sound_end
