@@ -242,6 +242,15 @@ def test_decreasing_offsets_are_corrupt(tmp_path: Path) -> None:
     assert f"{path}: byte {len(batch_bytes(0, 3))}: the batch at offset 2 after offset 2" in str(error)
 
 
+def test_reading_from_within_a_hole(tmp_path: Path) -> None:
+    """What one read of the file gives may end behind the batch before the hole, within the next one."""
+    before, after = batch_bytes(0, 2), batch_bytes(7, 5)
+    write_segment(tmp_path, 0, before, after)
+    with DirectoryLog.open(tmp_path) as log:
+        for max_bytes in (1, len(before) + 1, len(before) + 100, 10_000):
+            assert offsets_of(log.read(4, max_bytes=max_bytes)) == [7, 8, 9, 10, 11]
+
+
 def test_a_base_offset_that_jumps_over_its_follower_is_corrupt(tmp_path: Path) -> None:
     """The CRC does not cover the base offset: one that is too large is not taken for a hole."""
     damaged = (100).to_bytes(8, "big") + batch_bytes(1)[8:]
@@ -252,10 +261,11 @@ def test_a_base_offset_that_jumps_over_its_follower_is_corrupt(tmp_path: Path) -
     assert "the batch at offset 100 is followed by one at 2" in str(error)
 
 
-def test_a_producers_batch_is_not_understood(tmp_path: Path) -> None:
-    """A transactional batch has no place in a metadata log: it is an error at its offset, never skipped."""
+@pytest.mark.parametrize(("at", "value"), [(22, 0x10), (50, 0xFE)], ids=["transactional", "producer id"])
+def test_a_producers_batch_is_not_understood(tmp_path: Path, at: int, value: int) -> None:
+    """It has no place in a metadata log: it is an error at its offset, never skipped."""
     header = bytearray(batch_bytes(2))
-    header[22] |= 0x10  # attributes: transactional
+    header[at] = value
     header[17:21] = crc_of(bytes(header))
     write_segment(tmp_path, 0, batch_bytes(0, 2), bytes(header), batch_bytes(3))
     batches, error = read_until_error(DirectoryLog.open(tmp_path))
