@@ -25,7 +25,11 @@ from records.errors import (
 )
 from records.ids import METADATA_TOPIC_ID, uuid_to_string
 from records.log.directory import DirectoryLog
-from records.log.directory.high_watermark import read_high_watermark
+from records.log.directory.high_watermark import (
+    HighWatermarkRecorder,
+    create_high_watermark,
+    read_high_watermark,
+)
 from records.log.open import open_log
 from support.data import real_log
 from support.directory_logs import (
@@ -332,6 +336,22 @@ def test_offsets_missing_in_an_own_log_are_an_error(tmp_path: Path) -> None:
         assert_holds_acls(log.read(1, max_bytes=1), 1, 2)
         with pytest.raises(LogCorruptError, match="leaves out offsets from 2 on"):
             log.read(2)
+
+
+def test_a_batch_across_the_high_watermark_of_an_own_log_is_corrupt(tmp_path: Path) -> None:
+    """A batch is acknowledged whole or not at all; what precedes it is read."""
+    with create(tmp_path) as log:
+        log.append([acl(0)])
+        log.append(acls(1, 4))
+    (tmp_path / "high-watermark").unlink()
+    create_high_watermark(tmp_path / "high-watermark")
+    recorder, _ = HighWatermarkRecorder.open(tmp_path / "high-watermark")
+    recorder.record(2)
+    recorder.close()
+    with DirectoryLog.open(tmp_path) as log:
+        assert_holds_acls(log.read(0), 0, 1)
+        with pytest.raises(LogCorruptError, match="offset 1 ends at 4, beyond the high watermark 2"):
+            log.read(1)
 
 
 def test_appends_of_many_threads_share_their_syncs(tmp_path: Path) -> None:
