@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from records.batch_content import COMPRESSION_MASK, CONTROL, COVERED_HEADER_BYTES, LOG_APPEND_TIME
 from records.codecs.kraft import decode_frame_at
-from records.ids import UUID_BYTES, Uuid
+from records.ids import UUID_BYTES
 from records.log.base import LogRecord
 from records.plain_frames import FRAME_HEADER_BYTES, PADDING, PlainFrames, texts, varints
 
@@ -89,19 +89,16 @@ class PlainRecords:
         self.acls = fields.acls
         buffer = walked.bytes_
         starts = self.frame_starts[self.acls]
-        ids = np.lib.stride_tricks.sliding_window_view(buffer, UUID_BYTES)[starts + FRAME_HEADER_BYTES]
-        self.ids: npt.NDArray[np.void] = np.ascontiguousarray(ids).view(f"V{UUID_BYTES}").ravel()
+        self.ids = _ids(buffer, starts)
         self.resource_types = buffer[starts + FRAME_HEADER_BYTES + UUID_BYTES].astype(np.int8)
         self.pattern_types = buffer[fields.name_ends].astype(np.int8)
         self.operations = buffer[fields.host_ends].astype(np.int8)
         self.permission_types = buffer[fields.host_ends + 1].astype(np.int8)
         self.names, self.principals, self.hosts = texts(walked.data, fields.bounds())
 
-    def removal_ids(self, rows: _Ints) -> list[Uuid]:
+    def removal_ids(self, rows: _Ints) -> npt.NDArray[np.void]:
         """The ids that these of ``removals`` name."""
-        data = self.data
-        starts = (self.frame_starts[rows] + FRAME_HEADER_BYTES).tolist()
-        return [Uuid(data[start : start + UUID_BYTES]) for start in starts]
+        return _ids(np.frombuffer(self.data, np.uint8), self.frame_starts[rows])
 
     def records(self, first: int, count: int) -> tuple[LogRecord, ...]:
         """So many records from the ``first`` on, as objects."""
@@ -117,6 +114,12 @@ class PlainRecords:
                 strict=True,
             )
         )
+
+
+def _ids(bytes_: _Bytes, starts: _Ints) -> npt.NDArray[np.void]:
+    """The ids in the frames of ACLs or removals that start there."""
+    ids = np.lib.stride_tricks.sliding_window_view(bytes_, UUID_BYTES)[starts + FRAME_HEADER_BYTES]
+    return np.ascontiguousarray(ids).view(f"V{UUID_BYTES}").ravel()
 
 
 def plain_records(batches: Sequence[RecordBatch]) -> tuple[PlainRecords | None, list[int | None]]:

@@ -67,9 +67,19 @@ class EncodedTexts:
         # All of them have one dictionary.
         return cls(chunks[0].dictionary, np.concatenate([_numbers(chunk.indices) for chunk in chunks]))
 
+    @classmethod
+    def of_column(cls, column: TextColumn) -> EncodedTexts:
+        """The same texts."""
+        return cls(pa.array(column.texts, pa.string()), column.codes)
+
     def taken(self, rows: npt.NDArray[np.bool_]) -> EncodedTexts:
         """Some of the rows."""
         return EncodedTexts(self.texts, self.codes[rows])
+
+    @classmethod
+    def merged(cls, parts: Sequence[EncodedTexts]) -> EncodedTexts:
+        """The rows of all parts, in order, and no text that none of them has; there is one part at least."""
+        return cls.of(pa.chunked_array([part.texts.take(number_array(part.codes)) for part in parts]))
 
     @staticmethod
     def joined(parts: Sequence[EncodedTexts]) -> TextColumn:

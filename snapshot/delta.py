@@ -255,13 +255,17 @@ class AclsDelta:
         if plain is None:
             return
         self._plain = None
-        folded = plain.fold(self._may_hold if self.image.is_large_step(plain.count) else _any_head)
-        counts = self.counts
+        folded = plain.fold(
+            self._added, self._may_hold if self.image.is_large_step(plain.count) else _any_head
+        )
+        counts, outcomes = self.counts, folded.outcomes
         counts.ignored += plain.ignored
-        del plain  # some megabytes, before as many are needed to join the rows
-        added = self._added.add(folded.rows, folded.single, folded.heads)
-        counts.added += added
-        self._count += added
+        counts.added += outcomes.added
+        counts.removed += outcomes.removed
+        counts.replaced += outcomes.replaced
+        counts.repeated += outcomes.repeated
+        counts.unknown_removals += outcomes.unknown_removals
+        self._count += outcomes.added - outcomes.removed
         self._digest = (self._digest + folded.digest) & DIGEST_MASK
         for other in folded.others:
             if isinstance(other, AppliedAcl):
@@ -270,8 +274,8 @@ class AclsDelta:
                 self._remove(other)
 
     def _may_hold(self, heads: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-        """Of the first eight bytes of ids: which ones this delta or its image knows."""
-        held = self.image.columns.may_hold(heads) | self._added.may_hold(heads)
+        """Of the first eight bytes of ids: which ones the image, `_changes` or joined columns know."""
+        held = self.image.columns.may_hold(heads) | self._added.columns_so_far.may_hold(heads)
         changed = b"".join([*self.image.changes, *self._changes])
         return held | np.isin(heads, heads_of(changed)) if changed else held
 

@@ -13,13 +13,17 @@ import pyarrow as pa
 
 from records.ids import UUID_BYTES
 from snapshot.arrow_columns import EncodedTexts
+from snapshot.digest import DIGEST_BITS, acl_hash
 from snapshot.rows import AclRows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     import numpy.typing as npt
 
+    from snapshot.rows import AppliedAcl
+
+HASH_BYTES: Final = DIGEST_BITS // 8
 _TEXTS: Final = ("names", "principals", "hosts")
 _NUMBERS: Final = (
     "resource_types",
@@ -35,6 +39,7 @@ class _Columns(Protocol):
     """Those of ACLs among the records of one read: numpy arrays, and Arrow arrays of strings."""
 
     ids: npt.NDArray[np.void]
+    hashes: npt.NDArray[np.void]
     resource_types: npt.NDArray[np.int8]
     names: Any
     pattern_types: npt.NDArray[np.int8]
@@ -47,25 +52,33 @@ class _Columns(Protocol):
 
 
 class PlainRows:
-    """Immutable."""
+    """Immutable.
 
-    __slots__ = ("ids", "numbers", "texts")
+    Attributes:
+        ids, hashes: 16 bytes for each row; hashes are those of the digest.
+        texts, numbers: other columns, by their names in AclRows.
+    """
+
+    __slots__ = ("hashes", "ids", "numbers", "texts")
 
     def __init__(
-        self, ids: bytes, texts: dict[str, EncodedTexts], numbers: dict[str, npt.NDArray[Any]]
+        self,
+        ids: npt.NDArray[np.void],
+        hashes: npt.NDArray[np.void],
+        texts: dict[str, EncodedTexts],
+        numbers: dict[str, npt.NDArray[Any]],
     ) -> None:
-        """Columns by their names in AclRows."""
         self.ids = ids
+        self.hashes = hashes
         self.texts = texts
         self.numbers = numbers
 
     @classmethod
     def of(cls, parts: Sequence[_Columns]) -> PlainRows:
-        """The rows of all parts, in order."""
-        if not parts:
-            return cls(b"", {}, {})
+        """The rows of all parts, in order; there is one part at least."""
         return cls(
-            b"".join([part.ids.tobytes() for part in parts]),
+            np.concatenate([part.ids for part in parts]),
+            np.concatenate([part.hashes for part in parts]),
             {
                 name: EncodedTexts.of(pa.chunked_array([getattr(part, name) for part in parts]))
                 for name in _TEXTS
@@ -73,15 +86,38 @@ class PlainRows:
             {name: np.concatenate([getattr(part, name) for part in parts]) for name in _NUMBERS},
         )
 
+    @classmethod
+    def of_acls(cls, acls: Collection[AppliedAcl]) -> PlainRows:
+        """Of ACLs that were decoded by themselves."""
+        rows = AclRows.of(acls)
+        hashes = b"".join([acl_hash(acl.record).to_bytes(HASH_BYTES, "big") for acl in acls])
+        return cls(
+            np.frombuffer(rows.ids, f"V{UUID_BYTES}"),
+            np.frombuffer(hashes, f"V{HASH_BYTES}"),
+            {name: EncodedTexts.of_column(getattr(rows, name)) for name in _TEXTS},
+            {name: getattr(rows, name) for name in _NUMBERS},
+        )
+
     def __len__(self) -> int:
-        return len(self.ids) // UUID_BYTES
+        return len(self.ids)
 
     def taken(self, rows: npt.NDArray[np.bool_]) -> PlainRows:
         """Some of the rows."""
         return PlainRows(
-            np.frombuffer(self.ids, f"V{UUID_BYTES}")[rows].tobytes(),
+            self.ids[rows],
+            self.hashes[rows],
             {name: column.taken(rows) for name, column in self.texts.items()},
             {name: column[rows] for name, column in self.numbers.items()},
+        )
+
+    @classmethod
+    def merged(cls, parts: Sequence[PlainRows]) -> PlainRows:
+        """The rows of all parts, in order, without what they were taken from; there is one part at least."""
+        return cls(
+            np.concatenate([part.ids for part in parts]),
+            np.concatenate([part.hashes for part in parts]),
+            {name: EncodedTexts.merged([part.texts[name] for part in parts]) for name in _TEXTS},
+            {name: np.concatenate([part.numbers[name] for part in parts]) for name in _NUMBERS},
         )
 
     @staticmethod
@@ -96,4 +132,4 @@ class PlainRows:
         numbers: dict[str, Any] = {
             name: np.concatenate([part.numbers[name] for part in parts]) for name in _NUMBERS
         }
-        return AclRows(ids=b"".join([part.ids for part in parts]), **texts, **numbers)
+        return AclRows(ids=b"".join([part.ids.tobytes() for part in parts]), **texts, **numbers)

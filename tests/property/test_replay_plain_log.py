@@ -100,7 +100,11 @@ few = st.lists(st.lists(twins, min_size=1, max_size=2), max_size=2)
 @contextmanager
 def small_steps() -> Iterator[None]:
     """The limits above which rows become columns, and are folded, for logs of a few records."""
-    with patch("snapshot.image._MERGE_MINIMUM", 1), patch("snapshot.delta._TAKEN_MAX", 4):
+    with (
+        patch("snapshot.image._MERGE_MINIMUM", 1),
+        patch("snapshot.delta._TAKEN_MAX", 4),
+        patch("snapshot.added._SHARES_MAX", 1),
+    ):
         yield
 
 

@@ -96,7 +96,7 @@ def test_plain_batches_are_decoded_by_column(records: list[MetadataRecord]) -> N
     removed = [
         entry.record.id for entry in logged if isinstance(entry.record, RemoveAccessControlEntryRecord)
     ]
-    assert plain.removal_ids(plain.removals) == removed
+    assert plain.removal_ids(plain.removals).tolist() == removed
 
 
 UNUSUAL = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pytest
+from msgspec.structs import astuple
 
 from records.entries import MetadataRecord, OtherRecord, RemoveAccessControlEntryRecord
 from records.ids import Uuid
@@ -25,6 +26,7 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """The limits above which records become rows, and are folded, for tests of a few records."""
     monkeypatch.setattr("snapshot.image._MERGE_MINIMUM", STEP)
     monkeypatch.setattr("snapshot.delta._TAKEN_MAX", TAKEN_MAX)
+    monkeypatch.setattr("snapshot.added._SHARES_MAX", 1)
 
 
 def acl_id(number: int, tail: int = 0) -> Uuid:
@@ -47,6 +49,10 @@ def image_with_changes() -> AclsImage:
     image = replayed([acl(5)], image)
     assert (len(image.columns), len(image.changes)) == (4, 3)
     return image
+
+
+#: Made before the limits are small.
+IMAGE_WITH_CHANGES = image_with_changes()
 
 
 def folded(image: AclsImage, batches: Sequence[list[MetadataRecord]], by_itself: set[int]) -> AclsDelta:
@@ -83,7 +89,7 @@ def cases() -> Iterator[tuple[str, AclsImage, list[list[MetadataRecord]], set[in
     yield "unknown removals", nothing, [[*some, removal(1), removal(1)]], set()
     twins = [acl(1, tail=tail) for tail in range(3)]
     yield "ids that begin alike", nothing, [[*twins, *some]], set()
-    held = image_with_changes()
+    held = IMAGE_WITH_CHANGES
     yield "a row is replaced", held, [[*some, acl(3, host="h")]], set()
     yield "a row is repeated", held, [[*some, acl(3)]], set()
     yield "a row is removed", held, [[*some, removal(3)]], set()
@@ -105,6 +111,8 @@ def cases() -> Iterator[tuple[str, AclsImage, list[list[MetadataRecord]], set[in
     yield "by itself before", nothing, [[acl(1)], [acl(1, host="h"), *some]], {0}
     yield "by itself after", nothing, [[acl(1), *some], [acl(1, host="h")]], {1}
     yield "by itself between", nothing, [[acl(1), *some], [acl(1, host="h")], [acl(1, host="i")]], {1}
+    yield "the last by itself", nothing, [[*some, acl(1)], [acl(1, host="h")], [acl(2)]], {1}
+    yield "the last removal by itself", nothing, [[*some, acl(1)], [removal(1)], [acl(2)]], {1}
     yield "removed between", nothing, [[acl(1), *some], [removal(1)], [acl(1)]], {1}
     yield "removed by itself after", nothing, [[acl(1), *some], [removal(1)]], {1}
     yield "others by themselves", nothing, [some, [OtherRecord(20, 0)], more], {1}
@@ -121,14 +129,35 @@ def test_the_fold_at_once_is_the_fold(
     folded(image, batches, by_itself)
 
 
-def test_new_ones_stay_rows() -> None:
-    """No object is made of an ACL that nothing else is known of."""
+def test_what_a_log_adds_stays_rows() -> None:
+    """No object is made of an ACL, whatever becomes of it later in the log."""
     delta = AclsDelta(AclsImage.EMPTY)
-    batches, _ = by_column(raw_batches([[acl(1), acl(2), acl(3), acl(3, host="h")]]))
-    delta.replay_batch(batches[0])
+    many = [acl(number) for number in range(5, 12)]
+    batches, _ = by_column(
+        raw_batches(
+            [
+                [acl(1), acl(2), acl(3), acl(3, host="h"), acl(4)],
+                [*many, acl(1, host="h"), removal(2), acl(4)],
+                [removal(3), acl(3), acl(2, host="h"), *many, removal(12), removal(5)],
+            ]
+        )
+    )
+    for batch in batches:
+        delta.replay_batch(batch)
     image = delta.apply(PROVENANCE)
-    assert len(image.columns) == 2
-    assert list(image.changes) == [acl_id(3)]
+    assert (len(image.columns), dict(image.changes)) == (10, {})
+    assert image.columns.acl(image.columns.row_of(acl_id(4)) or 0).offset == 4
+    assert astuple(delta.counts) == (13, 3, 2, 8, 1, 0)
+
+
+def test_what_the_image_knows_is_looked_at() -> None:
+    """Ids of its rows and changes: its columns are not written anew for each fold."""
+    delta = AclsDelta(IMAGE_WITH_CHANGES)
+    batches, _ = by_column(raw_batches([[acl(3, host="h"), acl(5, host="h"), *map(acl, range(11, 16))]]))
+    delta.replay_batch(batches[0])
+    assert delta.get(acl_id(14)) is not None
+    assert set(delta._changes) == {acl_id(3), acl_id(5)}
+    assert len(delta.apply(PROVENANCE)) == 4 + 5
 
 
 def test_a_look_before_the_end() -> None:
