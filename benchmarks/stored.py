@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from benchmarks.history import ChurnRecord, churn
 from records.entries import AccessControlEntryRecord
 from records.ids import Uuid
 from records.log.directory import DirectoryLog
@@ -23,6 +24,7 @@ from snapshot.store import SnapshotStore
 FEW_RECORDS = 5
 #: ... and in an import.
 MANY_RECORDS = 500
+_RECORDS_PER_ACL = 10
 
 
 class _Data(msgspec.Struct):
@@ -62,13 +64,31 @@ def log_directory(workload: Path, *, batch_records: int = MANY_RECORDS, limit: i
     """The log with the ACLs of the workload, or the first so many of them."""
     directory = workload / f"log-{batch_records}-{limit or 'all'}"
     if not directory.is_dir():
-        unfinished = workload / f"{directory.name}.unfinished"
-        shutil.rmtree(unfinished, ignore_errors=True)
-        records = islice(read_acls(workload / "acls.jsonl"), limit)
-        with DirectoryLog.open(unfinished, mode="create") as log:
-            log.append_batches(_batches(records, batch_records))
-        unfinished.rename(directory)
+        _write_log(directory, islice(read_acls(workload / "acls.jsonl"), limit), batch_records)
     return directory
+
+
+def log_with_history(workload: Path, *, records: int) -> tuple[Path, int]:
+    """A log ten times as long as it has ACLs in force, and how many these are in the end."""
+    acls = list(islice(read_acls(workload / "acls.jsonl"), records // _RECORDS_PER_ACL))
+    in_force: set[Uuid] = set()
+    for record in islice(churn(acls), records):
+        if isinstance(record, AccessControlEntryRecord):
+            in_force.add(record.id)
+        else:
+            in_force.remove(record.id)
+    directory = workload / f"log-with-history-{records}"
+    if not directory.is_dir():
+        _write_log(directory, islice(churn(acls), records), MANY_RECORDS)
+    return directory, len(in_force)
+
+
+def _write_log(directory: Path, records: Iterator[ChurnRecord], batch_records: int) -> None:
+    unfinished = directory.with_name(f"{directory.name}.unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    with DirectoryLog.open(unfinished, mode="create") as log:
+        log.append_batches(_batches(records, batch_records))
+    unfinished.rename(directory)
 
 
 @contextmanager
@@ -78,9 +98,7 @@ def writable_log(workload: Path) -> Iterator[Path]:
         yield shutil.copytree(log_directory(workload), Path(scratch) / "log")
 
 
-def _batches(
-    records: Iterator[AccessControlEntryRecord], size: int
-) -> Iterator[tuple[list[AccessControlEntryRecord], None]]:
+def _batches(records: Iterator[ChurnRecord], size: int) -> Iterator[tuple[list[ChurnRecord], None]]:
     while batch := list(islice(records, size)):
         yield batch, None
 

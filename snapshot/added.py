@@ -35,14 +35,14 @@ class AddedAcls:
     """ACLs with distinct ids. Not thread-safe.
 
     Attributes:
-        columns_so_far: those that are joined.
+        joined: those that are joined.
         shares: the others.
     """
 
-    __slots__ = ("_count", "columns_so_far", "shares")
+    __slots__ = ("_count", "joined", "shares")
 
     def __init__(self, columns: AclColumns = AclColumns.EMPTY) -> None:
-        self.columns_so_far = columns
+        self.joined = columns
         self.shares: tuple[Share, ...] = ()
         self._count = len(columns)
 
@@ -56,7 +56,7 @@ class AddedAcls:
             rows = shares[0].rows.merged([share.rows for share in shares])
             shares = [Share(rows, np.sort(np.concatenate([share.heads for share in shares])))]
         self.shares = tuple(shares)
-        self._count = len(self.columns_so_far) + sum(len(share.rows) for share in shares)
+        self._count = len(self.joined) + sum(len(share.rows) for share in shares)
 
     def shares_may_hold(self, heads: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
         """Of the first eight bytes of ids, sorted: which ones an id in a share may begin with."""
@@ -75,8 +75,8 @@ class AddedAcls:
 
             rows = PlainRows.joined([share.rows for share in self.shares])
             self.shares = ()
-            parts = [part for part in (self.columns_so_far, rows) if len(part)]
-            self.columns_so_far = AclColumns.joined(parts)
+            parts = [part for part in (self.joined, rows) if len(part)]
+            self.joined = AclColumns.joined(parts)
             # What decoding took: Arrow's allocator keeps it otherwise, 110 MB after a million records.
             pa.default_memory_pool().release_unused()
-        return self.columns_so_far
+        return self.joined

@@ -275,7 +275,7 @@ class AclsDelta:
 
     def _may_hold(self, heads: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
         """Of the first eight bytes of ids: which ones the image, `_changes` or joined columns know."""
-        held = self.image.columns.may_hold(heads) | self._added.columns_so_far.may_hold(heads)
+        held = self.image.columns.may_hold(heads) | self._added.joined.may_hold(heads)
         changed = b"".join([*self.image.changes, *self._changes])
         return held | np.isin(heads, heads_of(changed)) if changed else held
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.arena import Arena
 from benchmarks.figures import Goal, Row, alternate
 from benchmarks.settings import progress
-from benchmarks.stored import FEW_RECORDS, MANY_RECORDS, log_directory
+from benchmarks.stored import FEW_RECORDS, MANY_RECORDS, log_directory, log_with_history
 from records.log.directory import DirectoryLog
 from replay.load import load_image
 
@@ -26,7 +26,7 @@ def measure(arena: Arena) -> Iterator[Row]:
         directory = log_directory(arena.directory, batch_records=batch_records, limit=limit)
         ours, theirs = alternate(
             arena.settings.loads,
-            partial(replayed_per_s, directory, limit),
+            partial(replayed_per_s, directory, limit, limit),
             partial(kio_per_s, directory, min(limit, _KIO_RECORDS)),
         )
         yield Row(
@@ -39,16 +39,38 @@ def measure(arena: Arena) -> Iterator[Row]:
             ratio=ours.over(theirs),
             goal=_GOALS.get(arena.workload),
         )
+    yield _history(arena)
 
 
-def replayed_per_s(directory: Path, records: int) -> float:
+def _history(arena: Arena) -> Row:
+    limit = arena.settings.log_records
+    progress(f"{arena.workload}: replaying {limit} records of a log with a history")
+    directory, acls = log_with_history(arena.directory, records=limit)
+    ours, theirs = alternate(
+        arena.settings.loads,
+        partial(replayed_per_s, directory, limit, acls),
+        partial(kio_per_s, directory, min(limit, _KIO_RECORDS)),
+    )
+    return Row(
+        what=f"log with a history to image, batches of {MANY_RECORDS}",
+        workload=arena.workload,
+        unit="/s",
+        ours=ours,
+        other=theirs,
+        against="kio, batches to record values",
+        ratio=ours.over(theirs),
+        note=f"{acls} ACLs in the end",
+    )
+
+
+def replayed_per_s(directory: Path, records: int, acls: int) -> float:
     """Records per second of CPU: read, checked, decoded, folded, hashed into the digest."""
     began = time.thread_time()
     with DirectoryLog.open(directory) as log:
         image = load_image(log).image
     took = time.thread_time() - began
-    if len(image) != records:
-        raise RuntimeError(f"the image has {len(image)} ACLs, not {records}")
+    if len(image) != acls:
+        raise RuntimeError(f"the image has {len(image)} ACLs, not {acls}")
     return records / took
 
 

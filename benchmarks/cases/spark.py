@@ -25,10 +25,10 @@ import msgspec
 from benchmarks.anchor import ROOT
 from benchmarks.arena import Arena
 from benchmarks.figures import Row, Spread
+from benchmarks.history import ChurnRecord, churn
 from benchmarks.process_tree import DRIVER, JVM, TOGETHER, WORKERS, PeakMemory, cpu_s, running
 from benchmarks.settings import progress
 from benchmarks.spark_tasks import Batch, Done, Task, What
-from benchmarks.spark_workload import ChurnRecord, churn
 from benchmarks.stored import MANY_RECORDS, read_acls
 from benchmarks.topic import broker, new_topic, until_visible
 from records.entries import AccessControlEntryRecord

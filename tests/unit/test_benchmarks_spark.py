@@ -8,6 +8,7 @@ from itertools import islice
 
 import pytest
 
+from benchmarks.history import ChurnRecord, churn
 from benchmarks.process_tree import (
     DRIVER,
     JVM,
@@ -19,7 +20,6 @@ from benchmarks.process_tree import (
     resident_by_role,
     running,
 )
-from benchmarks.spark_workload import ChurnRecord, churn
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from records.ids import UUID_BYTES, Uuid
 

@@ -45,7 +45,7 @@ def test_shares_are_known_until_they_are_joined() -> None:
     joined = added.columns()
     assert offsets(list(joined)) == [1, 2, 5]
     assert added.columns() is joined
-    assert added.columns_so_far is joined
+    assert added.joined is joined
     assert added.shares_may_hold(heads(1, 3, 5)).tolist() == [False] * 3
     added.share([share(7), share(8)])
     assert len(added) == 5
