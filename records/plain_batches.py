@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     _Bytes = npt.NDArray[np.uint8]
     _Mask = npt.NDArray[np.bool_]
 
+_UNUSUAL: Final = COMPRESSION_MASK | LOG_APPEND_TIME | CONTROL
 # Offset deltas and sizes take one or two bytes.
 _RECORDS_MAX: Final = 1 << 13
 # Arrow counts in 32 bits.
@@ -147,7 +148,7 @@ def plain_records(batches: Sequence[RecordBatch]) -> tuple[PlainRecords | None, 
 def may_be_plain(batch: RecordBatch) -> bool:
     """Whether its header is one of a plain batch."""
     return (
-        not batch.attributes & (COMPRESSION_MASK | LOG_APPEND_TIME | CONTROL)
+        not batch.attributes & _UNUSUAL
         and 0 < batch.record_count <= _RECORDS_MAX
         and batch.record_count == batch.last_offset - batch.base_offset + 1
     )

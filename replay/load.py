@@ -164,7 +164,7 @@ def _part(batch: LogBatch, start: int, end_offset: int) -> LogBatch:
         epoch=batch.epoch,
         timestamp_ms=max((logged.timestamp_ms for logged in records), default=batch.timestamp_ms),
         size_bytes=batch.size_bytes if start == batch.base_offset else 0,
-        records=records,
+        decoded=records,
     )
 
 

@@ -40,7 +40,7 @@ class LogRecord(msgspec.Struct, frozen=True, gc=False):
     record: MetadataRecord | ControlRecord
 
 
-class LogBatch:
+class LogBatch(msgspec.Struct, eq=False, gc=False):
     """One committed record batch: the unit in which state becomes visible (I2). Immutable.
 
     Attributes:
@@ -49,51 +49,29 @@ class LogBatch:
         epoch: leader epoch under which it was appended.
         timestamp_ms: greatest timestamp in the batch.
         size_bytes: bytes on disk or on the wire.
+        decoded: ``records``, or None where ``plain`` is given and nobody has asked for them yet.
         plain: where its records are among many that were decoded as columns, or None. Then they are objects
             only when somebody asks for ``records``, and there is one for each offset.
         plain_first: index there of its first record.
     """
 
-    __slots__ = (
-        "_records",
-        "base_offset",
-        "end_offset",
-        "epoch",
-        "plain",
-        "plain_first",
-        "size_bytes",
-        "timestamp_ms",
-    )
-
-    def __init__(
-        self,
-        base_offset: int,
-        end_offset: int,
-        epoch: int,
-        timestamp_ms: int,
-        size_bytes: int,
-        records: tuple[LogRecord, ...] | None,
-        plain: PlainRecords | None = None,
-        plain_first: int = 0,
-    ) -> None:
-        """``records`` is None where ``plain`` is given."""
-        self.base_offset = base_offset
-        self.end_offset = end_offset
-        self.epoch = epoch
-        self.timestamp_ms = timestamp_ms
-        self.size_bytes = size_bytes
-        self.plain = plain
-        self.plain_first = plain_first
-        self._records = records
+    base_offset: int
+    end_offset: int
+    epoch: int
+    timestamp_ms: int
+    size_bytes: int
+    decoded: tuple[LogRecord, ...] | None
+    plain: PlainRecords | None = None
+    plain_first: int = 0
 
     @property
     def records(self) -> tuple[LogRecord, ...]:
         """In offset order; control records only in control batches."""
-        records = self._records
+        records = self.decoded
         if records is None:
             assert self.plain is not None
             records = self.plain.records(self.plain_first, self.end_offset - self.base_offset)
-            self._records = records
+            self.decoded = records
         return records
 
     def _content(self) -> tuple[object, ...]:

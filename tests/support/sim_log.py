@@ -46,7 +46,7 @@ def batch_of(records: Sequence[MetadataRecord | ControlRecord], base_offset: int
         epoch=epoch,
         timestamp_ms=logged[-1].timestamp_ms,
         size_bytes=RECORD_BYTES * len(records),
-        records=logged,
+        decoded=logged,
     )
 
 
@@ -236,7 +236,7 @@ class SimLog:
                             epoch=batch.epoch,
                             timestamp_ms=batch.timestamp_ms,
                             size_bytes=RECORD_BYTES * len(records),
-                            records=records,
+                            decoded=records,
                         )
                     )
             self._batches = kept

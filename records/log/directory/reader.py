@@ -160,16 +160,17 @@ class SegmentReader:
                     or batch.producer_id != _NO_PRODUCER
                     or batch.attributes & TRANSACTIONAL
                 ):
+                    cursor.next_offset = reached
                     self._check(batch, cursor, end_offset, following)
                 met.append(batch)
                 at += batch.size_bytes
-                reached = cursor.next_offset = batch.last_offset + 1
-                cursor.position = origin + at
+                reached = batch.last_offset + 1
         except TruncatedRecordError as error:
             # Cut by the end of the chunk, unless it is the first.
             problem = None if met else error
         except (DecodeError, LogCorruptError) as error:
             problem = error
+        cursor.position, cursor.next_offset = origin + at, reached
         wanted = [batch for batch in met if batch.last_offset >= offset]
         decoded, undecodable = decode(wanted)
         if undecodable is not None:
