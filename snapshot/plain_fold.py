@@ -207,7 +207,7 @@ class _Source:
 
 
 def _settle(sources: list[_Source], contested: _Heads, removed: _Ids, removal_numbers: _Ints) -> Outcomes:
-    """Find out what stays of the rows of contested ids. The others stay, and are added if they are new."""
+    """Find out what stays of the rows of contested ids. The others stay; new ones are counted as added."""
     masks = [among(contested, source.heads) for source in sources]
     masked = list(zip(sources, masks, strict=True))
     found = outcomes(
