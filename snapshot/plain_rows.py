@@ -14,7 +14,7 @@ import pyarrow as pa
 from records.ids import UUID_BYTES
 from snapshot.arrow_columns import EncodedTexts
 from snapshot.digest import DIGEST_BITS, acl_hash
-from snapshot.rows import AclRows
+from snapshot.rows import NUMBERS, TEXTS, AclRows
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -24,15 +24,6 @@ if TYPE_CHECKING:
     from snapshot.rows import AppliedAcl
 
 HASH_BYTES: Final = DIGEST_BITS // 8
-_TEXTS: Final = ("names", "principals", "hosts")
-_NUMBERS: Final = (
-    "resource_types",
-    "pattern_types",
-    "operations",
-    "permission_types",
-    "offsets",
-    "timestamps_ms",
-)
 
 
 class _Columns(Protocol):
@@ -81,9 +72,9 @@ class PlainRows:
             np.concatenate([part.hashes for part in parts]),
             {
                 name: EncodedTexts.of(pa.chunked_array([getattr(part, name) for part in parts]))
-                for name in _TEXTS
+                for name in TEXTS
             },
-            {name: np.concatenate([getattr(part, name) for part in parts]) for name in _NUMBERS},
+            {name: np.concatenate([getattr(part, name) for part in parts]) for name in NUMBERS},
         )
 
     @classmethod
@@ -94,8 +85,8 @@ class PlainRows:
         return cls(
             np.frombuffer(rows.ids, f"V{UUID_BYTES}"),
             np.frombuffer(hashes, f"V{HASH_BYTES}"),
-            {name: EncodedTexts.of_column(getattr(rows, name)) for name in _TEXTS},
-            {name: getattr(rows, name) for name in _NUMBERS},
+            {name: EncodedTexts.of_column(getattr(rows, name)) for name in TEXTS},
+            {name: getattr(rows, name) for name in NUMBERS},
         )
 
     def __len__(self) -> int:
@@ -116,8 +107,8 @@ class PlainRows:
         return cls(
             np.concatenate([part.ids for part in parts]),
             np.concatenate([part.hashes for part in parts]),
-            {name: EncodedTexts.merged([part.texts[name] for part in parts]) for name in _TEXTS},
-            {name: np.concatenate([part.numbers[name] for part in parts]) for name in _NUMBERS},
+            {name: EncodedTexts.merged([part.texts[name] for part in parts]) for name in TEXTS},
+            {name: np.concatenate([part.numbers[name] for part in parts]) for name in NUMBERS},
         )
 
     @staticmethod
@@ -127,9 +118,9 @@ class PlainRows:
         if not parts:
             return AclRows.of(())
         texts: dict[str, Any] = {
-            name: EncodedTexts.joined([part.texts[name] for part in parts]) for name in _TEXTS
+            name: EncodedTexts.joined([part.texts[name] for part in parts]) for name in TEXTS
         }
         numbers: dict[str, Any] = {
-            name: np.concatenate([part.numbers[name] for part in parts]) for name in _NUMBERS
+            name: np.concatenate([part.numbers[name] for part in parts]) for name in NUMBERS
         }
         return AclRows(ids=b"".join([part.ids.tobytes() for part in parts]), **texts, **numbers)

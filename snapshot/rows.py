@@ -36,8 +36,9 @@ if TYPE_CHECKING:
 UNKNOWN_OFFSET: Final = -1
 # Rows that are made into objects at once when somebody looks at all of them.
 _PIECE_ROWS: Final = 4096
-_TEXTS: Final = ("names", "principals", "hosts")
-_NUMBERS: Final = (
+#: The columns of texts, and those of numbers: all but the ids.
+TEXTS: Final = ("names", "principals", "hosts")
+NUMBERS: Final = (
     "resource_types",
     "pattern_types",
     "operations",
@@ -65,7 +66,7 @@ class AppliedAcl(msgspec.Struct, frozen=True, gc=False):
 class AclRows:
     """See the module."""
 
-    __slots__ = ("ids", *_TEXTS, *_NUMBERS)
+    __slots__ = ("ids", *TEXTS, *NUMBERS)
 
     def __init__(  # noqa: PLR0913 - one for each column
         self,
@@ -130,17 +131,17 @@ class AclRows:
             (part,) = parts
             if isinstance(part, cls):
                 return part
-            columns = {name: getattr(part, name) for name in (*_TEXTS, *_NUMBERS)}
+            columns = {name: getattr(part, name) for name in (*TEXTS, *NUMBERS)}
         else:
-            columns = {name: TextColumn.joined([getattr(part, name) for part in parts]) for name in _TEXTS}
-            columns |= {name: np.concatenate([getattr(part, name) for part in parts]) for name in _NUMBERS}
+            columns = {name: TextColumn.joined([getattr(part, name) for part in parts]) for name in TEXTS}
+            columns |= {name: np.concatenate([getattr(part, name) for part in parts]) for name in NUMBERS}
         return cls(ids=b"".join([part.ids for part in parts]), **columns)
 
     def taken(self, rows: Any) -> AclRows:
         """Some of the rows, by whatever numpy takes as an index."""
         ids = np.frombuffer(self.ids, f"V{UUID_BYTES}")[rows].tobytes()
-        texts = {name: getattr(self, name).taken(rows) for name in _TEXTS}
-        numbers = {name: getattr(self, name)[rows] for name in _NUMBERS}
+        texts = {name: getattr(self, name).taken(rows) for name in TEXTS}
+        numbers = {name: getattr(self, name)[rows] for name in NUMBERS}
         return AclRows(ids=ids, **texts, **numbers)
 
     def __len__(self) -> int:

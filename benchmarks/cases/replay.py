@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 from benchmarks.arena import Arena
@@ -14,52 +15,44 @@ from benchmarks.stored import FEW_RECORDS, MANY_RECORDS, log_directory, log_with
 from records.log.directory import DirectoryLog
 from replay.load import load_image
 
+# As elsewhere, imports are not measured.
+_LOADED_WHEN_NEEDED = ("records.plain_batches", "snapshot.plain_fold")
 # A part of the log says what its rate is.
 _KIO_RECORDS = 100_000
 _GOALS = {"w2": Goal("at least", 3, 6)}
 
 
 def measure(arena: Arena) -> Iterator[Row]:
+    for name in _LOADED_WHEN_NEEDED:
+        import_module(name)
     limit = arena.settings.log_records
+    goal = _GOALS.get(arena.workload)
     for batch_records in (MANY_RECORDS, FEW_RECORDS):
-        progress(f"{arena.workload}: replaying {limit} records in batches of {batch_records}")
         directory = log_directory(arena.directory, batch_records=batch_records, limit=limit)
-        ours, theirs = alternate(
-            arena.settings.loads,
-            partial(replayed_per_s, directory, limit, limit),
-            partial(kio_per_s, directory, min(limit, _KIO_RECORDS)),
-        )
-        yield Row(
-            what=f"log to image, batches of {batch_records}",
-            workload=arena.workload,
-            unit="/s",
-            ours=ours,
-            other=theirs,
-            against="kio, batches to record values",
-            ratio=ours.over(theirs),
-            goal=_GOALS.get(arena.workload),
-        )
-    yield _history(arena)
-
-
-def _history(arena: Arena) -> Row:
-    limit = arena.settings.log_records
-    progress(f"{arena.workload}: replaying {limit} records of a log with a history")
+        yield _row(arena, f"log to image, batches of {batch_records}", directory, limit, goal)
     directory, acls = log_with_history(arena.directory, records=limit)
+    yield _row(arena, f"log with a history to image, batches of {MANY_RECORDS}", directory, acls)
+
+
+def _row(arena: Arena, what: str, directory: Path, acls: int, goal: Goal | None = None) -> Row:
+    """``acls``: how many are in force at the end of the log in this directory."""
+    limit = arena.settings.log_records
+    progress(f"{arena.workload}: {limit} records, {what}")
     ours, theirs = alternate(
         arena.settings.loads,
         partial(replayed_per_s, directory, limit, acls),
         partial(kio_per_s, directory, min(limit, _KIO_RECORDS)),
     )
     return Row(
-        what=f"log with a history to image, batches of {MANY_RECORDS}",
+        what=what,
         workload=arena.workload,
         unit="/s",
         ours=ours,
         other=theirs,
         against="kio, batches to record values",
         ratio=ours.over(theirs),
-        note=f"{acls} ACLs in the end",
+        goal=goal,
+        note=f"{acls:,} ACLs in the end",
     )
 
 
