@@ -70,7 +70,7 @@ class EncodedTexts:
     @classmethod
     def of_column(cls, column: TextColumn) -> EncodedTexts:
         """The same texts."""
-        return cls(pa.array(column.texts, pa.string()), column.codes)
+        return cls(_string_array(column.texts), column.codes)
 
     def taken(self, rows: npt.NDArray[np.bool_]) -> EncodedTexts:
         """Some of the rows."""
@@ -114,11 +114,15 @@ def text_array(column: TextColumn) -> pa.StringArray:
     Raises:
         UnicodeEncodeError: one has a lone surrogate.
     """
-    texts = [text.encode() for text in column.texts]
-    bounds = np.zeros(len(texts) + 1, np.int32)
-    np.cumsum([*map(len, texts)], out=bounds[1:])
-    buffers = [None, pa.py_buffer(bounds), pa.py_buffer(b"".join(texts))]
-    return pc.take(pa.Array.from_buffers(pa.string(), len(texts), buffers), number_array(column.codes))
+    return pc.take(_string_array(column.texts), number_array(column.codes))
+
+
+def _string_array(texts: list[str]) -> pa.StringArray:
+    encoded = [text.encode() for text in texts]
+    bounds = np.zeros(len(encoded) + 1, np.int32)
+    np.cumsum([*map(len, encoded)], out=bounds[1:])
+    buffers = [None, pa.py_buffer(bounds), pa.py_buffer(b"".join(encoded))]
+    return pa.Array.from_buffers(pa.string(), len(encoded), buffers)
 
 
 def number_array(values: npt.NDArray[Any], *, null: int | None = None) -> pa.Array:

@@ -28,7 +28,7 @@ from records.entries import (
     RemoveAccessControlEntryRecord,
 )
 from snapshot.added import AddedAcls
-from snapshot.columns import heads_of
+from snapshot.columns import among, heads_of
 from snapshot.digest import DIGEST_MASK, digest_add, digest_remove
 from snapshot.image import AclsImage, Provenance
 from snapshot.rows import AppliedAcl
@@ -260,6 +260,7 @@ class AclsDelta:
         )
         counts, outcomes = self.counts, folded.outcomes
         counts.ignored += plain.ignored
+        del plain  # some megabytes, before as many may be needed to join the rows
         counts.added += outcomes.added
         counts.removed += outcomes.removed
         counts.replaced += outcomes.replaced
@@ -276,8 +277,8 @@ class AclsDelta:
     def _may_hold(self, heads: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
         """Of the first eight bytes of ids: which ones the image, `_changes` or joined columns know."""
         held = self.image.columns.may_hold(heads) | self._added.joined.may_hold(heads)
-        changed = b"".join([*self.image.changes, *self._changes])
-        return held | np.isin(heads, heads_of(changed)) if changed else held
+        changed = heads_of(b"".join([*self.image.changes, *self._changes]))
+        return held | among(np.sort(changed), heads)
 
     def finish_snapshot(self, seen: Mapping[Uuid, object]) -> None:
         """A snapshot replaces everything (I5): remove the image's ACLs whose ids it did not hold."""
