@@ -200,7 +200,8 @@ class Core:
         if self.phase is Phase.FOLLOWING:
             self.phase = Phase.CATCHING_UP
         self._target = None
-        return [*self._not_ready(str(error)), Fail(error)]
+        # In this order: whoever hears that the node is not ready any more finds the error in its status.
+        return [Fail(error), *self._not_ready(str(error))]
 
     def _not_ready(self, reason: str) -> list[Effect]:
         if not self.ready and reason == self.reason:

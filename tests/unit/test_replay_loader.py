@@ -197,6 +197,25 @@ def test_a_damaged_batch_makes_the_node_not_ready_until_it_can_be_read() -> None
     assert sim.witness.updates == [(2, True)]
 
 
+def test_whoever_hears_that_the_node_is_not_ready_finds_the_error() -> None:
+    """The status never says that the node is not ready for an error and holds that error back."""
+    sim = Sim()
+    seen: list[str | None] = []
+
+    class Asking(Witness):
+        def on_not_ready(self, reason: str) -> None:
+            super().on_not_ready(reason)
+            seen.append(sim.loader.status().error)
+
+    sim.loader.add_publisher(Asking(name="asking"))
+    sim.append("a")
+    sim.run()
+    sim.append("b")
+    sim.log.damage(1)
+    sim.loader.turn()
+    assert seen == [None, "CRC does not fit (in sim:log, offset 1)"]
+
+
 def test_a_damaged_batch_while_following() -> None:
     """The state before it stays published, and is not decided on."""
     sim = Sim()
