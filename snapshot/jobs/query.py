@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import threading
 from contextlib import ExitStack, contextmanager
 from functools import reduce
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from snapshot.errors import SparkJobError
+from snapshot.errors import SparkBusyError, SparkJobError
 from snapshot.jobs.batch import Batches
 from snapshot.jobs.beginning import begin
 from snapshot.jobs.directory_source import read_directory_stream
-from snapshot.jobs.failure import is_of_spark, job_failure
+from snapshot.jobs.failure import told_as_job_failure
 from snapshot.jobs.logs import bind_checkpoint, sources_of
 from snapshot.jobs.plan import LogStates
 from snapshot.jobs.planned import OffsetLog
@@ -30,6 +32,10 @@ if TYPE_CHECKING:
 
     from snapshot.jobs.job import BatchReport, JobSettings, JobSink
 
+# Plain logging: a program that sets none up gets warnings on stderr, and keeps stdout for its batches.
+_log: Final = logging.getLogger(__name__)
+# Starts of a query on a machine that is too busy for Spark.
+_STARTS_MAX: Final = 3
 # Between two looks at whether the job is to end.
 _LOOK_S: Final = 0.2
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
@@ -40,7 +46,8 @@ def run_job(
 ) -> None:
     """Run a job until everything is done (without an interval), it fails, or SIGINT or SIGTERM come.
 
-    A signal ends the query in the middle of a batch, which the next start does again.
+    A signal ends the query in the middle of a batch, which the next start does again. A query that does not
+    get to its first batch because the machine is too busy for Spark is started again, up to twice.
 
     Args:
         spark: the session.
@@ -52,7 +59,27 @@ def run_job(
         SparkJobError: the job cannot start or go on; what failed inside Spark is one, with the cause's text.
         AclogError: whatever failed on the driver.
     """
-    with ExitStack() as on_exit:
+    for start in count(1):
+        begun = threading.Event()
+        try:
+            _run_query(spark, settings, sink, on_batch, begun)
+        except SparkBusyError as error:
+            if begun.is_set() or start == _STARTS_MAX:
+                raise
+            _log.warning("%s; the job is started again", error)
+        else:
+            return
+
+
+def _run_query(
+    spark: SparkSession,
+    settings: JobSettings,
+    sink: JobSink,
+    on_batch: Callable[[BatchReport], None],
+    begun: threading.Event,
+) -> None:
+    """One start of the query, to its end; sets ``begun`` with its first batch."""
+    with ExitStack() as on_exit, told_as_job_failure():
         store = SnapshotStore(settings.store)
         states = {log.identity.cluster_id: LogStates(log, store) for log in settings.logs}
         for log_states in states.values():
@@ -67,6 +94,7 @@ def run_job(
         failures: list[BaseException] = []
 
         def run_batch(rows: DataFrame, batch_id: int) -> None:
+            begun.set()
             try:
                 batches.run(rows, batch_id)
             except BaseException as error:
@@ -86,8 +114,11 @@ def run_job(
                 on_exit.callback(query.stop)
                 _wait(query, is_stopped, batches)
             except PySparkException as error:
-                if not is_stopped():
-                    raise _failure(failures, error) from error
+                if is_stopped():
+                    return
+                if failures:
+                    raise failures[0] from error
+                raise
 
 
 def _wait(query: StreamingQuery, is_stopped: Callable[[], bool], batches: Batches) -> None:
@@ -97,12 +128,6 @@ def _wait(query: StreamingQuery, is_stopped: Callable[[], bool], batches: Batche
         if is_ended:
             return
     query.stop()
-
-
-def _failure(failures: list[BaseException], error: PySparkException) -> BaseException:
-    """What the driver raised, or what failed elsewhere."""
-    first = failures[0] if failures else error
-    return job_failure(first) if is_of_spark(first) else first
 
 
 def _stream(spark: SparkSession, settings: JobSettings, starts: Mapping[str, int]) -> DataFrame:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from snapshot.errors import SnapshotError, SparkBusyError
+from snapshot.errors import SnapshotError
 from snapshot.jobs.count_tables import read_count_deltas, read_counts
 from snapshot.jobs.counts import run_counts
 from snapshot.jobs.delta_lake import SESSION_CONF
@@ -41,11 +41,7 @@ def main(output: str, log: str) -> None:
             shards=2,
             max_offsets=max_offsets,
         )
-        try:
-            run_counts(spark, settings, f"file://{output}", reports.append, table_format="delta")
-        except SparkBusyError:
-            # Spark gives the process that plans 10 s to start, always: too few on a busy machine.
-            run_counts(spark, settings, f"file://{output}", reports.append, table_format="delta")
+        run_counts(spark, settings, f"file://{output}", reports.append, table_format="delta")
 
     commit, commits = SnapshotStore.commit, []
 
