@@ -22,9 +22,9 @@ import numpy as np
 from records.ids import UUID_BYTES, Uuid
 from snapshot.added import Share
 from snapshot.columns import among, heads_of
-from snapshot.digest import frame_hashes, hashes_sum
+from snapshot.digest import hashes_sum
 from snapshot.outcomes import Outcomes, outcomes
-from snapshot.plain_rows import HASH_BYTES, PlainRows
+from snapshot.plain_rows import PlainPart, PlainRows
 from snapshot.rows import AppliedAcl
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class PlainFold:
         self._first = self._end = 0
         # What was looked at. A number for each record says which one was taken first.
         self._taken = 0
-        self._parts: list[_Part] = []
+        self._parts: list[PlainPart] = []
         self._removals: list[tuple[_Ints, _Ids]] = []
         # Those that were decoded by themselves.
         self._single: list[AppliedAcl] = []
@@ -108,7 +108,7 @@ class PlainFold:
         if plain is None:
             return
         self._plain = None
-        part = _Part(plain, first, end, self._taken - first)
+        part = PlainPart(plain, first, end, self._taken - first)
         removals = plain.removals[slice(*np.searchsorted(plain.removals, (first, end)))]
         if len(removals):
             self._removals.append((removals + (self._taken - first), plain.removal_ids(removals)))
@@ -228,39 +228,3 @@ def _settle(sources: list[_Source], contested: _Heads, removed: _Ids, removal_nu
 
 def _void(ids: bytes) -> _Ids:
     return np.frombuffer(ids, f"V{UUID_BYTES}")
-
-
-class _Part:
-    """The ACLs among consecutive records of one read: their columns, and number and hash of each."""
-
-    __slots__ = (
-        "hashes",
-        "hosts",
-        "ids",
-        "names",
-        "numbers",
-        "offsets",
-        "operations",
-        "pattern_types",
-        "permission_types",
-        "principals",
-        "resource_types",
-        "timestamps_ms",
-    )
-
-    def __init__(self, plain: PlainRecords, first: int, end: int, shift: int) -> None:
-        rows = slice(*np.searchsorted(plain.acls, (first, end)))
-        acls = plain.acls[rows]
-        self.numbers = acls + shift
-        self.ids = plain.ids[rows]
-        self.resource_types = plain.resource_types[rows]
-        self.names = plain.names[rows]
-        self.pattern_types = plain.pattern_types[rows]
-        self.principals = plain.principals[rows]
-        self.hosts = plain.hosts[rows]
-        self.operations = plain.operations[rows]
-        self.permission_types = plain.permission_types[rows]
-        self.offsets = plain.offsets[acls]
-        self.timestamps_ms = plain.timestamps_ms[acls]
-        starts, ends = plain.frame_starts[acls].tolist(), plain.frame_ends[acls].tolist()
-        self.hashes = np.frombuffer(frame_hashes(plain.data, starts, ends), f"V{HASH_BYTES}")

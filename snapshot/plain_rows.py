@@ -6,14 +6,14 @@ once, with all others.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from records.ids import UUID_BYTES
 from snapshot.arrow_columns import EncodedTexts
-from snapshot.digest import DIGEST_BITS, acl_hash
+from snapshot.digest import DIGEST_BITS, acl_hash, frame_hashes
 from snapshot.rows import NUMBERS, TEXTS, AclRows
 
 if TYPE_CHECKING:
@@ -21,25 +21,52 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from records.plain_batches import PlainRecords
     from snapshot.rows import AppliedAcl
 
-HASH_BYTES: Final = DIGEST_BITS // 8
+_HASH_BYTES: Final = DIGEST_BITS // 8
 
 
-class _Columns(Protocol):
-    """Those of ACLs among the records of one read: numpy arrays, and Arrow arrays of strings."""
+class PlainPart:
+    """The ACLs among consecutive records of one read: their columns, and number and hash of each.
 
-    ids: npt.NDArray[np.void]
-    hashes: npt.NDArray[np.void]
-    resource_types: npt.NDArray[np.int8]
-    names: Any
-    pattern_types: npt.NDArray[np.int8]
-    principals: Any
-    hosts: Any
-    operations: npt.NDArray[np.int8]
-    permission_types: npt.NDArray[np.int8]
-    offsets: npt.NDArray[np.int64]
-    timestamps_ms: npt.NDArray[np.int64]
+    Attributes:
+        numbers: of each one's record, among all records that a fold takes.
+        others: as in PlainRows and AclRows.
+    """
+
+    __slots__ = (
+        "hashes",
+        "hosts",
+        "ids",
+        "names",
+        "numbers",
+        "offsets",
+        "operations",
+        "pattern_types",
+        "permission_types",
+        "principals",
+        "resource_types",
+        "timestamps_ms",
+    )
+
+    def __init__(self, plain: PlainRecords, first: int, end: int, shift: int) -> None:
+        """The records from ``first`` to ``end``; ``shift`` is what their numbers are greater by."""
+        rows = slice(*np.searchsorted(plain.acls, (first, end)))
+        acls = plain.acls[rows]
+        self.numbers = acls + shift
+        self.ids = plain.ids[rows]
+        self.resource_types = plain.resource_types[rows]
+        self.names = plain.names[rows]
+        self.pattern_types = plain.pattern_types[rows]
+        self.principals = plain.principals[rows]
+        self.hosts = plain.hosts[rows]
+        self.operations = plain.operations[rows]
+        self.permission_types = plain.permission_types[rows]
+        self.offsets = plain.offsets[acls]
+        self.timestamps_ms = plain.timestamps_ms[acls]
+        starts, ends = plain.frame_starts[acls].tolist(), plain.frame_ends[acls].tolist()
+        self.hashes = np.frombuffer(frame_hashes(plain.data, starts, ends), f"V{_HASH_BYTES}")
 
 
 class PlainRows:
@@ -65,7 +92,7 @@ class PlainRows:
         self.numbers = numbers
 
     @classmethod
-    def of(cls, parts: Sequence[_Columns]) -> PlainRows:
+    def of(cls, parts: Sequence[PlainPart]) -> PlainRows:
         """The rows of all parts, in order; there is one part at least."""
         return cls(
             np.concatenate([part.ids for part in parts]),
@@ -81,10 +108,10 @@ class PlainRows:
     def of_acls(cls, acls: Collection[AppliedAcl]) -> PlainRows:
         """Of ACLs that were decoded by themselves."""
         rows = AclRows.of(acls)
-        hashes = b"".join([acl_hash(acl.record).to_bytes(HASH_BYTES, "big") for acl in acls])
+        hashes = b"".join([acl_hash(acl.record).to_bytes(_HASH_BYTES, "big") for acl in acls])
         return cls(
             np.frombuffer(rows.ids, f"V{UUID_BYTES}"),
-            np.frombuffer(hashes, f"V{HASH_BYTES}"),
+            np.frombuffer(hashes, f"V{_HASH_BYTES}"),
             {name: EncodedTexts.of_column(getattr(rows, name)) for name in TEXTS},
             {name: getattr(rows, name) for name in NUMBERS},
         )
