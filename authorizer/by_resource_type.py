@@ -118,7 +118,7 @@ def _without_odd(index: AclIndex, principal: str, resource_type: ResourceType) -
     )
     literals: dict[str, Leaf] = {}
     prefixes: dict[str, Leaf] = {}
-    for acl in list_acls(index, acl_filter):
+    for acl in list_acls(index, acl_filter).acls():
         record = acl.record
         if not is_odd(record):
             leaves = literals if record.pattern_type == PatternType.LITERAL else prefixes

@@ -6,22 +6,28 @@ Source: StandardAcl.compareTo.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Mapping
     from enum import IntEnum
 
     import numpy.typing as npt
 
     from records.entries import AccessControlEntryRecord
-    from snapshot.columns import AclColumns
-    from snapshot.rows import AppliedAcl
+    from snapshot.rows import AclRows
     from snapshot.text_column import TextColumn
+
+
+# Looked up by int8, negative ones from the end.
+_KNOWN: Final[Mapping[type[IntEnum], npt.NDArray[np.int8]]] = {
+    named: np.array(named.by_code(), np.int8)
+    for named in (ResourceType, PatternType, AclOperation, AclPermissionType)
+}
 
 
 def utf16(text: str) -> bytes:
@@ -40,46 +46,36 @@ def entry_order(record: AccessControlEntryRecord) -> tuple[int, int, bytes, byte
     )
 
 
-def in_entry_order(acls: Iterable[AppliedAcl]) -> list[AppliedAcl]:
-    """ACLs of one resource type and name."""
-    found = [*acls]
-    if len(found) > 1:
-        found.sort(key=lambda acl: entry_order(acl.record))
-    return found
-
-
-def in_kafka_order(acls: Iterable[AppliedAcl]) -> list[AppliedAcl]:
-    """ACLs of any type and name."""
-    found = in_entry_order(acls)
-    found.sort(key=lambda acl: utf16(acl.record.resource_name), reverse=True)
-    found.sort(key=lambda acl: ResourceType.from_code(acl.record.resource_type))
-    return found
-
-
-def rows_in_kafka_order(columns: AclColumns, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-    """Rows of one resource type."""
+def in_kafka_order(columns: AclRows, rows: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """The rows in that order; those of equal ACLs one after the other, as they are given."""
     order = np.lexsort(
         (  # the last one is the first to sort by
-            _known(columns.permission_types[rows], AclPermissionType),
+            known_codes(columns.permission_types[rows], AclPermissionType),
             _ranks(columns.hosts, rows),
             _ranks(columns.principals, rows),
-            _known(columns.operations[rows], AclOperation),
-            _known(columns.pattern_types[rows], PatternType),
+            known_codes(columns.operations[rows], AclOperation),
+            known_codes(columns.pattern_types[rows], PatternType),
             -_ranks(columns.names, rows),
+            known_codes(columns.resource_types[rows], ResourceType),
         )
     )
     return rows[order]
 
 
-def _known(codes: npt.NDArray[np.int8], named: type[IntEnum]) -> npt.NDArray[np.int8]:
+def known_codes(codes: npt.NDArray[np.int8], named: type[IntEnum]) -> npt.NDArray[np.int8]:
     """The codes, as `from_code` reads them."""
-    return np.where((codes >= 0) & (codes < len(named)), codes, np.int8(0))
+    return _KNOWN[named][codes]
 
 
-def _ranks(column: TextColumn, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+def _ranks(column: TextColumn, rows: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     """For each row, which place its text has among those of all rows."""
-    codes, code_of = np.unique(column.codes[rows], return_inverse=True)
-    keys = [utf16(column.texts[code]) for code in codes.tolist()]
-    ranks = np.empty(len(keys), np.intp)
-    ranks[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys))
+    codes = column.codes[rows]
+    if (codes == codes[:1]).all():
+        return codes  # as of one principal, or one name
+    codes, code_of = np.unique(codes, return_inverse=True)
+    texts = [column.texts[code] for code in codes.tolist()]
+    # Most are, and compare as they are.
+    keys = texts if all(map(str.isascii, texts)) else [*map(utf16, texts)]
+    ranks = np.empty(len(keys), np.int32)
+    ranks[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys), dtype=np.int32)
     return ranks[code_of]

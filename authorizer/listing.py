@@ -1,123 +1,139 @@
 """Which ACLs a filter means, from one index, in Kafka's order: what describeAcls answers.
 
-A filter that names a resource or a principal reads only what is stored for it; any other one reads every ACL,
-in an order that numpy finds.
+A filter that names a resource or a principal looks only at what is stored for it; any other one looks at
+every ACL, a column at a time. Objects are made of what is meant, a piece at a time.
 Source: AclBindingFilter.matches, StandardAcl.compareTo. Unlike Kafka, an ACL whose pattern type has no name
 does not make a MATCH filter throw: it is matched as it decides, as a prefix (architecture.md 8.4).
 """
 
 from __future__ import annotations
 
-import heapq
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from authorizer.index.places import PREFIXED
-from authorizer.kafka_order import in_entry_order, in_kafka_order, rows_in_kafka_order, utf16
+from authorizer.kafka_order import in_kafka_order, known_codes
 from records.acl import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
+from snapshot.rows import AclRows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
 
     from authorizer.index.acl_index import AclIndex
-    from records.acl import AccessControlEntryFilter, AclBindingFilter, ResourcePatternFilter
-    from records.entries import AccessControlEntryRecord
+    from authorizer.index.places import Place
+    from records.acl import AclBinding, AclBindingFilter, ResourcePatternFilter
     from snapshot.rows import AppliedAcl
+    from snapshot.text_column import TextColumn
+
+    _Rows = npt.NDArray[np.int32]
 
 # Rows that are made into objects at once.
 _PIECE_ROWS: Final = 1024
 
 
-def list_acls(index: AclIndex, acl_filter: AclBindingFilter) -> Iterator[AppliedAcl]:
+class Listing:
+    """ACLs of one state, in Kafka's order. Immutable."""
+
+    __slots__ = ("_columns", "_rows")
+
+    def __init__(self, columns: AclRows, rows: _Rows) -> None:
+        """These rows, in this order."""
+        self._columns = columns
+        self._rows = rows
+
+    def acls(self) -> Iterator[AppliedAcl]:
+        """All of them."""
+        for piece in self._pieces():
+            yield from self._columns.acls(piece)
+
+    def bindings(self) -> Iterator[AclBinding]:
+        """The same as Kafka's API has them. An ACL with two ids is one ACL here."""
+        pattern = entry = None
+        for piece in self._pieces():
+            for binding in self._columns.bindings(piece):
+                # Entries first: they mostly differ, and quickly.
+                if binding.entry != entry or binding.pattern != pattern:
+                    yield binding
+                pattern, entry = binding.pattern, binding.entry
+
+    def _pieces(self) -> Iterator[_Rows]:
+        rows = self._rows
+        for start in range(0, len(rows), _PIECE_ROWS):
+            yield rows[start : start + _PIECE_ROWS]
+
+
+def list_acls(index: AclIndex, acl_filter: AclBindingFilter) -> Listing:
     """The ACLs that the filter means: by resource type, then name (the last name first), then entry."""
-    patterns, entries = acl_filter.pattern_filter, acl_filter.entry_filter
-    types = [*ResourceType] if patterns.resource_type is ResourceType.ANY else [patterns.resource_type]
-
-    def meant(acls: Iterable[AppliedAcl]) -> Iterator[AppliedAcl]:
-        return (acl for acl in acls if _is_meant(acl.record, acl_filter))
-
-    if patterns.name is None and entries.principal is not None:
-        yield from in_kafka_order(meant(index.acls_of(entries.principal)))
-        return
-    for resource_type in types:
-        if patterns.name is None:
-            yield from meant(_all(index, resource_type))
-            continue
-        for name in sorted(_names(index, resource_type, patterns), key=utf16, reverse=True):
-            yield from in_entry_order(meant(_acls(index, resource_type, name, entries.principal)))
+    rows, added = _candidates(index, acl_filter)
+    columns: AclRows = index.rows.columns
+    rows = rows[_is_meant(columns, rows, acl_filter)]
+    if added:
+        others = AclRows.of(added)
+        others = others.taken(_is_meant(others, np.arange(len(others), dtype=np.int32), acl_filter))
+        columns = AclRows.joined([columns.taken(rows), others])
+        rows = np.arange(len(columns), dtype=np.int32)
+    return Listing(columns, in_kafka_order(columns, rows))
 
 
-def _names(index: AclIndex, resource_type: ResourceType, patterns: ResourcePatternFilter) -> Iterable[str]:
-    """Names among which is all that the filter means."""
-    name = patterns.name or ""
-    if patterns.pattern_type is not PatternType.MATCH:
-        return (name,)
-    return {name, WILDCARD, *index.resources.prefixes_of(resource_type, name)}
-
-
-def _acls(
-    index: AclIndex, resource_type: ResourceType, name: str, principal: str | None
-) -> Iterator[AppliedAcl]:
-    resources = index.resources
-    for place in ((int(resource_type), name), (resource_type + PREFIXED, name)):
-        yield from resources.acls(place) if principal is None else resources.acls_of(place, principal)
-
-
-def _all(index: AclIndex, resource_type: ResourceType) -> Iterator[AppliedAcl]:
-    """All of one type. Names that changes touched are looked at one by one, all others sorted at once."""
-    changed = index.resources.changed_names(resource_type)
-    untouched = _untouched(index, resource_type, changed)
-    if not changed:
-        return untouched
-    touched = (
-        acl
-        for name in sorted(changed, key=utf16, reverse=True)
-        for acl in in_entry_order(_acls(index, resource_type, name, None))
-    )
-    return heapq.merge(untouched, touched, key=lambda acl: utf16(acl.record.resource_name), reverse=True)
-
-
-def _untouched(index: AclIndex, resource_type: ResourceType, changed: set[str]) -> Iterator[AppliedAcl]:
-    columns = index.rows.columns
-    rows = rows_in_kafka_order(columns, index.rows.rows_of_type(resource_type, without=changed))
-    for start in range(0, len(rows), _PIECE_ROWS):
-        yield from columns.acls(rows[start : start + _PIECE_ROWS])
-
-
-def _is_meant(record: AccessControlEntryRecord, acl_filter: AclBindingFilter) -> bool:
-    """AclBindingFilter.matches."""
-    return _pattern_fits(record, acl_filter.pattern_filter) and _entry_fits(record, acl_filter.entry_filter)
-
-
-def _pattern_fits(record: AccessControlEntryRecord, patterns: ResourcePatternFilter) -> bool:
-    """ResourcePatternFilter.matches."""
-    if patterns.resource_type not in (ResourceType.ANY, ResourceType.from_code(record.resource_type)):
-        return False
-    wanted = patterns.pattern_type
-    if wanted is PatternType.ANY and patterns.name is None:
-        return True
-    own = PatternType.from_code(record.pattern_type)
-    if wanted not in (PatternType.ANY, PatternType.MATCH, own):
-        return False
+def _candidates(index: AclIndex, acl_filter: AclBindingFilter) -> tuple[_Rows, list[AppliedAcl]]:
+    """Rows of the index's columns, and ACLs that are no rows, among which is all that the filter means."""
+    patterns, principal = acl_filter.pattern_filter, acl_filter.entry_filter.principal
     if patterns.name is None:
-        return True
-    if wanted in (PatternType.ANY, own):
-        return record.resource_name == patterns.name
-    if own is PatternType.LITERAL:
-        return record.resource_name in (patterns.name, WILDCARD)
-    return patterns.name.startswith(record.resource_name)
+        return index.rows_of(principal), [*index.added_of(principal)]
+    resources = index.resources
+    places = [*_places(index, patterns, patterns.name)]
+    rows = [resources.rows_at(place, principal) for place in places]
+    added = [acl for place in places for acl in resources.added_at(place, principal)]
+    return np.concatenate(rows), added
 
 
-def _entry_fits(record: AccessControlEntryRecord, entries: AccessControlEntryFilter) -> bool:
-    """AccessControlEntryFilter.matches."""
-    return (
-        (entries.principal is None or entries.principal == record.principal)
-        and (entries.host is None or entries.host == record.host)
-        and (
-            entries.operation is AclOperation.ANY
-            or entries.operation is AclOperation.from_code(record.operation)
-        )
-        and (
-            entries.permission_type is AclPermissionType.ANY
-            or entries.permission_type is AclPermissionType.from_code(record.permission_type)
-        )
-    )
+def _places(index: AclIndex, patterns: ResourcePatternFilter, name: str) -> Iterator[Place]:
+    """Where all are that the filter means, and few others."""
+    wanted = patterns.resource_type
+    for resource_type in ResourceType if wanted is ResourceType.ANY else (wanted,):
+        prefixed = resource_type + PREFIXED
+        match patterns.pattern_type:
+            case PatternType.MATCH:
+                for literal in dict.fromkeys((name, WILDCARD)):
+                    yield int(resource_type), literal
+                for prefix in index.resources.prefixes_of(resource_type, name):
+                    yield prefixed, prefix
+            case _:
+                yield int(resource_type), name
+                yield prefixed, name
+
+
+def _is_meant(columns: AclRows, rows: _Rows, acl_filter: AclBindingFilter) -> npt.NDArray[np.bool_]:
+    """Of some candidates, which ones the filter means."""
+    patterns, entries = acl_filter.pattern_filter, acl_filter.entry_filter
+    is_meant = np.ones(len(rows), np.bool_)
+    for codes, named, wanted in (
+        (columns.resource_types, ResourceType, patterns.resource_type),
+        (columns.pattern_types, PatternType, patterns.pattern_type),
+        (columns.operations, AclOperation, entries.operation),
+        (columns.permission_types, AclPermissionType, entries.permission_type),
+    ):
+        # By identity: codes of different kinds are equal numbers.
+        if wanted is not named.ANY and wanted is not PatternType.MATCH:
+            is_meant &= known_codes(codes[rows], named) == wanted
+    if entries.host is not None:
+        is_meant &= _is_text(columns.hosts, rows, entries.host)
+    if patterns.name is not None and patterns.pattern_type is PatternType.MATCH:
+        # A MATCH that an ACL itself has is not a prefix to this filter, but the same word.
+        is_match = columns.pattern_types[rows] == PatternType.MATCH
+        if is_match.any():
+            is_meant &= ~is_match | _is_text(columns.names, rows, patterns.name)
+    return is_meant
+
+
+def _is_text(column: TextColumn, rows: _Rows, text: str) -> npt.NDArray[np.bool_]:
+    """Whose text it is."""
+    codes = column.codes[rows]
+    if len(codes) < len(column.texts):
+        return np.array([column.texts[code] == text for code in codes.tolist()], np.bool_)
+    code = column.texts.index(text) if text in column.texts else -1
+    is_text: npt.NDArray[np.bool_] = codes == code
+    return is_text

@@ -251,16 +251,11 @@ class StandardAuthorizer:
 
     def acls(self, acl_filter: AclBindingFilter) -> Iterator[AclBinding]:
         """The ACLs that match, of one state, in Kafka's order. An ACL with two ids is one ACL here."""
-        before = None
-        for acl in self.applied_acls(acl_filter):
-            binding = acl.record.binding()
-            if binding != before:
-                yield binding
-            before = binding
+        return list_acls(self._state.index, acl_filter).bindings()
 
     def applied_acls(self, acl_filter: AclBindingFilter) -> Iterator[AppliedAcl]:
         """The same with ids, places in the log, and codes that have no name here."""
-        return list_acls(self._state.index, acl_filter)
+        return list_acls(self._state.index, acl_filter).acls()
 
     def acl_count(self) -> int:
         """How many ACLs are in force, by id."""

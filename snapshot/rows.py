@@ -17,11 +17,21 @@ The order of rows means nothing, and an id may be there twice.
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import msgspec
 import numpy as np
 
+from records.acl import (
+    AccessControlEntry,
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+)
 from records.entries import AccessControlEntryRecord
 from records.errors import EncodeError
 from records.ids import UUID_BYTES, Uuid
@@ -46,6 +56,12 @@ NUMBERS: Final = (
     "offsets",
     "timestamps_ms",
 )
+
+
+_RESOURCE_TYPES: Final = ResourceType.by_code()
+_PATTERN_TYPES: Final = PatternType.by_code()
+_OPERATIONS: Final = AclOperation.by_code()
+_PERMISSION_TYPES: Final = AclPermissionType.by_code()
 
 
 class AppliedAcl(msgspec.Struct, frozen=True, gc=False):
@@ -196,3 +212,28 @@ class AclRows:
         if len(offsets) and offsets.min() == UNKNOWN_OFFSET:
             known = [None if offset == UNKNOWN_OFFSET else offset for offset in known]
         return list(map(AppliedAcl, records, known, self.timestamps_ms[rows].tolist()))
+
+    def bindings(self, rows: Any) -> list[AclBinding]:
+        """The same as Kafka's API has them; codes without a name become UNKNOWN."""
+        names, principals, hosts = self.names.texts, self.principals.texts, self.hosts.texts
+        places = zip(
+            self.resource_types[rows].tolist(),
+            self.names.codes[rows].tolist(),
+            self.pattern_types[rows].tolist(),
+            strict=True,
+        )
+        patterns: list[ResourcePattern] = []
+        for (resource_type, name, pattern_type), same in groupby(places):
+            # One object for neighbours, which in Kafka's order mostly have the same one.
+            pattern = ResourcePattern(
+                _RESOURCE_TYPES[resource_type], names[name], _PATTERN_TYPES[pattern_type]
+            )
+            patterns += [pattern for _ in same]
+        entries = map(
+            AccessControlEntry,
+            map(principals.__getitem__, self.principals.codes[rows].tolist()),
+            map(hosts.__getitem__, self.hosts.codes[rows].tolist()),
+            map(_OPERATIONS.__getitem__, self.operations[rows].tolist()),
+            map(_PERMISSION_TYPES.__getitem__, self.permission_types[rows].tolist()),
+        )
+        return list(map(AclBinding, patterns, entries))

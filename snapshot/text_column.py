@@ -51,7 +51,12 @@ class TextColumn:
 
     def taken(self, rows: Any) -> TextColumn:
         """Some of the rows, by whatever numpy takes as an index."""
-        return TextColumn(self.texts, self.codes[rows]).without_unused()
+        codes = self.codes[rows]
+        if len(codes) < len(self.texts):
+            # Few are not to pay for a look at all texts.
+            used, places = np.unique(codes, return_inverse=True)
+            return TextColumn([self.texts[code] for code in used.tolist()], places.astype(np.int32))
+        return TextColumn(self.texts, codes).without_unused()
 
     def without_unused(self) -> TextColumn:
         """Without texts that no row has: after years of changes they would be most of the memory."""

@@ -126,7 +126,7 @@ class _Search:
             for principal in self._principals
             for acl in list_acls(
                 self._index, AclBindingFilter(patterns, AccessControlEntryFilter(principal=principal))
-            )
+            ).acls()
         )
         for acl in islice(acls, _LOOKED_AT_MAXIMUM):
             record = acl.record

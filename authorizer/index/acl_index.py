@@ -44,6 +44,9 @@ from records.principal import WILDCARD_PRINCIPAL
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    import numpy as np
+    import numpy.typing as npt
+
     from authorizer.index.masks import Leaf
     from authorizer.index.places import Place
     from authorizer.index.resource_index import Step
@@ -181,29 +184,33 @@ class AclIndex:
         lazy = self._lazy_of(acl_principal)
         return None if lazy is None else lazy.rights or self.made(lazy)
 
-    def acls_of(self, acl_principal: str) -> list[AppliedAcl]:
-        """The ACLs for exactly this principal, also if it matches nobody."""
-        image, columns = self.image, self.rows.columns
-        rows = self.rows.rows_of(acl_principal)
-        changes = image.changes
-        found = [acl for acl in columns.acls(rows) if acl.record.id not in changes] if len(rows) else []
-        if ":" in acl_principal:
-            return [*found, *self._added_of(acl_principal)]
-        added = (acl for acl in changes.values() if acl is not None)
-        return [*found, *(acl for acl in added if acl.record.principal == acl_principal)]
+    def rows_of(self, acl_principal: str | None) -> npt.NDArray[np.int32]:
+        """The rows in force, of everybody or of exactly one principal, also if that matches nobody."""
+        rows = self.rows.every_row() if acl_principal is None else self.rows.rows_of(acl_principal)
+        changes = self.image.changes
+        return self.rows.without(changes, rows) if changes else rows
+
+    def added_of(self, acl_principal: str | None) -> Iterator[AppliedAcl]:
+        """The ACLs that are no rows."""
+        if acl_principal is not None and ":" in acl_principal:
+            yield from self._added_of(acl_principal)
+            return
+        for acl in self.image.changes.values():
+            if acl is not None and acl_principal in (None, acl.record.principal):
+                yield acl
 
     def _added_of(self, acl_principal: str) -> Iterator[AppliedAcl]:
-        """The image's changes that are ACLs for this principal, found where it has any ACLs."""
+        """Those of a principal that may have rights, found where it has any ACLs."""
         lazy = self._lazy_of(acl_principal)
         if lazy is None or not lazy.added:
             return
-        added_of = self.resources.added_of
+        added_at = self.resources.added_at
         for kind, rights in enumerate(lazy.rights or self.made(lazy)):
             if rights is not None:
                 for literal, _ in rights.literals():
-                    yield from added_of((kind, literal), acl_principal)
+                    yield from added_at((kind, literal), acl_principal)
                 for prefix, _ in () if rights.prefixes is None else rights.prefixes.values.items():
-                    yield from added_of((kind + PREFIXED, prefix), acl_principal)
+                    yield from added_at((kind + PREFIXED, prefix), acl_principal)
 
     def made(self, lazy: LazyRights) -> PrincipalRights:
         """The rights of a principal of this index, which are made now if they are not yet."""

@@ -18,6 +18,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from authorizer.index.buckets import Bucket, acls_for, acls_of, with_acl, without_acl
 from authorizer.index.masks import Leaf, acl_mask, add_to_leaf
 from authorizer.index.places import PREFIXED, Place
@@ -26,6 +28,8 @@ from records.acl import WILDCARD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    import numpy.typing as npt
 
     from authorizer.index.row_index import RowIndex
     from records.ids import Uuid
@@ -41,8 +45,6 @@ _Changed = tuple[Bucket | None, int]
 _UNCHANGED: Final[_Changed] = (None, 0)
 # Rows that are made into objects at once.
 _PIECE_ROWS: Final = 1024
-# Up to so many are quicker made one by one.
-_FEW_ROWS: Final = 16
 
 
 class ResourceIndex:
@@ -112,27 +114,28 @@ class ResourceIndex:
 
     def acls(self, place: Place) -> Iterator[AppliedAcl]:
         """The ACLs of exactly this name or prefix: those of rows in the rows' order, then the others."""
-        kind, name = place
-        columns = self._rows.columns
-        added, gone = self._places.get(place) or _UNCHANGED
-        rows = self._rows.rows_at(kind, name)
+        columns, rows = self._rows.columns, self.rows_at(place, None)
         for start in range(0, len(rows), _PIECE_ROWS):
-            piece = rows[start : start + _PIECE_ROWS]
-            for acl in columns.acls(piece) if len(piece) > _FEW_ROWS else map(columns.acl, piece.tolist()):
-                if not gone or acl.record.id not in self._gone:
-                    yield acl
-        yield from added or ()
+            yield from columns.acls(rows[start : start + _PIECE_ROWS])
+        yield from self.added_at(place, None)
 
-    def acls_of(self, place: Place, principal: str) -> list[AppliedAcl]:
-        """Those for exactly this principal."""
-        rows, added = self._of(place, principal)
-        found = [*map(self._rows.columns.acl, rows)]
-        return found if added is None else [*found, *acls_of(added, principal)]
+    def rows_at(self, place: Place, principal: str | None) -> npt.NDArray[np.int32]:
+        """The rows there that are in force, of everybody or of exactly one principal, in ascending order."""
+        kind, name = place
+        rows = (
+            self._rows.rows_at(kind, name)
+            if principal is None
+            else np.array(self._rows.rows_of_at(principal, kind, name), np.int32)
+        )
+        _, gone = self._places.get(place) or _UNCHANGED
+        return self._rows.without(self._gone, rows) if gone else rows
 
-    def added_of(self, place: Place, principal: str) -> Iterable[AppliedAcl]:
-        """Those of `acls_of` that are no rows."""
+    def added_at(self, place: Place, principal: str | None) -> Iterable[AppliedAcl]:
+        """The other ACLs there."""
         added, _ = self._places.get(place) or _UNCHANGED
-        return () if added is None else acls_of(added, principal)
+        if added is None:
+            return ()
+        return added if principal is None else acls_of(added, principal)
 
     def acls_for(self, place: Place, principal: str, host: str) -> list[AppliedAcl]:
         """Those for exactly this principal that match a host."""

@@ -30,10 +30,11 @@ from authorizer.index.places import KINDS, LITERAL_PATTERN, PATTERNS, PERMISSION
 from records.acl import WILDCARD, AclPermissionType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Container, Iterable, Iterator
 
     import numpy.typing as npt
 
+    from records.ids import Uuid
     from snapshot.columns import AclColumns
 
 #: Leaves by name, for each kind; None where there are none.
@@ -160,6 +161,15 @@ class RowIndex:
         allows = columns.permission_types[rows] == _ALLOW
         return _MASKS[allows.astype(np.int8), columns.operations[rows]]  # type: ignore[no-any-return]
 
+    def every_row(self) -> npt.NDArray[np.int32]:
+        """All rows."""
+        return self._rows_by_principal
+
+    def without(self, gone: Container[Uuid], rows: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """Those of the rows whose ids are not among these."""
+        id_of = self.columns.id_of
+        return np.array([row for row in rows.tolist() if id_of(row) not in gone], np.int32)
+
     # -- by principal --------------------------------------------------------------------------------------
 
     def principals_in(self, places: int) -> list[str]:
@@ -243,15 +253,6 @@ class RowIndex:
         key = (kind << _NAME_BITS | code) << _PRINCIPAL_BITS | of
         begin, end = self._range(key, key + 1)
         return sorted(self._rows_by_name[begin:end])
-
-    def rows_of_type(self, resource_type: int, *, without: Iterable[str]) -> npt.NDArray[np.intp]:
-        """All rows of one resource type but those of some names."""
-        columns = self.columns
-        here = _known_types(columns) == resource_type
-        codes = [self._name_codes[name] for name in without if name in self._name_codes]
-        if codes:
-            here &= ~np.isin(columns.names.codes, codes)
-        return np.flatnonzero(here)
 
     def _range_at(self, kind: int, name: str) -> tuple[int, int]:
         """Where the keys of one place are; an empty range for a name that there is not."""

@@ -149,7 +149,7 @@ class Authorizer(RuleBasedStateMachine):
         """A state lists what it held."""
         for state, truth in self.earlier:
             for acl_filter in meant:
-                found = [acl.record.id for acl in list_acls(state.index, acl_filter)]
+                found = [acl.record.id for acl in list_acls(state.index, acl_filter).acls()]
                 assert sorted(found) == sorted(acl.id for acl in naive.listed(truth, acl_filter))
 
     @rule(asking=st.lists(questions(), min_size=5, max_size=20))

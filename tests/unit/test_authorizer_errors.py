@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from msgspec import structs
 
 from authorizer.errors import (
     AuthorizationError,
@@ -19,15 +21,25 @@ from records.acl import AclBinding, AclOperation, AclPermissionType
 from support.node_acls import topic_acl
 
 GOOD = topic_acl("t")
+
+
+def with_pattern(**changes: Any) -> AclBinding:
+    return structs.replace(GOOD, pattern=replace(GOOD.pattern, **changes))
+
+
+def with_entry(**changes: Any) -> AclBinding:
+    return structs.replace(GOOD, entry=structs.replace(GOOD.entry, **changes))
+
+
 BAD: list[tuple[AclBinding, type[AuthorizationError]]] = [
-    (replace(GOOD, pattern=replace(GOOD.pattern, name="")), InvalidResourceError),
-    (replace(GOOD, pattern=replace(GOOD.pattern, name="\udcff")), InvalidResourceError),
-    (replace(GOOD, pattern=replace(GOOD.pattern, name="é" * 16_384)), InvalidResourceError),
-    (replace(GOOD, entry=replace(GOOD.entry, host="\ud800")), InvalidAclError),
-    (replace(GOOD, entry=replace(GOOD.entry, operation=AclOperation.ANY)), InvalidOperationError),
-    (replace(GOOD, entry=replace(GOOD.entry, permission_type=AclPermissionType.ANY)), InvalidAclError),
-    (replace(GOOD, entry=replace(GOOD.entry, principal="nobody")), InvalidPrincipalError),
-    (replace(GOOD, entry=replace(GOOD.entry, principal="User:" + "a" * 32_763)), InvalidPrincipalError),
+    (with_pattern(name=""), InvalidResourceError),
+    (with_pattern(name="\udcff"), InvalidResourceError),
+    (with_pattern(name="é" * 16_384), InvalidResourceError),
+    (with_entry(host="\ud800"), InvalidAclError),
+    (with_entry(operation=AclOperation.ANY), InvalidOperationError),
+    (with_entry(permission_type=AclPermissionType.ANY), InvalidAclError),
+    (with_entry(principal="nobody"), InvalidPrincipalError),
+    (with_entry(principal="User:" + "a" * 32_763), InvalidPrincipalError),
 ]
 
 

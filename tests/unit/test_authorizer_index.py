@@ -189,7 +189,7 @@ def test_a_name_that_very_many_share_is_neither_scanned_nor_copied(objects: list
     crowd = [allow(f"User:{number}", READ, topic("t")) for number in range(2_000)]
     changing = Changing(*crowd)
     place = (int(TOPIC), "t")
-    found = changing.index.resources.acls_of(place, "User:7")
+    found = changing.index.resources.acls_for(place, "User:7", "h")
     assert [acl.record for acl in found] == [crowd[7]]
     changing.put(allow("User:7", WRITE, topic("t"), "h"))
     changing.remove(crowd[7], crowd[8])
@@ -265,6 +265,10 @@ def test_a_principals_acls_are_rows_in_force_and_what_was_added() -> None:
     changing.put(*added)
     index = changing.remove(*gone)
     for number, principal in enumerate(("User:a", "nocolon")):
-        assert [acl.record for acl in index.acls_of(principal)] == [kept[number], added[number]]
-        earlier = sorted(acl.record.resource_name for acl in before.acls_of(principal))
+        columns = index.rows.columns
+        assert [acl.record for acl in columns.acls(index.rows_of(principal))] == [kept[number]]
+        assert [acl.record for acl in index.added_of(principal)] == [added[number]]
+        earlier = sorted(acl.record.resource_name for acl in columns.acls(before.rows_of(principal)))
         assert earlier == ["gone", "kept"]
+        assert list(before.added_of(principal)) == []
+    assert sorted(acl.record.principal for acl in index.added_of(None)) == ["User:a", "nocolon"]

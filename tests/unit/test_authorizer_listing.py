@@ -10,7 +10,7 @@ from records.acl import (
     ResourcePatternFilter,
     ResourceType,
 )
-from records.entries import AccessControlEntryRecord
+from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from support.decisions import READ, TOPIC, WRITE, Fed, allow, deny, group, topic, topics
 
 ACLS = {
@@ -27,10 +27,12 @@ ACLS = {
 def listed(
     fed: Fed, patterns: ResourcePatternFilter, entries: AccessControlEntryFilter | None = None
 ) -> list[str]:
-    """Their names above, in the order in which they come."""
+    """Their names above, in the order in which they come; as bindings they come in the same."""
     acl_filter = AclBindingFilter(patterns, entries or AccessControlEntryFilter())
     names = {acl: name for name, acl in ACLS.items()}
-    return [names[acl.record] for acl in fed.authorizer.applied_acls(acl_filter)]
+    found = [acl.record for acl in fed.authorizer.applied_acls(acl_filter)]
+    assert list(fed.authorizer.acls(acl_filter)) == [record.binding() for record in found]
+    return [names[record] for record in found]
 
 
 def test_match_means_all_that_cover_a_name() -> None:
@@ -41,6 +43,7 @@ def test_match_means_all_that_cover_a_name() -> None:
     every_type = ResourcePatternFilter(ResourceType.ANY, "orders", PatternType.MATCH)
     assert listed(fed, every_type) == [*covering, "group"]
     assert listed(fed, ResourcePatternFilter(TOPIC, "zzz", PatternType.MATCH)) == ["star"]
+    assert listed(fed, ResourcePatternFilter(TOPIC, "*", PatternType.MATCH)) == ["star"]
 
 
 def test_other_pattern_types_compare_the_name_as_it_is() -> None:
@@ -65,6 +68,39 @@ def test_entries_are_compared_field_by_field() -> None:
     assert listed(fed, everything, AccessControlEntryFilter(operation=WRITE)) == ["whole prefix"]
     own = AccessControlEntryFilter(principal="User:a")
     assert listed(fed, ResourcePatternFilter(TOPIC), own) == ["longer", "literal", "whole prefix", "star"]
+
+
+def test_every_entry_of_a_pattern_is_listed() -> None:
+    """Of rows, and of what came since; what went is not there. Many, so that they come in pieces."""
+    before = [allow(f"User:{number}", READ, topic("t")) for number in range(3_000)]
+    since = [allow(f"User:{number}", WRITE, topic("t")) for number in range(0, 3_000, 1_000)]
+    fed = Fed(*before)
+    for acls in (before, [*before[:1_500], *before[1_501:], *since]):
+        if acls is not before:
+            fed.publish(RemoveAccessControlEntryRecord(before[1_500].id), *since)
+        for acl_filter in (AclBindingFilter(), AclBindingFilter(ResourcePatternFilter(TOPIC, "t"))):
+            expected = sorted((acl.operation, acl.principal) for acl in acls)
+            found = list(fed.authorizer.applied_acls(acl_filter))
+            assert [(acl.record.operation, acl.record.principal) for acl in found] == expected
+            assert list(fed.authorizer.acls(acl_filter)) == [acl.record.binding() for acl in found]
+
+
+def test_an_acl_that_says_match_is_no_prefix_to_a_match_filter() -> None:
+    """ResourcePatternFilter.matches compares its name as it is; a decision takes it for a prefix."""
+    acl = allow("User:a", READ, topic("ord"))
+    odd = AccessControlEntryRecord(acl.id, TOPIC, "ord", PatternType.MATCH, "User:a", "*", READ, 3)
+    usual = allow("User:a", READ, topics("ord"))
+    for fed in (Fed(odd, usual), fed_since(odd, usual)):
+        for name, expected in (("ord", {odd, usual}), ("orders", {usual})):
+            acl_filter = AclBindingFilter(ResourcePatternFilter(TOPIC, name, PatternType.MATCH))
+            assert {applied.record for applied in fed.authorizer.applied_acls(acl_filter)} == expected
+
+
+def fed_since(*acls: AccessControlEntryRecord) -> Fed:
+    """All of them came after a start from nothing."""
+    fed = Fed()
+    fed.publish(*acls)
+    return fed
 
 
 def test_the_order_is_kafkas() -> None:
@@ -97,3 +133,30 @@ def test_codes_without_a_name_are_listed() -> None:
     )
     assert binding == odd.binding()
     assert binding.pattern.pattern_type is PatternType.UNKNOWN
+
+
+def test_codes_without_a_name_are_in_order() -> None:
+    """They all count as UNKNOWN, which is the first: what is next decides."""
+    known = allow("User:a", READ, topic("t"))
+
+    def coded(
+        type_: int, pattern: int, principal: str, operation: int, permission: int
+    ) -> AccessControlEntryRecord:
+        return AccessControlEntryRecord(
+            allow("User:a", READ, topic("t")).id, type_, "t", pattern, principal, "*", operation, permission
+        )
+
+    expected = [
+        coded(99, 3, "User:a", 3, 3),
+        coded(-127, 3, "User:b", 3, 3),
+        coded(2, -1, "User:a", 3, 3),
+        coded(2, 77, "User:b", 3, 3),
+        coded(2, 3, "User:a", -2, 3),
+        coded(2, 3, "User:b", 42, 3),
+        coded(2, 3, "User:a", 3, 99),
+        known,
+    ]
+    for fed in (Fed(*reversed(expected)), fed_since(*reversed(expected))):
+        found = [acl.record for acl in fed.authorizer.applied_acls(AclBindingFilter())]
+        assert found == expected
+        assert list(fed.authorizer.acls(AclBindingFilter())) == [record.binding() for record in expected]
