@@ -10,19 +10,16 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
+import msgspec
+
+from records.acl import AclBinding, AclBindingFilter, AclOperation, ResourcePattern, ResourceType
+from records.principal import KafkaPrincipal
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from concurrent.futures import Future
 
     from authorizer.errors import ApiError
-    from records.acl import (
-        AclBinding,
-        AclBindingFilter,
-        AclOperation,
-        ResourcePattern,
-        ResourceType,
-    )
-    from records.principal import KafkaPrincipal
 
 
 class AuthorizationResult(Enum):
@@ -111,8 +108,7 @@ class AuthorizableRequestContext(Protocol):
         """The request's number on its connection."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestContext:
+class RequestContext(msgspec.Struct, frozen=True):
     """A plain AuthorizableRequestContext."""
 
     principal: KafkaPrincipal
@@ -125,8 +121,7 @@ class RequestContext:
     correlation_id: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(msgspec.Struct, frozen=True):
     """What is to be authorized, and whether the audit log should say so.
 
     Attributes:

@@ -5,13 +5,12 @@ operations). Rules of this file:
 
 - ``from_code`` never throws: a code that this build does not know becomes UNKNOWN, as in Kafka.
 - A filter's ``matches`` is Kafka's, to the letter.
-- Values are immutable and know nothing of logs, ids or offsets. Those that listings make by the million are
-  msgspec's Structs; what decisions read are dataclasses with slots, whose fields Python reads faster.
+- Values are immutable and know nothing of logs, ids or offsets. They are msgspec's Structs, which are made in
+  a tenth of the time that a dataclass takes: a gateway makes some for each question, a listing for each ACL.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, Self
 
@@ -156,8 +155,7 @@ IMPLIES_DESCRIBE: Final = frozenset(
 IMPLIES_DESCRIBE_CONFIGS: Final = frozenset({AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS})
 
 
-@dataclass(frozen=True, slots=True)
-class ResourcePattern:
+class ResourcePattern(msgspec.Struct, frozen=True):
     """A resource type, a name and how that name is to be read."""
 
     resource_type: ResourceType
@@ -196,8 +194,7 @@ class AclBinding(msgspec.Struct, frozen=True, gc=False):
         return f"(pattern={self.pattern}, entry={self.entry})"
 
 
-@dataclass(frozen=True, slots=True)
-class ResourcePatternFilter:
+class ResourcePatternFilter(msgspec.Struct, frozen=True):
     """Which patterns are meant. ``name=None`` means every name (ResourcePatternFilter.java)."""
 
     resource_type: ResourceType = ResourceType.ANY
@@ -238,8 +235,7 @@ class ResourcePatternFilter:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class AccessControlEntryFilter:
+class AccessControlEntryFilter(msgspec.Struct, frozen=True):
     """Which entries are meant; None and ANY mean every value (AccessControlEntryFilter.java)."""
 
     principal: str | None = None
@@ -269,8 +265,7 @@ class AccessControlEntryFilter:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class AclBindingFilter:
+class AclBindingFilter(msgspec.Struct, frozen=True):
     """Which ACLs are meant."""
 
     pattern_filter: ResourcePatternFilter = ResourcePatternFilter()

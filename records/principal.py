@@ -5,12 +5,12 @@ Source: org.apache.kafka.common.security.auth.KafkaPrincipal, SecurityUtils.pars
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class KafkaPrincipal:
+
+class KafkaPrincipal(msgspec.Struct, frozen=True):
     """Who is asking. Types are case-sensitive; names may hold colons and commas."""
 
     principal_type: str

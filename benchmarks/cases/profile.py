@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from authorizer.api import Action, AuthorizableRequestContext, AuthorizationResult
+from authorizer.api import Action, AuthorizableRequestContext, AuthorizationResult, RequestContext
 from benchmarks.arena import Arena, Asked, Authorize, timed_calls
 from benchmarks.counting import BytecodeCounter
 from benchmarks.figures import Row, Spread, alternate
 from benchmarks.settings import progress
 from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
+from records.principal import KafkaPrincipal
 
 _LIST = "zipf"
 _TRACED = 1_000
@@ -25,6 +26,7 @@ _NO_ACLS = Action(
 
 def measure(arena: Arena) -> Iterator[Row]:
     progress(f"{arena.workload}: profile")
+    arena.have_everyone_asked()
     authorize = arena.ours.authorizer.authorize
     requests = arena.requests(_LIST)
     askers = [request.context for request in requests]
@@ -42,6 +44,7 @@ def measure(arena: Arena) -> Iterator[Row]:
             authorize, [(asker, [_NO_ACLS]) for asker in askers]
         ),
         "one action as asked: look-ups of names, prefixes and hosts": timed(authorize, as_asked),
+        "the same, with context and action made for it: by the caller": timed(_anew(authorize), as_asked),
     }
     before: Spread | None = None
     for (what, _), ours in zip(steps.items(), alternate(arena.settings.rounds, *steps.values()), strict=True):
@@ -56,6 +59,22 @@ def measure(arena: Arena) -> Iterator[Row]:
         if name.startswith("authorizer."):
             ours = Spread.of(count / len(traced))
             yield Row(what=f"bytecodes in {name}", workload=arena.workload, unit="", ours=ours)
+
+
+def _anew(authorize: Authorize) -> Authorize:
+    """With objects of its own for each question, as a gateway has them."""
+
+    def ask(context: AuthorizableRequestContext, actions: Sequence[Action]) -> list[AuthorizationResult]:
+        (action,) = actions
+        asker, pattern = context.principal, action.resource_pattern
+        principal = KafkaPrincipal(asker.principal_type, asker.name)
+        pattern = ResourcePattern(pattern.resource_type, pattern.name, pattern.pattern_type)
+        return authorize(
+            RequestContext(principal, context.client_address),
+            [Action(action.operation, pattern, 1, action.log_if_allowed, action.log_if_denied)],
+        )
+
+    return ask
 
 
 def _nothing(context: AuthorizableRequestContext, actions: Sequence[Action]) -> list[AuthorizationResult]:

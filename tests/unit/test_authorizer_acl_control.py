@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
-from msgspec import structs
+from msgspec.structs import replace
 
 from authorizer.api import AclCreateResult, AclDeleteResult
 from authorizer.errors import InvalidRequestError, PolicyViolationError
@@ -76,11 +75,11 @@ def record(binding: AclBinding, acl_id: bytes | None = None) -> AccessControlEnt
 def with_pattern(
     name: str = "t", type_: ResourceType = ResourceType.TOPIC, pattern: PatternType = PatternType.LITERAL
 ) -> AclBinding:
-    return structs.replace(READ_T, pattern=ResourcePattern(type_, name, pattern))
+    return replace(READ_T, pattern=ResourcePattern(type_, name, pattern))
 
 
 def with_entry(**changes: Any) -> AclBinding:
-    return structs.replace(READ_T, entry=structs.replace(READ_T.entry, **changes))
+    return replace(READ_T, entry=replace(READ_T.entry, **changes))
 
 
 def exact(binding: AclBinding) -> AclBindingFilter:
@@ -154,12 +153,12 @@ def test_checks_in_kafkas_order() -> None:
     entry = AccessControlEntry("x", "*", AclOperation.ANY, AclPermissionType.ANY)
     told = []
     mends: list[Callable[[AclBinding], AclBinding]] = [
-        lambda b: structs.replace(b, pattern=replace(b.pattern, name="t")),
-        lambda b: structs.replace(b, pattern=replace(b.pattern, resource_type=ResourceType.TOPIC)),
-        lambda b: structs.replace(b, pattern=replace(b.pattern, pattern_type=PatternType.LITERAL)),
-        lambda b: structs.replace(b, entry=structs.replace(b.entry, operation=AclOperation.READ)),
-        lambda b: structs.replace(b, entry=structs.replace(b.entry, permission_type=AclPermissionType.ALLOW)),
-        lambda b: structs.replace(b, entry=structs.replace(b.entry, principal="User:x")),
+        lambda b: replace(b, pattern=replace(b.pattern, name="t")),
+        lambda b: replace(b, pattern=replace(b.pattern, resource_type=ResourceType.TOPIC)),
+        lambda b: replace(b, pattern=replace(b.pattern, pattern_type=PatternType.LITERAL)),
+        lambda b: replace(b, entry=replace(b.entry, operation=AclOperation.READ)),
+        lambda b: replace(b, entry=replace(b.entry, permission_type=AclPermissionType.ALLOW)),
+        lambda b: replace(b, entry=replace(b.entry, principal="User:x")),
     ]
     for mend in mends:
         binding = AclBinding(pattern, entry)

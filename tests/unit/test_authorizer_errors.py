@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
-from msgspec import structs
+from msgspec.structs import replace
 
 from authorizer.errors import (
     AuthorizationError,
@@ -24,11 +23,11 @@ GOOD = topic_acl("t")
 
 
 def with_pattern(**changes: Any) -> AclBinding:
-    return structs.replace(GOOD, pattern=replace(GOOD.pattern, **changes))
+    return replace(GOOD, pattern=replace(GOOD.pattern, **changes))
 
 
 def with_entry(**changes: Any) -> AclBinding:
-    return structs.replace(GOOD, entry=structs.replace(GOOD.entry, **changes))
+    return replace(GOOD, entry=replace(GOOD.entry, **changes))
 
 
 BAD: list[tuple[AclBinding, type[AuthorizationError]]] = [

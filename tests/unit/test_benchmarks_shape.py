@@ -13,10 +13,10 @@ import sys
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from authorizer.api import Action, RequestContext
 from authorizer.index.acl_index import AclIndex

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import structs
+from msgspec.structs import replace
 
 from records.acl import (
     AccessControlEntry,
@@ -96,8 +96,8 @@ def test_equal_bindings_have_equal_ids_and_others_others(first: AclBinding, seco
 
 def test_no_separator_in_a_name_makes_two_bindings_one() -> None:
     """Names, principals and hosts may hold anything, lengths and colons among it."""
-    first = structs.replace(BINDING, entry=structs.replace(BINDING.entry, principal="User:a1:*", host="x"))
-    second = structs.replace(BINDING, entry=structs.replace(BINDING.entry, principal="User:a", host="1:*x"))
+    first = replace(BINDING, entry=replace(BINDING.entry, principal="User:a1:*", host="x"))
+    second = replace(BINDING, entry=replace(BINDING.entry, principal="User:a", host="1:*x"))
     assert binding_uuid(first) != binding_uuid(second)
 
 
