@@ -95,15 +95,14 @@ def _places(index: AclIndex, patterns: ResourcePatternFilter, name: str) -> Iter
     wanted = patterns.resource_type
     for resource_type in ResourceType if wanted is ResourceType.ANY else (wanted,):
         prefixed = resource_type + PREFIXED
-        match patterns.pattern_type:
-            case PatternType.MATCH:
-                for literal in dict.fromkeys((name, WILDCARD)):
-                    yield int(resource_type), literal
-                for prefix in index.resources.prefixes_of(resource_type, name):
-                    yield prefixed, prefix
-            case _:
-                yield int(resource_type), name
-                yield prefixed, name
+        if patterns.pattern_type is PatternType.MATCH:
+            for literal in dict.fromkeys((name, WILDCARD)):
+                yield int(resource_type), literal
+            for prefix in index.resources.prefixes_of(resource_type, name):
+                yield prefixed, prefix
+        else:
+            yield int(resource_type), name
+            yield prefixed, name
 
 
 def _is_meant(columns: AclRows, rows: _Rows, acl_filter: AclBindingFilter) -> npt.NDArray[np.bool_]:

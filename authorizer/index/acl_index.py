@@ -188,7 +188,7 @@ class AclIndex:
         """The rows in force, of everybody or of exactly one principal, also if that matches nobody."""
         rows = self.rows.every_row() if acl_principal is None else self.rows.rows_of(acl_principal)
         changes = self.image.changes
-        return self.rows.without(changes, rows) if changes else rows
+        return self.rows.without(rows, changes) if changes else rows
 
     def added_of(self, acl_principal: str | None) -> Iterator[AppliedAcl]:
         """The ACLs that are no rows."""

@@ -128,7 +128,7 @@ class ResourceIndex:
             else np.array(self._rows.rows_of_at(principal, kind, name), np.int32)
         )
         _, gone = self._places.get(place) or _UNCHANGED
-        return self._rows.without(self._gone, rows) if gone else rows
+        return self._rows.without(rows, self._gone) if gone else rows
 
     def added_at(self, place: Place, principal: str | None) -> Iterable[AppliedAcl]:
         """The other ACLs there."""

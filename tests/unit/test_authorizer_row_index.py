@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from itertools import product
 
+import numpy as np
 import pytest
 
 from authorizer.index.masks import Leaf, acl_mask, add_to_leaf
@@ -68,6 +69,18 @@ def test_rows_are_found_by_place_and_by_principal(seed: int, count: int) -> None
         place[0] % PREFIXED for place, record in zip(places, records, strict=True) if is_odd(record)
     )
     assert index.odd == tuple(odd[resource_type] for resource_type in range(PREFIXED))
+
+
+def test_rows_without_those_of_some_ids() -> None:
+    """Of many rows and of few, also ids that no row has."""
+    records = drawn(7, 400)
+    index = RowIndex(AclColumns.of([AppliedAcl(record, 0, 0) for record in records]))
+    gone = dict.fromkeys((records[3].id, records[5].id, Uuid(b"of no record row")))
+    many = index.without(index.every_row(), gone)
+    assert sorted(many.tolist()) == [row for row in range(400) if row not in (3, 5)]
+    few = np.array([5, 4, 3, 2], np.int32)
+    assert index.without(few, gone).tolist() == [4, 2]
+    assert index.without(few, {}).tolist() == [5, 4, 3, 2]
 
 
 @pytest.mark.parametrize("count", [0, 1, 400])
