@@ -128,9 +128,9 @@ def authorize_many(
                             if own_bounds is not None:
                                 leaf = own_leaves[bisect_right(own_bounds, name)]
                             else:
-                                blocks = own_prefixes.blocks
-                                ranges = blocks.by_head.get(name[blocks.head]) or blocks.rest
-                                leaf = ranges.leaves[bisect_right(ranges.bounds, name)]
+                                leaf = own_prefixes.remembered.get(name)
+                                if leaf is None:
+                                    leaf = own_prefixes.remember(name)
                             if leaf:
                                 mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
                             elif leaf is None:
@@ -148,9 +148,9 @@ def authorize_many(
                             if all_bounds is not None:
                                 leaf = all_leaves[bisect_right(all_bounds, name)]
                             else:
-                                blocks = all_prefixes.blocks
-                                ranges = blocks.by_head.get(name[blocks.head]) or blocks.rest
-                                leaf = ranges.leaves[bisect_right(ranges.bounds, name)]
+                                leaf = all_prefixes.remembered.get(name)
+                                if leaf is None:
+                                    leaf = all_prefixes.remember(name)
                             if leaf:
                                 mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
                             elif leaf is None:

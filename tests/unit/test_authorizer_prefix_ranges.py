@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from bisect import bisect_right
 
 import pytest
 
@@ -34,14 +33,30 @@ def check(ranges: PrefixRanges, truth: dict[str, int]) -> None:
         # Twice: the first answer may be kept for the second.
         assert ranges.mask(name, "h") == ranges.mask(name, "h") == sum(truth[prefix] for prefix in found)
         if ranges.has_blocks:
-            assert in_blocks(ranges, name) == ranges.mask(name, "h")
+            assert in_blocks(ranges, name) == in_blocks(ranges, name) == ranges.mask(name, "h")
 
 
 def in_blocks(ranges: PrefixRanges, name: str) -> int:
     """As authorizer.many_actions finds a name there."""
-    block = ranges.blocks.of_name(name)
-    leaf = block.leaves[bisect_right(block.bounds, name)]
+    leaf = ranges.remembered.get(name)
+    if leaf is None:
+        leaf = ranges.remember(name)
     return ranges.mask(name, "h") if leaf is None else leaf_mask(leaf, "h")
+
+
+def test_what_is_remembered_is_bounded_and_of_one_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names of calls with many actions, in a table of each state's own; no more than so many."""
+    monkeypatch.setattr(authorizer.index.prefix_ranges, "UNDIVIDED_MAXIMUM", 0)
+    monkeypatch.setattr(authorizer.index.prefix_ranges, "REMEMBERED_MAXIMUM", 2)
+    before = PrefixRanges.of({"a": 1, "ab": 2})
+    assert [before.remember(name) for name in ("abc", "x", "ac")] == [3, 0, 1]
+    assert before.remembered == {"abc": 3, "x": 0}
+    after = before.with_values({"abc": 4})
+    assert after.remembered == {}
+    assert after.mask("abc", "h") == 7
+    monkeypatch.setattr(authorizer.index.prefix_ranges, "UNDIVIDED_MAXIMUM", UNDIVIDED_MAXIMUM)
+    assert not PrefixRanges.of({"a": 1}).has_blocks
+    assert PrefixRanges.of({"a": 1}).remembered == {}
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 5, CHUNK_MAXIMUM])
