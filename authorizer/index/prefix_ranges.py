@@ -31,8 +31,10 @@ if TYPE_CHECKING:
 CHUNK_MAXIMUM: Final = 4096
 #: Above this many bounds there are blocks.
 UNDIVIDED_MAXIMUM: Final = 256
-#: So many names calls with many actions remember where there are blocks: some 10 MB of names and leaves.
+#: So many names calls with many actions remember where there are blocks: some 10 MB, mostly names, which are
+#: a stranger's. A topic's is not longer than this (org.apache.kafka.common.internals.Topic).
 REMEMBERED_MAXIMUM: Final = 1 << 16
+REMEMBERED_LENGTH_MAXIMUM: Final = 249
 #: Above this many a single decision uses them: with 20,000 it is 10 to 20 % cheaper, with 2,400 dearer, where
 #: each step waits for memory. Calls with many actions, which do not, always use them.
 SMALL_MAXIMUM: Final = 4096
@@ -99,7 +101,8 @@ class PrefixRanges:
         blocks = self.blocks
         ranges = blocks.by_head.get(name[blocks.head]) or blocks.rest
         leaf = ranges.leaves[bisect_right(ranges.bounds, name)]
-        if leaf is not None and len(self.remembered) < REMEMBERED_MAXIMUM:
+        is_short = len(name) <= REMEMBERED_LENGTH_MAXIMUM
+        if is_short and leaf is not None and len(self.remembered) < REMEMBERED_MAXIMUM:
             self.remembered[name] = leaf
         return leaf
 

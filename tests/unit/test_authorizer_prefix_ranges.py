@@ -49,7 +49,7 @@ def test_what_is_remembered_is_bounded_and_of_one_state(monkeypatch: pytest.Monk
     monkeypatch.setattr(authorizer.index.prefix_ranges, "UNDIVIDED_MAXIMUM", 0)
     monkeypatch.setattr(authorizer.index.prefix_ranges, "REMEMBERED_MAXIMUM", 2)
     before = PrefixRanges.of({"a": 1, "ab": 2})
-    assert [before.remember(name) for name in ("abc", "x", "ac")] == [3, 0, 1]
+    assert [before.remember(name) for name in ("abc", "x" * 250, "x", "ac")] == [3, 0, 0, 1]
     assert before.remembered == {"abc": 3, "x": 0}
     after = before.with_values({"abc": 4})
     assert after.remembered == {}
