@@ -6,28 +6,19 @@ Source: StandardAcl.compareTo.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from authorizer.index.places import known_codes
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from enum import IntEnum
-
     import numpy.typing as npt
 
     from records.entries import AccessControlEntryRecord
     from snapshot.rows import AclRows
     from snapshot.text_column import TextColumn
-
-
-# Looked up by int8, negative ones from the end.
-_KNOWN: Final[Mapping[type[IntEnum], npt.NDArray[np.int8]]] = {
-    named: np.array(named.by_code(), np.int8)
-    for named in (ResourceType, PatternType, AclOperation, AclPermissionType)
-}
 
 
 def utf16(text: str) -> bytes:
@@ -60,11 +51,6 @@ def in_kafka_order(columns: AclRows, rows: npt.NDArray[np.int32]) -> npt.NDArray
         )
     )
     return rows[order]
-
-
-def known_codes(codes: npt.NDArray[np.int8], named: type[IntEnum]) -> npt.NDArray[np.int8]:
-    """The codes, as `from_code` reads them."""
-    return _KNOWN[named][codes]
 
 
 def _ranks(column: TextColumn, rows: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:

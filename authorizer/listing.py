@@ -8,14 +8,14 @@ does not make a MATCH filter throw: it is matched as it decides, as a prefix (ar
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from authorizer.index.places import PREFIXED
-from authorizer.kafka_order import in_kafka_order, known_codes
+from authorizer.index.places import PREFIXED, known_codes
+from authorizer.kafka_order import in_kafka_order
 from records.acl import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
-from snapshot.rows import AclRows
+from snapshot.rows import AclRows, in_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 
     _Rows = npt.NDArray[np.int32]
 
-# Rows that are made into objects at once.
-_PIECE_ROWS: Final = 1024
-
 
 class Listing:
     """ACLs of one state, in Kafka's order. Immutable."""
@@ -46,23 +43,18 @@ class Listing:
 
     def acls(self) -> Iterator[AppliedAcl]:
         """All of them."""
-        for piece in self._pieces():
+        for piece in in_pieces(self._rows):
             yield from self._columns.acls(piece)
 
     def bindings(self) -> Iterator[AclBinding]:
         """The same as Kafka's API has them. An ACL with two ids is one ACL here."""
         pattern = entry = None
-        for piece in self._pieces():
+        for piece in in_pieces(self._rows):
             for binding in self._columns.bindings(piece):
                 # Entries first: they mostly differ, and quickly.
                 if binding.entry != entry or binding.pattern != pattern:
                     yield binding
                 pattern, entry = binding.pattern, binding.entry
-
-    def _pieces(self) -> Iterator[_Rows]:
-        rows = self._rows
-        for start in range(0, len(rows), _PIECE_ROWS):
-            yield rows[start : start + _PIECE_ROWS]
 
 
 def list_acls(index: AclIndex, acl_filter: AclBindingFilter) -> Listing:

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
 #: In ``offsets``, for None.
 UNKNOWN_OFFSET: Final = -1
-# Rows that are made into objects at once when somebody looks at all of them.
-_PIECE_ROWS: Final = 4096
+# Rows that are made into objects at once when somebody looks at many of them.
+_PIECE_ROWS: Final = 1024
 #: The columns of texts, and those of numbers: all but the ids.
 TEXTS: Final = ("names", "principals", "hosts")
 NUMBERS: Final = (
@@ -57,11 +57,16 @@ NUMBERS: Final = (
     "timestamps_ms",
 )
 
-
 _RESOURCE_TYPES: Final = ResourceType.by_code()
 _PATTERN_TYPES: Final = PatternType.by_code()
 _OPERATIONS: Final = AclOperation.by_code()
 _PERMISSION_TYPES: Final = AclPermissionType.by_code()
+
+
+def in_pieces(rows: npt.NDArray[np.int32]) -> Iterator[npt.NDArray[np.int32]]:
+    """The rows, as many at a time as are made into objects at once: not all, for who looks at the first."""
+    for start in range(0, len(rows), _PIECE_ROWS):
+        yield rows[start : start + _PIECE_ROWS]
 
 
 class AppliedAcl(msgspec.Struct, frozen=True, gc=False):

@@ -51,15 +51,14 @@ class TextColumn:
 
     def taken(self, rows: Any) -> TextColumn:
         """Some of the rows, by whatever numpy takes as an index."""
-        codes = self.codes[rows]
-        if len(codes) < len(self.texts):
-            # Few are not to pay for a look at all texts.
-            used, places = np.unique(codes, return_inverse=True)
-            return TextColumn([self.texts[code] for code in used.tolist()], places.astype(np.int32))
-        return TextColumn(self.texts, codes).without_unused()
+        return TextColumn(self.texts, self.codes[rows]).without_unused()
 
     def without_unused(self) -> TextColumn:
         """Without texts that no row has: after years of changes they would be most of the memory."""
+        if len(self.codes) < len(self.texts):
+            # Few rows are not to pay for a look at all texts.
+            codes, places = np.unique(self.codes, return_inverse=True)
+            return TextColumn([self.texts[code] for code in codes.tolist()], places.astype(np.int32))
         used = np.zeros(len(self.texts), np.bool_)
         used[self.codes] = True
         if used.all():

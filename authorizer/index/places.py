@@ -9,9 +9,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from records.acl import AclPermissionType, PatternType, ResourceType
+import numpy as np
+
+from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from enum import IntEnum
+
+    import numpy.typing as npt
+
     from records.entries import AccessControlEntryRecord
 
 #: Added to the resource type where the name is a prefix.
@@ -25,6 +32,12 @@ LITERAL_PATTERN: Final = int(PatternType.LITERAL)
 PATTERNS: Final = (int(PatternType.LITERAL), int(PatternType.PREFIXED))
 PERMISSIONS: Final = (int(AclPermissionType.DENY), int(AclPermissionType.ALLOW))
 
+# Looked up by int8, negative ones from the end.
+_KNOWN: Final[Mapping[type[IntEnum], npt.NDArray[np.int8]]] = {
+    named: np.array(named.by_code(), np.int8)
+    for named in (ResourceType, PatternType, AclOperation, AclPermissionType)
+}
+
 
 def place_of(record: AccessControlEntryRecord) -> Place:
     """Where an ACL is."""
@@ -37,3 +50,8 @@ def place_of(record: AccessControlEntryRecord) -> Place:
 def is_odd(record: AccessControlEntryRecord) -> bool:
     """Whether the pattern or permission type is one that only a filter has, or none that Kafka knows."""
     return record.pattern_type not in PATTERNS or record.permission_type not in PERMISSIONS
+
+
+def known_codes(codes: npt.NDArray[np.int8], named: type[IntEnum]) -> npt.NDArray[np.int8]:
+    """The codes, as `from_code` reads them."""
+    return _KNOWN[named][codes]

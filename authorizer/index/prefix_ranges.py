@@ -98,8 +98,7 @@ class PrefixRanges:
         What a call with many actions asks about, the next one mostly does, too, whoever asks: and what these
         prefixes say is the same. Single decisions do not: they would pay for names that are asked about once.
         """
-        blocks = self.blocks
-        ranges = blocks.by_head.get(name[blocks.head]) or blocks.rest
+        ranges = self.blocks.of_name(name)
         leaf = ranges.leaves[bisect_right(ranges.bounds, name)]
         is_short = len(name) <= REMEMBERED_LENGTH_MAXIMUM
         if is_short and leaf is not None and len(self.remembered) < REMEMBERED_MAXIMUM:

@@ -25,6 +25,7 @@ from authorizer.index.masks import Leaf, acl_mask, add_to_leaf
 from authorizer.index.places import PREFIXED, Place
 from authorizer.index.versioned import Versioned
 from records.acl import WILDCARD
+from snapshot.rows import in_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -43,8 +44,6 @@ Step = tuple["AppliedAcl", Place, bool, bool]
 _Changed = tuple[Bucket | None, int]
 
 _UNCHANGED: Final[_Changed] = (None, 0)
-# Rows that are made into objects at once.
-_PIECE_ROWS: Final = 1024
 
 
 class ResourceIndex:
@@ -114,19 +113,16 @@ class ResourceIndex:
 
     def acls(self, place: Place) -> Iterator[AppliedAcl]:
         """The ACLs of exactly this name or prefix: those of rows in the rows' order, then the others."""
-        columns, rows = self._rows.columns, self.rows_at(place, None)
-        for start in range(0, len(rows), _PIECE_ROWS):
-            yield from columns.acls(rows[start : start + _PIECE_ROWS])
+        for piece in in_pieces(self.rows_at(place, None)):
+            yield from self._rows.columns.acls(piece)
         yield from self.added_at(place, None)
 
     def rows_at(self, place: Place, principal: str | None) -> npt.NDArray[np.int32]:
         """The rows there that are in force, of everybody or of exactly one principal, in ascending order."""
-        kind, name = place
-        rows = (
-            self._rows.rows_at(kind, name)
-            if principal is None
-            else np.array(self._rows.rows_of_at(principal, kind, name), np.int32)
-        )
+        if principal is not None:
+            mine, _ = self._of(place, principal)
+            return np.array(mine, np.int32)
+        rows = self._rows.rows_at(*place)
         _, gone = self._places.get(place) or _UNCHANGED
         return self._rows.without(rows, self._gone) if gone else rows
 

@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from authorizer.index.masks import ALLOW_MASKS, DENY_MASKS, Leaf, acl_mask, add_to_leaf, shared_masks
-from authorizer.index.places import KINDS, LITERAL_PATTERN, PATTERNS, PERMISSIONS, PREFIXED
-from records.acl import WILDCARD, AclPermissionType
+from authorizer.index.places import KINDS, LITERAL_PATTERN, PATTERNS, PERMISSIONS, PREFIXED, known_codes
+from records.acl import WILDCARD, AclPermissionType, ResourceType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -96,7 +96,7 @@ class RowIndex:
         self.columns = columns
         self._name_codes = {text: code for code, text in enumerate(columns.names.texts)}
         self._principal_codes = {text: code for code, text in enumerate(columns.principals.texts)}
-        types = _known_types(columns)
+        types = known_codes(columns.resource_types, ResourceType)
         kinds = (types + np.where(columns.pattern_types == LITERAL_PATTERN, 0, PREFIXED)).astype(np.int64)
         self.odd = _odd(columns, types)
         self._by_principal(kinds)
@@ -295,9 +295,3 @@ def _odd(columns: AclColumns, types: npt.NDArray[np.int8]) -> tuple[int, ...]:
     """For each resource type, how many rows are odd (places.is_odd)."""
     usual = np.isin(columns.pattern_types, PATTERNS) & np.isin(columns.permission_types, PERMISSIONS)
     return tuple(np.bincount(types[~usual], minlength=PREFIXED).tolist())
-
-
-def _known_types(columns: AclColumns) -> npt.NDArray[np.int8]:
-    """The resource types, those without a name as UNKNOWN."""
-    types = columns.resource_types
-    return np.where((types >= 0) & (types < PREFIXED), types, np.int8(0))
