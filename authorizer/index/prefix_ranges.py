@@ -99,7 +99,11 @@ class PrefixRanges:
         prefixes say is the same. Single decisions do not: they would pay for names that are asked about once.
         """
         ranges = self.blocks.of_name(name)
-        leaf = ranges.leaves[bisect_right(ranges.bounds, name)]
+        at = bisect_right(ranges.bounds, name)
+        leaf = ranges.leaves[at]
+        if leaf is None and self.only is not None:
+            # That is where `mask` works it out.
+            leaf = ranges.leaves[at] = self.only.leaves[bisect_right(self.only.bounds, name)]
         is_short = len(name) <= REMEMBERED_LENGTH_MAXIMUM
         if is_short and leaf is not None and len(self.remembered) < REMEMBERED_MAXIMUM:
             self.remembered[name] = leaf

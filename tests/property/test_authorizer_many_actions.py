@@ -21,6 +21,8 @@ from authorizer.api import Action, AuthorizationResult, RequestContext
 from authorizer.audit import AUDIT_LEVELS, AUDIT_LOGGER_NAME, AuditLog
 from authorizer.decision_counts import DecisionCounts
 from authorizer.errors import AuthorizerNotReadyError
+from authorizer.index.masks import Leaf
+from authorizer.index.prefix_ranges import PrefixRanges
 from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 from records.entries import AccessControlEntryRecord, AclRecord, RemoveAccessControlEntryRecord
 from records.principal import KafkaPrincipal
@@ -190,6 +192,38 @@ def test_a_request_of_all_kinds(host: str, allowed: str) -> None:
     assert results[: len(ASKED)] == results[len(ASKED) :]
     described = [replace(action, operation=AclOperation.DESCRIBE) for action in actions]
     assert set(fed.authorizer.authorize(context, described)) == {AuthorizationResult.ALLOWED}
+
+
+def test_names_that_come_again_are_not_looked_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asks: what the many prefixes of User:* say of them is known, until one of these changes."""
+    monkeypatch.setattr(authorizer.index.prefix_ranges, "UNDIVIDED_MAXIMUM", 0)
+    looked_up: list[str] = []
+    remember = PrefixRanges.remember
+
+    def counted(ranges: PrefixRanges, name: str) -> Leaf | None:
+        looked_up.append(name)
+        return remember(ranges, name)
+
+    monkeypatch.setattr(PrefixRanges, "remember", counted)
+    fed = Fed(allow("User:*", READ, topics("a")), allow("User:*", READ, topics("ab")))
+    names = [f"{letter}{number}" for letter in "abc" for number in range(9)]
+    actions = [Action(READ, topic(name)) for name in names]
+
+    def ask(principal: str) -> list[AuthorizationResult]:
+        looked_up.clear()
+        context = RequestContext(KafkaPrincipal("User", principal), "10.0.0.1")
+        return fed.authorizer.authorize(context, actions)
+
+    first = ask("one")
+    assert looked_up == names
+    # The first name of a range works out what it says; from then on it is known.
+    assert ask("one") == first
+    assert len(looked_up) <= 3
+    assert ask("other") == first
+    assert looked_up == []
+    fed.publish(deny("User:*", READ, topics("a1")))
+    assert ask("one") != first
+    assert looked_up == names
 
 
 def test_what_came_before_a_bad_resource_is_counted() -> None:
