@@ -9,6 +9,7 @@ SnapshotError
 
 SparkJobError                 a job failed, or cannot start
 +-- SparkJarsError            the jars that it needs are not there and cannot be had
++-- PlotUnsupportedError      a picture that cannot be drawn here: its format, or no matplotlib
 +-- CheckpointForeignError    a checkpoint of other logs than those that the job is to follow (I9)
 
 HistoryError                  something about the history of a log's changes
@@ -56,6 +57,10 @@ class SparkJarsError(SparkJobError):
 
 class SparkBusyError(SparkJobError):
     """The machine was too busy for Spark; nothing is wrong with a log, or with what is stored."""
+
+
+class PlotUnsupportedError(SparkJobError):
+    """A picture in a format that cannot be drawn, or nothing to draw it with; found before the job starts."""
 
 
 class CheckpointForeignError(SparkJobError):

@@ -40,6 +40,7 @@ from snapshot.errors import (
     HistoryError,
     HistoryMissingError,
     HistoryRangeError,
+    PlotUnsupportedError,
     SnapshotCorruptError,
     SnapshotError,
     SnapshotForeignError,
@@ -171,6 +172,7 @@ _RULES: Final[tuple[tuple[type[BaseException], ExitCode, str], ...]] = (
         ExitCode.NOT_READY,
         "Start the job again when the machine is less busy. If that does not help, PYSPARK_PYTHON is wrong.",
     ),
+    (PlotUnsupportedError, ExitCode.USAGE, ""),
     (
         SparkJobError,
         ExitCode.BAD_DATA,

@@ -39,19 +39,19 @@ _MINUTE_MS: Final = 60_000
     "--plot",
     type=click.Path(dir_okay=False),
     metavar="FILE",
-    help="When the job ends, draw the counts over time, from this run and the earlier ones: a .png or .svg.",
+    help="When the job ends, draw the counts over time, from this run and the earlier ones, as a .png, .svg "
+    "or .pdf.",
 )
 @click.option(
     "--window",
     "window_ms",
     type=DURATION,
-    default="1h",
-    show_default=True,
-    help="Of --plot: the time between two points, whole minutes.",
+    help="Of --plot: the shortest time between two points, whole minutes.  [default: the shortest with which "
+    "the picture has at most some 2,000]",
 )
 @job_options
 def counts_command(
-    *, output: str, table_format: TableFormat, plot: str | None, window_ms: int, **flags: Any
+    *, output: str, table_format: TableFormat, plot: str | None, window_ms: int | None, **flags: Any
 ) -> None:
     """Count ACLs by cluster, resource type, pattern type, operation and permission.
 
@@ -65,7 +65,7 @@ def counts_command(
       aclog spark counts --log file:DIR --output DIR --interval 10 --metrics-port 9090
     """
     job = JobFlags(**flags)
-    if window_ms % _MINUTE_MS:
+    if window_ms is not None and window_ms % _MINUTE_MS:
         raise click.BadParameter("windows are of whole minutes: 1m, 1h, 1d", param_hint="--window")
     place = Place.named(config_file=job.config_file)
     home = located(output)
@@ -92,8 +92,14 @@ def counts_command(
         if plot is not None:
             from snapshot.jobs.plot import plot_counts
 
-            window = timedelta(milliseconds=window_ms)
-            plot_counts(spark, home, plot, window=window, table_format=table_format)
+            plot_counts(
+                spark,
+                home,
+                plot,
+                window=None if window_ms is None else timedelta(milliseconds=window_ms),
+                table_format=table_format,
+                names={log.identity.cluster_id: log.url for log in settings.logs},
+            )
             note(f"plot: {plot}")
 
     run(job, place, start, job="counts", home=output, store=f"{home}/state", conf=_conf(table_format))

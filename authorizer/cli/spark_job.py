@@ -141,6 +141,7 @@ def spark_session_of(
         packages=flags.package_list,
         conf={**conf, **dict(flags.spark_conf)},
         needs_kafka=needs_kafka,
+        shows_output=_is_debugging(),
     )
     try:
         with told_as_job_failure():
@@ -148,6 +149,11 @@ def spark_session_of(
     finally:
         if is_ours:
             spark.stop()
+
+
+def _is_debugging() -> bool:
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.find_root().params.get("debug"))
 
 
 def default_checkpoint(home: str, job: str) -> str:

@@ -2,7 +2,8 @@
 
     read_counts           cluster_id, date, end_offset, time, KIND, count     at the end of every batch
     read_count_deltas     cluster_id, date, end_offset, minute, KIND, delta   by the records' own minutes
-    by_window             cluster_id, window_start, window_end, KIND, delta   of deltas: longer, fewer kinds
+    by_window             cluster_id, window_start, window_end, last_minute, KIND, delta
+                                                                              of deltas: longer, fewer kinds
     running_counts        ... and count, at window_end                        of windows: added up over time
 
 KIND is the columns of count_rows.AclKind. Only what is committed is read.
@@ -65,7 +66,7 @@ def read_count_deltas(spark: SparkSession, output: str, table_format: TableForma
 
 
 def by_window(deltas: DataFrame, window: timedelta, by: Sequence[str] = _KINDS) -> DataFrame:
-    """The deltas of each window in which a count changed.
+    """The deltas of each window in which a count changed; ``last_minute`` is that of the last change.
 
     Args:
         deltas: what read_count_deltas gives.
@@ -79,11 +80,14 @@ def by_window(deltas: DataFrame, window: timedelta, by: Sequence[str] = _KINDS) 
     if window_ms < MINUTE_MS or window_ms % MINUTE_MS:
         raise SparkJobError(f"counts are kept by the minute: a window of {window} cannot be made of them")
     windows = F.window("minute", f"{window_ms // 1000} seconds")
-    changed = deltas.groupBy("cluster_id", windows.alias("window"), *by).agg(F.sum("delta").alias("delta"))
+    changed = deltas.groupBy("cluster_id", windows.alias("window"), *by).agg(
+        F.max("minute").alias("last_minute"), F.sum("delta").alias("delta")
+    )
     return changed.where("delta != 0").select(
         "cluster_id",
         F.col("window.start").alias("window_start"),
         F.col("window.end").alias("window_end"),
+        "last_minute",
         *by,
         "delta",
     )

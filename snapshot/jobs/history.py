@@ -50,6 +50,8 @@ _PART: Final = (
     "id binary, resource_type tinyint, resource_name string, pattern_type tinyint, principal string, "
     "host string, operation tinyint, permission_type tinyint, offset long, timestamp_ms long"
 )
+_PATTERN: Final = ("resource_type", "resource_name", "pattern_type")
+_ENTRY: Final = ("principal", "operation", "permission_type", "host")
 _CODES: Final[dict[str, type[IntEnum]]] = {
     "resource_type": ResourceType,
     "pattern_type": PatternType,
@@ -136,6 +138,8 @@ class History:
     def in_force(self, *, at_offset: int | None = None, at_time: datetime | None = None) -> Answer:
         """The ACLs in force after the record at an offset, or at a time, or else at the end: INTERVAL.
 
+        They are in the order of their patterns, then of their entries, then of their ids.
+
         Raises:
             HistoryRangeError: the history does not reach there; its text says what it covers.
             ValueError: both are given, or a time without a time zone.
@@ -144,7 +148,8 @@ class History:
             raise ValueError("an offset and a time are two questions")
         offset = self._offset(at_offset if at_time is None else at_time, self.end - 1)
         notes = self._notes(self.coverage.is_coarse(offset + 1))
-        return Answer(rows=in_force_at(self.intervals(), offset), at_offset=offset, notes=notes)
+        rows = in_force_at(self.intervals(), offset).orderBy(*_PATTERN, *_ENTRY, "id")
+        return Answer(rows=rows, at_offset=offset, notes=notes)
 
     def changed(self, *, after: int | datetime | None = None, until: int | datetime | None = None) -> Answer:
         """What changed after one offset or time, up to and with another: CHANGE, in order of (offset, id).

@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 
 from snapshot.errors import SparkJarsError, SparkJobError
 from snapshot.jobs.jars import CONNECTOR_NAME, PACKAGE, connector_jars
+from snapshot.jobs.jvm import start_jvm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,6 +59,7 @@ def spark_session(
     packages: Sequence[str] = (),
     conf: Mapping[str, str] | None = None,
     needs_kafka: bool,
+    shows_output: bool = False,
 ) -> SparkSession:
     """The session that is there, or a new one.
 
@@ -67,6 +69,7 @@ def spark_session(
         packages: Maven coordinates that Spark fetches by itself.
         conf: Spark's settings, over all others. A session that is there already keeps its own.
         needs_kafka: a log is a topic. The connector's jars are added if the user brings none.
+        shows_output: let through what the JVM and its Python processes print, too.
 
     Raises:
         SparkJarsError: the connector is needed, and cannot be had or added; with the way out.
@@ -83,7 +86,10 @@ def spark_session(
         given = _submitted() if is_submitted else _defaults_file() | _submit_arguments()
         settings = {key: value for key, value in _DEFAULTS.items() if key not in given} | wanted
         if not is_submitted:
+            configures_logging = _configures_logging(given | settings)
             settings |= _of_own_jvm(given | settings, needs_kafka=needs_kafka)
+            jvm_conf = SparkConf().setAll(list(settings.items())).setAppName(app_name)
+            start_jvm(jvm_conf, passes_all=shows_output or configures_logging)
         session = _started(app_name, settings)
     if needs_kafka and not _has_connector(session):
         raise SparkJarsError(

@@ -106,6 +106,9 @@ def test_history_is_what_check_decides_on(history: Path, log: Path, offset: int,
     records = [json.loads(line)["data"] for line in exported.read_text().splitlines()]
     expected = {data["id"] for data in records if "id" in data}
     assert {row["id"] for row in rows} == expected
+    names = ("resourceType", "resourceName", "patternType", "principal", "operation", "permissionType")
+    kinds = [tuple(row[name] for name in names) for row in rows]
+    assert kinds == sorted(kinds)
 
 
 def test_history_of_one_principal_and_resource(history: Path) -> None:

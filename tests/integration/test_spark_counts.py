@@ -215,7 +215,7 @@ def test_counts_of_two_clusters_at_every_batch_and_in_every_minute(
     assert job.run() == []
     plot_counts(spark, job.output, tmp_path / "out.png", window=MINUTE)
     with Image.open(tmp_path / "out.png") as picture:
-        assert (picture.format, picture.size) == ("PNG", (1400, 720))
+        assert (picture.format, picture.size) == ("PNG", (1400, 840))
 
 
 def test_a_batch_that_failed_before_its_commit_counts_once(

@@ -1,101 +1,167 @@
-"""The picture of the counts, decoded and measured."""
+"""The picture of the counts: the lines that it is made of, and the picture itself, decoded and measured."""
 
 from __future__ import annotations
 
 import sys
 from io import BytesIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 from PIL import Image
 
-from snapshot.errors import SparkJobError
-from snapshot.jobs.plot import CLUSTERS_MAX, CountLines, draw, require_plotting
+from authorizer.cli.failure import ExitCode, failure_of
+from snapshot.errors import PlotUnsupportedError
+from snapshot.jobs.count_lines import ClusterLines, cluster_lines
+from snapshot.jobs.plot import CLUSTERS_MAX, draw, require_plotting
 
-# The first two colours of matplotlib's cycle.
-BLUE, ORANGE = (31, 119, 180), (255, 127, 14)
 DAY_S = 24 * 60 * 60
+BEGIN_S = 1_700_000_040  # a whole minute
+#: The first colour of the areas, and that below the line of DENY's strip.
+BLUE, PALE = (0, 114, 178), (242, 207, 178)
+WIDTH, HEIGHT = 1400, 420
 
 
-def lines(**counts: list[int]) -> CountLines:
-    """One count a day."""
-    length = len(next(iter(counts.values())))
-    times = np.arange(length, dtype="int64") * DAY_S + 1_700_000_000
-    return CountLines(
-        times=times.astype("datetime64[s]"),
-        counts={label: np.array(line, np.int64) for label, line in counts.items()},
-    )
+def change(time_s: int, delta: int, **kind: str) -> dict[str, Any]:
+    """By default of an ordinary ACL."""
+    ordinary = {
+        "resource_type": "TOPIC",
+        "pattern_type": "LITERAL",
+        "permission_type": "ALLOW",
+        "operation": "READ",
+    }
+    return {"time_s": BEGIN_S + time_s, "delta": delta, **ordinary, **kind}
 
 
-def pixels(drawn: dict[str, dict[str, CountLines]]) -> npt.NDArray[np.uint8]:
+def steps(line: Any) -> list[tuple[int, int]]:
+    """Seconds after BEGIN_S, and the count from then on."""
+    return [
+        (int(time) - BEGIN_S, int(count))
+        for time, count in zip(line.times.astype("int64"), line.counts, strict=True)
+    ]
+
+
+def pixels(lines: dict[str, ClusterLines], **names: str) -> npt.NDArray[np.uint8]:
     """The PNG: rows of columns of red, green and blue."""
-    with Image.open(BytesIO(draw(drawn, "png"))) as picture:
+    with Image.open(BytesIO(draw(lines, "png", names))) as picture:
         assert picture.format == "PNG"
         return np.asarray(picture.convert("RGB"))
 
 
-def heights(picture: npt.NDArray[np.uint8], column: int, colour: tuple[int, int, int]) -> int:
-    """How many pixels of a column have a colour."""
-    return int((picture[:, column] == colour).all(axis=1).sum())
+def count_of(picture: npt.NDArray[np.uint8], colour: tuple[int, int, int]) -> int:
+    """Pixels of this colour, as far as it can be rounded."""
+    return int((np.abs(picture.astype(int) - colour) <= 1).all(axis=2).sum())
 
 
-def test_areas_are_as_high_as_the_counts() -> None:
-    """At the right end 30 ALLOW under 10 DENY; in the middle 15 and none; at the left nothing yet."""
-    stack = lines(ALLOW=[0, 15, 30, 30], DENY=[0, 0, 10, 10])
-    picture = pixels({"permission_type": {"c": stack}})
-    coloured = np.flatnonzero((picture == BLUE).all(axis=2).sum(axis=0) > 20)
-    left, right = int(coloured[0]), int(coloured[-1])
-    at_end = heights(picture, right - 3, BLUE), heights(picture, right - 3, ORANGE)
-    assert at_end[0] / at_end[1] == pytest.approx(3, rel=0.1)
-    # Counts change at once: the middle of the three days has half of the last one's height, to its end.
-    first_day = (right - left) // 2
-    for column in (left + 5, left + first_day - 5):
-        assert heights(picture, column, BLUE) / at_end[0] == pytest.approx(0.5, rel=0.1)
-        assert heights(picture, column, ORANGE) == 0
-    # Nothing is drawn on the first day, as wide as the second, but the legend.
-    assert left - first_day > 0
-    assert (picture[:, left - 10] == BLUE).all(axis=1).sum() == 0
+def test_times_are_those_of_the_changes_and_end_with_the_log() -> None:
+    """Not the ends of windows, and nothing after the last record."""
+    rows = [change(0, 3), change(600, -1), change(600, 5, resource_type="GROUP")]
+    lines = cluster_lines(rows, end_s=BEGIN_S + 7200)
+    assert steps(lines.by_resource_type["TOPIC"]) == [(0, 3), (600, 2), (7200, 2)]
+    assert steps(lines.by_resource_type["GROUP"]) == [(0, 0), (600, 5), (7200, 5)]
+    assert lines.last == 7
 
 
-def test_every_cluster_has_a_row_and_every_label_a_column() -> None:
+def test_a_log_that_ends_with_its_last_change_is_shown_to_the_end_of_that_minute() -> None:
+    """A change is known to the minute: the minute itself is the least that a picture can show."""
+    assert steps(cluster_lines([change(0, 1)], end_s=BEGIN_S + 7).by_resource_type["TOPIC"]) == [
+        (0, 1),
+        (60, 1),
+    ]
+
+
+def test_what_a_review_looks_for_has_lines_of_its_own() -> None:
+    """DENY, ALLOW of ALL, and ALLOW on CLUSTER, each by itself; there with 0, too."""
+    rows = [
+        change(0, 60_000),
+        change(0, 2, permission_type="DENY", operation="ALL"),
+        change(60, 3, operation="ALL"),
+        change(120, 1, resource_type="CLUSTER", operation="ALTER"),
+        change(180, -1, permission_type="DENY", operation="ALL"),
+    ]
+    watched = cluster_lines(rows, end_s=0).watched
+    assert {label: [count for _, count in steps(line)] for label, line in watched.items()} == {
+        "DENY": [2, 2, 2, 1, 1],
+        "ALLOW of operation ALL": [0, 3, 3, 3, 3],
+        "ALLOW on CLUSTER": [0, 0, 1, 1, 1],
+    }
+    assert [line.last for line in cluster_lines([change(0, 1)], end_s=0).watched.values()] == [0, 0, 0]
+
+
+def test_the_most_come_first() -> None:
+    """The largest area lies at the bottom, whatever its name."""
+    rows = [change(0, 1, resource_type="CLUSTER"), change(0, 9), change(0, 4, resource_type="GROUP")]
+    assert list(cluster_lines(rows, end_s=0).by_resource_type) == ["TOPIC", "GROUP", "CLUSTER"]
+
+
+def test_few_denies_among_many_acls_are_as_plain_as_many() -> None:
+    """Three among 60,000 fill a strip of their own; without any, the strip is empty."""
+    many = change(0, 60_000)
+    with_deny = pixels({"c": cluster_lines([many, change(0, 3, permission_type="DENY")], BEGIN_S + DAY_S)})
+    without = pixels({"c": cluster_lines([many], BEGIN_S + DAY_S)})
+    assert count_of(with_deny, PALE) > 20_000
+    assert count_of(without, PALE) == 0
+
+
+def test_areas_are_as_high_as_the_counts_and_change_at_once() -> None:
+    """The first half of the time has half of the height, to its end."""
+    lines = cluster_lines([change(0, 15), change(DAY_S, 15)], end_s=BEGIN_S + 2 * DAY_S)
+    picture = pixels({"c": lines})[:, WIDTH // 2 :]
+    heights = (picture == BLUE).all(axis=2).sum(axis=0)
+    # The colour of the legend is no area.
+    columns = np.flatnonzero(heights > HEIGHT // 5)
+    first, last = int(columns[0]), int(columns[-1])
+    middle = (first + last) // 2
+    for column in (first + 5, middle - 5):
+        assert heights[column] / heights[last - 5] == pytest.approx(0.5, rel=0.05)
+    assert heights[middle + 5] == pytest.approx(heights[last - 5], rel=0.02)
+
+
+def test_every_cluster_has_a_row() -> None:
     """The size of the picture follows."""
-    by_type = {name: lines(TOPIC=[0, 1, 1]) for name in "abc"}
-    by_permission = {name: lines(ALLOW=[0, 1, 1]) for name in "abc"}
-    one = pixels({"resource_type": {"a": by_type["a"]}, "permission_type": {"a": by_permission["a"]}})
-    three = pixels({"resource_type": by_type, "permission_type": by_permission})
-    assert (one.shape, three.shape) == ((360, 1400, 3), (1080, 1400, 3))
-    # Both halves of each third have a filled area.
+    lines = cluster_lines([change(0, 1)], end_s=0)
+    assert pixels({"a": lines}).shape == (HEIGHT, WIDTH, 3)
+    three = pixels({"a": lines, "b": lines, "c": lines})
+    assert three.shape == (3 * HEIGHT, WIDTH, 3)
     for row in range(3):
-        for column in range(2):
-            part = three[row * 360 : (row + 1) * 360, column * 700 : (column + 1) * 700]
-            assert (part == BLUE).all(axis=2).sum() > 10_000
+        assert count_of(three[row * HEIGHT : (row + 1) * HEIGHT], BLUE) > 10_000
 
 
 def test_a_fleet_is_drawn_by_its_largest_clusters() -> None:
     """No picture grows without bound."""
-    fleet = {f"c{number}": lines(TOPIC=[0, number]) for number in range(CLUSTERS_MAX + 9)}
-    assert pixels({"resource_type": fleet}).shape == (CLUSTERS_MAX * 360, 1400, 3)
+    fleet = {f"c{number}": cluster_lines([change(0, number)], 0) for number in range(CLUSTERS_MAX + 2)}
+    assert pixels(fleet).shape == (CLUSTERS_MAX * HEIGHT, WIDTH, 3)
+
+
+def test_a_cluster_is_called_by_its_name() -> None:
+    """And by its id alone where there is none."""
+    lines = {"WwOO": cluster_lines([change(0, 1)], 0)}
+    assert b"<!-- kafka://b1:9092/acls (cluster WwOO) -->" in draw(
+        lines, "svg", {"WwOO": "kafka://b1:9092/acls"}
+    )
+    assert b"<!-- cluster WwOO -->" in draw(lines, "svg")
 
 
 def test_any_cluster_id_and_a_count_below_zero_can_be_drawn() -> None:
     """`$` is no formula, and a removal that is older than its ACL is no area."""
-    picture = pixels({"permission_type": {"$x_{": lines(ALLOW=[0, -5, 3])}})
-    assert (picture == BLUE).all(axis=2).any()
+    picture = pixels({"$x_{": cluster_lines([change(0, -5), change(DAY_S, 8)], end_s=BEGIN_S + 2 * DAY_S)})
+    assert count_of(picture, BLUE) > 10_000
 
 
-def test_without_matplotlib_the_way_out_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_matplotlib_the_message_has_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the job starts, and not at its end."""
     monkeypatch.setattr(sys, "path", [])
     monkeypatch.delitem(sys.modules, "matplotlib", raising=False)
-    with pytest.raises(SparkJobError, match=r"pip install 'aclog\[spark\]'"):
+    with pytest.raises(PlotUnsupportedError, match=r"pip install 'aclog\[spark\]'"):
         require_plotting("out.png")
 
 
 def test_the_files_name_says_the_format() -> None:
-    """A name that says none that can be drawn is refused before the job starts."""
+    """A name that says none that can be drawn is wrong usage, before the job starts."""
     require_plotting("out.PNG")
-    for name in ("out", "out.parquet", ".png"):
-        with pytest.raises(SparkJobError, match=rf"--plot {name}: .*\.png, \.svg, \.pdf"):
+    for name in ("out", "out.parquet", ".png", "x.bmp"):
+        with pytest.raises(PlotUnsupportedError, match=rf"--plot {name}: .*\.png, \.svg, \.pdf") as caught:
             require_plotting(name)
-    assert b"<svg" in draw({"resource_type": {"c": lines(TOPIC=[0, 1, 1])}}, "svg")
+        failure = failure_of(caught.value)
+        assert (failure.code, failure.way_out) == (ExitCode.USAGE, "")

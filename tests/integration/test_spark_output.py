@@ -1,0 +1,80 @@
+"""What a terminal shows of Spark: the job's own lines, and no noise of the JVM or its workers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from support.data import real_log
+
+pytestmark = [pytest.mark.slow, pytest.mark.integration, pytest.mark.xdist_group("spark")]
+
+TIMEOUT_S = 300
+
+
+def job(directory: Path, *flags: str) -> list[str]:
+    """The command that counts the ACLs of a small log."""
+    return [
+        sys.executable, "-m", "authorizer.cli", "spark", "counts", "--once",
+        "--log", str(real_log("kraft-small")), "--output", str(directory / "counts"), *flags,
+    ]  # fmt: skip
+
+
+def descendants(pid: int) -> list[tuple[int, str]]:
+    """Processes below one, with their command lines."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    found = []
+    for child in map(int, children):
+        try:
+            found.append((child, Path(f"/proc/{child}/cmdline").read_bytes().decode(errors="replace")))
+            found += descendants(child)
+        except FileNotFoundError:
+            pass
+    return found
+
+
+def test_a_job_shows_its_own_lines_only(tmp_path: Path) -> None:
+    """On standard error nothing at all: the JVM's warning about its modules helps nobody."""
+    done = subprocess.run(job(tmp_path), capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.split(":")[0] for line in done.stdout.splitlines()] == ["batch 0", "batches"]
+
+
+def test_a_spark_that_does_not_start_says_why(tmp_path: Path) -> None:
+    """The JVM's own words, though it has them on standard output, which is for the job's lines."""
+    done = subprocess.run(
+        job(tmp_path, "--conf", "spark.driver.memory=1"),
+        capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "Error: Spark does not start" in done.stderr
+    assert "Too small maximum heap" in done.stderr
+
+
+@pytest.mark.parametrize("seconds_later", [0.5, 4.0])
+def test_sigterm_ends_a_job_without_a_word(tmp_path: Path, seconds_later: float) -> None:
+    """It goes to every process of the group, as from a terminal, `timeout` or an init system.
+
+    While the JVM starts, and while it works; nothing of the job is left.
+    """
+    process = subprocess.Popen(
+        job(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    deadline = time.monotonic() + TIMEOUT_S
+    while not (jvms := [pid for pid, command in descendants(process.pid) if "SparkSubmit" in command]):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    time.sleep(seconds_later)
+    os.killpg(process.pid, signal.SIGTERM)
+    _, stderr = process.communicate(timeout=TIMEOUT_S)
+    assert (process.returncode, stderr) == (-signal.SIGTERM, "")
+    while any(Path(f"/proc/{pid}").exists() for pid in jvms):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
