@@ -27,16 +27,16 @@ from authorizer.sidecar.authzen import (
     EVALUATIONS_MAX,
     Evaluation,
     EvaluationsRequest,
-    decode_request,
     to_kafka,
     with_defaults,
 )
 from authorizer.sidecar.decision_json import decision_json
+from authorizer.sidecar.errors import ErrorCode, HttpError
 from authorizer.sidecar.http import (
-    HttpError,
     Listener,
     Request,
     Response,
+    decode_body,
     error_response,
     json_response,
     read_body,
@@ -63,6 +63,11 @@ log = structlog.get_logger(__name__)
 MIN_OFFSET_TIMEOUT_S: Final = 5.0
 
 _NOT_READY_HEADERS: Final = ((b"retry-after", b"1"),)
+_INTERNAL_ERROR: Final = HttpError(
+    HTTPStatus.INTERNAL_SERVER_ERROR,
+    ErrorCode.UNKNOWN_SERVER_ERROR,
+    "internal error: see the sidecar's log",
+)
 _DESCRIBE_CLUSTER: Final = Action(
     AclOperation.DESCRIBE,
     ResourcePattern(ResourceType.CLUSTER, CLUSTER_NAME, PatternType.LITERAL),
@@ -86,6 +91,7 @@ class _Caller:
         if principal != caller and not self._may_ask_about_others:
             raise HttpError(
                 HTTPStatus.FORBIDDEN,
+                ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
                 f"{caller} on listener {self._context.listener_name} may ask about itself only: to ask about "
                 f"{principal} it needs DESCRIBE on the cluster "
                 f"(aclog acls --add --allow-principal {caller} --operation Describe --cluster), "
@@ -119,21 +125,19 @@ class SidecarApp:
         """Answer one HTTP request; WebSockets are not offered."""
         if scope["type"] != "http":
             raise TypeError(f"the sidecar speaks HTTP only, not {scope['type']}")
-        headers = dict(scope["headers"])
+        path, headers = scope["path"], dict(scope["headers"])
         try:
             response = await self._dispatch(scope, headers, receive)
         except HttpError as error:
-            response = error_response(error)
+            response = error_response(error, path)
         except AuthorizerNotReadyError:
-            response = error_response(_not_ready(self._node.authorizer.state.not_ready_reason))
+            response = error_response(_not_ready(self._node.authorizer.state.not_ready_reason), path)
         except ConnectionResetError:
             return
         except Exception:
             # The last line of defence: the client gets an error, never a decision.
-            log.exception("request_failed", path=scope["path"])
-            response = error_response(
-                HttpError(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error: see the sidecar's log")
-            )
+            log.exception("request_failed", path=path)
+            response = error_response(_INTERNAL_ERROR, path)
         await send_response(send, response, headers.get(b"x-request-id"))
 
     async def _dispatch(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive) -> Response:
@@ -141,13 +145,16 @@ class SidecarApp:
         methods = self._routes.get(path)
         if methods is None:
             raise HttpError(
-                HTTPStatus.NOT_FOUND, f"there is nothing at {path}; see {', '.join(self._routes)}"
+                HTTPStatus.NOT_FOUND,
+                ErrorCode.NOT_FOUND,
+                f"there is nothing at {path}; see {', '.join(self._routes)}",
             )
         handler = methods.get("GET" if method == "HEAD" else method)
         if handler is None:
             allowed = ", ".join(methods)
             raise HttpError(
                 HTTPStatus.METHOD_NOT_ALLOWED,
+                ErrorCode.METHOD_NOT_ALLOWED,
                 f"{path} takes {allowed}, not {method}",
                 ((b"allow", allowed.encode("ascii")),),
             )
@@ -160,13 +167,13 @@ class SidecarApp:
     # -- decisions ---------------------------------------------------------------------------------
 
     async def _evaluation(self, request: Request) -> Response:
-        evaluation = decode_request(request.body, Evaluation)
+        evaluation = decode_body(request, Evaluation)
         await self._wait_for_min_offset([evaluation])
         state = self._ready_state(request)
         return json_response(self._decide(state, self._caller(state, request), evaluation))
 
     async def _evaluations(self, request: Request) -> Response:
-        batch = decode_request(request.body, EvaluationsRequest)
+        batch = decode_body(request, EvaluationsRequest)
         if not batch.evaluations:
             # AuthZEN 1.0, section 7.1: without evaluations this is the single call.
             await self._wait_for_min_offset([batch])
@@ -175,6 +182,7 @@ class SidecarApp:
         if len(batch.evaluations) > EVALUATIONS_MAX:
             raise HttpError(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                ErrorCode.CONTENT_TOO_LARGE,
                 f"{len(batch.evaluations)} evaluations in one request: at most {EVALUATIONS_MAX}",
             )
         semantic = batch.options.evaluations_semantic if batch.options else "execute_all"
@@ -191,7 +199,13 @@ class SidecarApp:
                 # One bad question does not take the others' answers away (section 7.2.1).
                 answer = {
                     "decision": False,
-                    "context": {"error": {"status": int(error.status), "message": error.message}},
+                    "context": {
+                        "error": {
+                            "status": int(error.status),
+                            "code": error.code,
+                            "message": error.message,
+                        }
+                    },
                 }
             answers.append(answer)
             if answer["decision"] is stop_at:
@@ -226,6 +240,7 @@ class SidecarApp:
         if not visible:
             raise HttpError(
                 HTTPStatus.SERVICE_UNAVAILABLE,
+                ErrorCode.OFFSET_NOT_VISIBLE,
                 f"min_offset {wanted} is not visible here after {MIN_OFFSET_TIMEOUT_S:g} s; "
                 f"this node has applied the log up to {self._end_offset()}",
                 _NOT_READY_HEADERS,
@@ -293,4 +308,9 @@ def _address(client: tuple[str, int] | None) -> str:
 
 
 def _not_ready(reason: str) -> HttpError:
-    return HttpError(HTTPStatus.SERVICE_UNAVAILABLE, f"AUTHORIZER_NOT_READY: {reason}", _NOT_READY_HEADERS)
+    return HttpError(
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        ErrorCode.AUTHORIZER_NOT_READY,
+        f"AUTHORIZER_NOT_READY: {reason}",
+        _NOT_READY_HEADERS,
+    )

@@ -13,13 +13,13 @@ Unknown fields are ignored, as the specification asks.
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Final, Literal, TypeVar
+from typing import Final, Literal
 
 import msgspec
 
 from authorizer.api import Action, RequestContext
 from authorizer.host import host_address
-from authorizer.sidecar.http import HttpError
+from authorizer.sidecar.errors import ErrorCode, HttpError
 from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 from records.principal import KafkaPrincipal
 
@@ -81,23 +81,6 @@ class EvaluationsRequest(Evaluation):
     options: Options | None = None
 
 
-RequestT = TypeVar("RequestT", Evaluation, EvaluationsRequest)
-
-
-def decode_request(body: bytes, kind: type[RequestT]) -> RequestT:
-    """The request in ``body``.
-
-    Raises:
-        HttpError: 400 with the field and what it should be.
-    """
-    try:
-        return msgspec.json.decode(body, type=kind)
-    except msgspec.ValidationError as error:
-        raise HttpError(HTTPStatus.BAD_REQUEST, f"not an AuthZEN request: {error}") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise HttpError(HTTPStatus.BAD_REQUEST, f"the body is not JSON: {error}") from error
-
-
 def with_defaults(item: Evaluation, defaults: Evaluation) -> Evaluation:
     """``item`` with its absent parts taken from ``defaults``; a part that is present replaces the whole."""
     return Evaluation(
@@ -121,25 +104,23 @@ def to_kafka(evaluation: Evaluation, default_host: str | None) -> tuple[RequestC
             for name, part in (("subject", subject), ("action", action), ("resource", resource))
             if part is None
         ]
-        raise HttpError(HTTPStatus.BAD_REQUEST, f"the request has no {' and no '.join(absent)}")
+        raise _refused(f"the request has no {' and no '.join(absent)}")
     context = evaluation.context or Context()
     if context.as_of is not None:
         # Answering for the present what was asked about the past would be a wrong answer.
-        raise HttpError(
-            HTTPStatus.BAD_REQUEST,
+        raise _refused(
             "context.as_of is not supported here: use `aclog check --at-offset` for the past",
         )
     host = context.host or default_host
     if host is None:
-        raise HttpError(
-            HTTPStatus.BAD_REQUEST,
+        raise _refused(
             "the request has no context.host, the client's IP address, which ACLs are matched against; "
             "send it, or set aclog.sidecar.default.host",
         )
     try:
         address = host_address(host)
     except ValueError as error:
-        raise HttpError(HTTPStatus.BAD_REQUEST, f"context.host: {error}") from error
+        raise _refused(f"context.host: {error}") from error
     return (
         RequestContext(KafkaPrincipal(subject.type, subject.id), address),
         Action(
@@ -156,7 +137,7 @@ def _operation(name: str) -> AclOperation:
     operation = AclOperation.from_name(name)
     if operation in (AclOperation.UNKNOWN, AclOperation.ANY):
         known = ", ".join(member.name for member in AclOperation if member > AclOperation.ANY)
-        raise HttpError(HTTPStatus.BAD_REQUEST, f"action.name `{name}` is not a Kafka operation: {known}")
+        raise _refused(f"action.name `{name}` is not a Kafka operation: {known}")
     return operation
 
 
@@ -164,7 +145,9 @@ def _resource_type(name: str) -> ResourceType:
     resource_type = ResourceType.from_name(name)
     if resource_type in (ResourceType.UNKNOWN, ResourceType.ANY):
         known = ", ".join(member.name for member in ResourceType if member > ResourceType.ANY)
-        raise HttpError(
-            HTTPStatus.BAD_REQUEST, f"resource.type `{name}` is not a Kafka resource type: {known}"
-        )
+        raise _refused(f"resource.type `{name}` is not a Kafka resource type: {known}")
     return resource_type
+
+
+def _refused(message: str) -> HttpError:
+    return HttpError(HTTPStatus.BAD_REQUEST, ErrorCode.INVALID_REQUEST, message)

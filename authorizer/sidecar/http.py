@@ -1,17 +1,14 @@
-"""Requests and responses of the sidecar, as values between ASGI and the handlers.
-
-Errors are AuthZEN's: a status and a message string as the JSON body (1.0, section 10.1).
-"""
+"""Requests and responses of the sidecar, as values between ASGI and the handlers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
-from records.errors import AclogError
+from authorizer.sidecar.errors import ErrorCode, HttpError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, MutableMapping
@@ -21,29 +18,17 @@ if TYPE_CHECKING:
     Receive = Callable[[], Awaitable[Message]]
     Send = Callable[[Message], Awaitable[None]]
 
+_T = TypeVar("_T")
+
 #: A request body beyond this is refused before it is read to its end: an evaluation takes some hundred
 #: bytes, so this is room for ten thousand of them.
 BODY_BYTES_MAX: Final = 4 * 1024 * 1024
 
+#: Below it errors are as AuthZEN has them.
+AUTHZEN_PATH: Final = "/access/v1/"
+
 JSON: Final = b"application/json"
-
-
-class HttpError(AclogError):
-    """An answer other than 200, raised where the reason is known.
-
-    Attributes:
-        status: HTTP status.
-        message: for the body; names the thing and the way out.
-        headers: beyond Content-Type, lower case.
-    """
-
-    def __init__(
-        self, status: HTTPStatus, message: str, headers: tuple[tuple[bytes, bytes], ...] = ()
-    ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.message = message
-        self.headers = headers
+PROBLEM_JSON: Final = b"application/problem+json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +76,33 @@ def json_response(value: object, status: HTTPStatus = HTTPStatus.OK) -> Response
     return Response(status, msgspec.json.encode(value))
 
 
-def error_response(error: HttpError) -> Response:
-    """The answer for an HttpError."""
-    return Response(error.status, msgspec.json.encode(error.message), headers=error.headers)
+def error_response(error: HttpError, path: str) -> Response:
+    """The answer for an HttpError, in the form that ``path`` has for errors."""
+    headers = ((b"aclog-error", error.code.encode("ascii")), *error.headers)
+    if path.startswith(AUTHZEN_PATH):
+        return Response(error.status, msgspec.json.encode(error.message), headers=headers)
+    return Response(error.status, msgspec.json.encode(error.problem()), PROBLEM_JSON, headers)
+
+
+def decode_body(request: Request, kind: type[_T]) -> _T:
+    """The request's JSON body as a value of ``kind``.
+
+    Raises:
+        HttpError: 400 with the field and what it should be.
+    """
+    try:
+        return msgspec.json.decode(request.body, type=kind)
+    except msgspec.ValidationError as error:
+        raise HttpError(
+            HTTPStatus.BAD_REQUEST,
+            ErrorCode.INVALID_REQUEST,
+            f"the body is not a request for {request.path}: {error}",
+        ) from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        # RecursionError: arrays in arrays in arrays, even in a field that is not read.
+        raise HttpError(
+            HTTPStatus.BAD_REQUEST, ErrorCode.INVALID_JSON, f"the body is not JSON that can be read: {error}"
+        ) from error
 
 
 async def read_body(receive: Receive) -> bytes:
@@ -113,6 +122,7 @@ async def read_body(receive: Receive) -> bytes:
         if len(body) > BODY_BYTES_MAX:
             raise HttpError(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                ErrorCode.CONTENT_TOO_LARGE,
                 f"the request body is larger than {BODY_BYTES_MAX} bytes: send fewer evaluations at once",
             )
         if not message.get("more_body", False):

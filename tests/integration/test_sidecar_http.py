@@ -139,6 +139,47 @@ def test_a_body_that_is_not_json_or_too_large_is_refused(node_and_client: tuple[
     assert client.post("/access/v1/evaluation", content=b" " * (5 * 1024 * 1024)).status_code == 413
 
 
+@pytest.mark.parametrize("depth", [10_000, 1_000_000])
+@pytest.mark.parametrize(
+    ("path", "before", "after"),
+    [
+        ("/access/v1/evaluation", b"", b""),
+        ("/access/v1/evaluation", b'{"unknown":', b"}"),
+        ("/access/v1/evaluations", b'{"evaluations":[', b"]}"),
+    ],
+)
+def test_json_nested_without_end_is_a_400(
+    node_and_client: tuple[Node, httpx.Client], path: str, before: bytes, after: bytes, depth: int
+) -> None:
+    """Also in a field that is not read: it is a bad request, and no defect of the sidecar's."""
+    _, client = node_and_client
+    for opening, closing in ((b"[", b"]"), (b'{"a":', b"}")):
+        nested = opening * depth + b"1" + closing * depth
+        answer = client.post(path, content=(before + nested + after)[:4_000_000])
+        assert answer.status_code == 400, answer.text
+        assert answer.headers["aclog-error"] in {"INVALID_JSON", "INVALID_REQUEST"}
+
+
+def test_errors_have_a_code_and_a_type(node_and_client: tuple[Node, httpx.Client]) -> None:
+    """RFC 9457; under /access/v1 the body is AuthZEN's (10.1), and the header has the code in both."""
+    _, client = node_and_client
+    missing = client.get("/v1/nothing")
+    assert missing.headers["content-type"] == "application/problem+json"
+    problem = missing.json()
+    assert problem.pop("detail").startswith("there is nothing at /v1/nothing")
+    assert problem == {
+        "type": "urn:aclog:error:not-found",
+        "title": "Not found",
+        "status": 404,
+        "code": "NOT_FOUND",
+    }
+    bad = client.post("/access/v1/evaluation", json={**question(), "action": {"name": "FLY"}})
+    assert bad.headers["content-type"] == "application/json"
+    assert isinstance(bad.json(), str)
+    codes = [answer.headers["aclog-error"] for answer in (missing, bad, client.post("/livez"))]
+    assert codes == ["NOT_FOUND", "INVALID_REQUEST", "METHOD_NOT_ALLOWED"]
+
+
 def test_unknown_paths_and_methods_say_what_there_is(node_and_client: tuple[Node, httpx.Client]) -> None:
     _, client = node_and_client
     assert client.get("/nothing").status_code == 404
@@ -207,6 +248,7 @@ def test_a_bad_item_of_a_batch_fails_alone_and_closed(node_and_client: tuple[Nod
     bad, good = client.post("/access/v1/evaluations", json=batch).json()["evaluations"]
     assert bad["decision"] is False
     assert bad["context"]["error"]["status"] == 400
+    assert bad["context"]["error"]["code"] == "INVALID_REQUEST"
     assert good["decision"] is True
 
 
