@@ -82,9 +82,14 @@ class AuditLog:
 
     def set_level(self, level: int) -> None:
         """Write decisions of ``level`` and above; OFF writes none."""
-        self._logger.setLevel(level)
+        # The logger is everyone's in this process: it lets through what any audit log wants, and each has its
+        # own threshold before it.
+        if self._logger.level == logging.NOTSET or self._logger.level > level:
+            self._logger.setLevel(level)
         # logging.disable() and the like count too, so that the int alone decides from here on.
-        self.threshold = next((each for each in (TRACE, DEBUG, INFO) if self._logger.isEnabledFor(each)), OFF)
+        self.threshold = next(
+            (each for each in (TRACE, DEBUG, INFO) if each >= level and self._logger.isEnabledFor(each)), OFF
+        )
 
     def write(  # the hot path has compared levels already: this one builds and writes
         self,

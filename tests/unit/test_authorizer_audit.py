@@ -139,6 +139,19 @@ def test_only_enabled_levels_are_written(
     assert audit.threshold == AUDIT_LEVELS[name]
 
 
+def test_two_audit_logs_have_a_level_each(audit_records: list[logging.LogRecord]) -> None:
+    """The logger is one for the process: another authorizer, or a change of its level, silences nobody."""
+    first, second = AuditLog(DEBUG), AuditLog(INFO)
+    for audit in (first, second):
+        audit.write(DEBUG, CONTEXT, READ_FOO, allowed=True, rule="SuperUser")
+    assert len(audit_records) == 1
+    second.set_level(OFF)
+    first.write(INFO, CONTEXT, READ_FOO, allowed=False, rule="DefaultDeny")
+    second.write(INFO, CONTEXT, READ_FOO, allowed=False, rule="DefaultDeny")
+    assert len(audit_records) == 2
+    assert (first.threshold, second.threshold) == (DEBUG, OFF)
+
+
 def test_threshold_counts_what_logging_itself_disables() -> None:
     """logging.disable is heard when the level is set: the hot path compares with one int only."""
     logging.disable(logging.DEBUG)
