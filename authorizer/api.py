@@ -121,6 +121,20 @@ class RequestContext(msgspec.Struct, frozen=True):
     correlation_id: int = 0
 
 
+class HttpRequestContext(RequestContext, frozen=True, kw_only=True):
+    """Of a question that came over HTTP, where the one who asks need not be the one it is about.
+
+    Attributes:
+        request_name: what the audit log calls the request, which is none of Kafka's; one word.
+        caller: who asks; ``principal`` is whom the question is about.
+        caller_address: from where, as ``client_address``.
+    """
+
+    request_name: str
+    caller: KafkaPrincipal
+    caller_address: str
+
+
 class Action(msgspec.Struct, frozen=True):
     """What is to be authorized, and whether the audit log should say so.
 

@@ -6,7 +6,8 @@ Source: StandardAuthorizerData.logAuditMessage and buildAuditMessage; kafka-fact
   really granted (``log_if_allowed``), a denied one INFO when access was really asked for (``log_if_denied``);
   anything else is TRACE, a level that Python does not have (5, below DEBUG).
 - The event is Kafka's text line, to the letter; the same facts are keys beside it, so that JSON output can be
-  searched without parsing the line.
+  searched without parsing the line. A question that came over HTTP is no request of Kafka's: the line has its
+  own name there, one word as Kafka's names are, and keys say who asked (``caller``, ``caller_host``).
 - Nothing that goes wrong here may change a decision: a failing logger is counted, and said once.
 
 On the hot path a caller compares one int: ``if level >= audit.threshold``. The threshold is read from logging
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
+from authorizer.api import HttpRequestContext
 from authorizer.api_keys import api_key_name
 from records.ids import uuid_to_string
 
@@ -59,9 +61,22 @@ def audit_message(context: AuthorizableRequestContext, action: Action, *, allowe
         f"Principal = {context.principal} is {'Allowed' if allowed else 'Denied'} "
         f"operation = {action.operation.name} from host = {context.client_address} "
         f"on resource = {resource.resource_type.title}:{resource.pattern_type.name}:{resource.name} "
-        f"for request = {api_key_name(context.request_type)} "
+        f"for request = {_request_name(context)} "
         f"with resourceRefCount = {action.resource_reference_count} based on rule {rule}"
     )
+
+
+def _request_name(context: AuthorizableRequestContext) -> str:
+    if isinstance(context, HttpRequestContext):
+        return context.request_name
+    return api_key_name(context.request_type)
+
+
+def _caller(context: AuthorizableRequestContext) -> dict[str, str]:
+    """Keys that only a question over HTTP has."""
+    if not isinstance(context, HttpRequestContext):
+        return {}
+    return {"caller": str(context.caller), "caller_host": context.caller_address}
 
 
 class AuditLog:
@@ -130,11 +145,12 @@ class AuditLog:
                     "resource_type": resource.resource_type.name,
                     "pattern_type": resource.pattern_type.name,
                     "resource_name": resource.name,
-                    "request": api_key_name(context.request_type),
+                    "request": _request_name(context),
                     "resource_reference_count": action.resource_reference_count,
                     "rule": str(rule),
                     "acl_id": None if acl_id is None else uuid_to_string(acl_id),
                     "offset": offset,
+                    **_caller(context),
                 },
             )
         except Exception as error:  # noqa: BLE001 - a decision stands, whatever a log handler does

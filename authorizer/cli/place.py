@@ -23,7 +23,7 @@ from replay.load import load_image
 from replay.snapshot_source import CheckpointFiles, StoredSnapshots
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from records.log.base import MetadataLog
     from records.log.directory.log import Mode
@@ -45,14 +45,20 @@ class Place:
 
     @classmethod
     def named(
-        cls, *, config_file: str | None, log_url: str | None = None, snapshots_url: str | None = None
+        cls,
+        *,
+        config_file: str | None,
+        log_url: str | None = None,
+        snapshots_url: str | None = None,
+        flags: Mapping[str, str | None] | None = None,
     ) -> Place:
-        """Flags over the environment over the file.
+        """Flags over the environment over the file; ``flags`` are a command's own, by key.
 
         Raises:
             ConfigError: a file that cannot be read, or a value that is not allowed.
         """
-        return cls(load_config(config_file, flags={LOG_URL: log_url, SNAPSHOT_STORE: snapshots_url}))
+        named = {LOG_URL: log_url, SNAPSHOT_STORE: snapshots_url, **(flags or {})}
+        return cls(load_config(config_file, flags=named))
 
     @contextmanager
     def log(self, mode: Mode = "read") -> Iterator[MetadataLog]:

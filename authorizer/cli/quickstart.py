@@ -107,7 +107,7 @@ def quickstart_command(*, directory: Path, fresh: bool, port: int | None, stay: 
     with ends_on_signals(), ExitStack() as opened:
         step("2. The node")
         node = opened.enter_context(Node.open(config))
-        sidecar = opened.enter_context(_open_sidecar(node, directory, port))
+        sidecar = opened.enter_context(_open_sidecar(config, directory, port))
         _start(node, sidecar)
         url = sidecar.urls[0]
         _Tour(node, url).run()
@@ -183,17 +183,17 @@ def _settings(directory: Path, port: int) -> Config:
     return load_config(path, flags={**values, LOG_MODE: "write"})
 
 
-def _open_sidecar(node: Node, directory: Path, port: int | None) -> Sidecar:
+def _open_sidecar(config: Config, directory: Path, port: int | None) -> Sidecar:
     """On the port asked for; without one, on the usual port or any that is free."""
     from authorizer.sidecar.server import Sidecar
 
     try:
-        return Sidecar(node, node.config)
+        return Sidecar(config)
     except ConfigError:
         if port is not None:
             raise
         say(f"Port {_PORT} is taken; any free one will do.")
-        return Sidecar(node, _settings(directory, 0))
+        return Sidecar(_settings(directory, 0))
 
 
 def _start(node: Node, sidecar: Sidecar) -> None:
@@ -202,7 +202,7 @@ def _start(node: Node, sidecar: Sidecar) -> None:
     if not node.wait_until_ready(_TIMEOUT_S):
         raise AuthorizerNotReadyError(f"not loaded after {_TIMEOUT_S:g} s: {node.status().not_ready_reason}")
     ready_ms = (time.perf_counter() - began_s) * 1000
-    sidecar.start()
+    sidecar.start(node)
     status = node.status()
     say(
         f"Ready {ready_ms:.0f} ms after its start: {status.acl_count} ACLs in force at end offset "

@@ -7,13 +7,26 @@ import click
 from authorizer.cli.options import config_option, log_option, snapshots_option
 from authorizer.cli.place import Place
 from authorizer.cli.signals import ends_on_signals
+from authorizer.configuration.keys import DESCRIBE_PRINCIPALS
 
 
 @click.command("serve")
 @config_option
 @log_option
 @snapshots_option
-def serve_command(*, config_file: str | None, log_url: str | None, snapshots_url: str | None) -> None:
+@click.option(
+    "--describe-principals",
+    metavar="TYPE:NAME[;...]",
+    help="Principals that may ask about others without an ACL, such as User:ANONYMOUS, which is everyone who "
+    "reaches the listener.  [default: aclog.describe.principals of --config, else none]",
+)
+def serve_command(
+    *,
+    config_file: str | None,
+    log_url: str | None,
+    snapshots_url: str | None,
+    describe_principals: str | None,
+) -> None:
     """Answer over HTTP, beside a gateway, registry or proxy.
 
     Follows the log, keeps snapshots, and serves AuthZEN decisions (/access/v1/evaluation, /evaluations),
@@ -24,19 +37,28 @@ def serve_command(*, config_file: str | None, log_url: str | None, snapshots_url
     tries again every some seconds. A cluster that answers that it does not let aclog in, or has no such log,
     ends it.
 
+    Anyone may ask about themselves; to ask about others takes Describe on the cluster, or a place in
+    --describe-principals. Who connects without a password is User:ANONYMOUS.
+
     \b
     Examples:
+      aclog serve --log /var/kafka/__cluster_metadata-0 --describe-principals User:ANONYMOUS
       aclog serve --config server.properties --log /var/kafka/__cluster_metadata-0
       aclog serve --config sidecar.properties --snapshots s3://bucket/aclog
     """
     from authorizer.configuration.log_setup import setup_logging
     from authorizer.node import Node
-    from authorizer.sidecar import server
+    from authorizer.sidecar.server import Sidecar
 
-    place = Place.named(config_file=config_file, log_url=log_url, snapshots_url=snapshots_url)
+    place = Place.named(
+        config_file=config_file,
+        log_url=log_url,
+        snapshots_url=snapshots_url,
+        flags={DESCRIBE_PRINCIPALS: describe_principals},
+    )
     config = place.config
     _ = place.log_url  # a missing one is wrong usage, before anything starts
     setup_logging(config.logging_format, config.logging_level)
-    with ends_on_signals(), Node.open(config, lazily=True) as node:
+    with ends_on_signals(), Sidecar(config) as sidecar, Node.open(config, lazily=True) as node:
         node.start()
-        server.run(node, config)
+        sidecar.serve(node)

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from authorizer.audit import AUDIT_LEVELS
 from authorizer.configuration.listeners import LISTENERS_ALLOWED, PROTOCOL_MAP_ALLOWED, split_list
 from authorizer.configuration.log_setup import LOGGING_FORMATS, LOGGING_LEVELS
 from authorizer.configuration.super_users import (
     ALLOW_EVERYONE_CONFIG,
-    SUPER_USERS_ALLOWED,
+    PRINCIPALS_ALLOWED,
     SUPER_USERS_CONFIG,
     parse_allow_everyone,
+    parse_principals,
     parse_super_users,
 )
 from authorizer.errors import ConfigError
@@ -41,6 +44,9 @@ LOG_URL: Final = "aclog.log.url"
 LOG_MODE: Final = "aclog.log.mode"
 SNAPSHOT_STORE: Final = "aclog.snapshot.store"
 AUDIT_LEVEL: Final = "aclog.audit.level"
+DESCRIBE_PRINCIPALS: Final = "aclog.describe.principals"
+TRUSTED_PROXIES: Final = "aclog.trusted.proxies"
+PUBLIC_URL: Final = "aclog.sidecar.public.url"
 
 #: Values of ``aclog.log.mode``.
 LOG_MODES: Final = ("auto", "read", "write", "create")
@@ -101,6 +107,17 @@ def _address(text: str) -> str:
     return str(ipaddress.ip_address(text.strip()))
 
 
+def _networks(text: str) -> tuple[str, ...]:
+    return tuple(str(ipaddress.ip_network(part)) for part in split_list(text))
+
+
+def _base_url(text: str) -> str:
+    url = urlsplit(text.strip())
+    if url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment or url.username:
+        raise ValueError(text)
+    return url.geturl().rstrip("/")
+
+
 def _names(text: str) -> tuple[str, ...]:
     return tuple(name.upper() for name in split_list(text))
 
@@ -132,7 +149,7 @@ KEYS: Final = (
         name=SUPER_USERS_CONFIG,
         type="list",
         default="",
-        allowed=SUPER_USERS_ALLOWED,
+        allowed=PRINCIPALS_ALLOWED,
         doc="Principals that may do everything, before the log is loaded and whatever the ACLs say. "
         "`User:*` is an ordinary name here.",
         parse=parse_super_users,
@@ -204,6 +221,36 @@ KEYS: Final = (
         doc="The host that an AuthZEN request is decided for when it carries none. Unset: such a request "
         "is refused.",
         parse=_address,
+    ),
+    ConfigKey(
+        name=PUBLIC_URL,
+        type="url",
+        default=None,
+        allowed="an http or https URL without query and fragment, such as https://acls.example.org",
+        doc="Where clients reach the sidecar, if that is through a proxy: what "
+        "/.well-known/authzen-configuration says. Unset: the address of the listener. The request's Host "
+        "header is never repeated.",
+        parse=_base_url,
+    ),
+    ConfigKey(
+        name=TRUSTED_PROXIES,
+        type="list",
+        default="",
+        allowed="IP addresses and networks, separated by commas, such as 127.0.0.1,10.1.0.0/16",
+        doc="Peers whose X-Forwarded-For header is believed: the address in it, not the peer's own, is then "
+        "the caller's, which ACL hosts are matched against. Name only what sets or overwrites that header. "
+        "Unset: the header changes nothing.",
+        parse=_networks,
+    ),
+    ConfigKey(
+        name=DESCRIBE_PRINCIPALS,
+        type="list",
+        default="",
+        allowed=PRINCIPALS_ALLOWED,
+        doc="Principals that may ask the sidecar about others without an ACL; else that takes Describe on "
+        "the cluster, and everyone may ask about themselves. They may not list or change ACLs by it. "
+        "`User:ANONYMOUS` is whoever reaches a plaintext listener; `User:*` is an ordinary name here.",
+        parse=partial(parse_principals, key=DESCRIBE_PRINCIPALS),
     ),
     ConfigKey(
         name=LOG_URL,

@@ -25,12 +25,15 @@ from authorizer.configuration.keys import (
     BY_VARIABLE,
     CLIENT_PREFIX,
     CONTROLLER_LISTENER_NAMES,
+    DESCRIBE_PRINCIPALS,
     EARLY_START_LISTENERS,
     ENVIRONMENT_PREFIX,
     KEYS,
     LISTENERS,
     LOG_URL,
     PROTOCOL_MAP,
+    PUBLIC_URL,
+    TRUSTED_PROXIES,
 )
 from authorizer.configuration.listeners import (
     DEFAULT_PROTOCOL_MAP,
@@ -65,6 +68,9 @@ class Config:
         listeners_key: the key that they came from, for errors.
         node_id: number of this node, -1 if it has none.
         sidecar_default_host: host of AuthZEN requests that carry none.
+        public_url: where clients reach the sidecar, without a slash at the end; None: at its listeners.
+        trusted_proxies: networks of peers whose X-Forwarded-For header is believed.
+        describe_principals: ``Type:name`` texts of those that may ask about others without an ACL.
         log_url: the metadata log; ``require_log_url`` raises if there is none.
         log_mode: one of ``keys.LOG_MODES``.
         snapshot_store: fsspec URL or path, None for no snapshots.
@@ -87,6 +93,9 @@ class Config:
     listeners_key: str
     node_id: int
     sidecar_default_host: str | None
+    public_url: str | None
+    trusted_proxies: tuple[str, ...]
+    describe_principals: frozenset[str]
     log_url: str | None
     log_mode: str
     snapshot_store: str | None
@@ -170,6 +179,9 @@ def load_config(
         listeners_key=listeners_key,
         node_id=values["node.id"],
         sidecar_default_host=values["aclog.sidecar.default.host"],
+        public_url=values[PUBLIC_URL],
+        trusted_proxies=values[TRUSTED_PROXIES],
+        describe_principals=values[DESCRIBE_PRINCIPALS],
         log_url=values[LOG_URL],
         log_mode=values["aclog.log.mode"],
         snapshot_store=values["aclog.snapshot.store"],

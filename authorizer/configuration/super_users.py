@@ -1,4 +1,4 @@
-"""How Kafka reads ``super.users`` and ``allow.everyone.if.no.acl.found``.
+"""How Kafka reads ``super.users``, and lists of principals like it, and ``allow.everyone.if.no.acl.found``.
 
 Shared by ``StandardAuthorizer.configure`` and the configuration file.
 
@@ -17,7 +17,7 @@ from records.principal import parse_kafka_principal
 
 SUPER_USERS_CONFIG: Final = "super.users"
 ALLOW_EVERYONE_CONFIG: Final = "allow.everyone.if.no.acl.found"
-SUPER_USERS_ALLOWED: Final = (
+PRINCIPALS_ALLOWED: Final = (
     "principals as `Type:name`, separated by semicolons, such as User:admin;User:CN=a,O=b"
 )
 
@@ -31,16 +31,21 @@ def parse_super_users(value: object) -> frozenset[str]:
     Raises:
         ConfigError: a part without a colon.
     """
+    return parse_principals(value, key=SUPER_USERS_CONFIG)
+
+
+def parse_principals(value: object, *, key: str) -> frozenset[str]:
+    """The same for another key that is written as super users are."""
     if value is None:
         return frozenset()
     parts = (part.strip(_JAVA_WHITESPACE) for part in str(value).split(";"))
-    users = frozenset(part for part in parts if part)
-    for user in users:
+    principals = frozenset(part for part in parts if part)
+    for principal in principals:
         try:
-            parse_kafka_principal(user)
+            parse_kafka_principal(principal)
         except ValueError as error:
-            raise ConfigError(SUPER_USERS_CONFIG, value, f"{SUPER_USERS_ALLOWED} ({error})") from error
-    return users
+            raise ConfigError(key, value, f"{PRINCIPALS_ALLOWED} ({error})") from error
+    return principals
 
 
 def parse_allow_everyone(value: object) -> bool:

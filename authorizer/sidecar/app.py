@@ -6,21 +6,20 @@ Rules:
 - Decisions are refused with 503 until the node is ready (I4), but for super users on early-start listeners;
   never with ``decision: false``.
 - Every decision of one request is made on one state, and says at which offset (I1).
-- The caller is a principal, and Kafka's own ACLs guard it: anyone may ask about themselves, about others
-  only with DESCRIBE on the cluster. On a plaintext listener the caller is User:ANONYMOUS.
+- The caller is a principal, and Kafka's own ACLs guard it (``caller.py``). Its address is the peer's; a
+  header says another one only where the peer is a trusted proxy. The Host header is never repeated.
 """
 
 from __future__ import annotations
 
 import asyncio
-from functools import cached_property
 from http import HTTPStatus
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
 import prometheus_client
 import structlog
 
-from authorizer.api import Action, RequestContext
 from authorizer.errors import AuthorizerNotReadyError
 from authorizer.host import host_address
 from authorizer.sidecar.authzen import (
@@ -30,6 +29,7 @@ from authorizer.sidecar.authzen import (
     to_kafka,
     with_defaults,
 )
+from authorizer.sidecar.caller import Caller
 from authorizer.sidecar.decision_json import decision_json
 from authorizer.sidecar.errors import ErrorCode, HttpError
 from authorizer.sidecar.http import (
@@ -40,20 +40,17 @@ from authorizer.sidecar.http import (
     error_response,
     json_response,
     read_body,
+    request_id_of,
     send_response,
 )
-from records.acl import CLUSTER_NAME, AclOperation, PatternType, ResourcePattern, ResourceType
 from records.ids import uuid_to_string
-from records.principal import ANONYMOUS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from authorizer.node import Node
     from authorizer.sidecar.http import Receive, Scope, Send
-    from authorizer.standard import StandardAuthorizer
     from authorizer.state import AuthorizerState
-    from records.principal import KafkaPrincipal
 
     Handler = Callable[[Request], Awaitable[Response]]
 
@@ -68,40 +65,6 @@ _INTERNAL_ERROR: Final = HttpError(
     ErrorCode.UNKNOWN_SERVER_ERROR,
     "internal error: see the sidecar's log",
 )
-_DESCRIBE_CLUSTER: Final = Action(
-    AclOperation.DESCRIBE,
-    ResourcePattern(ResourceType.CLUSTER, CLUSTER_NAME, PatternType.LITERAL),
-    resource_reference_count=1,
-    log_if_allowed=False,
-    log_if_denied=True,
-)
-
-
-class _Caller:
-    """Who sent one request: anyone may ask about themselves; about others with DESCRIBE on the cluster."""
-
-    def __init__(self, authorizer: StandardAuthorizer, state: AuthorizerState, request: Request) -> None:
-        self._authorizer = authorizer
-        self._state = state
-        self._context = RequestContext(ANONYMOUS, request.peer, request.listener.name)
-
-    def require_may_ask_about(self, principal: KafkaPrincipal) -> None:
-        """HttpError 403 if the caller may not."""
-        caller = self._context.principal
-        if principal != caller and not self._may_ask_about_others:
-            raise HttpError(
-                HTTPStatus.FORBIDDEN,
-                ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-                f"{caller} on listener {self._context.listener_name} may ask about itself only: to ask about "
-                f"{principal} it needs DESCRIBE on the cluster "
-                f"(aclog acls --add --allow-principal {caller} --operation Describe --cluster), "
-                f"or a place in super.users",
-            )
-
-    @cached_property
-    def _may_ask_about_others(self) -> bool:
-        """Decided once for a request, and not at all if nobody asks: one count, one audit line."""
-        return self._authorizer.decide(self._context, _DESCRIBE_CLUSTER, self._state).is_allowed
 
 
 class SidecarApp:
@@ -112,6 +75,7 @@ class SidecarApp:
         self._listeners = listeners
         self._default_host = node.config.sidecar_default_host
         self._routes: dict[str, dict[str, Handler]] = {
+            "/": {"GET": self._index},
             "/access/v1/evaluation": {"POST": self._evaluation},
             "/access/v1/evaluations": {"POST": self._evaluations},
             "/.well-known/authzen-configuration": {"GET": self._metadata},
@@ -126,7 +90,9 @@ class SidecarApp:
         if scope["type"] != "http":
             raise TypeError(f"the sidecar speaks HTTP only, not {scope['type']}")
         path, headers = scope["path"], dict(scope["headers"])
+        request_id = None
         try:
+            request_id = request_id_of(headers)
             response = await self._dispatch(scope, headers, receive)
         except HttpError as error:
             response = error_response(error, path)
@@ -138,7 +104,7 @@ class SidecarApp:
             # The last line of defence: the client gets an error, never a decision.
             log.exception("request_failed", path=path)
             response = error_response(_INTERNAL_ERROR, path)
-        await send_response(send, response, headers.get(b"x-request-id"))
+        await send_response(send, response, request_id)
 
     async def _dispatch(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive) -> Response:
         path, method = scope["path"], scope["method"]
@@ -170,7 +136,8 @@ class SidecarApp:
         evaluation = decode_body(request, Evaluation)
         await self._wait_for_min_offset([evaluation])
         state = self._ready_state(request)
-        return json_response(self._decide(state, self._caller(state, request), evaluation))
+        caller = Caller(self._node, state, request, "AuthZenEvaluation")
+        return json_response(self._decide(state, caller, evaluation))
 
     async def _evaluations(self, request: Request) -> Response:
         batch = decode_body(request, EvaluationsRequest)
@@ -178,7 +145,8 @@ class SidecarApp:
             # AuthZEN 1.0, section 7.1: without evaluations this is the single call.
             await self._wait_for_min_offset([batch])
             state = self._ready_state(request)
-            return json_response(self._decide(state, self._caller(state, request), batch))
+            caller = Caller(self._node, state, request, "AuthZenEvaluation")
+            return json_response(self._decide(state, caller, batch))
         if len(batch.evaluations) > EVALUATIONS_MAX:
             raise HttpError(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
@@ -190,7 +158,7 @@ class SidecarApp:
         items = [with_defaults(item, batch) for item in batch.evaluations]
         await self._wait_for_min_offset(items)
         state = self._ready_state(request)
-        caller = self._caller(state, request)
+        caller = Caller(self._node, state, request, "AuthZenEvaluations")
         answers: list[dict[str, Any]] = []
         for item in items:
             try:
@@ -223,11 +191,8 @@ class SidecarApp:
             raise _not_ready(state.not_ready_reason)
         return state
 
-    def _caller(self, state: AuthorizerState, request: Request) -> _Caller:
-        return _Caller(self._node.authorizer, state, request)
-
-    def _decide(self, state: AuthorizerState, caller: _Caller, evaluation: Evaluation) -> dict[str, Any]:
-        context, action = to_kafka(evaluation, self._default_host)
+    def _decide(self, state: AuthorizerState, caller: Caller, evaluation: Evaluation) -> dict[str, Any]:
+        context, action = to_kafka(evaluation, self._default_host, caller.context)
         caller.require_may_ask_about(context.principal)
         decision = self._node.authorizer.decide(context, action, state)
         return decision_json(decision, state)
@@ -251,9 +216,18 @@ class SidecarApp:
 
     # -- the node ----------------------------------------------------------------------------------
 
+    async def _index(self, _request: Request) -> Response:
+        return json_response(
+            {
+                "name": "aclog",
+                "version": version("aclog"),
+                "description": "Kafka's ACL decisions outside the broker, over HTTP (AuthZEN 1.0)",
+                "paths": {path: list(methods) for path, methods in self._routes.items()},
+            }
+        )
+
     async def _metadata(self, request: Request) -> Response:
-        host = request.headers.get(b"host", b"localhost").decode("latin-1")
-        base = f"http://{host}"
+        base = self._node.config.public_url or request.listener.url
         return json_response(
             {
                 "policy_decision_point": base,
@@ -303,8 +277,19 @@ class SidecarApp:
 
 
 def _address(client: tuple[str, int] | None) -> str:
-    """The peer's address as ACL hosts are written; empty when there is none (a UNIX socket)."""
-    return host_address(client[0]) if client else ""
+    """The peer's address as ACL hosts are written; empty when there is none (a UNIX socket).
+
+    Raises:
+        HttpError: 400, a trusted proxy has forwarded what is no address.
+    """
+    if client is None:
+        return ""
+    try:
+        return host_address(client[0])
+    except ValueError as error:
+        raise HttpError(
+            HTTPStatus.BAD_REQUEST, ErrorCode.INVALID_HEADER, f"X-Forwarded-For: {error}"
+        ) from error
 
 
 def _not_ready(reason: str) -> HttpError:

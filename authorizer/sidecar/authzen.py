@@ -17,7 +17,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from authorizer.api import Action, RequestContext
+from authorizer.api import Action, HttpRequestContext
 from authorizer.host import host_address
 from authorizer.sidecar.errors import ErrorCode, HttpError
 from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
@@ -91,8 +91,10 @@ def with_defaults(item: Evaluation, defaults: Evaluation) -> Evaluation:
     )
 
 
-def to_kafka(evaluation: Evaluation, default_host: str | None) -> tuple[RequestContext, Action]:
-    """The question in Kafka's terms.
+def to_kafka(
+    evaluation: Evaluation, default_host: str | None, caller: HttpRequestContext
+) -> tuple[HttpRequestContext, Action]:
+    """The question that ``caller`` asks, in Kafka's terms.
 
     Raises:
         HttpError: 400, naming what is absent or cannot be.
@@ -122,7 +124,13 @@ def to_kafka(evaluation: Evaluation, default_host: str | None) -> tuple[RequestC
     except ValueError as error:
         raise _refused(f"context.host: {error}") from error
     return (
-        RequestContext(KafkaPrincipal(subject.type, subject.id), address),
+        HttpRequestContext(
+            KafkaPrincipal(subject.type, subject.id),
+            address,
+            request_name=caller.request_name,
+            caller=caller.caller,
+            caller_address=caller.caller_address,
+        ),
         Action(
             _operation(action.name),
             ResourcePattern(_resource_type(resource.type), resource.id, PatternType.LITERAL),

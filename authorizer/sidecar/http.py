@@ -24,6 +24,9 @@ _T = TypeVar("_T")
 #: bytes, so this is room for ten thousand of them.
 BODY_BYTES_MAX: Final = 4 * 1024 * 1024
 
+#: An X-Request-ID is repeated in the answer: room for any tracing system's, not for a text.
+REQUEST_ID_BYTES_MAX: Final = 256
+
 #: Below it errors are as AuthZEN has them.
 AUTHZEN_PATH: Final = "/access/v1/"
 
@@ -38,10 +41,12 @@ class Listener:
     Attributes:
         name: as configured.
         early_start: decides for super users before the node is ready (KIP-801).
+        url: where it is, without a slash at the end.
     """
 
     name: str
     early_start: bool
+    url: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +110,24 @@ def decode_body(request: Request, kind: type[_T]) -> _T:
         ) from error
 
 
+def request_id_of(headers: Mapping[bytes, bytes]) -> bytes | None:
+    """X-Request-ID, which the answer repeats (AuthZEN 1.0, section 10.1.3).
+
+    Raises:
+        HttpError: 400, too long, or not printable ASCII; an answer without it would break that rule.
+    """
+    request_id = headers.get(b"x-request-id")
+    if request_id is None:
+        return None
+    if len(request_id) > REQUEST_ID_BYTES_MAX or not all(0x20 <= byte <= 0x7E for byte in request_id):
+        raise HttpError(
+            HTTPStatus.BAD_REQUEST,
+            ErrorCode.INVALID_HEADER,
+            f"X-Request-ID must be printable ASCII, at most {REQUEST_ID_BYTES_MAX} characters",
+        )
+    return request_id
+
+
 async def read_body(receive: Receive) -> bytes:
     """The whole request body.
 
@@ -130,7 +153,7 @@ async def read_body(receive: Receive) -> bytes:
 
 
 async def send_response(send: Send, response: Response, request_id: bytes | None) -> None:
-    """Send ``response``; X-Request-ID is echoed (AuthZEN 1.0, section 10.1.3)."""
+    """Send ``response``, with X-Request-ID if there is one."""
     headers = [
         (b"content-type", response.content_type),
         (b"content-length", str(len(response.body)).encode("ascii")),

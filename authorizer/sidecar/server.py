@@ -1,14 +1,13 @@
 """The sidecar's server: sockets bound first, then uvicorn on all of them.
 
-Binding comes before anything else so that a port in use stops the start at once, not after a long load. One
-uvicorn serves every listener; a request's local port says which one it came in on.
+Binding comes before a log is opened, so that a port in use stops the start at once, not after a long load.
+One uvicorn serves every listener; a request's local port says which one it came in on.
 """
 
 from __future__ import annotations
 
 import socket
 import threading
-from contextlib import closing
 from typing import TYPE_CHECKING, Final, NoReturn, Self
 
 import structlog
@@ -33,7 +32,7 @@ _START_TIMEOUT_S: Final = 30.0
 
 
 class Sidecar:
-    """A node's HTTP server, in a thread of its own from ``start`` to ``close``.
+    """A node's HTTP server: listens from its making on, answers in a thread of its own from ``start`` on.
 
     Attributes:
         urls: base URL of each listener, in the order of the configuration, with the real ports.
@@ -42,11 +41,12 @@ class Sidecar:
         ConfigError: a listener that cannot be served safely, or whose address cannot be bound.
     """
 
-    def __init__(self, node: Node, config: Config) -> None:
+    def __init__(self, config: Config) -> None:
+        self._config = config
         self._sockets: list[socket.socket] = []
+        self._listeners: dict[int, Listener] = {}
+        self._server: uvicorn.Server | None = None
         self._thread: threading.Thread | None = None
-        self.urls: list[str] = []
-        listeners: dict[int, Listener] = {}
         try:
             for endpoint in config.served_listeners():
                 host = endpoint.host or "127.0.0.1"
@@ -54,25 +54,33 @@ class Sidecar:
                 self._sockets.append(bound)
                 port = bound.getsockname()[1]
                 name = endpoint.listener_name or ""
-                listeners[port] = Listener(name, early_start=name in config.early_start_listeners)
-                self.urls.append(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+                url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+                self._listeners[port] = Listener(name, name in config.early_start_listeners, url)
         except BaseException:
             self.close()
             raise
+
+    @property
+    def urls(self) -> list[str]:
+        return [listener.url for listener in self._listeners.values()]
+
+    def start(self, node: Node) -> None:
+        """Begin to answer for ``node``; returns when requests are answered."""
+        proxies = self._config.trusted_proxies
         self._server = uvicorn.Server(
             uvicorn.Config(
-                SidecarApp(node, listeners),
+                SidecarApp(node, self._listeners),
                 lifespan="off",
+                ws="none",
                 log_config=None,
                 access_log=False,
                 server_header=False,
+                # uvicorn's defaults believe whoever connects from this machine.
+                proxy_headers=bool(proxies),
+                forwarded_allow_ips=list(proxies),
                 timeout_graceful_shutdown=_GRACE_S,
             )
         )
-
-    def start(self) -> None:
-        """Begin to serve; returns when connections are answered."""
-        log.info("listening", urls=self.urls)
         self._thread = threading.Thread(
             target=self._server.run, args=(self._sockets,), name="aclog-sidecar", daemon=True
         )
@@ -84,6 +92,18 @@ class Sidecar:
                 raise RuntimeError("the sidecar's server did not start: see the log")
             deadline.wait(0.01)
             waited += 0.01
+        log.info("listening", urls=self.urls)
+
+    def serve(self, node: Node) -> NoReturn:
+        """Answer for a started node until a signal: what ``aclog serve`` does.
+
+        Raises:
+            LogError: the log's cluster has answered, and this is no log for us (Node.reach).
+        """
+        with self:
+            self.start(node)
+            node.reach()
+            self.wait()
 
     def wait(self) -> NoReturn:
         """Block while it serves; whatever ends that, such as a signal, is raised."""
@@ -93,7 +113,7 @@ class Sidecar:
 
     def close(self) -> None:
         """Stop serving and release the ports. Idempotent."""
-        if self._thread is not None:
+        if self._thread is not None and self._server is not None:
             self._server.should_exit = True
             self._thread.join()
             self._thread = None
@@ -108,19 +128,6 @@ class Sidecar:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def run(node: Node, config: Config) -> NoReturn:
-    """Serve ``node`` until a signal: what ``aclog serve`` does once the node has started.
-
-    Raises:
-        ConfigError: as Sidecar.
-        LogError: the log's cluster has answered, and this is no log for us (Node.reach).
-    """
-    with closing(Sidecar(node, config)) as sidecar:
-        sidecar.start()
-        node.reach()
-        sidecar.wait()
 
 
 def _bind(host: str, port: int, key: str) -> socket.socket:

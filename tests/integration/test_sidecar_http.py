@@ -4,22 +4,34 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 
 import httpx
 import pytest
 
+from authorizer.audit import AUDIT_LOGGER_NAME
 from authorizer.configuration.load import load_config
 from authorizer.errors import ConfigError
 from authorizer.node import Node
 from authorizer.sidecar import app
 from authorizer.sidecar.server import Sidecar
-from records.acl import AclOperation, AclPermissionType
+from records.acl import (
+    CLUSTER_NAME,
+    AccessControlEntry,
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+)
 from records.ids import METADATA_TOPIC_ID, Uuid, uuid_to_string
 from support.directory_logs import batch_bytes, flip_bit, write_segment
-from support.node_acls import CONTEXT, topic_acl
+from support.node_acls import topic_acl
+from support.nodes import SOON_S, create
 
-SOON_S = 60.0
 HOST = "10.0.0.1"
 
 
@@ -35,30 +47,31 @@ def served(tmp_path: Path, **flags: str) -> tuple[Node, Sidecar]:
     config = load_config(environ={}, flags=settings)
     node = Node.open(config)
     try:
-        return node, Sidecar(node, config)
+        return node, Sidecar(config)
     except BaseException:
         node.close()
         raise
 
 
-@pytest.fixture
-def node_and_client(tmp_path: Path) -> Iterator[tuple[Node, httpx.Client]]:
-    """Ready, with User:a allowed to READ orders and denied to WRITE it."""
-    node, sidecar = served(tmp_path)
+@contextmanager
+def serving(tmp_path: Path, **flags: str) -> Iterator[tuple[Node, httpx.Client]]:
+    """The same, ready and serving."""
+    node, sidecar = served(tmp_path, **flags)
     with node, sidecar:
         node.start()
         assert node.wait_until_ready(SOON_S)
-        futures = node.authorizer.create_acls(
-            CONTEXT,
-            [
-                topic_acl("orders"),
-                topic_acl("orders", operation=AclOperation.WRITE, permission=AclPermissionType.DENY),
-            ],
-        )
-        assert [future.result(SOON_S).exception for future in futures] == [None, None]
-        sidecar.start()
+        sidecar.start(node)
         with httpx.Client(base_url=sidecar.urls[0]) as client:
             yield node, client
+
+
+@pytest.fixture
+def node_and_client(tmp_path: Path) -> Iterator[tuple[Node, httpx.Client]]:
+    """Ready, with User:a allowed to READ orders and denied to WRITE it."""
+    with serving(tmp_path) as (node, client):
+        write = topic_acl("orders", operation=AclOperation.WRITE, permission=AclPermissionType.DENY)
+        create(node, [topic_acl("orders"), write])
+        yield node, client
 
 
 def question(operation: str = "READ", topic: str = "orders", **context: object) -> dict[str, object]:
@@ -195,6 +208,17 @@ def test_the_request_id_comes_back(node_and_client: tuple[Node, httpx.Client]) -
         assert answer.headers["x-request-id"] == "r-1"
 
 
+@pytest.mark.parametrize("request_id", [b"x" * 257, b"a\tb", b"caf\xe9"], ids=["long", "tab", "latin"])
+def test_a_request_id_that_cannot_be_repeated_is_refused(
+    node_and_client: tuple[Node, httpx.Client], request_id: bytes
+) -> None:
+    """An answer without it would break AuthZEN's rule, one with it might break what reads the answer."""
+    _, client = node_and_client
+    answer = client.post("/access/v1/evaluation", json=question(), headers={b"X-Request-ID": request_id})
+    assert (answer.status_code, answer.headers["aclog-error"]) == (400, "INVALID_HEADER")
+    assert "x-request-id" not in answer.headers
+
+
 def test_a_batch_takes_defaults_and_keeps_the_order(node_and_client: tuple[Node, httpx.Client]) -> None:
     """AuthZEN 7.1: a part of an item replaces the whole default."""
     _, client = node_and_client
@@ -281,51 +305,140 @@ def test_state_health_and_metrics_tell_where_the_node_stands(
 
 
 def test_the_metadata_names_the_endpoints(node_and_client: tuple[Node, httpx.Client]) -> None:
+    """At the listener's own address, whatever the Host header says."""
     _, client = node_and_client
-    metadata = client.get("/.well-known/authzen-configuration").json()
+    path = "/.well-known/authzen-configuration"
+    metadata = client.get(path, headers={"Host": "evil.example"}).json()
+    assert metadata == client.get(path).json()
+    assert httpx.URL(metadata["policy_decision_point"]) == client.base_url
     assert (
         metadata["access_evaluation_endpoint"] == f"{metadata['policy_decision_point']}/access/v1/evaluation"
     )
     assert client.post(metadata["access_evaluations_endpoint"], json=question()).status_code == 200
 
 
+def test_behind_a_proxy_the_metadata_names_the_public_address(tmp_path: Path) -> None:
+    with serving(tmp_path, **{"aclog.sidecar.public.url": "https://acls.example.org/kafka/"}) as (_, client):
+        metadata = client.get("/.well-known/authzen-configuration").json()
+    assert metadata["policy_decision_point"] == "https://acls.example.org/kafka"
+    assert metadata["access_evaluation_endpoint"] == "https://acls.example.org/kafka/access/v1/evaluation"
+
+
+def test_the_root_says_what_this_is(node_and_client: tuple[Node, httpx.Client]) -> None:
+    _, client = node_and_client
+    answer = client.get("/").json()
+    assert (answer["name"], answer["version"]) == ("aclog", version("aclog"))
+    assert answer["paths"]["/access/v1/evaluation"] == ["POST"]
+    for path, methods in answer["paths"].items():
+        assert client.request("PATCH", path).headers["allow"] == ", ".join(methods)
+
+
 def test_anyone_may_ask_about_themselves_about_others_only_with_describe_on_the_cluster(
     tmp_path: Path,
 ) -> None:
     """Architecture section 7: the ACLs guard the sidecar, too; 403 is not a decision."""
-    node, sidecar = served(tmp_path, **{"super.users": ""})
-    with node, sidecar:
-        node.start()
-        assert node.wait_until_ready(SOON_S)
-        sidecar.start()
-        with httpx.Client(base_url=sidecar.urls[0]) as client:
-            refused = client.post("/access/v1/evaluation", json=question())
-            assert refused.status_code == 403
-            assert "needs DESCRIBE on the cluster" in refused.json()
-            about_itself = {**question(), "subject": {"type": "User", "id": "ANONYMOUS"}}
-            assert client.post("/access/v1/evaluation", json=about_itself).json()["decision"] is False
+    with serving(tmp_path, **{"super.users": ""}) as (_, client):
+        refused = client.post("/access/v1/evaluation", json=question())
+        assert refused.status_code == 403
+        assert refused.json() == (
+            "User:ANONYMOUS on listener PLAINTEXT may ask about itself only, not about User:a. To let it "
+            "ask about others, start the sidecar with --describe-principals User:ANONYMOUS (or set "
+            f"aclog.describe.principals), or add an ACL: aclog acls --log {tmp_path}/log --add "
+            "--allow-principal User:ANONYMOUS --operation Describe --cluster"
+        )
+        about_itself = {**question(), "subject": {"type": "User", "id": "ANONYMOUS"}}
+        assert client.post("/access/v1/evaluation", json=about_itself).json()["decision"] is False
+
+
+def test_a_listed_principal_may_ask_about_others_without_an_acl(tmp_path: Path) -> None:
+    """aclog.describe.principals; the ACLs that decide the question itself are what they were."""
+    settings = {"super.users": "", "aclog.describe.principals": "User:b; User:ANONYMOUS"}
+    with serving(tmp_path, **settings) as (node, client):
+        answer = client.post("/access/v1/evaluation", json=question())
+        assert (answer.status_code, answer.json()["decision"]) == (200, False)
+        assert node.authorizer.metrics.denied == 1
+        describe = {**question("DESCRIBE"), "resource": {"type": "CLUSTER", "id": "kafka-cluster"}}
+        describe["subject"] = {"type": "User", "id": "ANONYMOUS"}
+        assert client.post("/access/v1/evaluation", json=describe).json()["decision"] is False
+
+
+PRETENDED = "1.2.3.4"
+
+
+@pytest.mark.parametrize(
+    ("proxies", "peer", "forwarded", "status"),
+    [
+        (None, "127.0.0.1", PRETENDED, 403),
+        ("127.0.0.1", "127.0.0.1", PRETENDED, 200),
+        ("127.0.0.1", "127.0.0.1", f"10.9.9.9, {PRETENDED}", 200),
+        ("127.0.0.1", "127.0.0.1", f"{PRETENDED}, 10.9.9.9", 403),
+        ("127.0.0.1", "127.0.0.1", None, 403),
+        ("127.0.0.1", "127.0.0.2", PRETENDED, 403),
+        ("10.0.0.0/8,127.0.0.2/32", "127.0.0.2", PRETENDED, 200),
+        ("127.0.0.1", "127.0.0.1", "unknown", 400),
+        ("127.0.0.1", "127.0.0.1", "127.0.0.1, \xff", 400),
+    ],
+)
+def test_nobody_can_pretend_an_address(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    proxies: str | None,
+    peer: str,
+    forwarded: str | None,
+    status: int,
+) -> None:
+    """An ACL lets ANONYMOUS ask from 1.2.3.4: X-Forwarded-For counts from trusted proxies only."""
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "*")  # of uvicorn's own command
+    settings = {"super.users": "", **({"aclog.trusted.proxies": proxies} if proxies else {})}
+    headers = [] if forwarded is None else [(b"X-Forwarded-For", forwarded.encode("latin-1"))]
+    with serving(tmp_path, **settings) as (node, client):
+        describe = AccessControlEntry(
+            "User:ANONYMOUS", PRETENDED, AclOperation.DESCRIBE, AclPermissionType.ALLOW
+        )
+        cluster = ResourcePattern(ResourceType.CLUSTER, CLUSTER_NAME, PatternType.LITERAL)
+        create(node, [AclBinding(cluster, describe)])
+        with httpx.Client(transport=httpx.HTTPTransport(local_address=peer)) as from_peer:
+            url = f"{client.base_url}/access/v1/evaluation"
+            answer = from_peer.post(url, json=question(), headers=headers)
+            assert answer.status_code == status, answer.text
+
+
+def test_the_audit_log_says_what_was_asked_and_who_asked(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Kafka's line, with a request of our own where Kafka has Fetch; who asked is beside it."""
+    with serving(tmp_path, **{"super.users": "", "aclog.describe.principals": "User:ANONYMOUS"}) as (
+        _,
+        client,
+    ):
+        client.post("/access/v1/evaluation", json=question())
+        client.post("/access/v1/evaluations", json={"evaluations": [question("WRITE")]})
+    lines = [record for record in caplog.records if record.name == AUDIT_LOGGER_NAME]
+    assert [record.getMessage().partition(" based on ")[0] for record in lines] == [
+        f"Principal = User:a is Denied operation = {operation} from host = {HOST} on resource = "
+        f"Topic:LITERAL:orders for request = {request} with resourceRefCount = 1"
+        for operation, request in (("READ", "AuthZenEvaluation"), ("WRITE", "AuthZenEvaluations"))
+    ]
+    for record in lines:
+        assert vars(record)["caller"] == "User:ANONYMOUS"
+        assert vars(record)["caller_host"] == "127.0.0.1"
 
 
 def test_a_batch_asks_once_whether_the_caller_may_ask_about_others(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """One audit line and one count for a request, however many of its evaluations are refused by it."""
-    node, sidecar = served(tmp_path, **{"super.users": ""})
-    with node, sidecar:
-        node.start()
-        assert node.wait_until_ready(SOON_S)
-        sidecar.start()
-        with httpx.Client(base_url=sidecar.urls[0]) as client:
-            about_itself = {**question(), "subject": {"type": "User", "id": "ANONYMOUS"}}
-            body = {"evaluations": [about_itself, question(), question("WRITE"), question()]}
-            answers = client.post("/access/v1/evaluations", json=body).json()["evaluations"]
-            errors = [answer["context"].get("error", {}).get("status") for answer in answers]
-            assert errors == [None, 403, 403, 403]
-            assert node.authorizer.metrics.denied == 2
-            guarded = [line for line in caplog.messages if "kafka-cluster" in line]
-            assert len(guarded) == 1
-            client.post("/access/v1/evaluations", json={"evaluations": [about_itself] * 2})
-            assert node.authorizer.metrics.denied == 4
+    with serving(tmp_path, **{"super.users": ""}) as (node, client):
+        about_itself = {**question(), "subject": {"type": "User", "id": "ANONYMOUS"}}
+        body = {"evaluations": [about_itself, question(), question("WRITE"), question()]}
+        answers = client.post("/access/v1/evaluations", json=body).json()["evaluations"]
+        errors = [answer["context"].get("error", {}).get("status") for answer in answers]
+        assert errors == [None, 403, 403, 403]
+        assert node.authorizer.metrics.denied == 2
+        guarded = [line for line in caplog.messages if "kafka-cluster" in line]
+        assert len(guarded) == 1
+        client.post("/access/v1/evaluations", json={"evaluations": [about_itself] * 2})
+        assert node.authorizer.metrics.denied == 4
 
 
 def test_before_ready_super_users_are_allowed_on_early_start_listeners_and_nobody_is_denied(
@@ -349,7 +462,7 @@ def test_before_ready_super_users_are_allowed_on_early_start_listeners_and_nobod
     )
     with node, sidecar:
         node.start()
-        sidecar.start()
+        sidecar.start(node)
         early, late = sidecar.urls
         super_user = {**question(), "subject": {"type": "User", "id": "ANONYMOUS"}}
         assert httpx.post(f"{early}/access/v1/evaluation", json=super_user).json()["decision"] is True

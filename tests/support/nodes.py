@@ -31,8 +31,8 @@ def running_node(url: object, *, ready: bool = True, **settings: object) -> Iter
 def sidecar_of(node: Node) -> Iterator[str]:
     """Its address, ``http://HOST:PORT``."""
     config = load_config(environ={}, flags={"aclog.listeners": "PLAINTEXT://127.0.0.1:0"})
-    with Sidecar(node, config) as sidecar:
-        sidecar.start()
+    with Sidecar(config) as sidecar:
+        sidecar.start(node)
         yield sidecar.urls[0]
 
 

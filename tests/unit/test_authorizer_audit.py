@@ -6,12 +6,13 @@ import gzip
 import io
 import json
 import logging
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from authorizer.api import Action, RequestContext
+from authorizer.api import Action, HttpRequestContext, RequestContext
 from authorizer.api_keys import API_KEY_NAMES, api_key_name
 from authorizer.audit import (
     AUDIT_LEVELS,
@@ -251,6 +252,34 @@ def test_as_json_the_line_is_the_event_and_the_facts_are_keys() -> None:
         "offset": 3,
     }
     assert allowed["level"] == "trace"
+
+
+@pytest.mark.usefixtures("logging_as_before", "audit_records")
+def test_a_question_over_http_is_named_in_kafkas_line_and_its_caller_beside_it() -> None:
+    """Whatever parses Kafka's line reads this one; the facts about HTTP are keys."""
+    stream = io.StringIO()
+    setup_logging("json", "INFO", stream=stream)
+    context = HttpRequestContext(
+        KafkaPrincipal("User", "a"),
+        "10.0.0.1",
+        request_name="AuthZenEvaluation",
+        caller=KafkaPrincipal("User", "gateway"),
+        caller_address="127.0.0.1",
+    )
+    AuditLog(INFO).write(INFO, context, READ_FOO, allowed=False, rule="DefaultDeny")
+    line = json.loads(stream.getvalue())
+    parsed = re.fullmatch(
+        r"Principal = (.+) is (Allowed|Denied) operation = (\w+) from host = (\S+) on resource = "
+        r"(\w+):(\w+):(.+) for request = (\w+) with resourceRefCount = (\d+) based on rule (.+)",
+        line["event"],
+    )
+    assert parsed is not None
+    assert parsed.groups() == (
+        *("User:a", "Denied", "READ", "10.0.0.1", "Topic", "LITERAL", "foo"),
+        *("AuthZenEvaluation", "1", "DefaultDeny"),
+    )
+    assert (line["request"], line["principal"]) == ("AuthZenEvaluation", "User:a")
+    assert (line["caller"], line["caller_host"]) == ("User:gateway", "127.0.0.1")
 
 
 @pytest.mark.usefixtures("logging_as_before", "audit_records")

@@ -1,0 +1,84 @@
+"""Who sent a request, and what they may ask: the rules of architecture.md, section 7.
+
+Kafka's own ACLs guard the sidecar: anyone may ask about themselves, about others only with DESCRIBE on the
+cluster. Those of ``aclog.describe.principals`` may ask about others without an ACL, and nothing else by that:
+they may neither list ACLs nor change them. On a plaintext listener the caller is User:ANONYMOUS.
+"""
+
+from __future__ import annotations
+
+import shlex
+from functools import cached_property
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
+
+from authorizer.api import Action, HttpRequestContext
+from authorizer.configuration.keys import DESCRIBE_PRINCIPALS
+from authorizer.sidecar.errors import ErrorCode, HttpError
+from records.acl import CLUSTER_NAME, AclOperation, PatternType, ResourcePattern, ResourceType
+from records.principal import ANONYMOUS
+
+if TYPE_CHECKING:
+    from authorizer.node import Node
+    from authorizer.sidecar.http import Request
+    from authorizer.state import AuthorizerState
+    from records.principal import KafkaPrincipal
+
+_DESCRIBE_CLUSTER: Final = Action(
+    AclOperation.DESCRIBE,
+    ResourcePattern(ResourceType.CLUSTER, CLUSTER_NAME, PatternType.LITERAL),
+    resource_reference_count=1,
+    log_if_allowed=False,
+    log_if_denied=True,
+)
+
+
+class Caller:
+    """Of one request, decided about on the state that the request is.
+
+    Attributes:
+        context: in which the caller's own rights are decided.
+    """
+
+    def __init__(self, node: Node, state: AuthorizerState, request: Request, request_name: str) -> None:
+        """``request_name``: what the audit log calls the request; one word."""
+        self.context = HttpRequestContext(
+            ANONYMOUS,
+            request.peer,
+            request.listener.name,
+            request_name=request_name,
+            caller=ANONYMOUS,
+            caller_address=request.peer,
+        )
+        self._node = node
+        self._state = state
+
+    def require_may_ask_about(self, principal: KafkaPrincipal) -> None:
+        """HttpError 403 if the caller may not."""
+        caller = self.context.principal
+        if principal == caller or self._may_ask_about_others:
+            return
+        quoted = shlex.quote(str(caller))
+        raise HttpError(
+            HTTPStatus.FORBIDDEN,
+            ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+            f"{caller} on listener {self.context.listener_name} may ask about itself only, not about "
+            f"{principal}. To let it ask about others, start the sidecar with --describe-principals {quoted} "
+            f"(or set {DESCRIBE_PRINCIPALS}), or add an ACL: "
+            f"{self._acls_command} --add --allow-principal {quoted} --operation Describe --cluster",
+        )
+
+    @property
+    def _acls_command(self) -> str:
+        """What writes to this node's log: a broker's own directory is its cluster's to write."""
+        if self._node.status().high_watermark_is_guess:
+            return "kafka-acls --bootstrap-server HOST:PORT"
+        return shlex.join(["aclog", "acls", "--log", self._node.config.require_log_url()])
+
+    @cached_property
+    def _may_ask_about_others(self) -> bool:
+        """Decided once for a request, and not at all if nobody asks: one count, one audit line."""
+        context, node = self.context, self._node
+        if str(context.principal) in node.config.describe_principals:
+            return True
+        return node.authorizer.decide(context, _DESCRIBE_CLUSTER, self._state).is_allowed
