@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from authorizer.configuration.load import load_config
+from authorizer.configuration.load import Config, load_config
 from authorizer.node import Node
 from authorizer.sidecar.server import Sidecar
 from records.acl import AclBinding
@@ -18,8 +18,7 @@ SOON_S = 60.0
 @contextmanager
 def running_node(url: object, *, ready: bool = True, **settings: object) -> Iterator[Node]:
     """A started node; settings by their key with underscores for dots, without ``aclog.``."""
-    flags = {f"aclog.{name.replace('_', '.')}": str(value) for name, value in settings.items()}
-    config = load_config(environ={}, flags={"aclog.log.url": str(url), **flags})
+    config = _config(log_url=url, **settings)
     with Node.open(config) as node:
         node.start()
         if ready:
@@ -28,12 +27,16 @@ def running_node(url: object, *, ready: bool = True, **settings: object) -> Iter
 
 
 @contextmanager
-def sidecar_of(node: Node) -> Iterator[str]:
-    """Its address, ``http://HOST:PORT``."""
-    config = load_config(environ={}, flags={"aclog.listeners": "PLAINTEXT://127.0.0.1:0"})
-    with Sidecar(config) as sidecar:
+def sidecar_of(node: Node, **settings: object) -> Iterator[str]:
+    """Its address, ``http://HOST:PORT``; settings of the server, the others are the node's."""
+    with Sidecar(_config(listeners="PLAINTEXT://127.0.0.1:0", **settings)) as sidecar:
         sidecar.start(node)
         yield sidecar.urls[0]
+
+
+def _config(**settings: object) -> Config:
+    flags = {f"aclog.{name.replace('_', '.')}": str(value) for name, value in settings.items()}
+    return load_config(environ={}, flags=flags)
 
 
 def create(node: Node, bindings: Sequence[AclBinding]) -> None:
