@@ -7,7 +7,8 @@ Source: org.apache.kafka.image.publisher.SnapshotGenerator. The rules:
 - It is the image published last: immutable, and at the end of a batch outside any transaction.
 - None while the node is not ready (I13): then nothing is known to be right.
 - A worker thread writes; the loader never waits for it. What becomes due during a write waits for its end.
-- A failed write is counted and logged; the next one is tried when it is due, as after a good one.
+- A failed write is counted and logged, and tried again a minute later, with the newest state, until one is
+  good: no sooner, so that a full store is not written to, and complained about, at every update.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 BYTES_BETWEEN_DEFAULT: Final = 20 * 1024 * 1024
 #: Kafka's metadata.log.max.snapshot.interval.ms.
 INTERVAL_MS_DEFAULT: Final = 60 * 60 * 1000
+#: Time from a failed write to the next one.
+RETRY_S: Final = 60.0
 #: How long close waits for a write. One that hangs is left behind: without its manifest it was never there.
 CLOSE_WAIT_S: Final = 30.0
 
@@ -88,6 +91,7 @@ class SnapshotGenerator:
         self._bytes = 0
         self._began_s = self._clock.monotonic_s()
         self._written: Provenance | None = None
+        self._failed_s: float | None = None
 
     # --- on the loader's thread --------------------------------------------------------------------------
 
@@ -144,15 +148,17 @@ class SnapshotGenerator:
                 image, manifest.identity, log_end_time_ms=manifest.log_end_time_ms, keep=self._keep
             )
         except Exception as error:  # noqa: BLE001 - a store is anybody's code, and the next write may succeed
-            self.metrics.failed += 1
             line.error("snapshot_failed", error=str(error), kind=type(error).__name__)
+            with self._changed:
+                self._failed_s = self._clock.monotonic_s()
+            self.metrics.failed += 1
             return
         elapsed_ms = (self._clock.monotonic_s() - began_s) * 1000
-        self.metrics.written += 1
         self.metrics.last_end_offset = image.provenance.end_offset
         self.metrics.last_write_ms = elapsed_ms
         with self._changed:
-            self._written = image.provenance
+            self._written, self._failed_s = image.provenance, None
+        self.metrics.written += 1
         line.info("snapshot_written", acls=len(image), elapsed_ms=round(elapsed_ms))
 
     # --- under the condition -----------------------------------------------------------------------------
@@ -164,12 +170,18 @@ class SnapshotGenerator:
     def _is_due(self) -> bool:
         if not self._ready or self._latest is None or self._latest[0].provenance == self._written:
             return False
+        if self._failed_s is not None:
+            return self._retry_left_s(self._failed_s) <= 0
         return self._bytes >= self._bytes_between or 0 < self._interval_s <= self._age_s()
+
+    def _retry_left_s(self, failed_s: float) -> float:
+        return failed_s + RETRY_S - self._clock.monotonic_s()
 
     def _age_s(self) -> float:
         return self._clock.monotonic_s() - self._began_s
 
     def _next_look_s(self) -> float | None:
         """When time alone may make one due; None when only an update can."""
-        left_s = self._interval_s - self._age_s()
+        failed_s = self._failed_s
+        left_s = self._interval_s - self._age_s() if failed_s is None else self._retry_left_s(failed_s)
         return left_s if left_s > 0 else None

@@ -16,7 +16,7 @@ import structlog
 from authorizer.audit import AUDIT_LOGGER_NAME
 
 if TYPE_CHECKING:
-    from structlog.typing import Processor
+    from structlog.typing import EventDict, Processor
 
 #: Values of ``aclog.logging.format``; auto is console on a terminal and json elsewhere.
 LOGGING_FORMATS: Final = ("auto", "console", "json")
@@ -55,7 +55,7 @@ def setup_logging(format: str = "auto", level: str = "INFO", *, stream: TextIO |
     handler = logging.StreamHandler(stream)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=[structlog.stdlib.ExtraAdder(), *shared],
+            foreign_pre_chain=[structlog.stdlib.ExtraAdder(), _without_color_message, *shared],
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderers],
         )
     )
@@ -76,3 +76,9 @@ def setup_logging(format: str = "auto", level: str = "INFO", *, stream: TextIO |
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
+
+
+def _without_color_message(_logger: object, _name: str, event: EventDict) -> EventDict:
+    """Uvicorn passes its message a second time, with colours, for a formatter of its own."""
+    event.pop("color_message", None)
+    return event

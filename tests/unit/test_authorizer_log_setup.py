@@ -32,7 +32,7 @@ def test_events_and_plain_records_are_json_lines() -> None:
     setup_logging("json", "INFO", stream=stream)
     structlog.get_logger("a").info("image_published", offset=3)
     structlog.get_logger("a").debug("not_this")
-    logging.getLogger("uvicorn.error").warning("said %s", "so")
+    logging.getLogger("uvicorn.error").warning("said %s", "so", extra={"color_message": "said \x1b[1m%s"})
     logging.getLogger("uvicorn.error").debug("not this")
     first, second = map(json.loads, stream.getvalue().splitlines())
     for line in (first, second):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 import time
 from collections.abc import Callable, Iterator
 
 import pytest
+from structlog.testing import capture_logs
 
 from records.errors import LogError
+from replay import snapshot_generator
 from replay.loader import Loader, Turn
 from replay.snapshot_generator import SnapshotGenerator
 from snapshot.errors import SnapshotRefusedError
@@ -20,6 +23,7 @@ from support.sim_store import SimStore
 
 PATIENCE_S = 30.0
 HOUR_MS = 3_600_000
+MINUTE_MS = 60_000
 
 
 def eventually(condition: Callable[[], bool]) -> None:
@@ -199,13 +203,51 @@ def test_a_failed_write_is_counted_and_the_next_one_tried(sims: Callable[..., Si
     sim.append(10)
     sim.written(1)
     assert (sim.generator.metrics.failed, sim.ends) == (1, [])
-    sim.append(9)
-    sim.settle()
-    assert sim.ends == []
+    sim.clock.advance(MINUTE_MS)
     sim.append(1)
     sim.written(2)
-    assert sim.ends == [20]
+    assert sim.ends == [11]
+    sim.append(9)
+    sim.settle()
+    assert sim.ends == [11], "as often as before"
     assert sim.loader.status().ready
+
+
+def test_a_full_store_is_tried_and_complained_about_once_a_minute(sims: Callable[..., Sim]) -> None:
+    """However often a snapshot would be due: at once, then each minute, until there is room."""
+    sim = sims(bytes_between=1)
+    sim.store.errors = [OSError(errno.ENOSPC, "No space left on device") for _ in range(3)]
+    with capture_logs() as lines:
+        for failed in (1, 2, 3):
+            sim.append(1)
+            sim.written(failed)
+            sim.clock.advance(MINUTE_MS - 1)
+            sim.append(50)
+            sim.settle()
+            assert sim.generator.metrics.failed == failed
+            sim.clock.advance(1)
+        sim.append(1)
+        sim.written(4)
+        eventually(lambda: lines[-1]["event"] == "snapshot_written")
+    assert [line["event"] for line in lines if line["event"].startswith("snapshot_")] == [
+        *["snapshot_failed"] * 3,
+        "snapshot_written",
+    ]
+    assert sim.ends == [sim.witness.updates[-1][0]]
+
+
+def test_time_alone_makes_a_failed_write_due_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing new has to come in."""
+    monkeypatch.setattr(snapshot_generator, "RETRY_S", 0.05)
+    log, store = SimLog(), SimStore()
+    store.errors = [LogError("disk")]
+    generator = SnapshotGenerator(store, keep=1, bytes_between=1)
+    log.append([acl_named("a")])
+    loader = Loader(log, (), [generator])
+    while loader.turn() is Turn.MORE:
+        pass
+    eventually(lambda: (generator.metrics.failed, generator.metrics.written) == (1, 1))
+    loader.close()
 
 
 def test_nobody_waits_for_a_slow_write(sims: Callable[..., Sim]) -> None:
