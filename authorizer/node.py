@@ -15,17 +15,18 @@ from __future__ import annotations
 import threading
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, Self, runtime_checkable
 
 from authorizer.api import AuthorizerServerInfo
 from authorizer.audit import AUDIT_LEVELS, AuditLog
-from authorizer.configuration.keys import LOG_MODE
+from authorizer.configuration.keys import BY_NAME, LOG_MODE
 from authorizer.metrics import MetricSources, metrics_registry
 from authorizer.standard import StandardAuthorizer
 from authorizer.writing.acl_mutator import NOT_CONTROLLER, LogAclMutator
-from records.errors import LogError, LogReadOnlyError, LogUnreachableError
+from records.errors import LogError, LogReadOnlyError, LogStorageError, LogUnreachableError
 from records.log.directory import DirectoryLog
-from records.log.open import open_log
+from records.log.open import DIRECTORY, kind_of, open_log
 from replay.backoff import Backoff
 from replay.clock import SystemClock
 from replay.fault import LoggingFaultHandler
@@ -294,17 +295,33 @@ class Node:
 def _open_log(config: Config, *, lazily: bool) -> tuple[MetadataLog, bool]:
     """The log, and whether this node writes to it."""
     url = config.require_log_url()
-    match config.log_mode:
-        case "read":
-            return open_log(url, mode="read", client=config.kafka, lazily=lazily), False
-        case "write":
-            return open_log(url, mode="write", client=config.kafka, lazily=lazily), True
-        case "create":
-            return open_log(url, mode="create", client=config.kafka, lazily=lazily), True
+    opened = partial(open_log, url, client=config.kafka, lazily=lazily)
+    if config.log_mode == "read":
+        return opened(mode="read"), False
     try:
-        return open_log(url, mode="write", client=config.kafka, lazily=lazily), True
+        return opened(mode="create" if config.log_mode == "create" else "write"), True
     except LogReadOnlyError:
-        return open_log(url, mode="read", client=config.kafka, lazily=lazily), False
+        if config.log_mode != "auto":
+            raise
+        return opened(mode="read"), False
+    except LogStorageError as error:
+        if not _can_be_read(url):
+            raise
+        variable = BY_NAME[LOG_MODE].variable
+        raise LogStorageError(
+            f"{error}. To serve it without writing, set {LOG_MODE}=read (or {variable}=read)"
+        ) from error.__cause__
+
+
+def _can_be_read(url: str) -> bool:
+    """Whether it is a directory that only writing fails on: a full or read-only disk."""
+    if kind_of(url) != DIRECTORY:
+        return False
+    try:
+        open_log(url, mode="read").close()
+    except LogError:
+        return False
+    return True
 
 
 def _refusal(log: MetadataLog) -> str:

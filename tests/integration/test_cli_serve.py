@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from records.log.directory import DirectoryLog
 from support.data import real_log
 from support.kafka_broker import HOST, free_ports
 
@@ -23,20 +26,27 @@ SERVE = [sys.executable, "-m", "authorizer.cli", "serve"]
 TIMEOUT_S = 60
 
 
+# No file grows: what writing meets on a full disk.
+NO_ROOM = ["sh", "-c", 'ulimit -f 0 && exec "$@"', "sh"]
+
+
 @contextmanager
-def serving(tmp_path: Path, *args: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def serving(
+    tmp_path: Path, *args: str, before: Sequence[str] = (), **environment: str
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A serving process and its address, taken from its log."""
     config = tmp_path / "sidecar.properties"
     config.write_text(
         "super.users=User:ANONYMOUS\naclog.listeners=PLAINTEXT://127.0.0.1:0\naclog.logging.format=json\n"
     )
     process = subprocess.Popen(
-        [*SERVE, "--config", str(config), *args],
+        [*before, *SERVE, "--config", str(config), *args],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         encoding="utf-8",
         cwd=ROOT,
+        env={**os.environ, **environment},
     )
     try:
         assert process.stderr is not None
@@ -51,6 +61,19 @@ def serving(tmp_path: Path, *args: str) -> Iterator[tuple[subprocess.Popen[str],
     finally:
         process.kill()
         process.communicate()
+
+
+def ended(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A command that ends by itself."""
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+        cwd=ROOT,
+        env={**os.environ, **environment},
+    )
 
 
 def answer_of(url: str, body: object = None) -> Any:
@@ -104,8 +127,38 @@ def test_a_signal_ends_the_wait_for_a_cluster(number: signal.Signals, tmp_path: 
         assert process.wait(TIMEOUT_S) == 0
 
 
+@pytest.mark.parametrize("mode", ["auto", "write", "create"])
+def test_a_full_disk_names_the_way_to_serve_without_writing(mode: str, tmp_path: Path) -> None:
+    """What it names works: the same disk, served with aclog.log.mode=read."""
+    log = tmp_path / "log"
+    DirectoryLog.open(log, mode="create").close()
+
+    done = ended(*NO_ROOM, *SERVE, "--log", str(log), ACLOG_LOG_MODE=mode)
+    assert done.returncode == 4
+    assert "To serve it without writing, set aclog.log.mode=read (or ACLOG_LOG_MODE=read)" in done.stderr
+    with serving(tmp_path, "--log", str(log), before=NO_ROOM, ACLOG_LOG_MODE="read") as (_, url):
+        wait_until_ready(url)
+        assert answer_of(f"{url}/v1/state")["writable"] is False
+
+
+@pytest.mark.parametrize(
+    ("listener", "said"),
+    [("PLAINTEXT://127.0.0.1:{port}", "in use"), ("PLAINTEXT://0.0.0.0:0", "loopback addresses only")],
+)
+def test_what_cannot_listen_ends_before_the_log_is_opened(listener: str, said: str, tmp_path: Path) -> None:
+    """Wrong usage is said at once, not after a long load: the log has not even been made."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = listener.format(port=taken.getsockname()[1])
+        log = str(tmp_path / "log")
+        done = ended(*SERVE, "--log", log, ACLOG_LOG_MODE="create", ACLOG_LISTENERS=address)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert done.stderr.startswith("Error: ")
+    assert not (tmp_path / "log").exists()
+
+
 def test_nothing_to_serve() -> None:
     """Without a log it is wrong usage, at once."""
-    done = subprocess.run(SERVE, capture_output=True, text=True, timeout=TIMEOUT_S, check=False, cwd=ROOT)
+    done = ended(*SERVE)
     assert done.returncode == 2
     assert "--log" in done.stderr

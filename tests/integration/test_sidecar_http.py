@@ -10,6 +10,8 @@ from pathlib import Path
 
 import httpx
 import pytest
+import uvicorn
+from structlog.testing import capture_logs
 
 from authorizer.audit import AUDIT_LOGGER_NAME
 from authorizer.configuration.load import load_config
@@ -484,6 +486,25 @@ def test_a_port_in_use_stops_the_start_and_names_it(tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         with pytest.raises(ConfigError, match=f"127.0.0.1:{port}.*in use"):
             served(tmp_path, **{"aclog.listeners": f"PLAINTEXT://127.0.0.1:{port}"})
+
+
+def test_it_says_that_it_listens_when_it_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits for that line may ask at once; a server that does not come up never says it."""
+    node, sidecar = served(tmp_path)
+    with node, sidecar, capture_logs() as lines:
+        with monkeypatch.context() as patch:
+            patch.setattr(uvicorn.Server, "startup", failing_startup)
+            with pytest.raises(RuntimeError, match="did not start"):
+                sidecar.start(node)
+        assert [line for line in lines if line["event"] == "listening"] == []
+        sidecar.start(node)
+        (said,) = [line for line in lines if line["event"] == "listening"]
+        assert httpx.get(f"{said['urls'][0]}/livez").status_code == 200
+
+
+async def failing_startup(server: uvicorn.Server, *, sockets: object) -> None:
+    """As uvicorn does where it cannot serve: it ends, without a word to us."""
+    server.should_exit = True
 
 
 @pytest.mark.parametrize("listener", ["PLAINTEXT://0.0.0.0:0", "SSL://127.0.0.1:0"])
