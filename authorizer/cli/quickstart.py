@@ -20,7 +20,13 @@ from authorizer.cli.explanation import explanation_lines
 from authorizer.cli.output import say, step
 from authorizer.cli.quickstart_spark import CHANGES, COUNTS, run_spark_beside
 from authorizer.cli.signals import ends_on_signals
-from authorizer.configuration.keys import ACLOG_LISTENERS, LOG_MODE, LOG_URL, SNAPSHOT_STORE
+from authorizer.configuration.keys import (
+    ACLOG_LISTENERS,
+    DESCRIBE_PRINCIPALS,
+    LOG_MODE,
+    LOG_URL,
+    SNAPSHOT_STORE,
+)
 from authorizer.configuration.load import load_config
 from authorizer.errors import AuthorizerNotReadyError, ConfigError
 from records.acl import (
@@ -168,7 +174,7 @@ def _settings(directory: Path, port: int) -> Config:
     """A file that other commands can take too; flags over everything, whatever the environment says."""
     # Reached without a password on loopback, so the one who asks is nobody in particular.
     values = {
-        "super.users": str(ANONYMOUS),
+        DESCRIBE_PRINCIPALS: str(ANONYMOUS),
         LOG_URL: f"file:{(directory / 'log').absolute()}",
         SNAPSHOT_STORE: str((directory / "snapshots").absolute()),
         ACLOG_LISTENERS: f"PLAINTEXT://127.0.0.1:{port}",

@@ -66,7 +66,7 @@ class Story:
             "ACLOG_LOG_URL": self._url,
             "ACLOG_SNAPSHOT_STORE": str(self._store),
             "ACLOG_SNAPSHOT_MAX_AGE_MS": "2000",
-            "ACLOG_SUPER_USERS": "User:ANONYMOUS",
+            "ACLOG_DESCRIBE_PRINCIPALS": "User:ANONYMOUS",
         }
         self._nodes = [ServingNode(name, home, self._environment) for name in ("aclog-1", "aclog-2")]
         for node in self._nodes:

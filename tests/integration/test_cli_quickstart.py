@@ -73,8 +73,9 @@ def staying(directory: Path) -> Iterator[tuple[subprocess.Popen[str], list[str],
         process.communicate()
 
 
-def answer_of(url: str) -> Any:
-    with urllib.request.urlopen(url, timeout=10) as response:
+def answer_of(url: str, body: object = None) -> Any:
+    data = None if body is None else json.dumps(body).encode()
+    with urllib.request.urlopen(url, data, timeout=10) as response:
         return json.load(response)
 
 
@@ -153,6 +154,21 @@ def test_stays_up_and_ends_in_order(tmp_path: Path) -> None:
         assert process.stderr is not None
         assert "Traceback" not in process.stderr.read()
     DirectoryLog.open(tmp_path / "log", mode="write").close()
+
+
+def test_who_may_ask_about_everyone_may_not_change_anything(tmp_path: Path) -> None:
+    """Whoever is on this machine asks as User:ANONYMOUS, which is no super user."""
+    question = {
+        "subject": {"type": "User", "id": "ANONYMOUS"},
+        "action": {"name": "ALTER"},
+        "resource": {"type": "CLUSTER", "id": "kafka-cluster"},
+        "context": {"host": "127.0.0.1"},
+    }
+    with staying(tmp_path) as (_, _, url):
+        endpoint = f"{url}/access/v1/evaluation"
+        assert answer_of(endpoint, question)["decision"] is False
+        about_another = {**question, "subject": {"type": "User", "id": "alice"}}
+        assert answer_of(endpoint, about_another)["decision"] is False
 
 
 def test_ctrl_c_ends_it_too(tmp_path: Path) -> None:

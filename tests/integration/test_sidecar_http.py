@@ -210,7 +210,7 @@ def test_the_request_id_comes_back(node_and_client: tuple[Node, httpx.Client]) -
         assert answer.headers["x-request-id"] == "r-1"
 
 
-@pytest.mark.parametrize("request_id", [b"x" * 257, b"a\tb", b"caf\xe9"], ids=["long", "tab", "latin"])
+@pytest.mark.parametrize("request_id", [b"x" * 257, b"a\tb", b"\xe9"], ids=["long", "tab", "latin"])
 def test_a_request_id_that_cannot_be_repeated_is_refused(
     node_and_client: tuple[Node, httpx.Client], request_id: bytes
 ) -> None:
