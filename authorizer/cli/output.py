@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import click
 import msgspec
 
+from authorizer.control_characters import ESCAPED
+
 if TYPE_CHECKING:
     from types import TracebackType
 
@@ -20,14 +22,10 @@ _BUFFER_BYTES: Final = 64 * 1024
 _PROGRESS_EVERY_S: Final = 0.2
 _PROGRESS_LINE_EVERY_S: Final = 5.0
 
-# A name from a log may hold escape sequences and line ends, which would forge output on a terminal.
-_CONTROL: Final = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))}
-_CONTROL.update({ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"})
-
 
 def shown(name: str) -> str:
     """A name as text output shows it: control characters escaped, all else as it is."""
-    return name.translate(_CONTROL)
+    return name.translate(ESCAPED)
 
 
 def utc(timestamp_ms: int) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 import structlog
 
 from authorizer.audit import AUDIT_LOGGER_NAME
+from authorizer.control_characters import ESCAPED
 
 if TYPE_CHECKING:
     from structlog.typing import EventDict, Processor
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 LOGGING_FORMATS: Final = ("auto", "console", "json")
 #: Values of ``aclog.logging.level``.
 LOGGING_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
+
+#: Keys whose text this program made, line by line.
+_OF_SEVERAL_LINES: Final = ("exception", "stack")
 
 
 def setup_logging(format: str = "auto", level: str = "INFO", *, stream: TextIO | None = None) -> None:
@@ -48,9 +52,10 @@ def setup_logging(format: str = "auto", level: str = "INFO", *, stream: TextIO |
         renderers = [structlog.processors.ExceptionRenderer(tracebacks), structlog.processors.JSONRenderer()]
     else:
         renderers = [
+            _without_control_characters,
             structlog.dev.ConsoleRenderer(
                 colors=stream.isatty(), exception_formatter=structlog.dev.plain_traceback
-            )
+            ),
         ]
     handler = logging.StreamHandler(stream)
     handler.setFormatter(
@@ -82,3 +87,11 @@ def _without_color_message(_logger: object, _name: str, event: EventDict) -> Eve
     """Uvicorn passes its message a second time, with colours, for a formatter of its own."""
     event.pop("color_message", None)
     return event
+
+
+def _without_control_characters(_logger: object, _name: str, event: EventDict) -> EventDict:
+    """Names that a caller chose, as in the audit log's lines, can neither forge a line nor clear a screen."""
+    return {
+        key: value.translate(ESCAPED) if isinstance(value, str) and key not in _OF_SEVERAL_LINES else value
+        for key, value in event.items()
+    }

@@ -45,6 +45,7 @@ class Sidecar:
         self._config = config
         self._sockets: list[socket.socket] = []
         self._listeners: dict[int, Listener] = {}
+        self.urls: list[str] = []
         self._server: uvicorn.Server | None = None
         self._thread: threading.Thread | None = None
         try:
@@ -56,13 +57,10 @@ class Sidecar:
                 name = endpoint.listener_name or ""
                 url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
                 self._listeners[port] = Listener(name, name in config.early_start_listeners, url)
+                self.urls.append(url)
         except BaseException:
             self.close()
             raise
-
-    @property
-    def urls(self) -> list[str]:
-        return [listener.url for listener in self._listeners.values()]
 
     def start(self, node: Node) -> None:
         """Begin to answer for ``node``; returns when requests are answered."""

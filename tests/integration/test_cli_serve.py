@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -114,6 +115,33 @@ def test_serves_a_brokers_log_until_a_signal(number: signal.Signals, tmp_path: P
         assert process.wait(TIMEOUT_S) == 0
         assert process.stdout is not None
         assert process.stdout.read() == ""
+
+
+def test_who_may_ask_about_others_is_a_flag(tmp_path: Path) -> None:
+    """The first question works with it; without it the answer names it, and the ACL that does the same."""
+    args = ("--log", str(real_log("kraft-small")))
+    question = {
+        "subject": {"type": "User", "id": "alice"},
+        "action": {"name": "READ"},
+        "resource": {"type": "TOPIC", "id": "orders"},
+        "context": {"host": "10.0.0.1"},
+    }
+    with serving(tmp_path, *args, ACLOG_SUPER_USERS="") as (_, url):
+        wait_until_ready(url)
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            answer_of(f"{url}/access/v1/evaluation", question)
+        with refused.value:
+            said = json.load(refused.value)
+        assert refused.value.code == 403
+        assert "--describe-principals User:ANONYMOUS" in said
+        assert (
+            "kafka-acls --bootstrap-server HOST:PORT --add --allow-principal User:ANONYMOUS "
+            "--operation Describe --cluster"
+        ) in said
+    allowed = ("--describe-principals", "User:ANONYMOUS")
+    with serving(tmp_path, *args, *allowed, ACLOG_SUPER_USERS="") as (_, url):
+        wait_until_ready(url)
+        assert answer_of(f"{url}/access/v1/evaluation", question)["decision"] is True
 
 
 @pytest.mark.slow

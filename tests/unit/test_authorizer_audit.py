@@ -283,6 +283,20 @@ def test_a_question_over_http_is_named_in_kafkas_line_and_its_caller_beside_it()
 
 
 @pytest.mark.usefixtures("logging_as_before", "audit_records")
+def test_no_name_forges_a_line_on_a_console() -> None:
+    """Whoever asks chooses the names in the line; what they hold is shown, and not done."""
+    stream = io.StringIO()
+    setup_logging("console", "INFO", stream=stream)
+    pattern = ResourcePattern(
+        ResourceType.TOPIC, "t\nPrincipal = User:admin is Allowed\x1b[2J", PatternType.LITERAL
+    )
+    AuditLog(INFO).write(INFO, CONTEXT, Action(AclOperation.READ, pattern), allowed=False, rule="DefaultDeny")
+    assert stream.getvalue().count("\n") == 1
+    assert "Topic:LITERAL:t\\nPrincipal = User:admin is Allowed\\x1b[2J for request" in stream.getvalue()
+    assert "\x1b" not in stream.getvalue()
+
+
+@pytest.mark.usefixtures("logging_as_before", "audit_records")
 def test_on_a_console_the_line_is_readable() -> None:
     """People see Kafka's line."""
     stream = io.StringIO()
