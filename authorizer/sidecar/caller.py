@@ -68,7 +68,7 @@ class Caller:
             f"{self._acls_command} --add --allow-principal {quoted} --operation Describe --cluster",
         )
 
-    @property
+    @cached_property
     def _acls_command(self) -> str:
         """What writes to this node's log: a broker's own directory is its cluster's to write."""
         if self._node.status().high_watermark_is_guess:
