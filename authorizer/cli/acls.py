@@ -24,6 +24,7 @@ from authorizer.cli.kafka_acls import (
     listing_of_principal,
 )
 from authorizer.cli.options import (
+    OPERATION,
     PATTERN_TYPE,
     config_option,
     json_option,
@@ -95,7 +96,13 @@ _entries = shared(
     _repeatable("--deny-principal", "TYPE:NAME", "Who is denied. A DENY wins over every ALLOW."),
     _repeatable("--allow-host", "HOST", "From where it is allowed.  [default: '*' with --allow-principal]"),
     _repeatable("--deny-host", "HOST", "From where it is denied.  [default: '*' with --deny-principal]"),
-    _repeatable("--operation", "OPERATION", f"One of {_OPERATIONS}.  [default: All]"),
+    click.option(
+        "--operation",
+        metavar="OPERATION",
+        multiple=True,
+        shell_complete=OPERATION.shell_complete,
+        help=f"One of {_OPERATIONS}.  [default: All] Repeatable.",
+    ),
     _repeatable("--principal", "TYPE:NAME", "With --list: only ACLs of exactly this principal."),
     _flag("--producer", "Write, Describe, Create on topics; Write, Describe on transactional ids."),
     _flag("--consumer", "Read, Describe on --topic; Read on --group."),

@@ -10,6 +10,7 @@ from authorizer.api import Action, RequestContext
 from authorizer.cli.check_batch import answer_batch
 from authorizer.cli.explanation import decision_line, explanation_lines
 from authorizer.cli.failure import ExitCode
+from authorizer.cli.given import given_flags, words
 from authorizer.cli.options import (
     OPERATION,
     PRINCIPAL,
@@ -21,8 +22,9 @@ from authorizer.cli.options import (
     shared,
     snapshots_option,
 )
-from authorizer.cli.output import print_json
+from authorizer.cli.output import answer, note, print_json
 from authorizer.cli.place import Place
+from authorizer.cli.terminal import width
 from authorizer.explanation.explain import explain as explain_action
 from authorizer.host import host_address
 from authorizer.index.acl_index import AclIndex
@@ -51,16 +53,28 @@ _PLAIN_ANSWER: Final = (
     "resourceType",
     "resourceName",
     "acl",
+    "remark",
 )
 
+
+def _named(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    # Kafka's authorizer would decide on it, and no broker ever asks: a script's variable was empty.
+    if value == "":
+        raise click.BadParameter("the name is empty", ctx, param)
+    return value
+
+
 _resource_options = shared(
-    click.option("--topic", metavar="NAME", help="On this topic."),
-    click.option("--group", metavar="NAME", help="On this consumer group."),
+    click.option("--topic", metavar="NAME", callback=_named, help="On this topic."),
+    click.option("--group", metavar="NAME", callback=_named, help="On this consumer group."),
     click.option("--cluster", is_flag=True, help="On the cluster."),
-    click.option("--transactional-id", metavar="ID", help="On this transactional id."),
-    click.option("--delegation-token", metavar="TOKEN", help="On this delegation token."),
+    click.option("--transactional-id", metavar="ID", callback=_named, help="On this transactional id."),
+    click.option("--delegation-token", metavar="TOKEN", callback=_named, help="On this delegation token."),
     click.option(
-        "--user-principal", metavar="TYPE:NAME", help="On this user (CreateTokens, DescribeTokens)."
+        "--user-principal",
+        metavar="TYPE:NAME",
+        callback=_named,
+        help="On this user (CreateTokens, DescribeTokens).",
     ),
 )
 
@@ -147,15 +161,20 @@ def check_command(
         not_ready_reason="",
     )
     explanation = explain_action(state, context, action)
+    if explanation.remark is not None:
+        note(f"note: {explanation.remark}")
     if as_json:
-        answer = explanation.to_json()
+        told = explanation.to_json()
         if not explain:
-            answer = {key: answer[key] for key in _PLAIN_ANSWER}
-        print_json(answer | {"highWatermarkIsGuess": found.high_watermark_is_guess})
+            told = {key: told[key] for key in _PLAIN_ANSWER}
+        print_json(told | {"highWatermarkIsGuess": found.high_watermark_is_guess})
     elif explain:
-        click.echo("\n".join(explanation_lines(explanation)))
+        # What only a broker writes, only a broker's tool can change.
+        flags = None if found.high_watermark_is_guess else words(given_flags(), "--log", "--config")
+        for line in explanation_lines(explanation, columns=width(), log_flags=flags):
+            click.echo(line)
     else:
-        click.echo(decision_line(explanation.decision, explanation.end_offset))
+        answer(decision_line(explanation.decision, explanation.end_offset), indent=2)
     if not explanation.decision.is_allowed:
         raise click.exceptions.Exit(ExitCode.NO)
 

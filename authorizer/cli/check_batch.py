@@ -10,13 +10,11 @@ from contextlib import ExitStack, closing
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-import click
-
 from authorizer.audit import OFF, AuditLog
 from authorizer.batch_query import answer
-from authorizer.cli.failure import ExitCode
+from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.input import lines_of, payload_of
-from authorizer.cli.output import JsonLines, Progress, note
+from authorizer.cli.output import JsonLines, Progress
 from authorizer.cli.place import Place, load_state, note_guess
 from authorizer.cli.records_log import RecordsLog
 from authorizer.standard import StandardAuthorizer
@@ -51,8 +49,7 @@ def answer_batch(place: Place, queries: str, records: str | None, *, progress: b
             done += len(chunk)
             shown_progress.at(done)
     if bad:
-        note(f"{len(bad)} of {done} lines were no questions; the first: {bad[0]}")
-        raise click.exceptions.Exit(ExitCode.BAD_DATA)
+        raise Failure(f"{len(bad)} of {done} lines were no questions; the first: {bad[0]}", ExitCode.BAD_DATA)
 
 
 class _States:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from authorizer.acl_json import acl_json
-from authorizer.cli.output import shown
+from authorizer.cli.output import answer, shown
 from records.ids import uuid_to_string
 
 if TYPE_CHECKING:
@@ -66,11 +64,11 @@ class Differences:
         )
         for sign, what, lines in sides:
             if lines:
-                click.echo(f"  {len(lines)} {what}")
+                answer(f"  {len(lines)} {what}")
             for line in lines[:at_most]:
-                click.echo(f"  {sign} {line}")
+                answer(f"  {sign} {line}", indent=6)
             if len(lines) > at_most:
-                click.echo(f"  {sign} ... and {len(lines) - at_most} more")
+                answer(f"  {sign} ... and {len(lines) - at_most} more")
 
 
 def _text(record: AccessControlEntryRecord) -> str:

@@ -11,6 +11,9 @@ from typing import IO, Any, Final
 
 import click
 
+from authorizer.cli.command_name import as_pasted
+from authorizer.cli.given import filled, given_flags
+from authorizer.cli.terminal import bad, width, wrapped
 from authorizer.errors import (
     ApiError,
     AuthorizerNotReadyError,
@@ -67,34 +70,43 @@ class ExitCode(IntEnum):
 
 
 class Failure(click.ClickException):
-    """An error as a user sees it: what, and the way out."""
+    """An error as a user sees it: what, and the way out.
+
+    Commands in either are written as ``aclog ...``; a way out may say ``{log}`` and ``{store}`` for the flags
+    that named them (``given``).
+    """
 
     def __init__(self, message: str, code: ExitCode, way_out: str = "") -> None:
         super().__init__(message)
         self.code = code
-        self.way_out = way_out
+        # Filled now: the command's context is gone when it is shown.
+        self.way_out = filled(way_out, given_flags())
 
     @property
     def exit_code(self) -> int:  # type: ignore[override]  # click's is a class variable
         return int(self.code)
 
     def show(self, file: IO[Any] | None = None) -> None:
-        click.echo(f"Error: {self.message}", file=file, err=file is None)
+        columns = width(err=True) if file is None else None
+        lines = [f"{bad('Error:')} {as_pasted(self.message)}"]
         if self.way_out:
-            click.echo(f"  {self.way_out}", file=file, err=file is None)
+            lines.append(f"  {as_pasted(self.way_out)}")
+        for line in lines:
+            click.echo(wrapped(line, columns, indent=2), file=file, err=file is None, color=self.show_color)
 
 
 _DAMAGED_LOG: Final = (
-    "An ACL record is never skipped, for it may be a DENY. `aclog log verify` walks the whole log; take the "
-    "directory from another replica, or start from a snapshot that ends after the damage (--snapshots)."
+    "An ACL record is never skipped, for it may be a DENY. `aclog log verify {log}` walks the whole log; "
+    "take the directory from another replica, or start from a snapshot that ends after the damage "
+    "(--snapshots)."
 )
 _NO_LOG: Final = (
     "--log takes file:DIR or DIR, the directory that holds the *.log files, or kafka://HOST:PORT/TOPIC. "
-    "`aclog log create` makes a new log."
+    "`aclog log create {log}` makes a new log."
 )
 _NEWER: Final = "Something newer wrote it: use a newer aclog."
 _DAMAGED_SNAPSHOT: Final = (
-    "`aclog snapshot verify` says which snapshots are whole. The log alone is enough to start from."
+    "`aclog snapshot verify {store}` says which snapshots are whole. The log alone is enough to start from."
 )
 
 _STOPPED_JOB: Final = (
@@ -145,7 +157,7 @@ _RULES: Final[tuple[tuple[type[BaseException], ExitCode, str], ...]] = (
     (
         LogOutcomeUnknownError,
         ExitCode.NOT_READY,
-        "See what the end of the log holds (`aclog log dump --from`) before trying again.",
+        "See what the end of the log holds (`aclog log dump {log} --from OFFSET`) before trying again.",
     ),
     (
         LogRefusedError,
@@ -153,11 +165,11 @@ _RULES: Final[tuple[tuple[type[BaseException], ExitCode, str], ...]] = (
         'What aclog needs on the cluster, docs/operations.md says ("To make it").',
     ),
     (LogStorageError, ExitCode.BAD_DATA, ""),
-    (OffsetOutOfRangeError, ExitCode.USAGE, "`aclog log verify` prints what the log holds."),
+    (OffsetOutOfRangeError, ExitCode.USAGE, "`aclog log verify {log}` prints what the log holds."),
     (LogError, ExitCode.USAGE, ""),
     (SnapshotUnsupportedError, ExitCode.BAD_DATA, _NEWER),
     (SnapshotCorruptError, ExitCode.BAD_DATA, _DAMAGED_SNAPSHOT),
-    (SnapshotMissingError, ExitCode.BAD_DATA, "`aclog snapshot list` shows what the store holds."),
+    (SnapshotMissingError, ExitCode.BAD_DATA, "`aclog snapshot list {store}` shows what the store holds."),
     (
         SnapshotForeignError,
         ExitCode.BAD_DATA,

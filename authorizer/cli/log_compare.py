@@ -17,8 +17,9 @@ import click
 from authorizer.cli.compare import Differences
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.node_state import NodeState, is_node
-from authorizer.cli.output import note, shown
+from authorizer.cli.output import answer, note, shown
 from authorizer.cli.place import Place, has_beginning, is_log, load_state, note_skipped
+from authorizer.cli.terminal import bad, good
 from records.ids import uuid_to_string
 from records.log.open import open_log
 from replay.core import LOG_START
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 #: Differences of each kind that are printed.
 _SHOWN: Final = 10
+#: Where a line of `log verify` begins, after its label.
+LABEL: Final = 12
 #: For how long two that go on are looked at until they are seen at one offset, and the time between looks.
 _WAIT_S: Final = 30.0
 _EVERY_S: Final = 0.1
@@ -95,10 +98,10 @@ class Comparison:
         """The same for people."""
         where = f"{shown(self.other)} at end offset {self.other_end_offset}"
         if self.is_equal:
-            click.echo(f"compared    equal to {where}, digest {self.digest_here}")
+            answer(f"compared    {good('equal')} to {where}, digest {self.digest_here}", LABEL)
             return
-        click.echo(f"compared    DIFFERENT from {where}")
-        click.echo(f"            digest {self.digest_here} here, {self.digest_there} there")
+        answer(f"compared    {bad('DIFFERENT')} from {where}", LABEL)
+        answer(f"{'':{LABEL}}digest {self.digest_here} here, {self.digest_there} there", LABEL)
         if self.differences is not None:
             self.differences.print(_SHOWN)
 

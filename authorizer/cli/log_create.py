@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from authorizer.cli.options import DURATION, config_option, json_option, log_option
-from authorizer.cli.output import print_json, shown
+from authorizer.cli.output import answer, print_json, shown
 from authorizer.cli.place import Place
 from records.errors import LogError, LogNotFoundError
 from records.ids import uuid_to_string
@@ -112,8 +112,9 @@ def create_command(
         )
     else:
         what = "created" if is_new else "there already"
-        click.echo(
-            f"{shown(place.log_url)}: {what}, cluster {shown(identity.cluster_id)}, topic id {topic_id}"
+        answer(
+            f"{shown(place.log_url)}: {what}, cluster {shown(identity.cluster_id)}, topic id {topic_id}",
+            indent=2,
         )
 
 

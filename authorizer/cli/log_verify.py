@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from authorizer.cli.failure import ExitCode
-from authorizer.cli.log_compare import compare, is_store
+from authorizer.cli.log_compare import LABEL, compare, is_store
 from authorizer.cli.options import config_option, json_option, log_option, progress_option, snapshots_option
-from authorizer.cli.output import Progress, print_json, shown
-from authorizer.cli.place import Place, has_beginning, is_guess, load_state, note_guess
+from authorizer.cli.output import Progress, answer, print_json, shown
+from authorizer.cli.place import Place, has_beginning, is_guess, load_state
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from records.ids import uuid_to_string
 from replay.snapshot_source import StoredSnapshots
@@ -79,7 +79,6 @@ def verify_command(
         sources = place.sources()
         if not sources and not has_beginning(log):
             sources = [StoredSnapshots(SnapshotStore(other)) for other in others if is_store(other)]
-        note_guess(log)
         image = load_state(log, sources).image
         report = _report(log, walk, image)
         comparisons = [compare(place, log, sources, other, at_offset) for other in others]
@@ -160,18 +159,20 @@ def _report(log: MetadataLog, walk: _Walk, image: AclsImage) -> dict[str, Any]:
 
 
 def _print(report: dict[str, Any]) -> None:
-    click.echo(f"log         {shown(report['log'])}, cluster {shown(report['clusterId'])}")
+    answer(f"log         {shown(report['log'])}, cluster {shown(report['clusterId'])}", LABEL)
     guess = " (a guess: the last whole batch)" if report["highWatermarkIsGuess"] else ""
-    click.echo(
-        f"offsets     {report['startOffset']} up to the high watermark {report['highWatermark']}{guess}"
+    answer(
+        f"offsets     {report['startOffset']} up to the high watermark {report['highWatermark']}{guess}",
+        LABEL,
     )
     epochs = ", ".join(map(str, report["epochs"])) or "none"
-    click.echo(f"batches     {report['batches']}, all whole; {report['bytes']:,} bytes; epochs {epochs}")
+    answer(f"batches     {report['batches']}, all whole; {report['bytes']:,} bytes; epochs {epochs}", LABEL)
     added, removed = report["aclsAdded"], report["aclsRemoved"]
     others = report["records"] - added - removed
-    click.echo(f"records     {report['records']}: {added} ACLs added, {removed} removed, {others} others")
+    answer(f"records     {report['records']}: {added} ACLs added, {removed} removed, {others} others", LABEL)
     if report["missingOffsets"]:
-        click.echo(
-            f"missing     {report['missingOffsets']} offsets, as compaction and transactions leave them"
+        answer(
+            f"missing     {report['missingOffsets']} offsets, as compaction and transactions leave them",
+            LABEL,
         )
-    click.echo(f"state       {report['aclCount']} ACLs, digest {report['digest']}")
+    answer(f"state       {report['aclCount']} ACLs, digest {report['digest']}", LABEL)

@@ -14,8 +14,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
+from click.exceptions import NoSuchCommand
 
+from authorizer.cli.command_name import COMPLETE_VARIABLE, command_line
 from authorizer.cli.failure import ExitCode, failure_of
+from authorizer.cli.terminal import colour
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +39,9 @@ _COMMANDS: Final = {
     "snapshot": _Place("snapshot", "List, create, verify, import or export snapshots."),
     "serve": _Place("serve", "Answer over HTTP, beside a gateway, registry or proxy."),
     "spark": _Place("spark", "Build snapshots, counts and the history of changes with Spark."),
+    "completion": _Place("completion", "Complete commands, flags and operations with the Tab key."),
 }
+
 
 _EPILOG: Final = (
     "Exit codes: 0 yes or done; 1 denied or different; 2 wrong usage or configuration; 3 not ready, try "
@@ -46,6 +51,13 @@ _EPILOG: Final = (
 
 class Commands(click.Group):
     """The root group: imports commands late, and turns what they raise into messages and exit codes."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        # All commands below take it over; who calls from a program may say otherwise.
+        extra.setdefault("color", colour())
+        return super().make_context(info_name, args, parent, **extra)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -58,6 +70,15 @@ class Commands(click.Group):
         if not isinstance(command, click.Command):
             raise TypeError(f"{place.module}_command is not a command")
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except NoSuchCommand as error:
+            # click knows only commands that are loaded; a mistyped name is compared with all.
+            raise NoSuchCommand(error.command_name, possibilities=_COMMANDS, ctx=ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -96,7 +117,7 @@ def _drop_stdout() -> None:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     no_args_is_help=True,
 )
-@click.version_option(package_name="aclog", message="%(prog)s %(version)s")
+@click.version_option(package_name="aclog", message="aclog %(version)s")
 @click.option(
     "--debug", is_flag=True, envvar="ACLOG_DEBUG", help="Print a traceback with every error (ACLOG_DEBUG)."
 )
@@ -120,4 +141,4 @@ def main(args: Sequence[str] | None = None) -> None:
         if isinstance(stream, io.TextIOWrapper):
             # Names hold any character; a locale that cannot show one must not end the command.
             stream.reconfigure(errors="backslashreplace")
-    cli.main(args, prog_name="aclog")
+    cli.main(args, prog_name=command_line([]), complete_var=COMPLETE_VARIABLE)

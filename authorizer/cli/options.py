@@ -3,23 +3,61 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import click
 
+from authorizer.cli.given import remember
+from authorizer.cli.output import keep_quiet
 from records.acl import AclOperation, PatternType
 from records.principal import KafkaPrincipal, parse_kafka_principal
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 _UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION: Final = re.compile(r"(\d+)\s*(ms|s|m|h|d)")
 
+_OPERATIONS: Final = tuple(known.title for known in AclOperation if known > AclOperation.ANY)
+
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def completes(kind: Literal["dir", "file"]) -> Callable[..., list[CompletionItem[str]]]:
+    """For ``shell_complete`` of a flag that takes a path, among other things: the shell completes that."""
+
+    def complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(incomplete, type=kind)]
+
+    return complete
+
+
+def _beginning(names: Iterable[str], incomplete: str) -> list[CompletionItem[str]]:
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(name) for name in names if name.lower().startswith(incomplete.lower())]
+
+
+def shared(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _Command]:
+    """Several options in the order in which --help lists them."""
+
+    def decorate(command: _Command) -> _Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
 
 log_option: Final = click.option(
     "--log",
     "log_url",
     metavar="URL",
+    callback=remember,
+    shell_complete=completes("dir"),
     help="The metadata log: file:DIR, the directory itself, or kafka://HOST:PORT[,HOST:PORT...]/TOPIC.  "
     "[default: aclog.log.url of --config]",
 )
@@ -27,6 +65,8 @@ snapshots_option: Final = click.option(
     "--snapshots",
     "snapshots_url",
     metavar="STORE",
+    callback=remember,
+    shell_complete=completes("dir"),
     help="Snapshot store to start from: a path, or a URL that fsspec has a file system for.  [default: "
     "aclog.snapshot.store of --config, else none]",
 )
@@ -34,16 +74,32 @@ store_option: Final = click.option(
     "--snapshots",
     "snapshots_url",
     metavar="STORE",
+    callback=remember,
+    shell_complete=completes("dir"),
     help="The snapshot store: a path, or a URL that fsspec has a file system for.  [default: "
     "aclog.snapshot.store of --config]",
 )
-config_option: Final = click.option(
-    "--config",
-    "config_file",
-    metavar="FILE",
-    help="Java properties with Kafka's keys (super.users, ...); a broker's server.properties will do. "
-    "aclog.kafka.* are settings of the Kafka client (SASL, TLS). Environment ACLOG_... is over the file, "
-    "flags are over both.",
+quiet_option: Final = click.option(
+    "-q",
+    "--quiet",
+    is_flag=True,
+    expose_value=False,
+    callback=keep_quiet,
+    help="No notes on stderr, and no progress; errors are still said.",
+)
+# What works on a log or a store has notes to give, so that --quiet goes along.
+config_option: Final = shared(
+    click.option(
+        "--config",
+        "config_file",
+        metavar="FILE",
+        callback=remember,
+        shell_complete=completes("file"),
+        help="Java properties with Kafka's keys (super.users, ...); a broker's server.properties will do. "
+        "aclog.kafka.* are settings of the Kafka client (SASL, TLS). Environment ACLOG_... is over the file, "
+        "flags are over both.",
+    ),
+    quiet_option,
 )
 at_offset_option: Final = click.option(
     "--at-offset",
@@ -69,15 +125,15 @@ progress_option: Final = click.option(
 )
 
 
-def shared(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _Command]:
-    """Several options in the order in which --help lists them."""
+def no_operation(text: str) -> str:
+    """What to say of a text that is no operation: perhaps which one was meant, and which there are."""
+    from difflib import get_close_matches
 
-    def decorate(command: _Command) -> _Command:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
+    # Compared as they are understood: in any case, with or without underscores.
+    plain = {name.lower(): name for name in _OPERATIONS}
+    meant = get_close_matches(text.lower().replace("_", ""), plain, n=1)
+    suggestion = f"did you mean {plain[meant[0]]}? " if meant else ""
+    return f"`{text}` is not an operation; {suggestion}they are {', '.join(_OPERATIONS)}"
 
 
 class _PrincipalType(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
@@ -102,9 +158,13 @@ class _OperationType(click.ParamType):  # type: ignore[type-arg]  # not generic 
             return value
         operation = AclOperation.from_name(value)
         if operation <= AclOperation.ANY:
-            names = ", ".join(known.title for known in AclOperation if known > AclOperation.ANY)
-            self.fail(f"`{value}` is not an operation; they are {names}", param, ctx)
+            self.fail(no_operation(value), param, ctx)
         return operation
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem[str]]:
+        return _beginning(_OPERATIONS, incomplete)
 
 
 class _PatternTypeType(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
@@ -117,6 +177,11 @@ class _PatternTypeType(click.ParamType):  # type: ignore[type-arg]  # not generi
         if value.upper() not in known:
             self.fail(f"`{value}` is none of {', '.join(known)}", param, ctx)
         return known[value.upper()]
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem[str]]:
+        return _beginning(self.name.split("|"), incomplete)
 
 
 class _DurationType(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1

@@ -11,11 +11,20 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import click
 import msgspec
 
+from authorizer.cli.command_name import as_pasted
+from authorizer.cli.terminal import doubtful, width, wrapped, wrapped_command
 from authorizer.control_characters import ESCAPED
 
 if TYPE_CHECKING:
     from types import TracebackType
 
+#: How most notes begin; the others say what goes on.
+_NOTE: Final = "note:"
+#: Where click's context keeps --quiet, and the notes that were printed.
+_QUIET: Final = "authorizer.cli.quiet"
+_SAID: Final = "authorizer.cli.notes"
+#: Of what belongs under a heading.
+MARGIN: Final = "   "
 #: Bytes of JSON lines that are gathered before one write.
 _BUFFER_BYTES: Final = 64 * 1024
 #: Time between two progress lines: on a terminal, where they overwrite one another, and elsewhere.
@@ -47,9 +56,34 @@ def print_json(value: Any) -> None:
     click.echo(json_line(value), nl=False)
 
 
+def keep_quiet(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    """A click callback: ``--quiet``: no notes from here on, and no progress that nobody asked for."""
+    if value:
+        ctx.meta[_QUIET] = True
+
+
+def is_quiet() -> bool:
+    """Whether the command that runs was given ``--quiet``."""
+    ctx = click.get_current_context(silent=True)
+    return ctx is not None and bool(ctx.meta.get(_QUIET))
+
+
 def note(message: str) -> None:
-    """Something to know beside the answer: stderr."""
-    click.echo(message, err=True)
+    """Something to know beside the answer: stderr, and once, however often a command comes by it."""
+    ctx = click.get_current_context(silent=True)
+    said = set() if ctx is None else ctx.meta.setdefault(_SAID, set())
+    if is_quiet() or message in said:
+        return
+    said.add(message)
+    text = as_pasted(message)
+    if text.startswith(_NOTE):
+        text = doubtful(_NOTE) + text.removeprefix(_NOTE)
+    click.echo(wrapped(text, width(err=True), indent=2), err=True)
+
+
+def answer(line: str, indent: int = 0) -> None:
+    """A line of an answer to a person; on a terminal wrapped, with what follows indented."""
+    click.echo(wrapped(line, width(), indent))
 
 
 def step(title: str) -> None:
@@ -57,10 +91,18 @@ def step(title: str) -> None:
     click.echo("\n" + click.style(title, bold=True))
 
 
-def say(*lines: str) -> None:
+def say(*lines: str, indent: int = 0) -> None:
     """What belongs under a heading."""
     for line in lines:
-        click.echo(f"   {line}" if line else "")
+        answer(f"{MARGIN}{line}" if line else "", len(MARGIN) + indent)
+
+
+def say_command(*words: str) -> None:
+    """A command to be pasted, under a heading: ``$ curl ...``."""
+    prompt = f"{MARGIN}$ "
+    columns = width()
+    text = wrapped_command(words, None if columns is None else columns - len(prompt), indent=4)
+    click.echo(prompt + text.replace("\n", "\n" + MARGIN))
 
 
 class JsonLines:
@@ -99,7 +141,7 @@ class Progress:
 
     def __init__(self, what: str, *, wanted: bool | None) -> None:
         self._terminal = sys.stderr.isatty()
-        self._on = self._terminal if wanted is None else wanted
+        self._on = self._terminal and not is_quiet() if wanted is None else wanted
         self._what = what
         self._started = self._printed = time.monotonic()
         self._every_s = _PROGRESS_EVERY_S if self._terminal else _PROGRESS_LINE_EVERY_S

@@ -16,10 +16,13 @@ import click
 import javaproperties
 
 from authorizer.api import Action, RequestContext
+from authorizer.cli.command_name import command_words
 from authorizer.cli.explanation import explanation_lines
-from authorizer.cli.output import say, step
+from authorizer.cli.failure import ExitCode, Failure
+from authorizer.cli.output import MARGIN, say, say_command, step
 from authorizer.cli.quickstart_spark import CHANGES, COUNTS, run_spark_beside
 from authorizer.cli.signals import ends_on_signals
+from authorizer.cli.terminal import width
 from authorizer.configuration.keys import (
     ACLOG_LISTENERS,
     DESCRIBE_PRINCIPALS,
@@ -116,7 +119,7 @@ def quickstart_command(*, directory: Path, fresh: bool, port: int | None, stay: 
         sidecar = opened.enter_context(_open_sidecar(config, directory, port))
         _start(node, sidecar)
         url = sidecar.urls[0]
-        _Tour(node, url).run()
+        _Tour(node, url, ("--log", str(directory / "log"))).run()
         code = _spark(node, directory) if spark else None
         _more(directory, url, made_by_spark=code == 0)
         if stay:
@@ -195,9 +198,13 @@ def _open_sidecar(config: Config, directory: Path, port: int | None) -> Sidecar:
 
     try:
         return Sidecar(config)
-    except ConfigError:
+    except ConfigError as error:
         if port is not None:
-            raise
+            raise Failure(
+                f"--port {port}: {error}",
+                ExitCode.USAGE,
+                f"Name another port, 0 for any free one, or none at all: then it is {_PORT}, or any.",
+            ) from error
         say(f"Port {_PORT} is taken; any free one will do.")
         return Sidecar(_settings(directory, 0))
 
@@ -220,9 +227,10 @@ def _start(node: Node, sidecar: Sidecar) -> None:
 class _Tour:
     """One question, answered before and after an ACL."""
 
-    def __init__(self, node: Node, url: str) -> None:
+    def __init__(self, node: Node, url: str, log_flags: tuple[str, str]) -> None:
         self._node = node
         self._url = url
+        self._log_flags = log_flags
         self._context = RequestContext(_WHO, _HOST)
         self._action = Action(AclOperation.READ, _TOPIC)
 
@@ -238,7 +246,11 @@ class _Tour:
         self._ask_over_http()
 
     def _explain(self) -> None:
-        say(*explanation_lines(self._node.authorizer.explain(self._context, self._action)))
+        explanation = self._node.authorizer.explain(self._context, self._action)
+        columns = width()
+        narrower = None if columns is None else columns - len(MARGIN)
+        for lines in explanation_lines(explanation, columns=narrower, log_flags=self._log_flags):
+            say(*lines.split("\n"))
 
     def _remove_earlier(self) -> None:
         """A second run meets the ACL of the first one."""
@@ -276,7 +288,7 @@ class _Tour:
         }
         body = json.dumps(question)
         endpoint = f"{self._url}/access/v1/evaluation"
-        say(f"$ curl -s {endpoint} -H 'content-type: application/json' -d '{body}'")
+        say_command("curl", "-s", endpoint, "-H", "content-type: application/json", "-d", body)
         request = urllib.request.Request(  # noqa: S310 - our own address
             endpoint, data=body.encode(), headers={"content-type": "application/json"}
         )
@@ -301,23 +313,26 @@ def _spark(node: Node, directory: Path) -> int | None:
 
 
 def _more(directory: Path, url: str, *, made_by_spark: bool) -> None:
-    log = directory / "log"
+    log, config = directory / "log", directory / _PROPERTIES
     step("More")
-    say(
-        f"$ curl -s {url}/v1/state",
-        f"$ curl -s {url}/metrics",
-        f"$ aclog check --log {log} --principal {_WHO} --operation Write --topic {_TOPIC.name} --explain",
-        f"$ aclog acls --log {log} --list --topic {_TOPIC.name} --resource-pattern-type match",
-        f"$ aclog log dump --log {log} --from 80",
-        f"$ aclog snapshot create --config {directory / _PROPERTIES}",
-    )
+    say_command("curl", "-s", f"{url}/v1/state")
+    say_command("curl", "-s", f"{url}/metrics")
+    question = f"--principal {_WHO} --operation Write --topic {_TOPIC.name} --explain"
+    _say_aclog("check", "--log", log, *question.split())
+    _say_aclog("acls", "--log", log, "--list", "--topic", _TOPIC.name, "--resource-pattern-type", "match")
+    _say_aclog("log", "dump", "--log", log, "--from", 80)
+    _say_aclog("snapshot", "create", "--config", config)
     if made_by_spark:
-        config = directory / _PROPERTIES
-        say(
-            f"$ aclog snapshot list --config {config}",
-            f"$ aclog spark snapshots --config {config} --once",
-            f"$ aclog spark history in-force --history {directory / CHANGES} --at-offset 40",
-            f"$ aclog spark history changes --history {directory / CHANGES} --principal {_WHO}",
-            f"$ aclog spark counts --config {config} --output {directory / COUNTS} --once "
-            f"--plot {directory / COUNTS}.png",
+        counts, changes = directory / COUNTS, directory / CHANGES
+        _say_aclog("snapshot", "list", "--config", config)
+        _say_aclog("spark", "snapshots", "--config", config, "--once")
+        _say_aclog("spark", "history", "in-force", "--history", changes, "--at-offset", 40)
+        _say_aclog("spark", "history", "changes", "--history", changes, "--principal", _WHO)
+        _say_aclog(
+            *("spark", "counts", "--config", config, "--output", counts, "--once"),
+            *("--plot", f"{counts}.png"),
         )
+
+
+def _say_aclog(*words: object) -> None:
+    say_command(*command_words(), *map(str, words))

@@ -98,12 +98,13 @@ class _Jobs:
             )
         rows = read_counts(self._spark, output).collect()
         end_offset = max(row["end_offset"] for row in rows)
-        now = sorted((row for row in rows if row["end_offset"] == end_offset), key=lambda row: -row["count"])
-        for row in now[:_ROWS]:
-            kind = (
-                f"{row['permission_type']} {row['operation']} on {row['resource_type']}:{row['pattern_type']}"
-            )
-            say(f"  {row['count']:>4} {kind}")
+        now = sorted(
+            (-row["count"], "{permission_type} {operation} on {resource_type}:{pattern_type}".format_map(row))
+            for row in rows
+            if row["end_offset"] == end_offset
+        )
+        for negative, kind in now[:_ROWS]:
+            say(f"  {-negative:>4} {kind}")
 
     def changes(self) -> None:
         """And the newest ones."""

@@ -18,7 +18,7 @@ from authorizer.cli.options import (
     log_option,
     store_option,
 )
-from authorizer.cli.output import note, print_json
+from authorizer.cli.output import answer, note, print_json
 from authorizer.cli.place import Place
 from authorizer.cli.stored import only_cluster
 from snapshot.digest import digest_to_string
@@ -106,7 +106,7 @@ def export_command(
             }
         )
     else:
-        click.echo(f"{written}: {len(image)} ACLs at end offset {image.provenance.end_offset}")
+        answer(f"{written}: {len(image)} ACLs at end offset {image.provenance.end_offset}")
 
 
 def _stored(store: SnapshotStore, cluster_id: str | None, end_offset: int | None) -> AclsImage:

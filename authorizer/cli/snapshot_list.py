@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Final
+
 import click
 
 from authorizer.cli.options import (
@@ -14,6 +16,23 @@ from authorizer.cli.options import (
 from authorizer.cli.output import print_json, shown, utc
 from authorizer.cli.place import Place
 from authorizer.cli.stored import status_json, surveyed
+from authorizer.cli.table import UNKNOWN, Column, Row, table_lines
+from authorizer.cli.terminal import doubtful, good, width
+from snapshot.stored import SnapshotState
+
+if TYPE_CHECKING:
+    from snapshot.stored import SnapshotStatus
+
+_COLUMNS: Final = (
+    Column("STATE", -11),
+    Column("END OFFSET", 12),
+    Column("EPOCH", 6),
+    Column("ACLS", 9),
+    Column("TIME", -20),
+    Column("BYTES", 12),
+    Column("DIGEST", -32),
+    Column("CLUSTER", -1),
+)
 
 
 @click.command("list")
@@ -49,18 +68,25 @@ def list_command(
     if not statuses:
         click.echo(f"no snapshots in {shown(store.url)}")
         return
-    click.echo(
-        f"{'STATE':<11} {'END OFFSET':>12} {'EPOCH':>6} {'ACLS':>9} {'TIME':<20} {'BYTES':>12} "
-        f"{'DIGEST':<32} CLUSTER"
+    for line in table_lines(_COLUMNS, [_row(status) for status in statuses], width()):
+        click.echo(line)
+
+
+def _row(status: SnapshotStatus) -> Row:
+    ref, state = status.ref, status.state
+    style = good if state is SnapshotState.COMPLETE else doubtful
+    count = time = size = digest = UNKNOWN  # without a manifest
+    if status.manifest is not None:
+        known = status_json(status)
+        count, time = str(known["count"]), utc(known["timestampMs"])
+        size, digest = str(known["bytes"]), known["digest"]
+    return Row(
+        (
+            style(state.value),
+            str(ref.end_offset),
+            str(ref.epoch),
+            *(count, time, size, digest),
+            shown(ref.cluster_id),
+        ),
+        None if status.problem is None else shown(status.problem),
     )
-    for status in statuses:
-        ref, manifest = status.ref, status.manifest
-        line = f"{status.state.value:<11} {ref.end_offset:>12} {ref.epoch:>6} "
-        if manifest is None:
-            line += f"{'-':>9} {'-':<20} {'-':>12} {'-':<32} "
-        else:
-            row = status_json(status)
-            line += f"{row['count']:>9} {utc(row['timestampMs']):<20} {row['bytes']:>12} {row['digest']:<32} "
-        click.echo(line + shown(ref.cluster_id))
-        if status.problem is not None:
-            click.echo(f"{'':<11} {shown(status.problem)}")

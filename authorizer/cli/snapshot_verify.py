@@ -17,9 +17,10 @@ from authorizer.cli.options import (
     log_option,
     store_option,
 )
-from authorizer.cli.output import note, print_json, shown
+from authorizer.cli.output import answer, note, print_json, shown
 from authorizer.cli.place import Place, load_state
 from authorizer.cli.stored import status_json, surveyed
+from authorizer.cli.terminal import bad, good
 from replay.errors import ReplayError
 from snapshot.errors import SnapshotMissingError
 
@@ -121,11 +122,12 @@ class _Verdict:
     def print(self) -> None:
         name = shown(str(self.status.ref))
         if self.problems:
-            click.echo(f"{name}: DAMAGED")
+            answer(f"{name}: {bad('DAMAGED')}", indent=2)
             for problem in self.problems:
-                click.echo(f"  {shown(problem)}")
+                answer(f"  {shown(problem)}", indent=4)
         elif self.differences:
-            click.echo(f"{name}: whole, and DIFFERENT from the log")
+            answer(f"{name}: whole, and {bad('DIFFERENT')} from the log", indent=2)
             self.differences.print(_SHOWN)
         else:
-            click.echo(f"{name}: whole{'' if self.differences is None else ', equal to the log'}")
+            beside = "" if self.differences is None else ", equal to the log"
+            answer(f"{name}: {good('whole')}{beside}", indent=2)

@@ -6,9 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from authorizer.cli.output import print_json, shown
+from authorizer.cli.output import answer, print_json, shown
 
 if TYPE_CHECKING:
     from snapshot.jobs.job import BatchReport, LogReport
@@ -39,7 +37,7 @@ class Batches:
             print_json(batch_json(report))
         else:
             for log in report.logs:
-                click.echo(f"batch {report.batch_id}: {log_text(log)}; {report.elapsed_ms:.0f} ms")
+                answer(f"batch {report.batch_id}: {log_text(log)}; {report.elapsed_ms:.0f} ms", indent=2)
         # Whoever reads a pipe sees a batch when it is done.
         sys.stdout.flush()
 
@@ -48,10 +46,10 @@ class Batches:
         if self._as_json:
             return
         if not self._reached:
-            click.echo(f"nothing was left to do: {shown(made)} is up to date")
+            answer(f"nothing was left to do: {shown(made)} is up to date")
             return
         elapsed_s = time.perf_counter() - self._began_s
-        click.echo(f"batches: {self._count}, offsets: {self._offsets}, {elapsed_s:.1f} s: {shown(made)}")
+        answer(f"batches: {self._count}, offsets: {self._offsets}, {elapsed_s:.1f} s: {shown(made)}")
 
 
 def log_text(log: LogReport) -> str:

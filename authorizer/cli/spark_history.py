@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from authorizer.cli.options import PATTERN_TYPE, PRINCIPAL, shared
-from authorizer.cli.output import JsonLines, note, shown, utc
+from authorizer.cli.options import PATTERN_TYPE, PRINCIPAL, completes, shared
+from authorizer.cli.output import JsonLines, answer, note, shown, utc
 from authorizer.cli.spark_job import located, spark_session_of
 from authorizer.cli.spark_needs import require_spark
 from authorizer.cli.spark_options import SparkFlags, query_options
@@ -62,6 +62,7 @@ _history_option: Final = click.option(
     "history",
     metavar="DIR",
     required=True,
+    shell_complete=completes("dir"),
     help="What --output of `aclog spark changes` named: a path, or a URL that Hadoop has a file system for.",
 )
 _cluster_id_option: Final = click.option(
@@ -220,19 +221,19 @@ def _opened(
 
 
 def _print(
-    answer: Answer, choice: _Choice, text_of: Callable[[Mapping[str, Any]], str], *, as_json: bool
+    found: Answer, choice: _Choice, text_of: Callable[[Mapping[str, Any]], str], *, as_json: bool
 ) -> None:
-    for line in answer.notes:
+    for line in found.notes:
         note(f"note: {line}")
     # Partition by partition: a history may be larger than this machine.
-    rows = (row.asDict(recursive=True) for row in choice.of(answer.rows).toLocalIterator())
+    rows = (row.asDict(recursive=True) for row in choice.of(found.rows).toLocalIterator())
     if as_json:
         with JsonLines() as lines:
             for row in rows:
                 lines.write(_row_json(row))
     else:
         for row in rows:
-            click.echo(text_of(row))
+            answer(text_of(row), indent=2)
 
 
 def _row_json(row: Mapping[str, Any]) -> dict[str, Any]:

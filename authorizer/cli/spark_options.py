@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from authorizer.cli.options import config_option, progress_option, shared
+from authorizer.cli.options import completes, config_option, progress_option, quiet_option, shared
 
 #: Time between two looks at the logs of a continuous job, in seconds.
 INTERVAL_S: Final = 60.0
@@ -38,6 +38,7 @@ _logs = shared(
         "log_urls",
         metavar="URL",
         multiple=True,
+        shell_complete=completes("dir"),
         help="A metadata log: file:DIR, the directory itself, or kafka://HOST:PORT[,HOST:PORT...]/TOPIC. "
         "Repeatable: each log is of another cluster.  [default: aclog.log.url of --config]",
     ),
@@ -138,6 +139,7 @@ output_option: Final = click.option(
     "--output",
     metavar="DIR",
     required=True,
+    shell_complete=completes("dir"),
     help="What the job writes to: a path, or a URL that both Hadoop and fsspec have a file system for.",
 )
 job_options: Final = shared(
@@ -152,6 +154,7 @@ query_options: Final = shared(
     spark_options,
     click.option("--json", "as_json", is_flag=True, help="One JSON line for each row."),
     progress_option,
+    quiet_option,
 )
 
 

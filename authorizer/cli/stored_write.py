@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import click
-
-from authorizer.cli.output import print_json
+from authorizer.cli.output import answer, print_json
 from snapshot.digest import digest_to_string
 
 if TYPE_CHECKING:
@@ -53,4 +51,4 @@ def write_and_print(
             }
         )
     else:
-        click.echo(f"{ref}: {len(image)} ACLs, digest {digest}")
+        answer(f"{ref}: {len(image)} ACLs, digest {digest}", indent=2)

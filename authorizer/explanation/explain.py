@@ -5,14 +5,16 @@ Nothing here decides: the decision is `authorizer.decision`'s. Text for people i
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from authorizer.acl_json import applied_acl_json
 from authorizer.decision import Decision, Rule, decide
-from authorizer.explanation.fix import fix_commands
+from authorizer.explanation.fix import fix_flags
 from authorizer.explanation.near_misses import NearMiss, near_misses
 from authorizer.matching import matching_acls
+from records.acl import SUPPORTED_OPERATIONS
 
 if TYPE_CHECKING:
     from authorizer.api import Action, AuthorizableRequestContext
@@ -32,7 +34,8 @@ class Explanation:
         reason: half a sentence.
         also_matched: the other ACLs that matched in every field, in the order in which Kafka meets them.
         near_misses: ACLs of the opposite effect that failed on one field, the closest first.
-        fix: kafka-acls commands that would allow it; none if it is allowed.
+        remark: what is odd about the question itself; None if nothing is.
+        fix: what would allow it, none if it is allowed: the flags of one kafka-acls command after another.
     """
 
     context: AuthorizableRequestContext
@@ -42,7 +45,8 @@ class Explanation:
     reason: str
     also_matched: tuple[AppliedAcl, ...]
     near_misses: tuple[NearMiss, ...]
-    fix: tuple[str, ...]
+    remark: str | None
+    fix: tuple[tuple[str, ...], ...]
 
     def to_json(self) -> dict[str, Any]:
         """ACLs are their record's fields with ``offset`` and ``timestamp`` of the record that wrote them."""
@@ -63,7 +67,8 @@ class Explanation:
                 {"field": each.field, "has": each.has, "asked": each.asked, "acl": applied_acl_json(each.acl)}
                 for each in self.near_misses
             ],
-            "fix": list(self.fix),
+            "remark": self.remark,
+            "fix": [shlex.join(["kafka-acls", *flags]) for flags in self.fix],
         }
 
 
@@ -97,8 +102,19 @@ def explain(state: AuthorizerState, context: AuthorizableRequestContext, action:
         reason=_reason(state, decision, action),
         also_matched=tuple(acl for acl in matching if acl.record.id != decided_by),
         near_misses=misses,
-        fix=() if decision.is_allowed else fix_commands(context, action, matching),
+        remark=_remark(action),
+        fix=() if decision.is_allowed else fix_flags(context, action, matching),
     )
+
+
+def _remark(action: Action) -> str | None:
+    """Kafka's authorizer decides on any operation and any resource type; its brokers ask for some."""
+    resource_type = action.resource_pattern.resource_type
+    asked_for = SUPPORTED_OPERATIONS.get(resource_type)
+    if asked_for is None or action.operation in asked_for:
+        return None
+    names = ", ".join(operation.title for operation in asked_for)
+    return f"no broker asks for {action.operation.title} on {resource_type.name}, only for {names}"
 
 
 def _reason(state: AuthorizerState, decision: Decision, action: Action) -> str:

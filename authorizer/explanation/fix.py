@@ -1,16 +1,15 @@
-"""The kafka-acls commands that would turn a denial into an ALLOW.
+"""What would turn a denial into an ALLOW: flags of kafka-acls, which ``aclog acls`` takes as well.
 
-They are kafka-acls' own flags, which ``aclog acls`` takes as well; where to send them is left to the reader.
+Which of the two, and where to send them, is for whoever shows them to say.
 """
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING, Final
 
 from authorizer.index.places import is_odd
 from authorizer.matching import allows
-from records.acl import AclOperation, PatternType, ResourceType
+from records.acl import SUPPORTED_OPERATIONS, AclOperation, PatternType, ResourceType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,33 +27,37 @@ _NAME_FLAGS: Final = {
 }
 
 
-def fix_commands(
+def fix_flags(
     context: AuthorizableRequestContext, action: Action, matching: Sequence[AppliedAcl]
-) -> tuple[str, ...]:
-    """Remove each DENY that matches; add an ALLOW if none matches yet.
+) -> tuple[tuple[str, ...], ...]:
+    """The words of each command: remove each DENY that matches; add an ALLOW if none matches yet.
 
-    None at all for what kafka-acls cannot say: a resource type, operation or permission without a name.
+    None at all for what kafka-acls cannot say: a resource type, operation or permission without a name, or an
+    operation that the resource type does not have.
     """
     pattern, operation = action.resource_pattern, action.operation
     denials = [acl.record for acl in matching if not allows(acl.record)]
     flags = _resource_flags(pattern.resource_type, pattern.name)
-    if flags is None or operation <= AclOperation.ANY or any(map(is_odd, denials)):
+    if flags is None or any(map(is_odd, denials)):
+        return ()
+    # A DENY that matches is of this operation or of all.
+    if operation not in (AclOperation.ALL, *SUPPORTED_OPERATIONS[pattern.resource_type]):
         return ()
     commands = [_removal(record) for record in dict.fromkeys(denials)]
     if len(denials) == len(matching):
         principal = str(context.principal)
         words = ["--add", "--allow-principal", principal, "--operation", operation.title, *flags]
-        commands.append(_command(words))
+        commands.append(tuple(words))
     return tuple(commands)
 
 
-def _removal(record: AccessControlEntryRecord) -> str:
+def _removal(record: AccessControlEntryRecord) -> tuple[str, ...]:
     flags = _resource_flags(ResourceType.from_code(record.resource_type), record.resource_name) or []
     if record.pattern_type == PatternType.PREFIXED:
         flags = [*flags, "--resource-pattern-type", "prefixed"]
     operation = AclOperation.from_code(record.operation).title
     who = ["--deny-principal", record.principal, "--deny-host", record.host, "--operation", operation]
-    return _command(["--remove", *who, *flags, "--force"])
+    return ("--remove", *who, *flags, "--force")
 
 
 def _resource_flags(resource_type: ResourceType, name: str) -> list[str] | None:
@@ -62,7 +65,3 @@ def _resource_flags(resource_type: ResourceType, name: str) -> list[str] | None:
         return ["--cluster"]
     flag = _NAME_FLAGS.get(resource_type)
     return None if flag is None else [flag, name]
-
-
-def _command(words: Sequence[str]) -> str:
-    return shlex.join(["kafka-acls", *words])

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
-
 import pytest
 
 from authorizer.api import Action
 from authorizer.decision import Rule
 from authorizer.explanation.explain import Explanation
 from authorizer.explanation.near_misses import KEPT_MAXIMUM, KEPT_OF_ONE_FIELD
-from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
+from records.acl import SUPPORTED_OPERATIONS, AclOperation, PatternType, ResourcePattern, ResourceType
 from records.entries import AccessControlEntryRecord
 from records.ids import uuid_to_string
 from support.decisions import DESCRIBE, READ, WRITE, Fed, allow, context, deny, group, topic, topics
@@ -53,7 +51,7 @@ def test_a_denial_is_mended_by_adding_an_acl() -> None:
     assert explanation.decision.rule is Rule.DEFAULT_DENY
     assert explanation.reason == "no ACL covers the resource"
     assert explanation.fix == (
-        "kafka-acls --add --allow-principal User:a --operation Read --topic 'my topic'",
+        ("--add", "--allow-principal", "User:a", "--operation", "Read", "--topic", "my topic"),
     )
 
 
@@ -61,13 +59,13 @@ def test_a_deny_must_go_first() -> None:
     """The fix removes every DENY that matches, and adds an ALLOW only if none is there."""
     denial = deny("User:*", READ, topics("t"), "10.0.0.1")
     removal = (
-        "kafka-acls --remove --deny-principal 'User:*' --deny-host 10.0.0.1 --operation Read --topic t "
-        "--resource-pattern-type prefixed --force"
+        *("--remove", "--deny-principal", "User:*", "--deny-host", "10.0.0.1", "--operation", "Read"),
+        *("--topic", "t", "--resource-pattern-type", "prefixed", "--force"),
     )
     fed = Fed(denial)
     assert explained(fed, topic("t")).fix == (
         removal,
-        "kafka-acls --add --allow-principal User:a --operation Read --topic t",
+        ("--add", "--allow-principal", "User:a", "--operation", "Read", "--topic", "t"),
     )
     fed.publish(allow("User:a", READ, topic("t")))
     explanation = explained(fed, topic("t"))
@@ -97,8 +95,20 @@ def test_what_kafka_acls_cannot_say_has_no_fix() -> None:
     ],
 )
 def test_the_fix_names_the_resource_as_kafka_acls_does(pattern: ResourcePattern, flags: list[str]) -> None:
-    (command,) = explained(Fed(), pattern, AclOperation.DESCRIBE_CONFIGS).fix
-    assert shlex.split(command)[4:] == ["--operation", "DescribeConfigs", *flags]
+    operation = SUPPORTED_OPERATIONS[pattern.resource_type][-1]
+    (words,) = explained(Fed(), pattern, operation).fix
+    assert list(words[3:]) == ["--operation", operation.title, *flags]
+
+
+def test_an_operation_that_the_type_does_not_have() -> None:
+    """It is decided as Kafka decides it, with a remark; and without a fix, for kafka-acls would refuse it."""
+    explanation = explained(Fed(), group("g"), AclOperation.ALTER)
+    assert not explanation.decision.is_allowed
+    assert explanation.remark == (
+        "no broker asks for Alter on GROUP, only for Read, Delete, Describe, DescribeConfigs, AlterConfigs"
+    )
+    assert explanation.fix == ()
+    assert explained(Fed(), group("g")).remark is None
 
 
 @pytest.mark.parametrize(
@@ -212,6 +222,7 @@ def test_json_has_all_of_it() -> None:
         "resourceType": "TOPIC",
         "resourceName": "t",
         "alsoMatched": [],
+        "remark": None,
         "fix": [
             "kafka-acls --remove --deny-principal User:a --deny-host '*' --operation Read --topic t --force",
             "kafka-acls --add --allow-principal User:a --operation Read --topic t",

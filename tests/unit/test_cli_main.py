@@ -44,12 +44,13 @@ def command_at(path: tuple[str, ...]) -> click.Command:
 
 
 def test_pinned_commands_and_no_others() -> None:
-    """The commands of architecture.md 6 that this version has; shell comes later."""
+    """The commands of architecture.md 6 that this version has, and what completes them in a shell."""
     assert set(every_command()) == {
         ("quickstart",),
         ("check",),
         ("acls",),
         ("serve",),
+        ("completion",),
         ("log",),
         *(("log", name) for name in ("create", "dump", "append", "verify")),
         ("snapshot",),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from records.errors import LogCorruptError, LogError, LogNotFoundError, LogReadOnlyError
 from records.ids import uuid_to_string
 from records.log.base import LogIdentity
+from records.log.directory.copy_command import copy_command
 from records.log.directory.files import (
     HIGH_WATERMARK_FILE,
     LOCK_FILE,
@@ -62,8 +63,7 @@ def prepare_directory(directory: Path, *, create: bool) -> None:
     if listing.segments:
         raise LogReadOnlyError(
             f"{directory}: not written by aclog (there is no {OWNER_FILE}): a broker's log can only be read. "
-            f"Import it into an own log: aclog log dump --log file:{directory} | "
-            f"aclog log append --log file:NEW_DIRECTORY"
+            f"Import it into an own log: {copy_command(directory)}"
         )
     if others:
         raise LogError(
@@ -90,8 +90,7 @@ def complete_creation(directory: Path, cluster_id: str | None) -> LogIdentity:
         if has_segments:
             raise LogCorruptError(
                 f"{high_watermark}: missing, so nobody knows what was committed. Put back a backup of it; or "
-                f"take all whole batches for committed: aclog log dump --log file:{directory} | "
-                f"aclog log append --log file:NEW_DIRECTORY"
+                f"take all whole batches for committed: {copy_command(directory)}"
             )
         write_partition_metadata(directory, identity.topic_id)
         create_high_watermark(high_watermark)

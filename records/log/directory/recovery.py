@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from records.batch import decode_batch
 from records.errors import DecodeError, LogCorruptError
+from records.log.directory.copy_command import copy_command
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,6 +87,5 @@ def _acknowledged(
     return LogCorruptError(
         f"{path}: byte {position}: damaged at offset {offset} ({problem}), but everything below offset "
         f"{high_watermark} was acknowledged, so the log is not opened for writing. Put back a backup of this "
-        f"file; or keep what can still be read: aclog log dump --log file:{path.parent} | "
-        f"aclog log append --log file:NEW_DIRECTORY"
+        f"file; or keep what can still be read: {copy_command(path.parent)}"
     )

@@ -1,0 +1,100 @@
+"""``aclog completion``: what makes a shell's Tab key complete commands, flags and their values.
+
+The shell's script calls aclog at each Tab, and click answers from what the commands declare.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import click
+from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
+
+from authorizer.cli.command_name import COMPLETE_VARIABLE, NAME, command_words
+from authorizer.cli.output import answer
+
+
+class _Shell(NamedTuple):
+    """How a shell is served.
+
+    Attributes:
+        script: click's.
+        home, default_home: which variable says where a user's files of that kind are, and where else.
+        file: below it.
+        then: what a user has to do after that; ``{file}`` and ``{directory}`` are the script's.
+        needs_path: whether the script calls aclog by its name, and not by how it was typed.
+    """
+
+    script: type[ShellComplete]
+    home: str
+    default_home: str
+    file: str
+    then: str
+    needs_path: bool
+
+
+_SHELLS: Final = {
+    "bash": _Shell(
+        BashComplete,
+        "XDG_DATA_HOME",
+        ".local/share",
+        f"bash-completion/completions/{NAME}",
+        "New shells have it where bash-completion is installed; elsewhere put this line into ~/.bashrc: "
+        "source {file}",
+        needs_path=False,
+    ),
+    "zsh": _Shell(
+        ZshComplete,
+        "XDG_DATA_HOME",
+        ".local/share",
+        f"zsh/site-functions/_{NAME}",
+        "New shells have it with this line in ~/.zshrc: "
+        "fpath=({directory} $fpath); autoload -U compinit; compinit",
+        needs_path=True,
+    ),
+    "fish": _Shell(
+        FishComplete,
+        "XDG_CONFIG_HOME",
+        ".config",
+        f"fish/completions/{NAME}.fish",
+        "New shells have it.",
+        needs_path=True,
+    ),
+}
+
+
+@click.command("completion")
+@click.argument("shell", type=click.Choice(list(_SHELLS)))
+@click.option("--install", is_flag=True, help="Put it where the shell looks for it, for this user.")
+@click.pass_context
+def completion_command(ctx: click.Context, *, shell: str, install: bool) -> None:
+    """Complete commands, flags and operations with the Tab key.
+
+    Prints the shell's script, or with --install writes it to where the shell finds it, and says what else is
+    needed, if anything is.
+
+    \b
+    Examples:
+      aclog completion bash --install
+      source <(aclog completion bash)
+      aclog completion fish --install
+    """
+    served = _SHELLS[shell]
+    script = served.script(ctx.find_root().command, {}, NAME, COMPLETE_VARIABLE).source()
+    if not install:
+        click.echo(script, nl=False)
+        return
+    home = os.environ.get(served.home) or Path.home() / served.default_home
+    file = Path(home) / served.file
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(script, encoding="utf-8")
+    answer(f"{file}: written", indent=2)
+    quoted = {"file": shlex.quote(str(file)), "directory": shlex.quote(str(file.parent))}
+    click.echo(served.then.format_map(quoted))
+    words = command_words()
+    if served.needs_path and words != (NAME,):
+        directory = shlex.quote(str(Path(words[0]).absolute().parent))
+        click.echo(f"{shell} completes {NAME} where it is on the PATH: export PATH={directory}:$PATH")

@@ -1,0 +1,62 @@
+"""Rows under headings: columns of a fixed width in a pipe, no wider than the screen on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from authorizer.cli.terminal import unstyled_length, wrapped
+
+#: A cell that nobody knows.
+UNKNOWN: Final = "-"
+_INDENT: Final = "    "
+
+
+class Column(NamedTuple):
+    """A heading, and how wide its column is in a pipe; negative where text begins at the left."""
+
+    heading: str
+    width: int
+
+
+class Row(NamedTuple):
+    """As many cells as there are columns, styled or not, and what is to be said below them."""
+
+    cells: Sequence[str]
+    remark: str | None = None
+
+
+def table_lines(columns: Sequence[Column], rows: Sequence[Row], screen: int | None) -> Iterator[str]:
+    """The headings, then the rows.
+
+    Columns that the screen has no room for follow each row, one a line and by name: an id or a digest is of
+    no use in part.
+
+    Args:
+        columns: in their order.
+        rows: in theirs.
+        screen: columns of the terminal; None for a pipe.
+    """
+    widths = [abs(column.width) for column in columns]
+    shown = len(columns)
+    if screen is not None:
+        cells = [[column.heading for column in columns], *(row.cells for row in rows)]
+        widths = [max(map(unstyled_length, column)) for column in zip(*cells, strict=True)]
+        while shown > 1 and sum(widths[:shown]) + shown - 1 > screen:
+            shown -= 1
+    yield _line([column.heading for column in columns], columns[:shown], widths)
+    for row in rows:
+        yield _line(row.cells, columns[:shown], widths)
+        for column, cell in zip(columns[shown:], row.cells[shown:], strict=True):
+            if cell != UNKNOWN:
+                yield f"{_INDENT}{column.heading.lower()} {cell}"
+        if row.remark is not None:
+            yield wrapped(f"{_INDENT}{row.remark}", screen, len(_INDENT))
+
+
+def _line(cells: Sequence[str], columns: Sequence[Column], widths: Sequence[int]) -> str:
+    aligned = []
+    for cell, column, width in zip(cells, columns, widths, strict=False):
+        space = " " * (width - unstyled_length(cell))
+        aligned.append(cell + space if column.width < 0 else space + cell)
+    return " ".join(aligned).rstrip()

@@ -1,0 +1,12 @@
+"""The commands that copy a log that cannot be written into one that can, for messages to end with."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+
+def copy_command(directory: Path) -> str:
+    """Of what can be read of a directory: all that aclog understands, up to where it is damaged."""
+    source = shlex.quote(f"file:{directory}")
+    return f"aclog log dump --log {source} | aclog log append --log NEW_DIRECTORY --create --skip-others"
