@@ -25,7 +25,8 @@ class _Shell(NamedTuple):
         home, default_home: which variable says where a user's files of that kind are, and where else.
         file: below it.
         then: what a user has to do after that; ``{file}`` and ``{directory}`` are the script's.
-        needs_path: whether the script calls aclog by its name, and not by how it was typed.
+        path: how a directory gets on the PATH, where the script calls aclog by its name; None where it calls
+            what was typed.
     """
 
     script: type[ShellComplete]
@@ -33,7 +34,7 @@ class _Shell(NamedTuple):
     default_home: str
     file: str
     then: str
-    needs_path: bool
+    path: str | None
 
 
 _SHELLS: Final = {
@@ -44,7 +45,7 @@ _SHELLS: Final = {
         f"bash-completion/completions/{NAME}",
         "New shells have it where bash-completion is installed; elsewhere put this line into ~/.bashrc: "
         "source {file}",
-        needs_path=False,
+        path=None,
     ),
     "zsh": _Shell(
         ZshComplete,
@@ -53,7 +54,7 @@ _SHELLS: Final = {
         f"zsh/site-functions/_{NAME}",
         "New shells have it with this line in ~/.zshrc: "
         "fpath=({directory} $fpath); autoload -U compinit; compinit",
-        needs_path=True,
+        path="export PATH={directory}:$PATH",
     ),
     "fish": _Shell(
         FishComplete,
@@ -61,7 +62,7 @@ _SHELLS: Final = {
         ".config",
         f"fish/completions/{NAME}.fish",
         "New shells have it.",
-        needs_path=True,
+        path="fish_add_path {directory}",
     ),
 }
 
@@ -95,6 +96,7 @@ def completion_command(ctx: click.Context, *, shell: str, install: bool) -> None
     quoted = {"file": shlex.quote(str(file)), "directory": shlex.quote(str(file.parent))}
     click.echo(served.then.format_map(quoted))
     words = command_words()
-    if served.needs_path and words != (NAME,):
+    if served.path is not None and words != (NAME,):
         directory = shlex.quote(str(Path(words[0]).absolute().parent))
-        click.echo(f"{shell} completes {NAME} where it is on the PATH: export PATH={directory}:$PATH")
+        way = served.path.format(directory=directory)
+        click.echo(f"{shell} completes {NAME} where it is on the PATH: {way}")

@@ -215,6 +215,8 @@ _FROM_THE_SYSTEM: Final = (LogStorageError, SnapshotError)
 def failure_of(error: BaseException) -> Failure:
     """The message and exit code for anything that a command raised."""
     code, way_out = outcome(type(error))
+    if isinstance(error, ConfigError) and error.key.startswith("--"):
+        way_out = ""  # the file itself is wrong, not what it says
     if type(error) in _FROM_THE_SYSTEM:
         if isinstance(error.__cause__, OSError):
             code, way_out = outcome(type(error.__cause__))

@@ -4,8 +4,8 @@ Source: org.apache.kafka.tools.AclCommand 4.3.1; messages and texts are Kafka's 
 both side by side. Rules of this file:
 
 - One difference in what is accepted: an operation may also be written as on the wire (``DESCRIBE_CONFIGS``).
-- One difference in what is printed: control characters in names are escaped, for a name from a log could
-  otherwise forge lines.
+- Two differences in what is printed: control characters in names are escaped, for a name from a log could
+  otherwise forge lines; and an operation that is refused is named.
 - Kafka prints in the order of a Java HashMap; here everything is sorted.
 """
 
@@ -153,7 +153,7 @@ class AclsFlags:
         if self.consumer:
             for where, entries in self._consumer().items():
                 found[where] = _merged(found.get(where, ()), entries)
-        _check_operations(found)
+        _check_operations(found, self.operation)
         return found
 
     def _resources(self) -> tuple[ResourcePatternFilter, ...]:
@@ -219,14 +219,16 @@ def _entry_order(entry: AccessControlEntry) -> tuple[str, str, int, int]:
     return entry.principal, entry.host, int(entry.operation), int(entry.permission_type)
 
 
-def _check_operations(found: Mapping[ResourcePatternFilter, Entries]) -> None:
+def _check_operations(found: Mapping[ResourcePatternFilter, Entries], given: Iterable[str]) -> None:
     # kafka-acls is stricter here than the controller, which takes any operation on any resource type.
     for where, entries in found.items():
         valid = (AclOperation.ALL, *SUPPORTED_OPERATIONS.get(where.resource_type, ()))
         if any(entry.operation not in valid for entry in entries):
             names = ", ".join(operation.name for operation in valid)
+            refused = [shown(name) for name in given if AclOperation.from_name(_trim(name)) not in valid]
             raise click.UsageError(
-                f"ResourceType {where.resource_type.name} only supports operations [{names}]"
+                f"ResourceType {where.resource_type.name} only supports operations [{names}], "
+                f"not {', '.join(refused)}"
             )
 
 

@@ -10,7 +10,7 @@ import click
 
 from authorizer.cli.input import lines_of, payload_of
 from authorizer.cli.options import config_option, json_option, log_option, progress_option
-from authorizer.cli.output import Progress, note, print_json
+from authorizer.cli.output import Progress, Waiting, note, print_json
 from authorizer.cli.place import Place, wait_until_readable
 from records.codecs.json import from_json
 from records.codecs.kraft import encode_frame
@@ -98,7 +98,10 @@ def append_command(
     if to_topic:
         start, end = _to_topic(place, plan, mode, cluster_id)
     else:
-        with DirectoryLog.open(place.log_url, mode=mode, cluster_id=cluster_id) as log:
+        with (
+            DirectoryLog.open(place.log_url, mode=mode, cluster_id=cluster_id) as log,
+            Waiting("appending"),
+        ):
             start = log.high_watermark()
             end = log.append_batches(plan.batches)
     if as_json:
@@ -118,7 +121,7 @@ def _to_topic(place: Place, plan: _Plan, mode: Mode, cluster_id: str | None) -> 
     """One transaction for each batch, until all of it can be read; start and end offset."""
     if cluster_id is not None:
         raise click.UsageError("--cluster-id is for a directory: a topic is of the cluster that it is on")
-    with place.log(mode) as log:
+    with place.log(mode) as log, Waiting("appending"):
         start = end = log.high_watermark()
         for records, _ in plan.batches:
             end = log.append(records)

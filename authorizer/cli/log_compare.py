@@ -17,7 +17,7 @@ import click
 from authorizer.cli.compare import Differences
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.node_state import NodeState, is_node
-from authorizer.cli.output import answer, note, shown
+from authorizer.cli.output import Waiting, answer, note, shown
 from authorizer.cli.place import Place, has_beginning, is_log, load_state, note_skipped
 from authorizer.cli.terminal import bad, good
 from records.ids import uuid_to_string
@@ -170,14 +170,17 @@ def _with_store(
         except OffsetUnavailableError:
             if at_offset is not None:
                 raise
-    for _ in _patiently():
-        continued = load_image(log, [StoredSnapshots(store)])
-        if continued.origin == LOG_START:
-            reasons = "; ".join(continued.refused)
-            raise SnapshotMissingError(f"{store.url} has no snapshot that the log continues: {reasons}")
-        alone = load_image(log, beside).image
-        if alone.provenance.end_offset == continued.image.provenance.end_offset:
-            return Comparison.of(f"{other} ({continued.origin} and the log's tail)", alone, continued.image)
+    with Waiting(f"comparing with {shown(other)}"):
+        for _ in _patiently():
+            continued = load_image(log, [StoredSnapshots(store)])
+            if continued.origin == LOG_START:
+                reasons = "; ".join(continued.refused)
+                raise SnapshotMissingError(f"{store.url} has no snapshot that the log continues: {reasons}")
+            alone = load_image(log, beside).image
+            if alone.provenance.end_offset == continued.image.provenance.end_offset:
+                return Comparison.of(
+                    f"{other} ({continued.origin} and the log's tail)", alone, continued.image
+                )
     raise _restless(log, other)
 
 
@@ -215,17 +218,18 @@ class _Others:
 def _with_node(log: MetadataLog, sources: Sequence[SnapshotSource], other: str) -> Comparison:
     if has_beginning(log):
         sources = ()
-    for _ in _patiently():
-        state = NodeState.fetched(other)
-        if (state.cluster_id, state.topic_id) != _names(log):
-            note(f"note: {other} follows another log, of cluster {shown(state.cluster_id)}")
-            return _beside(other, load_image(log, sources).image, state)
-        if state.end_offset > log.high_watermark():
-            continue  # looked at before it was committed there, or the log was truncated
-        try:
-            return _beside(other, _below(log, sources, state.end_offset), state)
-        except OffsetUnavailableError:
-            continue  # a node that is at the end when the log is quiet
+    with Waiting(f"comparing with {shown(other)}"):
+        for _ in _patiently():
+            state = NodeState.fetched(other)
+            if (state.cluster_id, state.topic_id) != _names(log):
+                note(f"note: {other} follows another log, of cluster {shown(state.cluster_id)}")
+                return _beside(other, load_image(log, sources).image, state)
+            if state.end_offset > log.high_watermark():
+                continue  # looked at before it was committed there, or the log was truncated
+            try:
+                return _beside(other, _below(log, sources, state.end_offset), state)
+            except OffsetUnavailableError:
+                continue  # a node that is at the end when the log is quiet
     raise _restless(log, other)
 
 

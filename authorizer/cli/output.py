@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -30,6 +31,7 @@ _BUFFER_BYTES: Final = 64 * 1024
 #: Time between two progress lines: on a terminal, where they overwrite one another, and elsewhere.
 _PROGRESS_EVERY_S: Final = 0.2
 _PROGRESS_LINE_EVERY_S: Final = 5.0
+_WAITING_EVERY_S: Final = 1.0
 
 
 def shown(name: str) -> str:
@@ -158,7 +160,10 @@ class Progress:
         share = f" of {total:,} ({done * 100 // total} %)" if total else ""
         rate = done / (now - self._started)
         line = f"{self._what}: {done:,}{share}, {rate:,.0f}/s"
-        click.echo(f"\r\x1b[K{line}" if self._terminal else line, nl=not self._terminal, err=True)
+        if self._terminal:
+            _overwrite(line)
+        else:
+            click.echo(line, err=True)
         self._open_line = self._terminal
 
     def __enter__(self) -> Self:
@@ -168,4 +173,38 @@ class Progress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._open_line:
-            click.echo("\r\x1b[K", nl=False, err=True)
+            _overwrite("")
+
+
+class Waiting:
+    """For how long work goes on that does not say how far it is: on a terminal, from its second second on."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._done = threading.Event()
+        on = sys.stderr.isatty() and not is_quiet()
+        self._thread = threading.Thread(target=self._show, daemon=True) if on else None
+
+    def _show(self) -> None:
+        began_s = time.monotonic()
+        while not self._done.wait(_WAITING_EVERY_S):
+            _overwrite(f"{self._what} ... {time.monotonic() - began_s:.0f} s")
+        if time.monotonic() - began_s >= _WAITING_EVERY_S:
+            _overwrite("")
+
+    def __enter__(self) -> Self:
+        if self._thread is not None:
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._done.set()
+        if self._thread is not None:
+            self._thread.join()
+
+
+def _overwrite(line: str) -> None:
+    """Put a text where the last one was, on the terminal that stderr is; without colours, too."""
+    click.echo(f"\r\x1b[K{line}", nl=False, err=True, color=True)

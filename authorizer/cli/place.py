@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from authorizer.cli.output import Progress, note
+from authorizer.cli.output import Progress, Waiting, note, shown
 from authorizer.configuration.keys import BY_NAME, LOG_URL, SNAPSHOT_STORE
 from authorizer.configuration.load import Config, load_config
 from records.errors import LogStorageError
@@ -63,7 +63,9 @@ class Place:
     @contextmanager
     def log(self, mode: Mode = "read") -> Iterator[MetadataLog]:
         """The log, open."""
-        with closing(open_log(self.log_url, mode=mode, client=self.config.kafka)) as log:
+        with Waiting(f"looking at {shown(self.log_url)}"):
+            opened = open_log(self.log_url, mode=mode, client=self.config.kafka)
+        with closing(opened) as log:
             yield log
 
     @property

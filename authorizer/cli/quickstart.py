@@ -200,8 +200,9 @@ def _open_sidecar(config: Config, directory: Path, port: int | None) -> Sidecar:
         return Sidecar(config)
     except ConfigError as error:
         if port is not None:
+            reason = error.__cause__ if isinstance(error.__cause__, OSError) else error
             raise Failure(
-                f"--port {port}: {error}",
+                f"--port {port}: cannot listen on 127.0.0.1:{port}: {getattr(reason, 'strerror', reason)}",
                 ExitCode.USAGE,
                 f"Name another port, 0 for any free one, or none at all: then it is {_PORT}, or any.",
             ) from error

@@ -18,7 +18,7 @@ from authorizer.cli.options import (
     log_option,
     store_option,
 )
-from authorizer.cli.output import answer, note, print_json
+from authorizer.cli.output import Waiting, answer, note, print_json, shown
 from authorizer.cli.place import Place
 from authorizer.cli.stored import only_cluster
 from snapshot.digest import digest_to_string
@@ -114,7 +114,8 @@ def _stored(store: SnapshotStore, cluster_id: str | None, end_offset: int | None
     wanted = [status for status in statuses if end_offset in (None, status.ref.end_offset)]
     for status in reversed(wanted):
         if status.problem is None:
-            stored = store.read(status.ref)
+            with Waiting(f"reading {shown(status.ref.name)}"):
+                stored = store.read(status.ref)
             if not stored.manifest.is_exact:
                 note(
                     f"note: snapshot {status.ref.name} is good to be continued, and a state that the log had "
@@ -129,15 +130,18 @@ def _stored(store: SnapshotStore, cluster_id: str | None, end_offset: int | None
 def _write(image: AclsImage, export_format: str, output: str) -> Path | None:
     """The file, or None for stdout."""
     if export_format == _CHECKPOINT:
-        return write_checkpoint(image, "." if output == _STDOUT else output)
+        with Waiting("writing"):
+            return write_checkpoint(image, "." if output == _STDOUT else output)
     if output != _STDOUT:
-        export_image(image, Path(output), ExportFormat(export_format))
+        with Waiting("writing"):
+            export_image(image, Path(output), ExportFormat(export_format))
         return Path(output)
     if export_format == ExportFormat.AVRO and sys.stdout.isatty():
         raise click.UsageError("Avro is not for a terminal: name a file with --output")
     with tempfile.TemporaryDirectory(prefix="aclog-export-") as scratch:
         staged = Path(scratch) / "export"
-        export_image(image, staged, ExportFormat(export_format))
+        with Waiting("writing"):
+            export_image(image, staged, ExportFormat(export_format))
         with staged.open("rb") as file:
             while chunk := file.read(_CHUNK_BYTES):
                 click.echo(chunk, nl=False)

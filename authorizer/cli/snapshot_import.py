@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from authorizer.cli.options import config_option, json_option, store_option
+from authorizer.cli.output import Waiting, shown
 from authorizer.cli.place import Place
 from authorizer.cli.stored_write import write_and_print
 from records.log.base import LogIdentity
@@ -52,7 +53,8 @@ def import_command(
     """
     place = Place.named(config_file=config_file, snapshots_url=snapshots_url)
     store = place.store()
-    image = read_checkpoint(checkpoint)
+    with Waiting(f"reading {shown(checkpoint.name)}"):
+        image = read_checkpoint(checkpoint)
     identity = _identity(checkpoint.absolute().parent, cluster_id)
     write_and_print(
         place,

@@ -17,7 +17,7 @@ from authorizer.cli.options import (
     log_option,
     store_option,
 )
-from authorizer.cli.output import answer, note, print_json, shown
+from authorizer.cli.output import Waiting, answer, note, print_json, shown
 from authorizer.cli.place import Place, load_state
 from authorizer.cli.stored import status_json, surveyed
 from authorizer.cli.terminal import bad, good
@@ -96,7 +96,8 @@ class _Verdict:
     @classmethod
     def of(cls, store: SnapshotStore, status: SnapshotStatus, log: MetadataLog | None) -> _Verdict:
         identity = None if log is None else log.identity
-        problems = store.verify(status.ref, identity)
+        with Waiting(f"reading {shown(status.ref.name)}"):
+            problems = store.verify(status.ref, identity)
         if problems or log is None:
             return cls(status, problems, None)
         if status.manifest is not None and not status.manifest.is_exact:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from authorizer.cli.output import answer, print_json
+from authorizer.cli.output import Waiting, answer, print_json
 from snapshot.digest import digest_to_string
 
 if TYPE_CHECKING:
@@ -35,9 +35,10 @@ def write_and_print(
         keep: whole snapshots of this log that stay.
         as_json: for programs.
     """
-    ref = store.write(
-        image, identity, log_end_time_ms=log_end_time_ms, keep=keep or place.config.snapshot_keep
-    )
+    with Waiting("storing"):
+        ref = store.write(
+            image, identity, log_end_time_ms=log_end_time_ms, keep=keep or place.config.snapshot_keep
+        )
     digest = digest_to_string(image.digest)
     if as_json:
         print_json(

@@ -242,14 +242,14 @@ def test_same_refusal(command: str, kafka: dict[str, Answer], tmp_path: Path) ->
 
 
 def same_words(ours: str, kafkas: str) -> bool:
-    """Equal, but for the order of a Java HashSet between brackets."""
+    """Equal, but for the order of a Java HashSet between brackets, and the operation that we name behind."""
     if "[" in kafkas and "only supports operations" in kafkas:
         return _unordered(ours) == _unordered(kafkas)
     return ours == kafkas
 
 
 def _unordered(message: str) -> tuple[str, frozenset[str]]:
-    head, _, operations = message.rstrip("]").partition("[")
+    head, _, operations = message.partition("]")[0].partition("[")
     return head, frozenset(operations.split(", "))
 
 
