@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 from click.exceptions import NoSuchCommand
 
-from authorizer.cli.command_name import COMPLETE_VARIABLE, command_line
+from authorizer.cli.command_name import COMPLETE_VARIABLE, as_pasted, command_line
 from authorizer.cli.failure import ExitCode, failure_of
 from authorizer.cli.terminal import colour
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from click.shell_completion import CompletionItem
 
 
 class _Place(NamedTuple):
@@ -69,6 +71,7 @@ class Commands(click.Group):
         command = getattr(import_module(f"authorizer.cli.{place.module}"), f"{place.module}_command")
         if not isinstance(command, click.Command):
             raise TypeError(f"{place.module}_command is not a command")
+        _name_as_started(command)
         return command
 
     def resolve_command(
@@ -79,6 +82,21 @@ class Commands(click.Group):
         except NoSuchCommand as error:
             # click knows only commands that are loaded; a mistyped name is compared with all.
             raise NoSuchCommand(error.command_name, possibilities=_COMMANDS, ctx=ctx) from None
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+        from click.shell_completion import CompletionItem
+
+        # A group's own would import each command for its first line.
+        commands = [
+            CompletionItem(name, help=place.summary)
+            for name, place in _COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        _name_as_started(self)
+        super().format_help_text(ctx, formatter)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -101,6 +119,14 @@ class Commands(click.Group):
                 traceback.print_exc()
             raise failure_of(error) from error
         return result
+
+
+def _name_as_started(command: click.Command) -> None:
+    """The examples of a command's help, and of those below it, begin with a name that can be pasted."""
+    command.help = as_pasted(command.help or "")
+    if isinstance(command, click.Group):
+        for below in command.commands.values():
+            _name_as_started(below)
 
 
 def _drop_stdout() -> None:

@@ -294,7 +294,8 @@ class _Tour:
             endpoint, data=body.encode(), headers={"content-type": "application/json"}
         )
         with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as response:  # noqa: S310
-            say(response.read().decode("utf-8").strip())
+            # In one piece, however wide: it is JSON.
+            click.echo(MARGIN + response.read().decode("utf-8").strip())
 
 
 def _spark(node: Node, directory: Path) -> int | None:

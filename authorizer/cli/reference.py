@@ -24,6 +24,11 @@ _HEAD: Final = """\
 
 Answers go to stdout, everything else to stderr. `--json` gives one JSON document on one line where there is
 one answer, and one line for each where there are many, in UTF-8 whatever the locale.
+
+A terminal gets colours, lines that break between words at its width, tables that fit it, and how far long
+work is; a pipe gets one plain line for each thing. `NO_COLOR` takes the colours away, `FORCE_COLOR` puts them
+into a pipe. `--quiet` leaves out notes and progress. `aclog completion bash --install` (or `zsh`, `fish`)
+makes the Tab key complete commands, flags, operations and resource types.
 """
 
 

@@ -233,6 +233,19 @@ def test_usage_names_the_command_as_it_was_started() -> None:
     assert pasted(hint[1], ROOT).stdout.startswith(f"Usage: {sys.executable} -m authorizer.cli check")
 
 
+def test_examples_name_the_command_as_it_was_started() -> None:
+    """In the help of every depth; the program itself is still called aclog."""
+    for words, example in (
+        ([], "quickstart"),
+        (["check"], "check --log DIR"),
+        (["spark", "history", "changes"], "spark history changes --history DIR"),
+    ):
+        told = aclog(*words, "--help").stdout
+        assert f"\n    {sys.executable} -m authorizer.cli {example}" in told
+        assert "    aclog " not in told
+    assert aclog("--version").stdout.startswith("aclog ")
+
+
 # -- what is mistyped -------------------------------------------------------------------------------------
 
 
@@ -320,6 +333,21 @@ def test_completions(line: str, expected: set[str]) -> None:
     }
     done = aclog(env=env)
     assert {text.partition(",")[2] for text in done.stdout.splitlines()} == expected
+
+
+def test_completing_a_command_imports_none() -> None:
+    """Each Tab starts aclog anew: what needs no command's module loads none."""
+    code = (
+        "import sys; from authorizer.cli.main import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print(sorted(name for name in sys.modules if name in "
+        "('authorizer.cli.check', 'authorizer.cli.log', 'numpy', 'pyarrow', 'msgspec')))\n"
+    )
+    env = os.environ | {"_ACLOG_COMPLETE": "bash_complete", "COMP_WORDS": "aclog ", "COMP_CWORD": "1"}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    *completions, imported = done.stdout.splitlines()
+    assert {"plain,check", "plain,log", "plain,completion"} <= set(completions)
+    assert imported == "[]"
 
 
 def test_resource_types_are_completed() -> None:
