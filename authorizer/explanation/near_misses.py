@@ -8,6 +8,7 @@ quick where a name or a principal has very many ACLs.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from heapq import nsmallest
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
@@ -71,11 +72,7 @@ def near_misses(
     by_field: dict[str, list[tuple[float, NearMiss]]] = {field: [] for field in _FIELDS}
     for miss in chain(search.covering(), search.with_other_name(), search.of_other_type()):
         by_field[miss.field].append((_distance(miss), miss))
-    few = [
-        each
-        for field in _FIELDS
-        for each in sorted(by_field[field], key=lambda each: each[0])[:KEPT_OF_ONE_FIELD]
-    ]
+    few = [each for field in _FIELDS for each in nsmallest(KEPT_OF_ONE_FIELD, by_field[field], key=_order)]
     few.sort(key=lambda each: each[0] >= _UNRELATED)
     return tuple(miss for _, miss in few[:KEPT_MAXIMUM])
 
@@ -169,6 +166,12 @@ class _Search:
             and self._is_here(record)
             and covers_operation(record, self._operation)
         )
+
+
+def _order(each: tuple[float, NearMiss]) -> tuple[object, ...]:
+    """The closest first; those as close by their content, however the index holds them."""
+    distance, miss = each
+    return distance, miss.acl.record.content, miss.acl.record.id
 
 
 def _distance(miss: NearMiss) -> float:

@@ -252,9 +252,9 @@ def test_examples_name_the_command_as_it_was_started() -> None:
 @pytest.mark.parametrize(
     ("command", "meant"),
     [
-        ("chek", "'check'"),
+        ("chk", "'check'"),
         ("snapshots list", "'snapshot'"),
-        ("log verfy", "'verify'"),
+        ("log verif", "'verify'"),
         ("spark history in-fource", "'in-force'"),
         ("check --topik t", "'--topic'"),
         ("acls --alow-principal User:a", "'--allow-principal'"),
