@@ -133,7 +133,6 @@ class Node:
         )
         self.authorizer = StandardAuthorizer(audit=self.audit, mutator=self._mutator)
         self.authorizer.configure(config.properties)
-        # The authorizer first: when the mutator answers, the decision is there.
         publishers: list[Publisher] = [self.authorizer, self._mutator]
         generator = None
         if store is not None:
@@ -151,6 +150,7 @@ class Node:
             publishers,
             fault_handler=LoggingFaultHandler(harmless=_HARMLESS),
             clock=clock,
+            on_settled=self._mutator.settled,
         )
         self.metrics: CollectorRegistry = metrics_registry(
             MetricSources(

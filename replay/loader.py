@@ -43,7 +43,7 @@ from replay.subscriptions import Subscriptions
 from snapshot.image import AclsImage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from records.log.base import LogIdentity, MetadataLog
     from replay.publisher import Publisher
@@ -82,6 +82,7 @@ class Loader:
         *,
         fault_handler: FaultHandler | None = None,
         clock: Clock | None = None,
+        on_settled: Callable[[], None] | None = None,
     ) -> None:
         """A loader that follows nothing yet.
 
@@ -91,12 +92,15 @@ class Loader:
             publishers: who gets the images, in this order.
             fault_handler: by default every fault of a publisher makes the node not ready.
             clock: by default the machine's.
+            on_settled: called by the loader's thread at the end of each turn, when ``status`` and
+                ``wait_for`` know what the publishers were given: then writers get their answers.
         """
         self.metrics = LoaderMetrics()
         self._log = log
         self._snapshots = snapshots
         self._faults = fault_handler or LoggingFaultHandler()
         self._clock = clock or SystemClock()
+        self._on_settled = on_settled
         self._core = Core()
         self._subscriptions = Subscriptions(self._faults, self._clock, self.metrics)
         for publisher in publishers:
@@ -243,6 +247,8 @@ class Loader:
                     assert_never(effect)
         self._subscriptions.bring_up()
         self._announce()
+        if self._on_settled is not None:
+            self._on_settled()
         if failed:
             return Turn.FAILED
         return Turn.IDLE if isinstance(event, BatchesRead) and not event.batches else Turn.MORE

@@ -2,8 +2,8 @@
 
 Source: AclMutator and QuorumController; KIP-504, KIP-801. The rules:
 
-- Nothing changes state but the log: a future is done when its records are committed *and* the decisions here
-  follow from them. That is why it is registered with the loader after the authorizer.
+- Nothing changes state but the log: a future is done when its records are committed *and* every face of the
+  node shows them: decisions, listings, status, metrics (``settled``).
 - An operation is checked against everything appended before it, replayed or not, and is one atomic batch.
 - One thread of its own checks and appends, in the order of the calls. Callers never wait for the disk (a
   sidecar's event loop must not), operations need no lock among themselves, and the log sees one writer
@@ -182,7 +182,10 @@ class LogAclMutator:
             self._view.replayed(delta, image)
             self._replayed_end = image.provenance.end_offset
             self._changed.notify_all()
-        self.purgatory.replayed(image.provenance.end_offset)
+
+    def settled(self) -> None:
+        """The loader's ``on_settled``: every face shows what was replayed, and writers get their answers."""
+        self.purgatory.replayed(self._replayed_end)
 
     def on_ready(self) -> None:
         with self._lock:

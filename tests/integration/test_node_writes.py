@@ -20,6 +20,9 @@ from authorizer.errors import NotControllerError
 from authorizer.node import Node
 from records.acl import AclBinding, AclOperation, AclPermissionType
 from records.errors import LogLockedError
+from replay.manifest import LoaderManifest
+from snapshot.delta import AclsDelta
+from snapshot.image import AclsImage
 from support.data import real_log, real_log_home
 from support.node_acls import ANY_ACL, CONTEXT, may, named, names, topic_acl
 
@@ -78,6 +81,40 @@ def test_a_write_decides_as_soon_as_it_is_acknowledged(tmp_path: Path) -> None:
             assert not may(node.authorizer, "t")
             assert delete(node, "t") == 2
             assert not may(node.authorizer, "t")
+
+
+class SlowFollower:
+    """A publisher that takes its time over each update: what comes after it in the loader comes late."""
+
+    name = "slow"
+
+    def on_update(self, delta: AclsDelta, image: AclsImage, manifest: LoaderManifest) -> None:
+        time.sleep(0.1)
+
+    def on_ready(self) -> None:
+        pass
+
+    def on_not_ready(self, reason: str) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def test_every_face_of_the_node_shows_a_write_that_is_acknowledged(tmp_path: Path) -> None:
+    """Status, decision, listing, metrics and the offset to wait for: none of them is behind the future."""
+    with running(tmp_path / "log") as node:
+        node.loader.add_publisher(SlowFollower())
+        for number in range(1, 4):
+            create(node, topic_acl(f"t{number}"))
+            status = node.status()
+            end_offset = node.log.high_watermark()
+            assert (status.end_offset, status.acl_count, status.lag_records) == (end_offset, number, 0)
+            assert node.wait_for(end_offset, 0)
+            assert f"t{number}" in names(node.authorizer.acls(ANY_ACL))
+            assert may(node.authorizer, f"t{number}")
+            assert node.authorizer.state.index.image.provenance.end_offset == status.end_offset
+            assert node.metrics.get_sample_value("aclog_acls_total") == number
 
 
 def test_a_reader_follows_a_writer(tmp_path: Path) -> None:

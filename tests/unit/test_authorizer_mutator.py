@@ -122,6 +122,7 @@ class Writing:
         self.image = delta.apply(Provenance(end_offset, 1, 0))
         manifest = LogDeltaManifest(**self.told(delta))
         self.mutator.on_update(delta, self.image, manifest)
+        self.mutator.settled()
 
     def told(self, delta: AclsDelta) -> dict[str, Any]:
         """What both kinds of manifest say."""
@@ -143,6 +144,7 @@ class Writing:
         self.replayed_batches = 0
         manifest = ReloadManifest(**self.told(delta), origin="the log's start")
         self.mutator.on_update(delta, self.image, manifest)
+        self.mutator.settled()
 
     def replay(self, batches: int | None = None) -> None:
         """Replay the next batches of the log, by default all."""

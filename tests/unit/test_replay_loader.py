@@ -106,6 +106,24 @@ def test_it_loads_and_follows() -> None:
     assert sim.witness.updates == [(3, True), (4, False)]
 
 
+def test_a_turn_is_settled_once_status_shows_what_publishers_were_given() -> None:
+    """A writer that gets its answer then finds it in the status, in readiness and in ``wait_for``."""
+    log, witness = SimLog(), Witness()
+    seen: list[tuple[int, int | None, bool, bool]] = []
+
+    def settled() -> None:
+        status = loader.status()
+        seen.append((len(witness.updates), status.end_offset, status.ready, loader.wait_for(0, 0)))
+
+    loader = Loader(log, (), [witness], clock=SimClock(), on_settled=settled)
+    log.append([acl_named("a")])
+    loader.turn()
+    loader.turn()
+    log.append([acl_named("b")])
+    loader.turn()
+    assert seen == [(0, None, False, False), (1, 1, True, True), (2, 2, True, True)]
+
+
 def test_status_before_anything_is_loaded() -> None:
     """Nothing is known and nothing is claimed."""
     status = Sim().loader.status()
