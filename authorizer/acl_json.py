@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
-from records.ids import uuid_to_string
-from snapshot.code_names import code_to_name
+from records.entries import AccessControlEntryRecord
+from records.ids import uuid_from_string, uuid_to_string
+from snapshot.code_names import code_from_name, code_to_name
 
 if TYPE_CHECKING:
-    from records.entries import AccessControlEntryRecord
+    from collections.abc import Mapping
+
     from snapshot.rows import AppliedAcl
 
 
@@ -25,6 +27,24 @@ def acl_json(record: AccessControlEntryRecord) -> dict[str, str]:
         "operation": code_to_name(AclOperation, record.operation),
         "permissionType": code_to_name(AclPermissionType, record.permission_type),
     }
+
+
+def acl_from_json(acl: Mapping[str, str]) -> AccessControlEntryRecord:
+    """The ACL whose ``acl_json`` this is.
+
+    Raises:
+        KeyError, ValueError: it is no ACL's.
+    """
+    return AccessControlEntryRecord(
+        uuid_from_string(acl["id"]),
+        code_from_name(ResourceType, acl["resourceType"]),
+        acl["resourceName"],
+        code_from_name(PatternType, acl["patternType"]),
+        acl["principal"],
+        acl["host"],
+        code_from_name(AclOperation, acl["operation"]),
+        code_from_name(AclPermissionType, acl["permissionType"]),
+    )
 
 
 def applied_acl_json(acl: AppliedAcl) -> dict[str, Any]:

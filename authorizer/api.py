@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from authorizer.errors import ApiError
+    from records.entries import AccessControlEntryRecord
 
 
 class AuthorizationResult(Enum):
@@ -155,17 +156,30 @@ class Action(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class AclCreateResult:
-    """Outcome for one binding; ``exception`` is None on success."""
+    """Outcome for one binding.
+
+    Attributes:
+        exception: None on success.
+        record: what was written for it; None where nothing was, because an equal ACL was there or it failed.
+    """
 
     exception: ApiError | None = None
+    record: AccessControlEntryRecord | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class AclBindingDeleteResult:
-    """Outcome for one ACL that a filter matched."""
+    """Outcome for one ACL that a filter matched.
+
+    Attributes:
+        acl_binding: the ACL.
+        exception: None on success.
+        record: the ACL with its id, and with codes that have no name here.
+    """
 
     acl_binding: AclBinding
     exception: ApiError | None = None
+    record: AccessControlEntryRecord | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

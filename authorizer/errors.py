@@ -22,7 +22,7 @@ Names end in Error as Python's do; ``kafka_name`` is the Java class's.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from authorizer.configuration.secret_keys import HIDDEN, is_secret
 from records.errors import AclogError
@@ -105,6 +105,23 @@ class InvalidPrincipalError(InvalidRequestError, AuthorizationError):
 
 class InvalidResourceError(InvalidRequestError, AuthorizationError):
     """KIP-50: a resource that cannot be: its type, its name or how that is to be read."""
+
+
+_BY_KAFKA_NAME: Final = {
+    each.kafka_name: each
+    for each in (
+        AuthorizerNotReadyError,
+        InvalidRequestError,
+        NotControllerError,
+        OperationTimedOutError,
+        PolicyViolationError,
+    )
+}
+
+
+def api_error(kafka_name: str, message: str) -> ApiError:
+    """What another node answered; UnknownServerError for a name that this build does not know."""
+    return _BY_KAFKA_NAME.get(kafka_name, UnknownServerError)(message)
 
 
 class ConfigError(AuthorizerError):

@@ -12,7 +12,6 @@ Rules:
 
 from __future__ import annotations
 
-import asyncio
 from http import HTTPStatus
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
@@ -22,6 +21,7 @@ import structlog
 
 from authorizer.errors import AuthorizerNotReadyError
 from authorizer.host import host_address
+from authorizer.sidecar.acls import AclRoutes
 from authorizer.sidecar.authzen import (
     EVALUATIONS_MAX,
     Evaluation,
@@ -43,6 +43,7 @@ from authorizer.sidecar.http import (
     request_id_of,
     send_response,
 )
+from authorizer.sidecar.min_offset import wait_for_offset
 from records.ids import uuid_to_string
 
 if TYPE_CHECKING:
@@ -56,9 +57,6 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-#: Seconds that a request with min_offset waits for the write to become visible.
-MIN_OFFSET_TIMEOUT_S: Final = 5.0
-
 _NOT_READY_HEADERS: Final = ((b"retry-after", b"1"),)
 _INTERNAL_ERROR: Final = HttpError(
     HTTPStatus.INTERNAL_SERVER_ERROR,
@@ -70,7 +68,9 @@ _INTERNAL_ERROR: Final = HttpError(
 class SidecarApp:
     """ASGI 3 application for all listeners, which it knows by their ports."""
 
-    def __init__(self, node: Node, listeners: Mapping[int, Listener]) -> None:
+    def __init__(self, node: Node, listeners: Mapping[int | None, Listener]) -> None:
+        """``listeners``: by their ports; the one without a port is the socket in the log's directory."""
+        acls = AclRoutes(node)
         self._node = node
         self._listeners = listeners
         self._default_host = node.config.sidecar_default_host
@@ -79,6 +79,7 @@ class SidecarApp:
             "/access/v1/evaluation": {"POST": self._evaluation},
             "/access/v1/evaluations": {"POST": self._evaluations},
             "/.well-known/authzen-configuration": {"GET": self._metadata},
+            "/v1/acls": {"GET": acls.describe, "POST": acls.create, "DELETE": acls.delete},
             "/v1/state": {"GET": self._state},
             "/livez": {"GET": self._livez},
             "/readyz": {"GET": self._readyz},
@@ -126,7 +127,13 @@ class SidecarApp:
             )
         body = await read_body(receive)
         request = Request(
-            method, path, headers, body, _address(scope["client"]), self._listeners[scope["server"][1]]
+            method,
+            path,
+            scope["query_string"],
+            headers,
+            body,
+            _address(scope["client"]),
+            self._listeners[scope["server"][1]],
         )
         return await handler(request)
 
@@ -199,20 +206,7 @@ class SidecarApp:
 
     async def _wait_for_min_offset(self, evaluations: Iterable[Evaluation]) -> None:
         wanted = max((item.context.min_offset or 0 for item in evaluations if item.context), default=0)
-        if wanted <= self._end_offset():
-            return
-        visible = await asyncio.to_thread(self._node.wait_for, wanted, MIN_OFFSET_TIMEOUT_S)
-        if not visible:
-            raise HttpError(
-                HTTPStatus.SERVICE_UNAVAILABLE,
-                ErrorCode.OFFSET_NOT_VISIBLE,
-                f"min_offset {wanted} is not visible here after {MIN_OFFSET_TIMEOUT_S:g} s; "
-                f"this node has applied the log up to {self._end_offset()}",
-                _NOT_READY_HEADERS,
-            )
-
-    def _end_offset(self) -> int:
-        return self._node.authorizer.state.index.image.provenance.end_offset
+        await wait_for_offset(self._node, wanted)
 
     # -- the node ----------------------------------------------------------------------------------
 

@@ -2,7 +2,9 @@
 
 Kafka's own ACLs guard the sidecar: anyone may ask about themselves, about others only with DESCRIBE on the
 cluster. Those of ``aclog.describe.principals`` may ask about others without an ACL, and nothing else by that:
-they may neither list ACLs nor change them. On a plaintext listener the caller is User:ANONYMOUS.
+they may neither list ACLs nor change them. To list takes DESCRIBE on the cluster, to change ALTER. On a
+plaintext listener the caller is User:ANONYMOUS; who comes in by the socket in the log's directory could write
+the log itself, and may do everything (``local_socket``).
 """
 
 from __future__ import annotations
@@ -24,9 +26,10 @@ if TYPE_CHECKING:
     from authorizer.state import AuthorizerState
     from records.principal import KafkaPrincipal
 
+_CLUSTER: Final = ResourcePattern(ResourceType.CLUSTER, CLUSTER_NAME, PatternType.LITERAL)
 _DESCRIBE_CLUSTER: Final = Action(
     AclOperation.DESCRIBE,
-    ResourcePattern(ResourceType.CLUSTER, CLUSTER_NAME, PatternType.LITERAL),
+    _CLUSTER,
     resource_reference_count=1,
     log_if_allowed=False,
     log_if_denied=True,
@@ -52,11 +55,12 @@ class Caller:
         )
         self._node = node
         self._state = state
+        self._is_local = request.listener.is_local
 
     def require_may_ask_about(self, principal: KafkaPrincipal) -> None:
         """HttpError 403 if the caller may not."""
         caller = self.context.principal
-        if principal == caller or self._may_ask_about_others:
+        if self._is_local or principal == caller or self._may_ask_about_others:
             return
         quoted = shlex.quote(str(caller))
         raise HttpError(
@@ -66,6 +70,22 @@ class Caller:
             f"{principal}. To let it ask about others, start the sidecar with --describe-principals {quoted} "
             f"(or set {DESCRIBE_PRINCIPALS}), or add an ACL: "
             f"{self._acls_command} --add --allow-principal {quoted} --operation Describe --cluster",
+        )
+
+    def require_on_cluster(self, operation: AclOperation) -> None:
+        """HttpError 403 unless the caller may do this to the cluster."""
+        if self._is_local:
+            return
+        context = self.context
+        if self._node.authorizer.decide(context, Action(operation, _CLUSTER), self._state).is_allowed:
+            return
+        quoted = shlex.quote(str(context.caller))
+        raise HttpError(
+            HTTPStatus.FORBIDDEN,
+            ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+            f"{context.caller} on listener {context.listener_name} needs {operation.title} on the cluster. "
+            f"To let it: {self._acls_command} --add --allow-principal {quoted} --operation {operation.title} "
+            f"--cluster",
         )
 
     @cached_property

@@ -42,11 +42,13 @@ class Listener:
         name: as configured.
         early_start: decides for super users before the node is ready (KIP-801).
         url: where it is, without a slash at the end.
+        is_local: the socket in the log's directory, where everything is allowed (``local_socket``).
     """
 
     name: str
     early_start: bool
     url: str
+    is_local: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +56,14 @@ class Request:
     """One HTTP request, read whole.
 
     Attributes:
+        query: what follows the ``?``, as it was sent.
         peer: the client's address as ACL hosts are written; empty when there is none.
         listener: where it came in.
     """
 
     method: str
     path: str
+    query: bytes
     headers: Mapping[bytes, bytes]
     body: bytes
     peer: str
@@ -146,7 +150,7 @@ async def read_body(receive: Receive) -> bytes:
             raise HttpError(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
                 ErrorCode.CONTENT_TOO_LARGE,
-                f"the request body is larger than {BODY_BYTES_MAX} bytes: send fewer evaluations at once",
+                f"the request body is larger than {BODY_BYTES_MAX} bytes: send less at once",
             )
         if not message.get("more_body", False):
             return body

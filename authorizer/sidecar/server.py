@@ -1,7 +1,8 @@
 """The sidecar's server: sockets bound first, then uvicorn on all of them.
 
 Binding comes before a log is opened, so that a port in use stops the start at once, not after a long load.
-One uvicorn serves every listener; a request's local port says which one it came in on.
+One uvicorn serves every listener; a request's local port says which one it came in on. A node that writes a
+directory's log also listens in that directory, for commands beside it (``local_socket``).
 """
 
 from __future__ import annotations
@@ -16,8 +17,12 @@ import uvicorn
 from authorizer.errors import ConfigError
 from authorizer.sidecar.app import SidecarApp
 from authorizer.sidecar.http import Listener
+from authorizer.sidecar.local_socket import bind_local, remove_local
+from records.log.directory import DirectoryLog
+from records.log.directory.files import SOCKET_FILE
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import TracebackType
 
     from authorizer.configuration.load import Config
@@ -44,8 +49,10 @@ class Sidecar:
     def __init__(self, config: Config) -> None:
         self._config = config
         self._sockets: list[socket.socket] = []
-        self._listeners: dict[int, Listener] = {}
+        # By port; without one: the socket in the log's directory.
+        self._listeners: dict[int | None, Listener] = {}
         self.urls: list[str] = []
+        self._local_directory: Path | None = None
         self._server: uvicorn.Server | None = None
         self._thread: threading.Thread | None = None
         try:
@@ -64,6 +71,8 @@ class Sidecar:
 
     def start(self, node: Node) -> None:
         """Begin to answer for ``node``; returns when requests are answered."""
+        if isinstance(node.log, DirectoryLog) and node.status().writable:
+            self._listen_locally(node.log.directory)
         proxies = self._config.trusted_proxies
         self._server = uvicorn.Server(
             uvicorn.Config(
@@ -103,6 +112,24 @@ class Sidecar:
             node.reach()
             self.wait()
 
+    def _listen_locally(self, directory: Path) -> None:
+        """A file system that has no sockets keeps nobody from answering over TCP."""
+        try:
+            bound = bind_local(directory)
+        except OSError as error:
+            log.warning(
+                "no_local_socket",
+                directory=str(directory),
+                reason=error.strerror or str(error),
+                way_out="commands beside this node reach it over HTTP only: aclog acls --sidecar URL",
+            )
+            return
+        self._sockets.append(bound)
+        self._local_directory = directory
+        url = f"unix:{directory / SOCKET_FILE}"
+        self._listeners[None] = Listener("unix", early_start=False, url=url, is_local=True)
+        bound.listen(_BACKLOG)
+
     def wait(self) -> NoReturn:
         """Block while it serves; whatever ends that, such as a signal, is raised."""
         if self._thread is not None:
@@ -111,6 +138,10 @@ class Sidecar:
 
     def close(self) -> None:
         """Stop serving and release the ports. Idempotent."""
+        if self._local_directory is not None:
+            # First of all, while the node still holds the log: the name may be another node's afterwards.
+            remove_local(self._local_directory)
+            self._local_directory = None
         if self._thread is not None and self._server is not None:
             self._server.should_exit = True
             self._thread.join()

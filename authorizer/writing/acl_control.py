@@ -143,11 +143,11 @@ def plan_creation(view: AclView, bindings: Sequence[AclBinding], random_uuid: Ca
         except ApiError as error:
             results.append(AclCreateResult(error))
             continue
-        results.append(AclCreateResult())
         acl_id = binding_uuid(binding)
         record = AccessControlEntryRecord.from_binding(acl_id, binding)
         content = record.content
         if content in contents or view.holds(content):
+            results.append(AclCreateResult())
             continue
         if len(records) >= RECORDS_PER_OPERATION_MAX:
             raise PolicyViolationError("Unable to perform excessively large batch operation.")
@@ -156,6 +156,7 @@ def plan_creation(view: AclView, bindings: Sequence[AclBinding], random_uuid: Ca
             record = AccessControlEntryRecord.from_binding(acl_id, binding)
         contents.add(content)
         records[acl_id] = record
+        results.append(AclCreateResult(record=record))
     return Creation(tuple(records.values()), tuple(results))
 
 
@@ -186,7 +187,7 @@ def plan_deletion(acls: Iterable[AccessControlEntryRecord], filters: Sequence[Ac
                 raise InvalidRequestError(
                     f"Cannot remove more than {RECORDS_PER_OPERATION_MAX} acls in a single delete operation."
                 )
-            deleted.append(AclBindingDeleteResult(record.binding()))
+            deleted.append(AclBindingDeleteResult(record.binding(), record=record))
             removed[record.id] = RemoveAccessControlEntryRecord(record.id)
         results.append(AclDeleteResult(tuple(deleted)))
     return Deletion(tuple(removed.values()), tuple(results))

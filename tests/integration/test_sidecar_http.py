@@ -17,7 +17,7 @@ from authorizer.audit import AUDIT_LOGGER_NAME
 from authorizer.configuration.load import load_config
 from authorizer.errors import ConfigError
 from authorizer.node import Node
-from authorizer.sidecar import app
+from authorizer.sidecar import min_offset
 from authorizer.sidecar.server import Sidecar
 from records.acl import (
     CLUSTER_NAME,
@@ -285,7 +285,7 @@ def test_a_write_is_visible_at_its_min_offset(
     node, client = node_and_client
     end = node.status().end_offset
     assert client.post("/access/v1/evaluation", json=question(min_offset=end)).json()["decision"] is True
-    monkeypatch.setattr(app, "MIN_OFFSET_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(min_offset, "MIN_OFFSET_TIMEOUT_S", 0.2)
     late = client.post("/access/v1/evaluation", json=question(min_offset=end + 5))
     assert late.status_code == 503
     assert f"min_offset {end + 5} is not visible" in late.json()

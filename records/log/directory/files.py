@@ -4,6 +4,7 @@
     00000000000000001890-0000000001.checkpoint    Kafka's snapshot of everything below offset 1890, epoch 1
     leader-epoch-checkpoint, partition.metadata   see leader_epochs.py and identity.py
     aclog.properties, high-watermark, .lock       only in aclog's own logs
+    aclog.sock                                    there too, while a node that writes the log takes requests
 
 Everything else is passed by, as Kafka does: indexes (``.index``, ``.timeindex``), producer state
 (``.snapshot``), and the leftovers of unfinished work (``.deleted``, ``.cleaned``, ``.swap``, ``.part``).
@@ -23,6 +24,7 @@ from typing import Final
 OWNER_FILE: Final = "aclog.properties"
 HIGH_WATERMARK_FILE: Final = "high-watermark"
 LOCK_FILE: Final = ".lock"
+SOCKET_FILE: Final = "aclog.sock"
 LEADER_EPOCHS_FILE: Final = "leader-epoch-checkpoint"
 PARTITION_METADATA_FILE: Final = "partition.metadata"
 #: In a broker's log.dir, beside the log's directory.

@@ -1,0 +1,220 @@
+"""What ``/v1/acls`` is asked: JSON and queries in Kafka's terms, in both directions. No state, no sockets.
+
+    an ACL      {"resourceType": "TOPIC", "resourceName": "orders", "patternType": "LITERAL",
+                 "principal": "User:alice", "host": "*", "operation": "READ", "permissionType": "ALLOW"}
+    a filter    the same fields, each of which may be left out: then it is any
+    POST        {"acls": [...]}
+    DELETE      {"filters": [...]}
+    GET         a filter's fields and min_offset as query parameters
+
+A new ACL may carry the ``id`` with which ``aclog acls --json`` prints it; it says nothing, for the log gives
+ids. In a filter it is refused, and so is every field that is not known: passing over one that was meant to
+narrow a filter would remove more than was asked for.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final, Self, TypeVar
+from urllib.parse import parse_qsl, urlencode
+
+import msgspec
+
+from authorizer.sidecar.errors import ErrorCode, HttpError
+from authorizer.sidecar.http import decode_body
+from authorizer.writing.acl_control import RECORDS_PER_OPERATION_MAX
+from records.acl import (
+    WILDCARD,
+    AccessControlEntry,
+    AccessControlEntryFilter,
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourcePatternFilter,
+    ResourceType,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from authorizer.sidecar.http import Request
+
+_MIN_OFFSET: Final = "min_offset"
+#: Of an int64.
+_OFFSET_DIGITS_MAX: Final = 19
+
+_Code = TypeVar("_Code", ResourceType, PatternType, AclOperation, AclPermissionType)
+
+
+class _Acl(msgspec.Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+    """An ACL that is to be; defaults as kafka-acls has them."""
+
+    resource_type: str
+    resource_name: str
+    principal: str
+    operation: str
+    permission_type: str
+    pattern_type: str = PatternType.LITERAL.name
+    host: str = WILDCARD
+    id: str | None = None
+
+    @classmethod
+    def of(cls, binding: AclBinding) -> Self:
+        pattern, entry = binding.pattern, binding.entry
+        return cls(
+            pattern.resource_type.name,
+            pattern.name,
+            entry.principal,
+            entry.operation.name,
+            entry.permission_type.name,
+            pattern.pattern_type.name,
+            entry.host,
+        )
+
+    def binding(self, where: str) -> AclBinding:
+        """``where``: what errors call it, with a dot."""
+        return AclBinding(
+            ResourcePattern(
+                _code(ResourceType, self.resource_type, f"{where}resourceType"),
+                self.resource_name,
+                _code(PatternType, self.pattern_type, f"{where}patternType"),
+            ),
+            AccessControlEntry(
+                self.principal,
+                self.host,
+                _code(AclOperation, self.operation, f"{where}operation"),
+                _code(AclPermissionType, self.permission_type, f"{where}permissionType"),
+            ),
+        )
+
+
+class _Filter(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    """Which ACLs; what is left out is any."""
+
+    resource_type: str = ResourceType.ANY.name
+    resource_name: str | None = None
+    pattern_type: str = PatternType.ANY.name
+    principal: str | None = None
+    host: str | None = None
+    operation: str = AclOperation.ANY.name
+    permission_type: str = AclPermissionType.ANY.name
+
+    @classmethod
+    def of(cls, wanted: AclBindingFilter) -> Self:
+        pattern, entry = wanted.pattern_filter, wanted.entry_filter
+        return cls(
+            pattern.resource_type.name,
+            pattern.name,
+            pattern.pattern_type.name,
+            entry.principal,
+            entry.host,
+            entry.operation.name,
+            entry.permission_type.name,
+        )
+
+    def filter(self, where: str) -> AclBindingFilter:
+        """``where``: what errors call it, with a dot."""
+        return AclBindingFilter(
+            ResourcePatternFilter(
+                _code(ResourceType, self.resource_type, f"{where}resourceType"),
+                self.resource_name,
+                _code(PatternType, self.pattern_type, f"{where}patternType"),
+            ),
+            AccessControlEntryFilter(
+                self.principal,
+                self.host,
+                _code(AclOperation, self.operation, f"{where}operation"),
+                _code(AclPermissionType, self.permission_type, f"{where}permissionType"),
+            ),
+        )
+
+
+class _Creation(msgspec.Struct, forbid_unknown_fields=True):
+    acls: list[_Acl]
+
+
+class _Deletion(msgspec.Struct, forbid_unknown_fields=True):
+    filters: list[_Filter]
+
+
+def bindings_of(request: Request) -> list[AclBinding]:
+    """The ACLs that a POST wants created. Whether they can be is Kafka's to say, for each.
+
+    Raises:
+        HttpError: 400, naming what is absent or unknown; 413, too many.
+    """
+    wanted = decode_body(request, _Creation).acls
+    _check_count(len(wanted))
+    return [acl.binding(f"acls[{number}].") for number, acl in enumerate(wanted)]
+
+
+def filters_of(request: Request) -> list[AclBindingFilter]:
+    """Which ACLs a DELETE wants removed. Raises as ``bindings_of``."""
+    wanted = decode_body(request, _Deletion).filters
+    _check_count(len(wanted))
+    return [each.filter(f"filters[{number}].") for number, each in enumerate(wanted)]
+
+
+def listing_of(query: bytes) -> tuple[AclBindingFilter, int]:
+    """Which ACLs a GET wants listed, and the offset that must be visible first.
+
+    Raises:
+        HttpError: 400, naming the parameter.
+    """
+    try:
+        pairs = parse_qsl(
+            query.decode("ascii"), keep_blank_values=True, strict_parsing=bool(query), errors="strict"
+        )
+    except ValueError as error:
+        raise _refused(f"the query is not name=value&...: {error}") from error
+    given = dict(pairs)
+    if len(given) < len(pairs):
+        raise _refused("a query parameter is there twice: one filter for one request")
+    min_offset = given.pop(_MIN_OFFSET, "0")
+    if not min_offset.isdecimal() or len(min_offset) > _OFFSET_DIGITS_MAX:
+        raise _refused(f"{_MIN_OFFSET} must be an offset, not `{min_offset}`")
+    try:
+        wanted = msgspec.convert(given, _Filter)
+    except msgspec.ValidationError as error:
+        known = ", ".join((*_Filter.__struct_encode_fields__, _MIN_OFFSET))
+        raise _refused(f"{error}; the parameters are {known}") from error
+    return wanted.filter(""), int(min_offset)
+
+
+def creation_body(bindings: Iterable[AclBinding]) -> bytes:
+    """The body whose ``bindings_of`` these are. UnicodeEncodeError: a text that is not Unicode."""
+    return msgspec.json.encode(_Creation([_Acl.of(binding) for binding in bindings]))
+
+
+def deletion_body(filters: Iterable[AclBindingFilter]) -> bytes:
+    """The body whose ``filters_of`` these are. Raises as ``creation_body``."""
+    return msgspec.json.encode(_Deletion([_Filter.of(each) for each in filters]))
+
+
+def listing_query(wanted: AclBindingFilter) -> str:
+    """The query whose ``listing_of`` this is. Raises as ``creation_body``."""
+    return urlencode(msgspec.to_builtins(_Filter.of(wanted)))
+
+
+def _code(kind: type[_Code], name: str, field: str) -> _Code:
+    code = kind.from_name(name)
+    if code.is_unknown:
+        known = ", ".join(member.name for member in kind if not member.is_unknown)
+        raise _refused(f"{field} `{name}` is none of {known}")
+    return code
+
+
+def _check_count(count: int) -> None:
+    if count > RECORDS_PER_OPERATION_MAX:
+        raise HttpError(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+            ErrorCode.CONTENT_TOO_LARGE,
+            f"{count} items in one request: at most {RECORDS_PER_OPERATION_MAX}",
+        )
+
+
+def _refused(message: str) -> HttpError:
+    return HttpError(HTTPStatus.BAD_REQUEST, ErrorCode.INVALID_REQUEST, message)

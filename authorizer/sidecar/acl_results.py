@@ -1,0 +1,63 @@
+"""What ``/v1/acls`` answers for each item (KIP-504), as JSON, in both directions. No state, no sockets.
+
+    POST      {"created": true, "acl": {...}}; {"created": false} where an equal ACL was there already
+    DELETE    {"deleted": [{...}, ...]}
+    both      {"error": {"name": "InvalidRequestException", "code": "INVALID_REQUEST", "message": ...}}
+
+ACLs are as ``aclog acls --json`` prints them; an error has Kafka's exception and code.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from authorizer.acl_json import acl_from_json, acl_json
+from authorizer.api import AclBindingDeleteResult, AclCreateResult, AclDeleteResult
+from authorizer.errors import api_error
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from authorizer.errors import ApiError
+
+
+def created_json(result: AclCreateResult) -> dict[str, Any]:
+    """The result for one ACL."""
+    if result.exception is not None:
+        return _error_json(result.exception)
+    if result.record is None:
+        return {"created": False}
+    return {"created": True, "acl": acl_json(result.record)}
+
+
+def deleted_json(result: AclDeleteResult) -> dict[str, Any]:
+    """The result for one filter."""
+    if result.exception is not None:
+        return _error_json(result.exception)
+    deleted = [each.record for each in result.acl_binding_delete_results]
+    return {"deleted": [acl_json(record) for record in deleted if record is not None]}
+
+
+def create_result_of(result: Mapping[str, Any]) -> AclCreateResult:
+    """What ``created_json`` said. KeyError, TypeError or ValueError: it did not."""
+    if "error" in result:
+        return AclCreateResult(_error_of(result["error"]))
+    return AclCreateResult(record=acl_from_json(result["acl"]) if result["created"] else None)
+
+
+def delete_result_of(result: Mapping[str, Any]) -> AclDeleteResult:
+    """What ``deleted_json`` said. Raises as ``create_result_of``."""
+    if "error" in result:
+        return AclDeleteResult(exception=_error_of(result["error"]))
+    deleted = [acl_from_json(acl) for acl in result["deleted"]]
+    return AclDeleteResult(
+        tuple(AclBindingDeleteResult(record.binding(), record=record) for record in deleted)
+    )
+
+
+def _error_json(error: ApiError) -> dict[str, Any]:
+    return {"error": {"name": error.kafka_name, "code": error.code_name, "message": str(error)}}
+
+
+def _error_of(error: Mapping[str, str]) -> ApiError:
+    return api_error(error["name"], error["message"])

@@ -1,0 +1,122 @@
+"""``/v1/acls``: list, create and remove ACLs over HTTP.
+
+The rules:
+
+- Kafka's ACLs guard it, as on a broker: Describe on the cluster to list, Alter on it to change. Who comes in
+  by the socket in the log's directory could write the log itself, and needs no ACL (``local_socket``).
+- A creation or removal is answered when its outcome is known here, for each item by itself (KIP-504), at the
+  latest after aclog.acl.update.timeout.ms. No request waits on the event loop.
+- An answer carries the offset that it is about: what was written is visible there.
+- Before the node is ready nothing is listed and nothing is written.
+- A web page changes nothing: browsers say by Origin that a page asks, and ANONYMOUS may be anybody's browser.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import structlog
+
+from authorizer.acl_json import acl_json
+from authorizer.errors import AuthorizerNotReadyError
+from authorizer.listing import list_acls
+from authorizer.sidecar.acl_bodies import bindings_of, filters_of, listing_of
+from authorizer.sidecar.acl_results import created_json, deleted_json
+from authorizer.sidecar.caller import Caller
+from authorizer.sidecar.errors import ErrorCode, HttpError
+from authorizer.sidecar.http import Response, json_response
+from authorizer.sidecar.min_offset import visible_end, wait_for_offset
+from records.acl import AclOperation
+
+if TYPE_CHECKING:
+    from authorizer.node import Node
+    from authorizer.sidecar.http import Request
+    from authorizer.state import AuthorizerState
+    from records.acl import AclBindingFilter
+
+log = structlog.get_logger(__name__)
+
+
+class AclRoutes:
+    """The handlers of one node."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    async def describe(self, request: Request) -> Response:
+        """GET: the ACLs that a filter means, of one state."""
+        wanted, min_offset = listing_of(request.query)
+        await wait_for_offset(self._node, min_offset)
+        state = self._ready_state()
+        self._caller(state, request, "DescribeAcls").require_on_cluster(AclOperation.DESCRIBE)
+        # A million ACLs take seconds.
+        return await asyncio.to_thread(_listed, state, wanted)
+
+    async def create(self, request: Request) -> Response:
+        """POST: create ACLs, as one atomic batch of those that can be."""
+        caller = self._changing(request, "CreateAcls")
+        bindings = bindings_of(request)
+        futures = self._node.authorizer.create_acls(caller.context, bindings)
+        results = await asyncio.gather(*map(asyncio.wrap_future, futures))
+        return self._changed(caller, [created_json(result) for result in results])
+
+    async def delete(self, request: Request) -> Response:
+        """DELETE: remove all that filters mean, as one atomic batch."""
+        caller = self._changing(request, "DeleteAcls")
+        filters = filters_of(request)
+        futures = self._node.authorizer.delete_acls(caller.context, filters)
+        results = await asyncio.gather(*map(asyncio.wrap_future, futures))
+        return self._changed(caller, [deleted_json(result) for result in results])
+
+    def _changing(self, request: Request, name: str) -> Caller:
+        """Whoever may change ACLs; HttpError 403 for anyone else."""
+        if b"origin" in request.headers:
+            raise HttpError(
+                HTTPStatus.FORBIDDEN,
+                ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+                "ACLs are not changed from web pages (the request has an Origin header)",
+            )
+        if request.query:
+            raise HttpError(
+                HTTPStatus.BAD_REQUEST,
+                ErrorCode.INVALID_REQUEST,
+                f"{request.method} {request.path} takes no query: what it is about goes into the body",
+            )
+        caller = self._caller(self._ready_state(), request, name)
+        caller.require_on_cluster(AclOperation.ALTER)
+        return caller
+
+    def _changed(self, caller: Caller, results: list[dict[str, Any]]) -> Response:
+        offset = visible_end(self._node)
+        log.info(
+            "acls_changed",
+            request=caller.context.request_name,
+            caller=str(caller.context.caller),
+            caller_host=caller.context.caller_address,
+            listener=caller.context.listener_name,
+            created=sum(result.get("created") is True for result in results),
+            deleted=len({acl["id"] for result in results for acl in result.get("deleted", ())}),
+            refused=sum("error" in result for result in results),
+            offset=offset,
+        )
+        return json_response({"offset": offset, "results": results})
+
+    def _ready_state(self) -> AuthorizerState:
+        state = self._node.authorizer.state
+        if not state.is_ready:
+            raise AuthorizerNotReadyError(state.not_ready_reason)
+        return state
+
+    def _caller(self, state: AuthorizerState, request: Request, name: str) -> Caller:
+        return Caller(self._node, state, request, name)
+
+
+def _listed(state: AuthorizerState, wanted: AclBindingFilter) -> Response:
+    """Encoded one by one: of the ACLs as Python's objects there are few at a time."""
+    encode = msgspec.json.Encoder().encode
+    acls = b",".join(encode(acl_json(acl.record)) for acl in list_acls(state.index, wanted).acls())
+    end_offset = state.index.image.provenance.end_offset
+    return Response(HTTPStatus.OK, b'{"offset":%d,"acls":[%b]}' % (end_offset, acls))

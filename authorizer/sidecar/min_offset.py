@@ -1,0 +1,38 @@
+"""``min_offset``: a request waits until a write is visible here."""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
+
+from authorizer.sidecar.errors import ErrorCode, HttpError
+
+if TYPE_CHECKING:
+    from authorizer.node import Node
+
+#: Seconds that a request waits at most.
+MIN_OFFSET_TIMEOUT_S: Final = 5.0
+
+
+async def wait_for_offset(node: Node, end_offset: int) -> None:
+    """Return when everything below ``end_offset`` is visible.
+
+    Raises:
+        HttpError: 503, it is not after MIN_OFFSET_TIMEOUT_S.
+    """
+    if end_offset <= visible_end(node):
+        return
+    if not await asyncio.to_thread(node.wait_for, end_offset, MIN_OFFSET_TIMEOUT_S):
+        raise HttpError(
+            HTTPStatus.SERVICE_UNAVAILABLE,
+            ErrorCode.OFFSET_NOT_VISIBLE,
+            f"min_offset {end_offset} is not visible here after {MIN_OFFSET_TIMEOUT_S:g} s; "
+            f"this node has applied the log up to {visible_end(node)}",
+            ((b"retry-after", b"1"),),
+        )
+
+
+def visible_end(node: Node) -> int:
+    """The end offset of the state that decisions are made on now."""
+    return node.authorizer.state.index.image.provenance.end_offset

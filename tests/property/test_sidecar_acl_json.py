@@ -1,0 +1,78 @@
+"""What a command asks of a node's /v1/acls, and what the node answers, arrive as they were sent."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from authorizer.api import AclBindingDeleteResult, AclCreateResult, AclDeleteResult
+from authorizer.errors import InvalidRequestError
+from authorizer.sidecar.acl_bodies import (
+    bindings_of,
+    creation_body,
+    deletion_body,
+    filters_of,
+    listing_of,
+    listing_query,
+)
+from authorizer.sidecar.acl_results import create_result_of, created_json, delete_result_of, deleted_json
+from authorizer.sidecar.http import Listener, Request
+from records.acl import AclBindingFilter
+from records.entries import AccessControlEntryRecord
+from support.acl_strategies import acls, filters
+
+
+def request(body: bytes) -> Request:
+    return Request("POST", "/v1/acls", b"", {}, body, "", Listener("L", early_start=False, url="http://x"))
+
+
+@given(st.lists(acls(), max_size=4))
+def test_new_acls(records: list[AccessControlEntryRecord]) -> None:
+    """Codes that have a name; ANY and MATCH too, which are for Kafka's checks to refuse."""
+    bindings = [binding for binding in map(AccessControlEntryRecord.binding, records) if is_named(binding)]
+    assert bindings_of(request(creation_body(bindings))) == bindings
+
+
+def is_named(binding: object) -> bool:
+    return "UNKNOWN" not in str(binding)
+
+
+@given(st.lists(filters().filter(lambda each: not each.is_unknown), max_size=4))
+def test_filters_of_a_removal_and_of_a_listing(wanted: list[AclBindingFilter]) -> None:
+    """Name and nothing, the empty name and no name are told apart."""
+    assert filters_of(request(deletion_body(wanted))) == wanted
+    for each in wanted:
+        assert listing_of(listing_query(each).encode("ascii")) == (each, 0)
+
+
+@given(st.none() | acls())
+def test_results_of_a_creation(record: AccessControlEntryRecord | None) -> None:
+    """A record with codes that have no name keeps them."""
+    result = create_result_of(json.loads(json.dumps(created_json(AclCreateResult(record=record)))))
+    assert (result.exception, result.record) == (None, record)
+
+
+@given(st.lists(acls(), max_size=3))
+def test_results_of_a_removal(records: list[AccessControlEntryRecord]) -> None:
+    deleted = tuple(AclBindingDeleteResult(record.binding(), record=record) for record in records)
+    result = delete_result_of(json.loads(json.dumps(deleted_json(AclDeleteResult(deleted)))))
+    assert result == AclDeleteResult(deleted)
+    assert [each.record for each in result.acl_binding_delete_results] == records
+
+
+def test_errors() -> None:
+    """By Kafka's exception; the other side raises the same."""
+    error = InvalidRequestError("Invalid operation ANY")
+    created, deleted = AclCreateResult(error), AclDeleteResult(exception=error)
+    assert created_json(created) == {
+        "error": {
+            "name": "InvalidRequestException",
+            "code": "INVALID_REQUEST",
+            "message": "Invalid operation ANY",
+        }
+    }
+    for back in (create_result_of(created_json(created)), delete_result_of(deleted_json(deleted))):
+        assert type(back.exception) is InvalidRequestError
+        assert str(back.exception) == str(error)

@@ -1,0 +1,107 @@
+"""Bodies and queries of /v1/acls: defaults, and what is refused; nothing that was meant is passed over."""
+
+from __future__ import annotations
+
+import json
+from http import HTTPStatus
+from typing import Any
+
+import pytest
+
+from authorizer.sidecar.acl_bodies import bindings_of, filters_of, listing_of
+from authorizer.sidecar.errors import HttpError
+from authorizer.sidecar.http import Listener, Request
+from authorizer.writing.acl_control import RECORDS_PER_OPERATION_MAX
+from records.acl import AclBindingFilter
+from support.node_acls import topic_acl
+
+ACL = {
+    "resourceType": "TOPIC",
+    "resourceName": "t",
+    "principal": "User:a",
+    "operation": "READ",
+    "permissionType": "ALLOW",
+}
+
+
+def request(value: Any) -> Request:
+    listener = Listener("L", early_start=False, url="http://x")
+    return Request("POST", "/v1/acls", b"", {}, json.dumps(value).encode(), "", listener)
+
+
+def test_defaults_of_a_new_acl_are_kafka_acls() -> None:
+    """A literal name, from everywhere; names of codes in any case; an id says nothing."""
+    wanted = {"acls": [ACL, {**ACL, "operation": "read", "resourceType": "topic", "id": "x"}]}
+    assert bindings_of(request(wanted)) == [topic_acl("t")] * 2
+
+
+def test_what_a_filter_leaves_out_is_any() -> None:
+    assert filters_of(request({"filters": [{}]})) == [AclBindingFilter()]
+    assert listing_of(b"") == (AclBindingFilter(), 0)
+    assert listing_of(b"min_offset=7") == (AclBindingFilter(), 7)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ([], "Expected `object`"),
+        ({}, "missing required field `acls`"),
+        ({"acls": [ACL], "more": 1}, "unknown field `more`"),
+        ({"acls": [{"resourceType": "TOPIC"}]}, "missing required field `resourceName`"),
+        ({"acls": [{**ACL, "resource": "t"}]}, r"unknown field `resource` - at `\$.acls"),
+        ({"acls": [{**ACL, "resourceName": None}]}, "got `null`"),
+        (
+            {"acls": [ACL, {**ACL, "operation": "FLY"}]},
+            r"acls\[1\].operation `FLY` is none of ANY, ALL",
+        ),
+        ({"acls": [{**ACL, "patternType": "UNKNOWN"}]}, r"acls\[0\].patternType `UNKNOWN`"),
+    ],
+)
+def test_a_bad_body_of_a_creation(body: Any, message: str) -> None:
+    with pytest.raises(HttpError, match=message) as raised:
+        bindings_of(request(body))
+    assert raised.value.status == HTTPStatus.BAD_REQUEST
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({}, "missing required field `filters`"),
+        ({"filters": [{"resourcename": "t"}]}, "unknown field `resourcename`"),
+        ({"filters": [{"id": "x"}]}, "unknown field `id`"),
+        ({"filters": [{"permissionType": "MAYBE"}]}, r"filters\[0\].permissionType `MAYBE`"),
+    ],
+)
+def test_a_filter_that_would_remove_more_than_was_meant(body: Any, message: str) -> None:
+    """A mistyped field is not passed over: without it the filter means every ACL."""
+    with pytest.raises(HttpError, match=message) as raised:
+        filters_of(request(body))
+    assert raised.value.status == HTTPStatus.BAD_REQUEST
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        (b"topic=t", "unknown field `topic`; the parameters are resourceType, .*min_offset"),
+        (b"resourceName", "not name=value"),
+        (b"resourceName=%ff", "not name=value"),
+        (b"resourceName=\xff", "not name=value"),
+        (b"principal=User:a&principal=User:b", "there twice"),
+        (b"operation=FLY", "operation `FLY`"),
+        (b"min_offset=-1", "min_offset must be an offset"),
+        (b"min_offset=" + b"9" * 5000, "min_offset must be an offset"),
+    ],
+)
+def test_a_bad_query(query: bytes, message: str) -> None:
+    with pytest.raises(HttpError, match=message) as raised:
+        listing_of(query)
+    assert raised.value.status == HTTPStatus.BAD_REQUEST
+
+
+def test_no_more_items_than_one_operation_takes() -> None:
+    """More could only fail as a whole."""
+    many = RECORDS_PER_OPERATION_MAX + 1
+    for read, body in ((bindings_of, {"acls": [ACL] * many}), (filters_of, {"filters": [{}] * many})):
+        with pytest.raises(HttpError, match="at most 10000") as raised:
+            read(request(body))
+        assert raised.value.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
