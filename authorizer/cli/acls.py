@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import click
 
 from authorizer.acl_json import acl_json
-from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.kafka_acls import (
     AclsFlags,
     Entries,
@@ -23,6 +22,7 @@ from authorizer.cli.kafka_acls import (
     listing,
     listing_of_principal,
 )
+from authorizer.cli.log_acls import LogAcls
 from authorizer.cli.options import (
     OPERATION,
     PATTERN_TYPE,
@@ -33,9 +33,8 @@ from authorizer.cli.options import (
     snapshots_option,
 )
 from authorizer.cli.output import print_json
-from authorizer.cli.place import Place, wait_until_readable
-from authorizer.writing.acl_control import matching_records, plan_creation, plan_deletion
-from authorizer.writing.writer_view import WriterView
+from authorizer.cli.place import Place
+from authorizer.writing.acl_control import matching_records, validate_binding, validate_filter
 from records.acl import (
     AccessControlEntry,
     AccessControlEntryFilter,
@@ -47,17 +46,24 @@ from records.acl import (
     ResourcePatternFilter,
 )
 from records.entries import AccessControlEntryRecord
-from records.ids import ZERO_UUID
-from records.log.directory.identity import random_id
-from snapshot.delta import AclsDelta
-from snapshot.image import AclsImage
 
 if TYPE_CHECKING:
-    from authorizer.writing.acl_control import AclContent
-    from records.entries import AclRecord
-    from records.log.base import MetadataLog
+    from authorizer.api import AclCreateResult, AclDeleteResult
 
 _OPERATIONS: Final = ", ".join(known.title for known in AclOperation if known > AclOperation.ANY)
+
+
+class Acls(Protocol):
+    """Where ACLs are: a log, or a node that follows one. Each call gives an end offset beside its answer."""
+
+    def listed(self, wanted: Sequence[ResourcePatternFilter]) -> tuple[int, list[AccessControlEntryRecord]]:
+        """ACLs of one state: at least those on the resources that a filter means; no filter means all."""
+
+    def create(self, bindings: Sequence[AclBinding]) -> tuple[int, list[AclCreateResult]]:
+        """One result for each binding, once what was written can be read."""
+
+    def delete(self, filters: Sequence[AclBindingFilter]) -> tuple[int, list[AclDeleteResult]]:
+        """One result for each filter, once what was written can be read."""
 
 
 def _repeatable(flag: str, metavar: str, text: str) -> Any:
@@ -128,7 +134,12 @@ _elsewhere = shared(
 @click.command("acls")
 @_actions
 @log_option
-@click.option("--sidecar", metavar="URL", help="A running sidecar instead of a log.  [not built yet]")
+@click.option(
+    "--sidecar",
+    metavar="URL",
+    help="A running node instead of a log: http://HOST:PORT of its sidecar, or unix:PATH of the aclog.sock "
+    "in its log's directory.",
+)
 @_resources
 @_entries
 @snapshots_option
@@ -148,7 +159,11 @@ def acls_command(
     """Add, remove or list ACLs, with the flags and output of kafka-acls.
 
     --list reads any log, a broker's __cluster_metadata-0 too. --add and --remove need a topic, or a directory
-    that aclog made and that no running `aclog serve` writes to. The whole command is one atomic batch.
+    that aclog made; where an `aclog serve` is running on that directory, they go through it. The whole
+    command is one atomic batch.
+
+    --sidecar asks a running node, wherever its log is. Over HTTP, its own ACLs say who may: to list takes
+    Describe on the cluster, to change takes Alter.
 
     \b
     Examples:
@@ -156,30 +171,36 @@ def acls_command(
       aclog acls --log DIR --add --allow-principal User:alice --consumer --topic orders --group app
       aclog acls --log DIR --remove --topic orders --force
       aclog acls --log kafka://HOST:9092/acls --config client.properties --list
+      aclog acls --sidecar http://127.0.0.1:8180 --list
     """
     given = AclsFlags(**flags)
     given.check()
-    if sidecar is not None:
-        raise Failure("--sidecar is not built yet", ExitCode.USAGE, "Use --log with the directory log.")
-
     place = Place.named(log_url=log_url, snapshots_url=snapshots_url, config_file=config_file)
-    if given.list:
-        _list(place, given.resource_filters(), given.principals_listed(), as_json=as_json)
-    elif given.add:
-        _add(place, given.bindings_to_add(), as_json=as_json)
+    acls: Acls
+    if sidecar is None:
+        acls = LogAcls(place)
+    elif log_url is None and snapshots_url is None:
+        from authorizer.cli.node_acls import NodeAcls
+
+        acls = NodeAcls(sidecar, place.config.acl_update_timeout_ms)
     else:
-        _remove(place, given.entries_by_resource(), force=force, as_json=as_json)
+        raise click.UsageError("--sidecar names a node, which has a log and a store of its own")
+    if given.list:
+        _list(acls, given.resource_filters(), given.principals_listed(), as_json=as_json)
+    elif given.add:
+        _add(acls, given.bindings_to_add(), as_json=as_json)
+    else:
+        _remove(acls, given.entries_by_resource(), force=force, as_json=as_json)
 
 
 def _list(
-    place: Place, wanted: Sequence[ResourcePatternFilter], principals: Sequence[str], *, as_json: bool
+    acls: Acls, wanted: Sequence[ResourcePatternFilter], principals: Sequence[str], *, as_json: bool
 ) -> None:
-    with place.log() as log:
-        image = place.state(log).image
-    records = _matching(image, wanted or (ResourcePatternFilter(),))
+    end_offset, listed = acls.listed(wanted)
+    records = _matching(listed, wanted or (ResourcePatternFilter(),))
     if as_json:
         chosen = [record for record in records if not principals or record.principal in principals]
-        print_json({"endOffset": image.provenance.end_offset, "acls": _json(chosen)})
+        print_json({"endOffset": end_offset, "acls": _json(chosen)})
     elif principals:
         for principal in principals:
             click.echo(listing_of_principal(principal, records), nl=False)
@@ -187,33 +208,32 @@ def _list(
         click.echo(listing(records), nl=False)
 
 
-def _add(place: Place, wanted: Mapping[ResourcePattern, Entries], *, as_json: bool) -> None:
-    with place.log(mode="write") as log:
-        image = place.state(log).image
-        view = _view(image)
-        bindings = [AclBinding(pattern, entry) for pattern, entries in wanted.items() for entry in entries]
-        creation = plan_creation(view, bindings, random_id)
-        for result in creation.results:
-            if result.exception is not None:
-                raise result.exception
-        if not as_json:
-            for pattern, entries in wanted.items():
-                new = []
-                for entry in entries:
-                    if view.holds(_content(pattern, entry)):
-                        click.echo(already_there(AclBinding(pattern, entry)), nl=False)
-                    else:
-                        new.append(entry)
-                if new:
-                    click.echo(adding(pattern, tuple(new)), nl=False)
-        end_offset = _append(log, creation.records, image)
+def _add(acls: Acls, wanted: Mapping[ResourcePattern, Entries], *, as_json: bool) -> None:
+    bindings = [AclBinding(pattern, entry) for pattern, entries in wanted.items() for entry in entries]
+    for binding in bindings:
+        # All or nothing: a node would create the others.
+        validate_binding(binding)
+    end_offset, results = acls.create(bindings)
+    added = {}
+    for binding, result in zip(bindings, results, strict=True):
+        if result.exception is not None:
+            raise result.exception
+        if result.record is not None:
+            added[binding] = result.record
     if as_json:
-        added = [record for record in creation.records if isinstance(record, AccessControlEntryRecord)]
-        print_json({"endOffset": end_offset, "added": _json(added)})
+        print_json({"endOffset": end_offset, "added": _json(added.values())})
+        return
+    for pattern, entries in wanted.items():
+        for entry in entries:
+            if AclBinding(pattern, entry) not in added:
+                click.echo(already_there(AclBinding(pattern, entry)), nl=False)
+        new = tuple(entry for entry in entries if AclBinding(pattern, entry) in added)
+        if new:
+            click.echo(adding(pattern, new), nl=False)
 
 
 def _remove(
-    place: Place, wanted: Mapping[ResourcePatternFilter, Entries], *, force: bool, as_json: bool
+    acls: Acls, wanted: Mapping[ResourcePatternFilter, Entries], *, force: bool, as_json: bool
 ) -> None:
     confirmed = [
         (where, entries)
@@ -225,34 +245,18 @@ def _remove(
         for where, entries in confirmed
         for entry in ([_exactly(entry) for entry in entries] or [AccessControlEntryFilter()])
     ]
-    with place.log(mode="write") as log:
-        image = place.state(log).image
-        deletion = plan_deletion([acl.record for acl in image], filters)
-        for result in deletion.results:
-            if result.exception is not None:
-                raise result.exception
-        end_offset = _append(log, deletion.records, image)
+    for acl_filter in filters:
+        validate_filter(acl_filter)
+    end_offset, results = acls.delete(filters)
+    removed = {}
+    for result in results:
+        if result.exception is not None:
+            raise result.exception
+        for deleted in result.acl_binding_delete_results:
+            if deleted.record is not None:
+                removed[deleted.record.id] = deleted.record
     if as_json:
-        removed = [acl.record for record in deletion.records if (acl := image.get(record.id)) is not None]
-        print_json({"endOffset": end_offset, "removed": _json(removed)})
-
-
-def _append(log: MetadataLog, records: Sequence[AclRecord], image: AclsImage) -> int:
-    if not records:
-        return image.provenance.end_offset
-    end_offset = log.append(records)
-    wait_until_readable(log, end_offset)
-    return end_offset
-
-
-def _view(image: AclsImage) -> WriterView:
-    view = WriterView()
-    view.replayed(AclsDelta(AclsImage.EMPTY), image)
-    return view
-
-
-def _content(pattern: ResourcePattern, entry: AccessControlEntry) -> AclContent:
-    return AccessControlEntryRecord.from_binding(ZERO_UUID, AclBinding(pattern, entry)).content
+        print_json({"endOffset": end_offset, "removed": _json(removed.values())})
 
 
 def _exactly(entry: AccessControlEntry) -> AccessControlEntryFilter:
@@ -267,10 +271,11 @@ def _confirm(where: ResourcePatternFilter, entries: Entries, *, as_json: bool) -
     return answer.strip().lower() == "y"
 
 
-def _matching(image: AclsImage, wanted: Iterable[ResourcePatternFilter]) -> list[AccessControlEntryRecord]:
-    records = [acl.record for acl in image]
+def _matching(
+    listed: Sequence[AccessControlEntryRecord], wanted: Iterable[ResourcePatternFilter]
+) -> list[AccessControlEntryRecord]:
     found = {
-        record.id: record for where in wanted for record in matching_records(records, AclBindingFilter(where))
+        record.id: record for where in wanted for record in matching_records(listed, AclBindingFilter(where))
     }
     return list(found.values())
 

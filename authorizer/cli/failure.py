@@ -100,6 +100,11 @@ _DAMAGED_LOG: Final = (
     "take the directory from another replica, or start from a snapshot that ends after the damage "
     "(--snapshots)."
 )
+_HELD_LOG: Final = (
+    "Beside a running node, `aclog acls` adds and removes ACLs through it, and what only reads needs no lock "
+    "(check, acls --list, log dump, log verify, a node with aclog.log.mode=read). Everything else waits "
+    "until that process has ended."
+)
 _NO_LOG: Final = (
     "--log takes file:DIR or DIR, the directory that holds the *.log files, or kafka://HOST:PORT/TOPIC. "
     "`aclog log create {log}` makes a new log."
@@ -141,7 +146,7 @@ _RULES: Final[tuple[tuple[type[BaseException], ExitCode, str], ...]] = (
     (
         LogLockedError,
         ExitCode.NOT_READY,
-        "A log has one writer. Only reading needs no lock: check, acls --list, log dump, log verify.",
+        _HELD_LOG,
     ),
     (
         LogReadOnlyError,

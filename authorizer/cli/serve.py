@@ -33,6 +33,9 @@ def serve_command(
     /v1/state, /livez, /readyz and /metrics on the configured listeners, by default http://127.0.0.1:8180. Log
     lines and the audit log go to stderr. Ctrl-C or SIGTERM end it.
 
+    ACLs are listed and changed over HTTP, too (/v1/acls), and by `aclog acls` beside it: on a directory's log
+    it also listens on the socket aclog.sock in the directory, for the log's owner alone.
+
     Where no broker of a topic's cluster answers, it waits for them: it is not ready, /readyz says why, and it
     tries again every some seconds. A cluster that answers that it does not let aclog in, or has no such log,
     ends it.

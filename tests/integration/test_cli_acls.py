@@ -150,13 +150,6 @@ def test_equal_acls_under_two_ids_are_one_line_and_go_together(log: Path) -> Non
     assert json.loads(acls(log, "--list", "--json").stdout)["acls"] == []
 
 
-def test_sidecar_is_not_built_yet(log: Path) -> None:
-    """--sidecar says so, instead of doing something else."""
-    refused = acls(log, "--list", "--sidecar", "http://127.0.0.1:8180")
-    assert refused.exit_code == 2
-    assert "--sidecar is not built yet" in refused.stderr
-
-
 @pytest.mark.parametrize("flag", ["--bootstrap-server", "--bootstrap-controller", "--command-config"])
 def test_a_brokers_flags_say_what_to_type_here(flag: str, log: Path) -> None:
     """Who is used to kafka-acls is told that a log is named here."""

@@ -171,6 +171,16 @@ def test_who_may_ask_about_everyone_may_not_change_anything(tmp_path: Path) -> N
         assert answer_of(endpoint, about_another)["decision"] is False
 
 
+def test_acls_are_added_while_it_stays_up(tmp_path: Path) -> None:
+    """The command writes through it, and its next answer follows from that."""
+    add = ["acls", "--log", str(tmp_path / "log"), "--add", "--topic", "t", "--allow-principal", "User:q"]
+    with staying(tmp_path) as (_, _, url):
+        acl_count = answer_of(f"{url}/v1/state")["acl_count"]
+        added = CliRunner().invoke(cli, add)
+        assert added.exit_code == 0, added.stderr
+        assert answer_of(f"{url}/v1/state")["acl_count"] == acl_count + 1
+
+
 def test_ctrl_c_ends_it_too(tmp_path: Path) -> None:
     """SIGINT, as Ctrl-C sends it, is the normal end."""
     with staying(tmp_path) as (process, _, _):

@@ -1,0 +1,301 @@
+"""`aclog acls` beside a running `aclog serve` on the same directory, and on a node named by --sidecar."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from records.log.directory import DirectoryLog
+from support.kafka_broker import HOST, free_ports
+from support.nodes import SOON_S, running_node, sidecar_of
+
+ROOT = Path(__file__).resolve().parents[2]
+ACLOG = [sys.executable, "-m", "authorizer.cli"]
+READ_AND_DESCRIBE = ("--operation", "Read", "--operation", "Describe")
+ADD = ("--add", "--allow-principal", "User:a", *READ_AND_DESCRIBE, "--topic", "t")
+ADD_ALTER = ("--add", "--allow-principal", "User:ANONYMOUS", "--operation", "Alter", "--cluster")
+#: The command as user and group 65534; what it imports is read before, for it may be root's.
+AS_NOBODY = """
+import os, sys
+import authorizer.cli.acls
+from authorizer.cli.main import main
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+main(sys.argv[1:])
+"""
+
+
+def aclog(*args: object, **how: object) -> subprocess.CompletedProcess[str]:
+    """One command, to its end."""
+    return subprocess.run(  # type: ignore[call-overload]
+        [*ACLOG, *map(str, args)],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=SOON_S,
+        check=False,
+        **{"cwd": ROOT, "stdin": subprocess.DEVNULL, **how},
+    )
+
+
+def acls(log: Path, *args: object) -> subprocess.CompletedProcess[str]:
+    return aclog("acls", "--log", log, *args)
+
+
+def records_of(log: DirectoryLog) -> list[set[object]]:
+    """By batch."""
+    return [{each.record for each in batch.records} for batch in log.read(0)]
+
+
+@contextmanager
+def serving(log: Path, *args: str) -> Iterator[subprocess.Popen[str]]:
+    """An `aclog serve` on the log, from its start on; it need not be listening yet."""
+    (port,) = free_ports(1)
+    config = log.parent / "serve.properties"
+    config.write_text(f"aclog.listeners=PLAINTEXT://{HOST}:{port}\n")
+    process = subprocess.Popen(
+        [*ACLOG, "serve", "--log", str(log), "--config", str(config), *args],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def wait_for_socket(log: Path) -> None:
+    deadline_s = time.monotonic() + SOON_S
+    while not (log / "aclog.sock").exists():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """An own log with nothing in it."""
+    DirectoryLog.open(tmp_path / "log", mode="create").close()
+    return tmp_path / "log"
+
+
+@pytest.mark.slow
+def test_a_command_beside_a_node_prints_what_it_prints_without_one(log: Path, tmp_path: Path) -> None:
+    """Text, JSON and exit codes, of all three actions, are the same; so is what is written."""
+    alone = tmp_path / "alone"
+    DirectoryLog.open(alone, mode="create", cluster_id="x").close()
+    with serving(log) as node:
+        wait_for_socket(log)
+        for args in (
+            ADD,
+            (*ADD, "--topic", "u", "--json"),
+            (*ADD, "--json"),
+            (*ADD, "--group", ""),
+            ("--list", "--topic", "t"),
+            ("--list", "--json"),
+            ("--remove", "--operation", "Read", "--allow-principal", "User:a", "--topic", "t", "--force"),
+            ("--remove", "--topic", "u", "--topic", "t", "--topic", "none", "--force", "--json"),
+            ("--remove", "--topic", "t"),
+            ("--list",),
+        ):
+            beside, without = acls(log, *args), acls(alone, *args)
+            assert (beside.returncode, beside.stdout, beside.stderr) == (
+                without.returncode,
+                without.stdout,
+                without.stderr,
+            ), args
+        assert node.poll() is None
+        node.send_signal(signal.SIGTERM)
+        assert node.wait(SOON_S) == 0
+    assert not (log / "aclog.sock").exists()
+    with DirectoryLog.open(log) as first, DirectoryLog.open(alone) as second:
+        assert records_of(first) == records_of(second)
+
+
+def test_a_command_right_after_the_start_of_a_node(log: Path) -> None:
+    """It holds the log, and does not listen or is not ready yet: the command waits, for a moment."""
+    with serving(log) as node:
+        while (log / ".lock").read_text() in ("", f"{os.getpid()}\n"):
+            assert node.poll() is None
+            time.sleep(0.001)
+        added = acls(log, *ADD)
+        assert (added.returncode, added.stderr) == (0, "")
+
+
+def test_what_a_killed_node_left_does_no_harm(log: Path) -> None:
+    """Its socket stays behind: a command writes by itself, another node listens anew."""
+    with serving(log) as node:
+        wait_for_socket(log)
+        assert acls(log, *ADD).returncode == 0
+        node.kill()
+        node.wait(SOON_S)
+    assert (log / "aclog.sock").is_socket()
+    assert acls(log, *ADD, "--group", "g").returncode == 0
+    with serving(log):
+        time.sleep(0.5)
+        removed = json.loads(acls(log, "--remove", "--topic", "t", "--force", "--json").stdout)
+        assert len(removed["removed"]) == 2
+    assert acls(log, "--list").stdout.count("principal=") == 2
+
+
+def test_a_directory_with_a_long_name(tmp_path: Path) -> None:
+    """Longer than the kernel takes for an address."""
+    log = tmp_path / ("d" * 200) / "log"
+    log.parent.mkdir()
+    DirectoryLog.open(log, mode="create").close()
+    with serving(log):
+        wait_for_socket(log)
+        assert acls(log, *ADD).returncode == 0
+        listed = aclog("acls", "--sidecar", f"unix:{log}/aclog.sock", "--list", "--json")
+        assert len(json.loads(listed.stdout)["acls"]) == 2
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_another_user_may_not() -> None:
+    """Who could not write the directory cannot do so through the node."""
+    with tempfile.TemporaryDirectory() as readable:
+        Path(readable).chmod(0o755)
+        log = Path(readable) / "log"
+        DirectoryLog.open(log, mode="create").close()
+        with running_node(log) as node, sidecar_of(node):
+            for where in (("--log", str(log)), ("--sidecar", f"unix:{log}/aclog.sock")):
+                refused = subprocess.run(
+                    [sys.executable, "-c", AS_NOBODY, "acls", *where, *ADD],
+                    capture_output=True,
+                    text=True,
+                    timeout=SOON_S,
+                    check=False,
+                    cwd=ROOT,
+                )
+                assert "Permission denied" in refused.stderr
+                assert refused.returncode in (2, 3)
+            assert node.log.high_watermark() == 0
+
+
+@pytest.mark.parametrize("command", ["acls", "append"])
+def test_a_log_that_is_held_by_what_takes_no_requests(log: Path, command: str, tmp_path: Path) -> None:
+    """Exit code 3, the process by its number, and the way out."""
+    records = tmp_path / "records.jsonl"
+    records.write_text("")
+    args = ("acls", "--log", log, *ADD) if command == "acls" else ("log", "append", "--log", log, records)
+    with DirectoryLog.open(log, mode="write"):
+        held = aclog(*args)
+    assert held.returncode == 3
+    assert f"{log}: process {os.getpid()} has this log open for writing" in held.stderr
+    way_out = "--sidecar URL" if command == "acls" else "`aclog acls` adds and removes ACLs through it"
+    assert way_out in held.stderr
+    assert held.stdout == ""
+
+
+def test_a_log_that_another_command_holds_for_a_moment(log: Path) -> None:
+    """It is waited for."""
+    held = DirectoryLog.open(log, mode="write")
+    threading.Timer(1.0, held.close).start()
+    assert acls(log, *ADD).returncode == 0
+
+
+def test_append_beside_a_node_names_it(log: Path, tmp_path: Path) -> None:
+    records = tmp_path / "records.jsonl"
+    records.write_text("")
+    with running_node(log) as node, sidecar_of(node):
+        held = aclog("log", "append", "--log", log, records)
+    assert held.returncode == 3
+    assert f"process {os.getpid()}" in held.stderr
+    assert "`aclog acls` adds and removes ACLs through it" in held.stderr
+
+
+def test_a_node_named_by_its_address(log: Path) -> None:
+    """Over HTTP its own ACLs guard it: exit code 1 where they deny."""
+    with running_node(log) as node, sidecar_of(node) as url:
+        for args in (("--list",), ADD, ("--remove", "--topic", "t", "--force")):
+            denied = aclog("acls", "--sidecar", url, *args)
+            assert (denied.returncode, denied.stdout) == (1, "")
+            assert "on the cluster" in denied.stderr
+        assert acls(log, *ADD_ALTER).returncode == 0
+        assert aclog("acls", "--sidecar", url, *ADD).returncode == 0
+        several = ("--list", "--topic", "t", "--group", "g", "--json")
+        listed = json.loads(aclog("acls", "--sidecar", url, *several).stdout)
+        assert (listed["endOffset"], len(listed["acls"])) == (3, 2)
+        removed = aclog("acls", "--sidecar", url, "--remove", "--topic", "t", "--force", "--json")
+        assert len(json.loads(removed.stdout)["removed"]) == 2
+        assert node.status().acl_count == 1
+
+
+def test_a_node_that_only_reads_cannot_be_written_through(log: Path) -> None:
+    """Exit code 3, and who can."""
+    acls(log, *ADD_ALTER)
+    with running_node(log, log_mode="read") as node, sidecar_of(node) as url:
+        refused = aclog("acls", "--sidecar", url, *ADD)
+    assert refused.returncode == 3
+    assert "write through the node that owns it" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("url", "code", "message"),
+    [
+        ("http://127.0.0.1:{free}", 3, "Connection refused"),
+        ("unix:/nowhere/aclog.sock", 3, "No such file"),
+        ("127.0.0.1:8180", 2, "http://HOST:PORT or unix:PATH"),
+        ("http://127.0.0.1:many", 2, "http://HOST:PORT or unix:PATH"),
+        ("https://127.0.0.1:8180", 2, "http://HOST:PORT or unix:PATH"),
+    ],
+)
+def test_an_address_without_a_node(url: str, code: int, message: str) -> None:
+    (free,) = free_ports(1)
+    named = url.format(free=free)
+    for args in (ADD, ("--list",)):
+        refused = aclog("acls", "--sidecar", named, *args)
+        assert refused.returncode == code
+        assert named in refused.stderr
+        assert message in refused.stderr
+
+
+def test_sidecar_and_log_at_once() -> None:
+    """Which one is meant is not guessed."""
+    refused = aclog("acls", "--sidecar", "http://127.0.0.1:1", "--log", "x", "--list")
+    assert refused.returncode == 2
+    assert "--sidecar names a node" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "message"),
+    [
+        (b"", 3, "The outcome is unknown"),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}", 2, "does not answer as an aclog node does"),
+        (b"HTTP/1.1 404 Not Found\r\ncontent-length: 4\r\n\r\nnone", 2, "does not answer as an aclog node"),
+        (b"SSH-2.0-x\r\n", 3, "The outcome is unknown"),
+    ],
+    ids=["gone", "other JSON", "another server", "no HTTP"],
+)
+def test_a_node_that_goes_away_and_what_is_no_node(answer: bytes, code: int, message: str) -> None:
+    """After the request was sent, nobody knows what became of it, and that is said."""
+    with socket.create_server((HOST, 0)) as server:
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        done = aclog("acls", "--sidecar", f"http://{HOST}:{server.getsockname()[1]}", *ADD)
+        thread.join(SOON_S)
+    assert done.returncode == code
+    assert message in done.stderr
+    assert done.stdout == ""
