@@ -1,7 +1,8 @@
 # aclog: every command of the project; `make help` lists them.
 #
-# The environment is .venv, made by plain venv and pip from requirements.lock (with hashes). A stamp in it is newer
-# than the lock and pyproject.toml, so a second run is offline and takes no time.
+# The environment is .venv. Plain venv and pip put uv there, and uv the rest: first what aclog runs with
+# (requirements-run.lock), then what checks and tests it (requirements.lock has both); every file by its hash. Stamps
+# in it are newer than the locks and pyproject.toml, so a second run is offline and takes no time.
 
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -12,15 +13,19 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-JARS_STAMP := $(VENV)/.kafka-jars
-SPARK_JARS_STAMP := $(VENV)/.spark-jars
+TOOLS_STAMP := $(VENV)/.tools
+JARS_STAMP := $(VENV)/.jars
 
 # The interpreter for .venv: the first of these that runs and is 3.11 or newer. `make PYTHON=/path/to/python` decides.
 PYTHON ?= python3.14 python3.13 python3.12 python3.11 python3
 
 # What the linters and mypy read: the four layers and whatever else holds Python.
 CODE := $(wildcard records snapshot replay authorizer tests benchmarks examples)
-PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+# What is fetched stays in .venv until it is installed: one file system, so it is linked and not copied, and a set-up
+# that was interrupted goes on where it was.
+UV_CACHE := $(VENV)/.uv-cache
+UV := $(BIN)/uv --cache-dir $(UV_CACHE)
 COMPILE := UV_CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/uv pip compile --quiet --upgrade --universal \
     --python-version 3.11 --generate-hashes --no-annotate
 # One worker for each core of the smallest machine that we build on.
@@ -30,20 +35,36 @@ BENCH_ARGS ?=
 
 say = @printf '\033[1m==> %s\033[0m\n' '$(1)'
 
+# Install what the lock $(1) holds. uv is silent while it fetches pyspark, so every ten seconds it is said how much is
+# there. pip, which is slower, knows a pip.conf: where an index can be reached only so, it takes over.
+define install
+@while sleep 10 >/dev/null; do echo "    after $$SECONDS s: $$(du -sh $(VENV) | cut -f 1) on disk"; done & \
+trap "kill $$!" EXIT; \
+$(UV) pip install --python $(BIN)/python --compile-bytecode --require-hashes --requirement $(1) 2>&1 \
+    | sed --unbuffered '/^ [-+~] /d' \
+|| { echo '    uv could not; pip tries' >&2; $(PIP) install --require-hashes --requirement $(1); }
+endef
+
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: setup ## Set up, then run everything on an example log: aclog quickstart
+run: $(STAMP) ## Set up what running needs, then run everything on an example log: aclog quickstart
 	$(call say,aclog quickstart)
 	@exec $(BIN)/aclog quickstart
 
 .PHONY: setup
-setup: $(STAMP) $(JARS_STAMP) $(SPARK_JARS_STAMP) ## Make .venv and fetch the jars of the tests; afterwards all works offline
+setup: $(TOOLS_STAMP) $(JARS_STAMP) ## Set up what running and the tests need; afterwards all works offline
 
-$(STAMP): requirements.lock pyproject.toml
-	$(call say,making $(VENV) from requirements.lock: a few minutes the first time)
+$(STAMP): requirements-setup.lock requirements-run.lock pyproject.toml
+	@java="$$( { "$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version 2>&1 || true; } \
+	    | awk -F '[".]' '/ version "/ { print $$2 }')"; \
+	if [ "$${java:-0}" -lt 17 ]; then \
+	    echo 'aclog needs Java 17 or newer, in JAVA_HOME or on PATH: for Spark, and to test with the real Kafka.' >&2; \
+	    exit 1; \
+	fi
+	$(call say,making $(VENV) and installing uv: 20 MB to fetch)
 	@for candidate in $(PYTHON); do \
 	    if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
 	        python="$$candidate"; break; \
@@ -54,23 +75,23 @@ $(STAMP): requirements.lock pyproject.toml
 	    exit 1; \
 	fi; \
 	"$$python" -m venv $(VENV)
-	@$(PIP) install --require-hashes --requirement requirements.lock
-	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@$(PIP) --quiet install --require-hashes --requirement requirements-setup.lock
+	$(call say,installing what aclog runs with: 600 MB to fetch the first time (450 of them Spark); 1.1 GB on disk; 3 GB while at it)
+	$(call install,requirements-run.lock)
+	@$(UV) --quiet pip install --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@rm -rf $(UV_CACHE)
 	@touch $@
 
-$(JARS_STAMP): $(STAMP) snapshot/jobs/ivy.py tests/support/kafka_jars.py tests/support/kafka_jars.sha256
-	$(call say,fetching the Kafka jars of the tests)
-	@java="$$( { java -version 2>&1 || true; } | awk -F '[".]' '/ version "/ { print $$2 }')"; \
-	if [ "$${java:-0}" -lt 17 ]; then \
-	    echo 'aclog needs Java 17 or newer on PATH: its tests run real Kafka tools, and its Spark jobs run Spark.' >&2; \
-	    exit 1; \
-	fi
+$(TOOLS_STAMP): $(STAMP) requirements.lock
+	$(call say,installing what checks and tests aclog: 60 MB to fetch the first time; 0.2 GB on disk)
+	$(call install,requirements.lock)
+	@rm -rf $(UV_CACHE)
+	@touch $@
+
+$(JARS_STAMP): $(STAMP) snapshot/jobs/ivy.py snapshot/jobs/jars.py tests/support/kafka_jars.py \
+    tests/support/kafka_jars.sha256 tests/support/delta_jars.py tests/support/spark.py
+	$(call say,fetching the jars of the tests (Kafka; Spark's connector; Delta Lake): 64 MB the first time)
 	@$(BIN)/python tests/support/kafka_jars.py
-	@touch $@
-
-$(SPARK_JARS_STAMP): $(JARS_STAMP) snapshot/jobs/ivy.py snapshot/jobs/jars.py tests/support/spark.py \
-    tests/support/delta_jars.py
-	$(call say,fetching the Kafka connector of Spark and Delta Lake)
 	@$(BIN)/python tests/support/spark.py
 	@$(BIN)/python tests/support/delta_jars.py
 	@touch $@
@@ -84,32 +105,32 @@ test: setup check ## Everything that CI gates: check, then all tests
 check: lint types layers ## Lint, format, types and layers
 
 .PHONY: lint
-lint: $(STAMP) ## ruff (rules and format) and codespell; changes nothing
+lint: $(TOOLS_STAMP) ## ruff (rules and format) and codespell; changes nothing
 	$(call say,lint)
 	@$(BIN)/ruff check $(CODE)
 	@$(BIN)/ruff format --check $(CODE)
 	@$(BIN)/codespell
 
 .PHONY: format
-format: $(STAMP) ## Format, and fix what ruff can fix
+format: $(TOOLS_STAMP) ## Format, and fix what ruff can fix
 	$(call say,format)
 	@$(BIN)/ruff check --fix-only $(CODE)
 	@$(BIN)/ruff format $(CODE)
 
 .PHONY: types
-types: $(STAMP) ## mypy
+types: $(TOOLS_STAMP) ## mypy
 	$(call say,types)
 	@$(BIN)/mypy $(CODE)
 
 .PHONY: layers
-layers: $(STAMP) ## The import contracts: records <- snapshot <- replay <- authorizer
+layers: $(TOOLS_STAMP) ## The import contracts: records <- snapshot <- replay <- authorizer
 	$(call say,layers)
 	@$(BIN)/lint-imports --no-logo
 
 .PHONY: bench
 bench: $(STAMP) ## Benchmarks; BENCH_ARGS="--runs 3"
 	$(call say,benchmarks)
-	@$(PIP) install --require-hashes --requirement requirements-bench.lock \
+	@$(PIP) --quiet install --require-hashes --requirement requirements-bench.lock \
 	    || echo 'Without pycasbin and cedarpy: the rows beside them will say so.' >&2
 	@$(BIN)/python -m benchmarks $(BENCH_ARGS)
 
@@ -121,10 +142,12 @@ docs: $(STAMP) ## Write docs/cli.md and docs/configuration.md anew from the comm
 
 .PHONY: lock
 lock: ## Write all lock files anew, with newer versions where pyproject.toml allows
-	$(call say,requirements.lock; requirements-bench.lock; those of the image in deploy/)
-	@test -x $(BIN)/uv || { python3 -m venv $(VENV) && $(PIP) install uv; }
+	$(call say,requirements*.lock; those of the image in deploy/)
+	@test -x $(BIN)/uv || { python3 -m venv $(VENV) && $(PIP) --quiet install uv; }
 	@$(COMPILE) pyproject.toml --all-extras --group dev --output-file requirements.lock
-	@$(COMPILE) --group pyproject.toml:bench --constraints requirements.lock --output-file requirements-bench.lock
+	@$(COMPILE) --group setup --constraints requirements.lock --output-file requirements-setup.lock
+	@$(COMPILE) pyproject.toml --all-extras --constraints requirements.lock --output-file requirements-run.lock
+	@$(COMPILE) --group bench --constraints requirements.lock --output-file requirements-bench.lock
 	@$(COMPILE) pyproject.toml --extra kafka --constraints requirements.lock --output-file deploy/requirements.lock
 	@$(COMPILE) deploy/build-requirements.in --constraints requirements.lock --output-file deploy/requirements-build.lock
 

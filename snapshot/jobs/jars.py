@@ -3,22 +3,22 @@
 They are in ``~/.cache/aclog/spark-jars/<Spark's version>`` (XDG_CACHE_HOME is heeded), or where
 ACLOG_SPARK_JARS says. A machine without a way to Maven's central repository gets a copy of that directory.
 
-As a program: ``python -m snapshot.jobs.jars`` fetches and prints the directory; ``--checksums`` fetches into
-nowhere and prints name and SHA-256 of what Maven gives (for another version).
+As a program: ``python -m snapshot.jobs.jars`` fetches and prints the directory; ``--checksums`` prints
+path and SHA-256 of what Maven gives (for another version).
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 import tempfile
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
 from snapshot.errors import SparkJarsError
-from snapshot.jobs.ivy import checksums, fetch, jar_directory
+from snapshot.jobs.ivy import Jar, fetch, jar_directory
 
 #: Of the connector, and of the pyspark that it belongs to.
 SPARK_VERSION: Final = "4.2.0"
@@ -32,46 +32,24 @@ PACKAGE: Final = f"org.apache.spark:spark-sql-kafka-0-10_{_SCALA}:{SPARK_VERSION
 #: In a jar's or package's name: this is the connector.
 CONNECTOR_NAME: Final = "spark-sql-kafka-0-10"
 
-
-@dataclass(frozen=True, slots=True)
-class Jar:
-    """One jar by its Maven coordinates, and what it must be."""
-
-    organisation: str
-    name: str
-    version: str
-    sha256: str
-
-    @property
-    def file(self) -> str:
-        """Its name in the directory."""
-        return f"{self.name}-{self.version}.jar"
-
-
 #: What the connector needs beyond the jars that pyspark brings.
 JARS: Final = (
     Jar(
-        "org.apache.spark",
-        f"spark-sql-kafka-0-10_{_SCALA}",
-        SPARK_VERSION,
+        f"org/apache/spark/spark-sql-kafka-0-10_{_SCALA}/{SPARK_VERSION}/"
+        f"spark-sql-kafka-0-10_{_SCALA}-{SPARK_VERSION}.jar",
         "64539c45e5d39f7ddb747312c239f38f5208d08c1a0ddf7d70beb2fbd9373705",
     ),
     Jar(
-        "org.apache.spark",
-        f"spark-token-provider-kafka-0-10_{_SCALA}",
-        TOKEN_PROVIDER_VERSION,
+        f"org/apache/spark/spark-token-provider-kafka-0-10_{_SCALA}/{TOKEN_PROVIDER_VERSION}/"
+        f"spark-token-provider-kafka-0-10_{_SCALA}-{TOKEN_PROVIDER_VERSION}.jar",
         "f2be3b76f9e6cbe63379d4e4e0dc14f59dbf056ae2ad16ff15ac108004c86767",
     ),
     Jar(
-        "org.apache.kafka",
-        "kafka-clients",
-        "3.9.2",
+        "org/apache/kafka/kafka-clients/3.9.2/kafka-clients-3.9.2.jar",
         "014b4ef36884478a932641818b080c36a8f8e2e92dc771e800c9d2694f4f83d8",
     ),
     Jar(
-        "org.apache.commons",
-        "commons-pool2",
-        "2.13.1",
+        "org/apache/commons/commons-pool2/2.13.1/commons-pool2-2.13.1.jar",
         "f77a5060d6936a9144023584232f9de3f2248f1abfe156e9d31795f18770674f",
     ),
 )
@@ -93,10 +71,9 @@ def connector_jars() -> list[Path]:
             f"{_WHAT} does not fit pyspark {installed}: install pyspark=={SPARK_VERSION}, or name the "
             f"connector of that version with --packages"
         )
-    expected = {jar.file: jar.sha256 for jar in JARS}
     default = _cache() / SPARK_VERSION
     try:
-        directory = jar_directory(default, DIRECTORY_VARIABLE, expected, _ivy_xml(), _WHAT)
+        directory = jar_directory(default, DIRECTORY_VARIABLE, JARS, _WHAT)
     except SparkJarsError as error:
         raise SparkJarsError(
             f"{error}\nOnly logs in topics need the jars. Ways out: copy {default} from a machine that "
@@ -111,32 +88,15 @@ def _cache() -> Path:
     return (Path(home) if home else Path.home() / ".cache") / "aclog" / "spark-jars"
 
 
-def _ivy_xml() -> str:
-    dependencies = "\n".join(
-        f'    <dependency org="{jar.organisation}" name="{jar.name}" rev="{jar.version}" '
-        'conf="default->master" transitive="false"/>'
-        for jar in JARS
-    )
-    return f"""\
-<ivy-module version="2.0">
-  <info organisation="aclog" module="spark-kafka-connector"/>
-  <configurations><conf name="default"/></configurations>
-  <dependencies>
-{dependencies}
-  </dependencies>
-</ivy-module>
-"""
-
-
 def main(argv: list[str]) -> int:
     """Fetch and check; or print checksums. Exit codes: 0, 2 wrong usage, 3 the jars cannot be had."""
     try:
         if argv == ["--checksums"]:
             with tempfile.TemporaryDirectory() as scratch:
-                target = Path(scratch) / "jars"
-                fetch(target, _ivy_xml(), _WHAT)
-                for name, digest in checksums(target).items():
-                    print(f"{digest}  {name}")  # noqa: T201
+                fetch(Path(scratch), JARS, _WHAT)
+                for jar in JARS:
+                    digest = hashlib.sha256(Path(scratch, jar.file).read_bytes()).hexdigest()
+                    print(f"{digest}  {jar.path}")  # noqa: T201
             return 0
         if argv:
             print("usage: python -m snapshot.jobs.jars [--checksums]", file=sys.stderr)  # noqa: T201

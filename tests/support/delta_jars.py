@@ -12,29 +12,20 @@ import sys
 from pathlib import Path
 
 from snapshot.errors import SparkJarsError
-from snapshot.jobs.ivy import jar_directory
+from snapshot.jobs.ivy import Jar, jar_directory
 
 DELTA_VERSION = "4.4.0"
-JARS = {
-    "delta-spark_4.2_2.13": "27d4fd8b1f879535c573ed1c718177d6a27f24d3e626ba02e216369725721ead",
-    "delta-storage": "c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc",
-}
-ROOT = Path(__file__).resolve().parents[2]
-
-_DEPENDENCIES = "\n".join(
-    f'    <dependency org="io.delta" name="{name}" rev="{DELTA_VERSION}" conf="default->master" '
-    'transitive="false"/>'
-    for name in JARS
+JARS = (
+    Jar(
+        f"io/delta/delta-spark_4.2_2.13/{DELTA_VERSION}/delta-spark_4.2_2.13-{DELTA_VERSION}.jar",
+        "27d4fd8b1f879535c573ed1c718177d6a27f24d3e626ba02e216369725721ead",
+    ),
+    Jar(
+        f"io/delta/delta-storage/{DELTA_VERSION}/delta-storage-{DELTA_VERSION}.jar",
+        "c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc",
+    ),
 )
-IVY_XML = f"""\
-<ivy-module version="2.0">
-  <info organisation="aclog" module="delta-for-tests"/>
-  <configurations><conf name="default"/></configurations>
-  <dependencies>
-{_DEPENDENCIES}
-  </dependencies>
-</ivy-module>
-"""
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def delta_jars() -> list[Path]:
@@ -42,10 +33,9 @@ def delta_jars() -> list[Path]:
 
     Raises SparkJarsError.
     """
-    files = {f"{name}-{DELTA_VERSION}.jar": digest for name, digest in JARS.items()}
     default = ROOT / ".cache" / "delta" / DELTA_VERSION
-    directory = jar_directory(default, "ACLOG_DELTA_JARS", files, IVY_XML, f"Delta Lake {DELTA_VERSION}")
-    return [directory / name for name in files]
+    directory = jar_directory(default, "ACLOG_DELTA_JARS", JARS, f"Delta Lake {DELTA_VERSION}")
+    return [directory / jar.file for jar in JARS]
 
 
 if __name__ == "__main__":

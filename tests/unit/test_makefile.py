@@ -1,0 +1,98 @@
+"""Set-up: each target installs what it needs and no more, and says how much that is before it fetches."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SAYS_SIZE = re.compile(r"==> .*\b\d+ MB\b")
+FETCHES = re.compile(r"pip install|pip --disable\S* (--quiet )?install|_jars\.py|support/spark\.py")
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Path:
+    """The repository as it is before the first `make`."""
+    for name in ("Makefile", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    for lock in ROOT.glob("requirements*.lock"):
+        shutil.copy(lock, tmp_path)
+    for folder in ("snapshot", "tests/support"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    return tmp_path
+
+
+def make(directory: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["make", *arguments],
+        cwd=directory,
+        env={"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def planned(directory: Path, target: str) -> str:
+    done = make(directory, "--dry-run", target)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.replace("\\\n", " ")
+
+
+def test_running_installs_no_test_tools(fresh: Path) -> None:
+    plan = planned(fresh, "run")
+    assert "requirements-setup.lock" in plan
+    assert "requirements-run.lock" in plan
+    assert "requirements.lock" not in plan
+    assert "tests/" not in plan
+
+
+@pytest.mark.parametrize("target", ["test", "setup"])
+def test_testing_installs_all(fresh: Path, target: str) -> None:
+    plan = planned(fresh, target)
+    wanted = ["requirements-run.lock", "requirements.lock", "kafka_jars.py", "spark.py", "delta_jars.py"]
+    assert [each for each in wanted if each not in plan] == []
+
+
+@pytest.mark.parametrize("target", ["run", "test"])
+def test_sizes_are_said_before_each_fetch(fresh: Path, target: str) -> None:
+    """And nothing that is fetched is fetched silently."""
+    said = False
+    fetches = 0
+    for line in planned(fresh, target).splitlines():
+        if line.startswith("printf"):
+            said = bool(SAYS_SIZE.search(line))
+        if FETCHES.search(line) and "--editable" not in line:
+            fetches += 1
+            assert said, line
+    assert fetches >= 2
+
+
+@pytest.mark.parametrize("version", [None, '1.8.0_392"', '11.0.25"'])
+def test_a_missing_java_is_noticed_before_anything_is_made(fresh: Path, version: str | None) -> None:
+    home = fresh / "jdk"
+    if version is not None:
+        (home / "bin").mkdir(parents=True)
+        (home / "bin" / "java").write_text(f"#!/bin/sh\necho 'openjdk version \"{version}' >&2\n", "ascii")
+        (home / "bin" / "java").chmod(0o755)
+    done = make(fresh, "run", JAVA_HOME=str(home))
+    assert done.returncode == 2
+    assert "aclog needs Java 17 or newer" in done.stderr
+    assert not (fresh / ".venv").exists()
+
+
+def test_the_locks_agree() -> None:
+    """What runs is what was tested: the smaller locks are parts of requirements.lock."""
+    everything = pins(ROOT / "requirements.lock")
+    for lock in ("requirements-setup.lock", "requirements-run.lock"):
+        assert pins(ROOT / lock) <= everything, f"{lock} is older: make lock"
+
+
+def pins(lock: Path) -> set[str]:
+    """Each requirement with its hashes."""
+    text = lock.read_text(encoding="utf-8").replace("\\\n", " ")
+    return {" ".join(line.split()) for line in text.splitlines() if not line.startswith("#")}
