@@ -31,6 +31,8 @@ COMPILE := UV_CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/uv pip compile --quiet -
 # One worker for each core of the smallest machine that we build on.
 TEST_WORKERS ?= 2
 PYTEST_ARGS ?=
+# Of Debian's packages, for stand-in-images; debootstrap's own if empty.
+MIRROR ?=
 BENCH_ARGS ?=
 
 say = @printf '\033[1m==> %s\033[0m\n' '$(1)'
@@ -38,7 +40,7 @@ say = @printf '\033[1m==> %s\033[0m\n' '$(1)'
 # Install what the lock $(1) holds. uv is silent while it fetches pyspark, so every ten seconds it is said how much is
 # there. pip, which is slower, knows a pip.conf: where an index can be reached only so, it takes over.
 define install
-@while sleep 10 >/dev/null; do echo "    after $$SECONDS s: $$(du -sh $(VENV) | cut -f 1) on disk"; done & \
+@while sleep 10 >/dev/null && kill -0 $$$$ 2>/dev/null; do echo "    after $$SECONDS s: $$(du -sh $(VENV) | cut -f 1) on disk"; done & \
 trap "kill $$!" EXIT; \
 $(UV) pip install --python $(BIN)/python --compile-bytecode --require-hashes --requirement $(1) 2>&1 \
     | sed --unbuffered '/^ [-+~] /d' \
@@ -90,7 +92,7 @@ $(TOOLS_STAMP): $(STAMP) requirements.lock
 
 $(JARS_STAMP): $(STAMP) snapshot/jobs/ivy.py snapshot/jobs/jars.py tests/support/kafka_jars.py \
     tests/support/kafka_jars.sha256 tests/support/delta_jars.py tests/support/spark.py
-	$(call say,fetching the jars of the tests (Kafka; Spark's connector; Delta Lake): 64 MB the first time)
+	$(call say,fetching the jars of the tests (Kafka; Spark to Kafka; Delta Lake): 64 MB the first time)
 	@$(BIN)/python tests/support/kafka_jars.py
 	@$(BIN)/python tests/support/spark.py
 	@$(BIN)/python tests/support/delta_jars.py
@@ -100,6 +102,16 @@ $(JARS_STAMP): $(STAMP) snapshot/jobs/ivy.py snapshot/jobs/jars.py tests/support
 test: setup check ## Everything that CI gates: check, then all tests
 	$(call say,tests)
 	@$(BIN)/python -m pytest -n $(TEST_WORKERS) $(PYTEST_ARGS)
+
+.PHONY: test-containers
+test-containers: setup ## The tests that need a Docker engine: our image, and Kafka in a container
+	$(call say,tests in containers)
+	@$(BIN)/python -m pytest -m containers $(PYTEST_ARGS)
+
+.PHONY: stand-in-images
+stand-in-images: setup ## Base images for test-containers where no registry can be reached; by root, with debootstrap
+	$(call say,making base images with debootstrap: 100 MB to fetch)
+	@PYTHONPATH=tests $(BIN)/python -m support.stand_in_images $(MIRROR)
 
 .PHONY: check
 check: lint types layers ## Lint, format, types and layers

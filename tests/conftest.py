@@ -68,6 +68,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 break
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Leave out what needs a Docker engine, whatever else `-m` says, unless it asks for just that."""
+    chosen = config.option.markexpr
+    if "containers" not in chosen:
+        config.option.markexpr = f"({chosen}) and not containers" if chosen else "not containers"
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None:
     """Refuse to run where pytest-xdist does not group: each worker would start a Spark and brokers.

@@ -1,21 +1,17 @@
-"""A topic log on Kafka's own image, by testcontainers: the same harness, where there is a Docker engine."""
+"""A topic log on Kafka's own image: the same harness, in a container."""
 
 from __future__ import annotations
 
 import pytest
 
-from support.kafka_broker import container_broker, docker_works
+from support.kafka_broker import container_broker
 from support.node_acls import may, topic_acl
 from support.nodes import SOON_S, create, running_node
 from support.topic_nodes import raw_topic, unique_topic
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.xdist_group("broker")]
+pytestmark = pytest.mark.containers
 
 
-@pytest.mark.skipif(
-    not docker_works(),
-    reason="NOT RUN: no Docker engine answers; brokers come from the jars of the same version",
-)
 def test_nodes_on_kafkas_own_image() -> None:
     """Two nodes agree on a topic of a broker in a container."""
     with container_broker({}) as broker:

@@ -1,15 +1,15 @@
 """One real Kafka broker for the integration tests: combined mode KRaft with StandardAuthorizer.
 
 `kafka_broker()` takes, in this order: the cluster that ACLOG_TEST_BOOTSTRAP names (its controllers are
-ACLOG_TEST_CONTROLLERS), a container where Docker works, or a JVM on the jars of `kafka_jars`. It never skips:
-when none of them works it raises. ANONYMOUS is a super user, so a plain client may do everything.
+ACLOG_TEST_CONTROLLERS), a container where a Docker engine has Kafka's image, or a JVM on the jars of
+`kafka_jars`. It never skips: what it takes works, or it raises. ANONYMOUS is a super user, so a plain client
+may do everything.
 """
 
 from __future__ import annotations
 
 import base64
 import os
-import shutil
 import socket
 import subprocess
 import tempfile
@@ -23,6 +23,7 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from support.containers import docker, engine_has, running
 from support.kafka_jars import KAFKA_VERSION
 from support.kafka_tools import BROKER, STORAGE, java_command, run_java
 
@@ -32,6 +33,7 @@ START_TIMEOUT_S = 90
 STOP_TIMEOUT_S = 30
 START_TRIES = 3  # a free port may be taken by another program before the broker binds it
 IMAGE = f"apache/kafka:{KAFKA_VERSION}"
+IMAGE_DATA = "/var/lib/kafka/data"
 
 
 class BrokerError(Exception):
@@ -46,7 +48,7 @@ class Broker:
     controllers: str | None
     """`host:port,...` of the controller listener; None for a foreign cluster that does not tell."""
     metadata_dir: Path | None
-    """Its `__cluster_metadata-0` on this machine; None for a foreign cluster or a container."""
+    """Its `__cluster_metadata-0` on this machine; None for a foreign cluster."""
 
 
 @contextmanager
@@ -60,7 +62,7 @@ def kafka_broker(settings: Mapping[str, str] | None = None) -> Iterator[Broker]:
         controllers = os.environ.get("ACLOG_TEST_CONTROLLERS")
         wait_until_ready(bootstrap, lambda: None)
         yield Broker(bootstrap_servers=bootstrap, controllers=controllers, metadata_dir=None)
-    elif docker_works():
+    elif engine_has(IMAGE):
         with container_broker(settings or {}) as broker:
             yield broker
     else:
@@ -148,30 +150,36 @@ def running_jvm(work: Path, settings: Mapping[str, str]) -> Iterator[tuple[Broke
 @contextmanager
 def container_broker(settings: Mapping[str, str]) -> Iterator[Broker]:
     """A broker from Kafka's own image; its ports are the same inside and outside, as it advertises them."""
-    from testcontainers.core.container import DockerContainer  # noqa: PLC0415  (slow, and rarely needed)
-
     port, controller_port = free_ports(2)
-    properties = {**server_properties(port, controller_port, bind="0.0.0.0"), **settings}
-    container = DockerContainer(IMAGE).with_env("CLUSTER_ID", random_kafka_uuid())
-    for key, value in properties.items():
-        container = container.with_env("KAFKA_" + key.upper().replace(".", "_"), value)
-    container = container.with_bind_ports(port, port).with_bind_ports(controller_port, controller_port)
-    with container:
-        servers = f"{HOST}:{port}"
-        wait_until_ready(servers, lambda: None)
-        yield Broker(bootstrap_servers=servers, controllers=f"{HOST}:{controller_port}", metadata_dir=None)
-
-
-def docker_works() -> bool:
-    """Whether a Docker engine answers; the client alone is not enough."""
-    docker = shutil.which("docker")
-    if docker is None:
-        return False
-    try:
-        done = subprocess.run([docker, "info"], capture_output=True, timeout=20, check=False)
-    except subprocess.TimeoutExpired:
-        return False
-    return done.returncode == 0
+    properties = {
+        **server_properties(port, controller_port, bind="0.0.0.0"), "log.dirs": IMAGE_DATA, **settings,
+    }  # fmt: skip
+    variables = {"KAFKA_" + key.upper().replace(".", "_"): value for key, value in properties.items()}
+    variables |= {"CLUSTER_ID": random_kafka_uuid(), "KAFKA_HEAP_OPTS": f"-Xmx{HEAP}"}
+    with tempfile.TemporaryDirectory(prefix="aclog-kafka-") as home:
+        Path(home).chmod(0o755)
+        data = Path(home, "data")
+        data.mkdir()
+        data.chmod(0o777)  # the image has a user of its own
+        mounted = ("--volume", f"{data}:{IMAGE_DATA}")
+        try:
+            with running(
+                *(f"--env={name}={value}" for name, value in variables.items()),
+                *(f"--publish={HOST}:{each}:{each}" for each in (port, controller_port)),
+                *mounted,
+                IMAGE,
+            ) as container:
+                wait_until_ready(f"{HOST}:{port}", container.why_ended)
+                yield Broker(
+                    bootstrap_servers=f"{HOST}:{port}",
+                    controllers=f"{HOST}:{controller_port}",
+                    metadata_dir=data / "__cluster_metadata-0",
+                )
+        finally:  # what is that user's, this one may not be able to remove
+            docker(
+                "run", "--rm", "--user=0", *mounted, "--entrypoint=find", IMAGE,
+                IMAGE_DATA, "-mindepth", "1", "-delete",
+            )  # fmt: skip
 
 
 def wait_until_ready(servers: str, why_ended: Callable[[], str | None]) -> None:

@@ -17,6 +17,7 @@ import yaml
 from prometheus_client import generate_latest
 
 from authorizer.cli.main import cli
+from authorizer.configuration.keys import BY_VARIABLE
 from authorizer.configuration.load import load_config
 from authorizer.node import Node
 from support.kafka_jars import KAFKA_VERSION
@@ -147,7 +148,7 @@ def test_brokers_are_one_cluster_of_three(compose: dict[str, Any]) -> None:
 
 def test_nodes_have_settings_that_aclog_takes(compose: dict[str, Any]) -> None:
     """Every ACLOG_ variable is one, its value is allowed, and what is listened on can be served."""
-    nodes = [service for service in services(compose).values() if is_aclog(service)]
+    nodes = [each for each in services(compose).values() if is_aclog(each) and "environment" in each]
     assert len(nodes) == 4
     for service in nodes:
         config = load_config(environ=environment(service))
@@ -160,15 +161,13 @@ def test_nodes_have_settings_that_aclog_takes(compose: dict[str, Any]) -> None:
 
 def names_of(service: dict[str, Any]) -> list[str]:
     """Without the prefix; load_config passes by a variable that it does not know, so they are looked up."""
-    from authorizer.configuration.keys import BY_VARIABLE  # noqa: PLC0415
-
     unknown = [name for name in environment(service) if name not in BY_VARIABLE]
     assert unknown == []
     return [name.removeprefix("ACLOG_") for name in environment(service)]
 
 
 def test_prometheus_scrapes_where_the_nodes_listen(compose: dict[str, Any]) -> None:
-    """Loopback of its own network namespace, which the nodes share; and their health is asked there, too."""
+    """Loopback of the network namespace that it and the nodes share; and their health is asked there, too."""
     config = yaml.safe_load((ROOT / "deploy" / "prometheus.yml").read_text(encoding="utf-8"))
     targets = {
         target
@@ -178,7 +177,7 @@ def test_prometheus_scrapes_where_the_nodes_listen(compose: dict[str, Any]) -> N
     }
     listening = set()
     for service in services(compose).values():
-        if network_owner(service):
+        if network_owner(service) and is_aclog(service):
             [endpoint] = load_config(environ=environment(service)).served_listeners()
             address = f"{endpoint.host}:{endpoint.port}"
             listening.add(address)
@@ -188,12 +187,64 @@ def test_prometheus_scrapes_where_the_nodes_listen(compose: dict[str, Any]) -> N
     assert config["rule_files"] == ["alerts.yml"]
 
 
+def test_no_crash_cuts_others_off(compose: dict[str, Any]) -> None:
+    """Who shares a network namespace loses it with its owner: that one does nothing but hold it."""
+    named = services(compose)
+    shared = {name: network_owner(service) for name, service in named.items() if network_owner(service)}
+    assert shared.keys() == {"aclog-1", "aclog-2", "prometheus"}
+    [owner] = set().union(*shared.values())
+    assert named[owner]["entrypoint"] == ["sleep", "infinity"]
+    assert named[owner]["restart"] == "unless-stopped"
+    assert [name for name, service in named.items() if "ports" in service] == [owner]
+
+
+def test_health_checks_are_cheap_and_patient(compose: dict[str, Any]) -> None:
+    """A broker's starts no JVM, and one that starts an interpreter has the time for it on a busy machine."""
+    for name, service in services(compose).items():
+        check = service.get("healthcheck", {})
+        if "test" not in check:
+            continue
+        command = " ".join(check["test"])
+        assert re.search(
+            r"/dev/tcp/127\.0\.0\.1/9092" if "apache/kafka" in service["image"] else "python", command
+        )
+        assert int(check["timeout"].removesuffix("s")) >= 5, name
+        assert int(check["start_period"].removesuffix("s")) >= (60 if name.startswith("kafka") else 30), name
+    [health] = [text for instruction, text in instructions() if instruction == "HEALTHCHECK"]
+    assert "--timeout=5s" in health
+
+
+def test_the_image_without_arguments_says_what_it_needs(tmp_path: Path) -> None:
+    """Wrong usage, unless the environment names a log: then that is served. Arguments go to aclog."""
+    aclog = tmp_path / "aclog"
+    aclog.write_text('#!/bin/sh\necho "aclog $*"\n', encoding="ascii")
+    aclog.chmod(0o755)
+
+    def started(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [ROOT / "deploy" / "entrypoint.sh", *arguments],
+            env={"PATH": f"{tmp_path}:/usr/bin:/bin", **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    bare = started()
+    assert (bare.returncode, bare.stdout) == (2, "")
+    assert "docker run --rm --volume DIRECTORY:/log:ro IMAGE" in bare.stderr
+    assert "ACLOG_LOG_URL=kafka://BROKER:9092/TOPIC" in bare.stderr
+    assert set(re.findall(r"ACLOG_[A-Z_]+(?==)", bare.stderr)) <= BY_VARIABLE.keys()
+    assert started(ACLOG_LOG_URL="file:/log").stdout == "aclog serve\n"
+    assert started("check", "--help").stdout == "aclog check --help\n"
+
+
 def commands(compose: dict[str, Any]) -> Iterator[list[str]]:
     """Every command line of aclog's that the compose file runs or shows."""
     for service in services(compose).values():
         if is_aclog(service):
             if "entrypoint" not in service:
                 yield [str(word) for word in service.get("command", ["serve"])]
+            if service.get("entrypoint") != ["/bin/sh", "-c"]:
                 continue
             script = str(service["command"][0]).replace("$$", "$").replace("\\\n", " ")
             for line in script.splitlines():
@@ -267,9 +318,9 @@ def test_image_runs_as_nobody_special() -> None:
     final = kinds.index("FROM", kinds.index("FROM") + 1)
     users = [text for kind, text in list(zip(kinds, last, strict=True))[final:] if kind == "USER"]
     assert users == ["10001:10001"]
-    for kind in ("ENTRYPOINT", "CMD"):
-        # The JSON form: a shell in between would not hand on SIGTERM.
-        assert isinstance(json.loads(last[kinds.index(kind, final)]), list)
+    # The JSON form, and a script that ends in exec: a shell in between would not hand on SIGTERM.
+    assert json.loads(last[kinds.index("ENTRYPOINT", final)]) == ["aclog-entrypoint"]
+    assert (ROOT / "deploy" / "entrypoint.sh").read_text(encoding="utf-8").endswith('\nexec aclog "$@"\n')
     assert "/livez" in last[kinds.index("HEALTHCHECK", final)]
 
 

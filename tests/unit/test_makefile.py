@@ -72,6 +72,17 @@ def test_sizes_are_said_before_each_fetch(fresh: Path, target: str) -> None:
     assert fetches >= 2
 
 
+@pytest.mark.parametrize(
+    "target", ["help", "run", "test", "test-containers", "stand-in-images", "bench", "lock"]
+)
+def test_every_recipe_is_a_program(fresh: Path, target: str) -> None:
+    """An apostrophe in what is said, for one, would make it none."""
+    done = subprocess.run(
+        ["bash", "-n"], input=planned(fresh, target), capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("version", [None, '1.8.0_392"', '11.0.25"'])
 def test_a_missing_java_is_noticed_before_anything_is_made(fresh: Path, version: str | None) -> None:
     home = fresh / "jdk"
