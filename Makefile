@@ -17,7 +17,7 @@ TOOLS_STAMP := $(VENV)/.tools
 JARS_STAMP := $(VENV)/.jars
 
 # The interpreter for .venv: the first of these that runs and is 3.11 or newer. `make PYTHON=/path/to/python` decides.
-PYTHON ?= python3.14 python3.13 python3.12 python3.11 python3
+PYTHON ?= python3.13 python3.12 python3.11 python3
 
 # What the linters and mypy read: the four layers and whatever else holds Python.
 CODE := $(wildcard records snapshot replay authorizer tests benchmarks examples)
