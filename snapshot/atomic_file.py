@@ -1,42 +1,80 @@
-"""Local files that appear whole or not at all: written under another name, synced, renamed, directory synced.
+"""Files that appear whole or not at all: written under another name, synced, renamed, directory synced.
 
 After a crash at any point the target is the old file, no file, or the new file: never a part of it. What may
-stay behind is a file that starts with TEMPORARY_PREFIX; nothing reads those.
+stay behind is a file that starts with TEMPORARY_PREFIX; nothing reads those, and the next write into the same
+directory removes those that nobody has written to for LEFT_BEHIND_S.
+
+A symbolic link is followed: what it points to is replaced, and the link stays. A device, a FIFO or an open
+descriptor (``/dev/stdout``, ``/dev/fd/N``) cannot be replaced, or must not be: it is written to, at once and
+when all of it is there. A directory or a socket is refused.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
+import stat
+import tempfile
+import time
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 from uuid import uuid4
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 TEMPORARY_PREFIX: Final = ".aclog-writing-"
+#: A file that is being written changes every few seconds; what did not for so long was a killed writer's.
+LEFT_BEHIND_S: Final = 60 * 60
+
+_PROC: Final = Path("/proc")
+#: What file systems without hard links answer to link().
+_NO_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 
 
 @contextmanager
-def atomic_write(path: Path) -> Iterator[IO[bytes]]:
+def atomic_write(path: Path, *, only_new: bool = False) -> Iterator[IO[bytes]]:
     """A file to write to, which takes ``path``'s place when the block ends without an exception.
 
+    Args:
+        path: a file, there or not, or whatever else can be written to.
+        only_new: leave what is there alone, also what came while this was written.
+
     Raises:
-        OSError: the directory is not there, or cannot be written to.
+        FileExistsError: something is there, and ``only_new``.
+        OSError: the directory is not there, or cannot be written to; it names ``path``.
     """
-    temporary = path.with_name(f"{TEMPORARY_PREFIX}{uuid4().hex}")
+    with _named(path):
+        target = _target(path)
+    if target is None:
+        with tempfile.TemporaryFile() as staged:
+            yield staged
+            staged.seek(0)
+            with _named(path), _opened(path) as stream:
+                shutil.copyfileobj(staged, stream)
+        return
+    temporary = target.with_name(f"{TEMPORARY_PREFIX}{uuid4().hex}")
     try:
-        with temporary.open("xb") as file:
+        with _named(path):
+            file = temporary.open("xb")
+        with file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
+            with _named(path):
+                file.flush()
+                os.fsync(file.fileno())
+        with _named(path):
+            if only_new:
+                _link(temporary, target)
+            else:
+                temporary.replace(target)
+    finally:
         with suppress(OSError):
             temporary.unlink()
-        raise
-    sync_directory(path.parent)
+    with _named(path):
+        sync_directory(target.parent)
+        _sweep(target.parent)
 
 
 def make_directories(path: Path) -> None:
@@ -57,3 +95,67 @@ def sync_directory(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _target(path: Path) -> Path | None:
+    """The file to be replaced or made, links followed; None for what is written to as it is."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return Path(os.path.realpath(path))
+    if _descriptor(path) is not None or stat.S_ISCHR(mode) or stat.S_ISBLK(mode) or stat.S_ISFIFO(mode):
+        return None
+    if stat.S_ISREG(mode):
+        return Path(os.path.realpath(path))
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    raise OSError(errno.EINVAL, "neither a file nor a device")
+
+
+def _descriptor(path: Path) -> Path | None:
+    """``/proc/PID/fd/N``, if that is what a path leads to: a file that is open, wherever it lies."""
+    while path.is_symlink():
+        directory = path.parent.resolve()
+        if directory.is_relative_to(_PROC):
+            return directory / path.name
+        path = directory / path.readlink()
+    return None
+
+
+def _opened(path: Path) -> IO[bytes]:
+    link = _descriptor(path)
+    if link is not None and link.parent == Path(f"/proc/{os.getpid()}/fd"):
+        # Opened anew it would begin at the file's start, and cut off what is there.
+        return os.fdopen(os.dup(int(link.name)), "wb")
+    return path.open("wb")
+
+
+def _link(temporary: Path, target: Path) -> None:
+    """Give the file its name unless something has it already."""
+    try:
+        target.hardlink_to(temporary)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        if target.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from error
+        temporary.replace(target)
+
+
+def _sweep(directory: Path) -> None:
+    """Remove what killed writers left there."""
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.name.startswith(TEMPORARY_PREFIX):
+                with suppress(OSError):  # its writer was faster, or it is another user's
+                    if time.time() - entry.stat().st_mtime > LEFT_BEHIND_S:
+                        Path(entry.path).unlink()
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Errors that speak of ``path``, and not of a name that the caller never heard of."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error

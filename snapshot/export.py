@@ -80,7 +80,7 @@ def export_image(image: AclsImage, path: Path, export_format: ExportFormat) -> N
     except UnicodeEncodeError as error:
         raise EncodeError(f"an ACL with text that is not valid Unicode: {error}") from error
     except OSError as error:
-        raise SnapshotError(f"cannot write {path}: {error}") from error
+        raise SnapshotError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def _write_avro(file: IO[bytes], image: AclsImage, records: list[AccessControlEntryRecord]) -> None:

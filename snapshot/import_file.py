@@ -92,7 +92,7 @@ def _lines(path: Path) -> Iterator[bytes]:
     except FileNotFoundError as error:
         raise SnapshotMissingError(f"there is no file {path}") from error
     except OSError as error:
-        raise SnapshotError(f"cannot read {path}: {error}") from error
+        raise SnapshotError(f"cannot read {path}: {error.strerror or error}") from error
 
 
 def _record(row: list[str]) -> AccessControlEntryRecord:

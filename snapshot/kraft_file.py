@@ -18,7 +18,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from records.batch import decode_batch, encode_batch, to_log_batch
+from records.batch import MAGIC, MAGIC_AT, decode_batch, encode_batch, to_log_batch
 from records.codecs.kraft import encode_frame
 from records.control import (
     ControlType,
@@ -67,6 +67,22 @@ def parse_checkpoint_name(name: str) -> tuple[int, int] | None:
     return parse_snapshot_name(stem) if stem != name else None
 
 
+def is_checkpoint(path: Path) -> bool:
+    """Whether a file is one, whole or damaged: by its name, and by what its first record batch begins with.
+
+    Raises:
+        SnapshotError: the file cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            beginning = file.read(MAGIC_AT + 1)
+    except OSError as error:
+        raise SnapshotError(f"cannot read {path}: {error.strerror or error}") from error
+    # Offset 0, and the one version of record batches that Kafka has had since there are snapshots.
+    is_batch = beginning[:8] == bytes(8) and beginning[MAGIC_AT:] == bytes([MAGIC])
+    return is_batch and parse_checkpoint_name(path.name) is not None
+
+
 def read_checkpoint(path: str | Path) -> AclsImage:
     """The ACLs and feature levels of a checkpoint file.
 
@@ -85,7 +101,7 @@ def read_checkpoint(path: str | Path) -> AclsImage:
     except FileNotFoundError as error:
         raise SnapshotMissingError(f"there is no file {path}") from error
     except OSError as error:
-        raise SnapshotError(f"cannot read {path}: {error}") from error
+        raise SnapshotError(f"cannot read {path}: {error.strerror or error}") from error
     return decode_checkpoint(data, end_offset=place[0], epoch=place[1], source=str(path))
 
 
@@ -120,7 +136,7 @@ def write_checkpoint(image: AclsImage, directory: str | Path) -> Path:
         with atomic_write(path) as file:
             file.writelines(_batches(image))
     except OSError as error:
-        raise SnapshotError(f"cannot write {path}: {error}") from error
+        raise SnapshotError(f"cannot write {path}: {error.strerror or error}") from error
     return path
 
 
