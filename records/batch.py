@@ -57,7 +57,7 @@ _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 _BEFORE_COVERED: Final = struct.Struct(">qiibI")
 _COVERED: Final = struct.Struct(">hiqqqhii")
 # Older batches have their magic at the same place.
-_MAGIC_AT: Final = 16
+MAGIC_AT: Final = 16
 
 _COMPRESSION_MAX: Final = int(max(Compression))
 
@@ -205,9 +205,9 @@ def decode_batch(data: bytes | memoryview, position: int = 0, *, origin: int = 0
 
 def _short_header(data: bytes | memoryview, position: int, place: int) -> DecodeError:
     left = len(data) - position
-    if left > _MAGIC_AT and data[position + _MAGIC_AT] != MAGIC:
+    if left > MAGIC_AT and data[position + MAGIC_AT] != MAGIC:
         base_offset = int.from_bytes(data[position : position + 8], "big", signed=True)
-        return _unknown_magic(data[position + _MAGIC_AT], base_offset, place)
+        return _unknown_magic(data[position + MAGIC_AT], base_offset, place)
     return TruncatedRecordError(
         f"a batch's header has {HEADER_BYTES} bytes, {left} are there", position=place
     )

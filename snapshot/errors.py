@@ -6,6 +6,8 @@ SnapshotError
 +-- SnapshotUnsupportedError  a snapshot in a newer format than this build knows
 +-- SnapshotForeignError      a snapshot of another log (cluster id, topic id), or beyond this one's end (I9)
 +-- SnapshotRefusedError      writing this snapshot would freeze a wrong state (I13)
++-- SnapshotStoreMissingError      the store itself is not there: no such directory, no such bucket
++-- SnapshotStoreUnavailableError  a store elsewhere that does not answer, or does not let us in
 
 SparkJobError                 a job failed, or cannot start
 +-- SparkJarsError            the jars that it needs are not there and cannot be had
@@ -45,6 +47,14 @@ class SnapshotForeignError(SnapshotError):
 
 class SnapshotRefusedError(SnapshotError):
     """A snapshot that must not be written: the state is wrong, or differs from a stored one."""
+
+
+class SnapshotStoreMissingError(SnapshotError):
+    """There is no such store: no such directory, or on an object store no such bucket."""
+
+
+class SnapshotStoreUnavailableError(SnapshotError):
+    """A store on another machine that does not answer, does not let us in, or fails."""
 
 
 class SparkJobError(AclogError):

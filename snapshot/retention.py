@@ -5,9 +5,10 @@
   leaves an unfinished snapshot, never a corrupt one.
 - With an old one go its own files, and those that nobody has touched for some minutes: another node that is
   behind may be writing the same snapshot, in the same directory.
-- An unfinished or corrupt directory goes when none of its files was touched for the grace period: a writer
-  that fills it now touches one every few seconds. The same for files that a complete snapshot's manifest does
-  not name: another attempt at it may still be writing them.
+- What a killed writer left goes when none of it was touched for some minutes: a node that fills a directory
+  now touches a file every few seconds. The tasks of a job may be hours apart, and a damaged snapshot is
+  something to be looked at: shards' parts and manifests have a day. The same for files that a complete
+  snapshot's manifest does not name.
 - Another log's snapshots, those in a newer format, those that could not be looked at, and files that aclog
   does not write are never touched. Nor is a leftover whose age the store does not tell.
 """
@@ -17,7 +18,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from snapshot.atomic_file import TEMPORARY_PREFIX
-from snapshot.layout import MANIFEST_NAME, is_part_name
+from snapshot.errors import SnapshotError
+from snapshot.layout import MANIFEST_NAME, is_part_name, parse_shard_part_name
+from snapshot.reading import read_manifest
 from snapshot.stored import SnapshotState, SnapshotStatus
 
 if TYPE_CHECKING:
@@ -26,9 +29,10 @@ if TYPE_CHECKING:
     from snapshot.layout import SnapshotRef
     from snapshot.storage import Storage
 
-#: No snapshot takes a day to write, and what waits to be collected costs only space.
+#: No job takes a day for a batch, and what waits to be collected costs only space.
 GRACE_S: Final = 24 * 60 * 60
-#: A writer touches a file every few seconds.
+#: A node that writes touches a file every few seconds. One that did not for so long, and lives, notices when
+#: it puts its manifest.
 WRITING_S: Final = 10 * 60
 
 
@@ -70,12 +74,32 @@ def retain(
                         if name in named or _is_old(storage, status.ref, name, now_s, WRITING_S)
                     ]
                     _remove(storage, status.ref, gone)
+                    if remove_partless_manifest(storage, status.ref):
+                        storage.remove_directory(status.ref.directory)
             case SnapshotState.UNFINISHED | SnapshotState.CORRUPT:
                 files = _our_files(storage, status.ref)
                 if all(_is_old(storage, status.ref, name, now_s) for name in files):
                     _remove(storage, status.ref, files)
             case _:
                 pass
+
+
+def remove_partless_manifest(storage: Storage, ref: SnapshotRef) -> bool:
+    """Remove a manifest if a part that it names is not there; whether it was so.
+
+    One node put it over its like while another removed the snapshot.
+    """
+    files = storage.files(ref.directory)
+    if MANIFEST_NAME not in files:
+        return False
+    try:
+        manifest = read_manifest(storage, ref, None)
+    except SnapshotError:
+        return False
+    if all(part.name in files for part in manifest.parts):
+        return False
+    storage.remove(ref.file(MANIFEST_NAME))
+    return True
 
 
 def _our_files(storage: Storage, ref: SnapshotRef) -> list[str]:
@@ -88,7 +112,12 @@ def _our_files(storage: Storage, ref: SnapshotRef) -> list[str]:
     return sorted(names, key=lambda name: (name != MANIFEST_NAME, name))
 
 
-def _is_old(storage: Storage, ref: SnapshotRef, name: str, now_s: float, grace_s: float = GRACE_S) -> bool:
+def _is_old(
+    storage: Storage, ref: SnapshotRef, name: str, now_s: float, grace_s: float | None = None
+) -> bool:
+    if grace_s is None:
+        waits = name == MANIFEST_NAME or parse_shard_part_name(name) is not None
+        grace_s = GRACE_S if waits else WRITING_S
     modified_s = storage.modified_s(ref.file(name))
     return modified_s is not None and now_s - modified_s > grace_s
 

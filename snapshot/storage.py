@@ -5,12 +5,13 @@ Rules of this file:
 - A put is one operation that shows the whole file or none: rename on a local disk, one put on an object
   store. Local files are synced before they are seen.
 - Listings never come from fsspec's cache: another node may write to the same store.
-- fsspec's and the client libraries' OSErrors become SnapshotError here, and nowhere else; only
+- Whatever fsspec and the client libraries raise becomes a SnapshotError here, and nowhere else; only
   FileNotFoundError stays, because it means something to the caller.
 """
 
 from __future__ import annotations
 
+import errno
 import re
 from contextlib import contextmanager, suppress
 from datetime import UTC
@@ -21,7 +22,8 @@ from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
 from snapshot.atomic_file import atomic_write, make_directories
-from snapshot.errors import SnapshotError
+from snapshot.errors import SnapshotError, SnapshotStoreMissingError
+from snapshot.object_store import client_options, failure, is_object_store, require_bucket
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,12 +40,30 @@ class Storage:
     def __init__(self, url: str) -> None:
         self._shown = _CREDENTIALS.sub("//***@", url).rstrip("/")
         try:
-            fs, root = url_to_fs(url)
+            fs, root = url_to_fs(url, **client_options(url))
         except (ImportError, ValueError) as error:
             # ImportError: fsspec knows the scheme, but its package (s3fs, gcsfs, adlfs ...) is not installed.
             raise SnapshotError(f"cannot open the snapshot store {self._shown}: {error}") from error
         self._fs: Any = fs
         self._root: str = root.rstrip("/")
+        self._is_local = isinstance(fs, LocalFileSystem)
+        self._is_object_store = is_object_store(fs)
+        self._has_bucket = False
+
+    def require(self) -> None:
+        """See that there is such a tree: a directory, or on an object store its bucket.
+
+        Raises:
+            SnapshotStoreMissingError: there is none.
+            SnapshotError: it cannot be looked at.
+        """
+        if self._is_object_store:
+            self._require_bucket()
+            return
+        with self._translated("look at", ""):
+            if self._fs.exists(self._absolute("")):
+                return
+        raise SnapshotStoreMissingError(f"there is no snapshot store {self._shown}")
 
     def files(self, directory: str) -> dict[str, int]:
         """Name -> size in bytes of the files directly in it; empty when there is no such directory."""
@@ -65,24 +85,18 @@ class Storage:
 
     def put(self, path: str, data: bytes) -> None:
         """Write the whole file, over what may be there; readers see the old one or the new one."""
-        target = self._absolute(path)
-        directory = target.rpartition("/")[0]
-        try:
-            with self._translated("write", path):
-                for tries_left in range(_PUT_TRIES - 1, -1, -1):
-                    try:
-                        self._put(target, data)
-                        break
-                    except FileNotFoundError:
-                        if not tries_left:
-                            raise
-                        # Object stores have no directories and may refuse to make one; others need it.
-                        if isinstance(self._fs, LocalFileSystem):
-                            make_directories(Path(directory))
-                        else:
-                            self._fs.makedirs(directory, exist_ok=True)
-        except FileNotFoundError as error:
-            raise SnapshotError(f"cannot write {self.shown(path)}: {error}") from error
+        self._put(path, data, only_new=False)
+
+    def put_new(self, path: str, data: bytes) -> bool:
+        """Write the whole file unless there is one; of several that do so at once, one writes.
+
+        A store that cannot tell (a server that ignores the condition) lets the last one write.
+
+        Returns:
+            Whether it was written. After an answer that was lost on the way the file may be this one all the
+            same.
+        """
+        return self._put(path, data, only_new=True)
 
     def remove(self, path: str) -> None:
         """Remove one file; nothing happens when another node was faster."""
@@ -91,6 +105,8 @@ class Storage:
 
     def remove_directory(self, directory: str) -> None:
         """Remove a directory if it is empty. On an object store there is none, and that is fine too."""
+        if self._is_object_store:
+            return
         with suppress(OSError, NotImplementedError):
             self._fs.rmdir(self._absolute(directory))
 
@@ -109,12 +125,48 @@ class Storage:
         """The path as messages name it: whatever secret is in the URL stays out of logs."""
         return f"{self._shown}/{path}" if path else self._shown
 
-    def _put(self, target: str, data: bytes) -> None:
-        if isinstance(self._fs, LocalFileSystem):
-            with atomic_write(Path(target)) as file:
-                file.write(data)
+    def _put(self, path: str, data: bytes, *, only_new: bool) -> bool:
+        target = self._absolute(path)
+        missing: FileNotFoundError | None = None
+        with self._translated("write", path):
+            for _ in range(_PUT_TRIES):
+                try:
+                    return self._put_once(target, data, only_new=only_new)
+                except FileNotFoundError as error:
+                    missing = error
+                    if self._is_object_store:
+                        self._require_bucket()
+                        break
+                    self._make_directory(target.rpartition("/")[0])
+        raise SnapshotError(f"cannot write {self.shown(path)}: {missing}") from missing
+
+    def _make_directory(self, directory: str) -> None:
+        if self._is_local:
+            make_directories(Path(directory))
         else:
+            self._fs.makedirs(directory, exist_ok=True)
+
+    def _put_once(self, target: str, data: bytes, *, only_new: bool) -> bool:
+        try:
+            if self._is_local:
+                with atomic_write(Path(target), only_new=only_new) as file:
+                    file.write(data)
+            elif only_new:
+                self._fs.pipe_file(target, data, mode="create")
+            else:
+                self._fs.pipe_file(target, data)
+        except FileExistsError:
+            if only_new:
+                return False
+            raise
+        except OSError as error:
+            if not only_new or error.errno != errno.ENOSYS:
+                raise
+            # A server that knows no conditions: what two put at once is the later one's.
+            if self._fs.exists(target):
+                return False
             self._fs.pipe_file(target, data)
+        return True
 
     def _list(self, directory: str) -> list[tuple[str, dict[str, Any]]]:
         path = self._absolute(directory)
@@ -123,10 +175,18 @@ class Storage:
             try:
                 entries = self._fs.ls(path, detail=True)
             except FileNotFoundError:
+                if self._is_object_store:
+                    self._require_bucket()
                 return []
+        self._has_bucket = True
         named = ((info["name"].rstrip("/").rpartition("/")[2], info) for info in entries)
         # An object store may list the directory's own marker.
         return [(name, info) for name, info in named if name and info["name"].rstrip("/") != path]
+
+    def _require_bucket(self) -> None:
+        if not self._has_bucket:
+            require_bucket(self._fs, self._root, self._shown)
+            self._has_bucket = True
 
     def _absolute(self, path: str) -> str:
         return f"{self._root}/{path}" if path else self._root or "/"
@@ -135,7 +195,12 @@ class Storage:
     def _translated(self, doing: str, path: str) -> Iterator[None]:
         try:
             yield
-        except FileNotFoundError:
+        except (FileNotFoundError, NotImplementedError, SnapshotError):
             raise
-        except OSError as error:
-            raise SnapshotError(f"cannot {doing} {self.shown(path)}: {error}") from error
+        except Exception as error:
+            if not self._is_local:
+                raise failure(doing, self.shown(path), error) from error
+            if isinstance(error, OSError):
+                reason = error.strerror or error
+                raise SnapshotError(f"cannot {doing} {self.shown(path)}: {reason}") from error
+            raise

@@ -3,7 +3,10 @@
 Rules:
 
 - A snapshot is put once, parts first, ``manifest.json`` last: the manifest is the commit. Two nodes that
-  write the same snapshot at once share no file but the manifest; the later one wins, and both say the same.
+  write the same snapshot at once share no file but the manifest; the first to put it wins, and the other's
+  parts go.
+- A manifest that is put over its like (``freshen``) may meet another node's retention, which removes the
+  manifest and then the parts. Each looks again when it is done, and takes back a manifest without parts.
 - Corrupt, unfinished, foreign or unsupported: ``latest`` takes the one before and says why (I9).
 - A store holds one log of each cluster: a snapshot's directory tells the cluster, not the topic. A second log
   of the same cluster is refused where it would overwrite, and is never deleted.
@@ -36,7 +39,7 @@ from snapshot.layout import (
     parse_snapshot_name,
 )
 from snapshot.reading import read_manifest, read_part, read_snapshot
-from snapshot.retention import retain
+from snapshot.retention import WRITING_S, remove_partless_manifest, retain
 from snapshot.storage import Storage
 from snapshot.stored import SkippedSnapshot, SnapshotState, SnapshotStatus, StoredSnapshot
 from snapshot.writing import ROWS_PER_PART, write_snapshot
@@ -79,6 +82,15 @@ class SnapshotStore:
         self._storage = Storage(self.url)
         self._rows_per_part = rows_per_part
         self._clock_s = clock_s
+
+    def require(self) -> None:
+        """See that the store is there, though it may be empty.
+
+        Raises:
+            SnapshotStoreMissingError: there is no such directory, or on an object store no such bucket.
+            SnapshotError: it cannot be looked at.
+        """
+        self._storage.require()
 
     def clusters(self) -> tuple[str, ...]:
         """The ids of all clusters that the store has a directory for."""
@@ -167,6 +179,17 @@ class SnapshotStore:
         computed, said = digest_to_string(digest), digest_to_string(manifest.digest)
         return (f"{shown} has digest {computed}, its manifest says {said}",)
 
+    def is_gone(self, status: SnapshotStatus) -> bool:
+        """Whether another node has removed it since it was looked at, or is about to: manifests go first."""
+        files = self._storage.files(status.ref.directory)
+        return not files if status.state is SnapshotState.UNFINISHED else MANIFEST_NAME not in files
+
+    def is_being_written(self, ref: SnapshotRef) -> bool:
+        """Whether a writer may be at it: something in it is new. Or the writer was killed a moment ago."""
+        now_s = self._clock_s()
+        times = (self._storage.modified_s(ref.file(name)) for name in self._storage.files(ref.directory))
+        return any(modified_s is not None and now_s - modified_s <= WRITING_S for modified_s in times)
+
     def part_problems(self, manifest: SnapshotManifest) -> tuple[str, ...]:
         """What is wrong with the parts that a manifest names; all of them are read."""
         problems = []
@@ -207,9 +230,8 @@ class SnapshotStore:
         _check_keep(keep)
         place = image.provenance
         ref = SnapshotRef(cluster_id=identity.cluster_id, epoch=place.epoch, end_offset=place.end_offset)
-        stored = self._whole(ref, identity)
         here = (len(image), image.digest, image.features)
-        if stored is None or not self._is_same(stored, here, is_exact=True):
+        if self._kept(ref, identity, here, log_end_time_ms=log_end_time_ms, is_exact=True) is None:
             write_snapshot(
                 self._storage,
                 ref,
@@ -217,9 +239,8 @@ class SnapshotStore:
                 identity,
                 log_end_time_ms=log_end_time_ms,
                 rows_per_part=self._rows_per_part,
+                commit=self._put_manifest,
             )
-        else:
-            self._freshen(stored, log_end_time_ms=log_end_time_ms, is_exact=True)
         self._retain(ref, identity, keep)
         return ref
 
@@ -247,15 +268,7 @@ class SnapshotStore:
         """
         _check_keep(keep)
         ref = manifest.ref
-        stored = self._whole(ref, manifest.identity)
-        here = (manifest.count, manifest.digest, manifest.features)
-        if stored is None or not self._is_same(stored, here, is_exact=manifest.is_exact):
-            self._storage.put(ref.file(MANIFEST_NAME), manifest.to_json())
-            stored = manifest
-        else:
-            stored = self._freshen(
-                stored, log_end_time_ms=manifest.log_end_time_ms, is_exact=manifest.is_exact
-            )
+        stored = self._kept_like(manifest) or self._put_manifest(manifest)
         named = {part.name for part in stored.parts}
         for name in self._storage.files(ref.directory):
             shard = parse_shard_part_name(name)
@@ -268,6 +281,7 @@ class SnapshotStore:
         """Move ``logEndTimeMs`` of a stored snapshot forward, where its end is still the log's end (I10).
 
         Raises:
+            SnapshotMissingError: another node has removed the snapshot meanwhile.
             SnapshotError: the store cannot be written to.
         """
         return self._freshen(manifest, log_end_time_ms=log_end_time_ms, is_exact=manifest.is_exact)
@@ -280,7 +294,53 @@ class SnapshotStore:
         )
         if fresh != stored:
             self._storage.put(stored.ref.file(MANIFEST_NAME), fresh.to_json())
+            if remove_partless_manifest(self._storage, stored.ref):
+                raise SnapshotMissingError(f"{self._storage.shown(stored.ref.directory)} is being removed")
         return fresh
+
+    def _put_manifest(self, manifest: SnapshotManifest) -> SnapshotManifest:
+        """Commit a snapshot whose parts are there, unless the same one is by now; gives the stored one."""
+        ref = manifest.ref
+        files = self._storage.files(ref.directory)
+        for part in manifest.parts:
+            if part.name not in files:
+                # The writer was so slow, or its clock so wrong, that a node took this for a leftover.
+                raise SnapshotError(f"{self._storage.shown(ref.file(part.name))} was removed by another node")
+        if self._storage.put_new(ref.file(MANIFEST_NAME), manifest.to_json()):
+            return manifest
+        stored = self._kept_like(manifest)
+        if stored is None:
+            # What is there is damaged, or was made past a gap.
+            self._storage.put(ref.file(MANIFEST_NAME), manifest.to_json())
+            stored = manifest
+        return stored
+
+    def _kept_like(self, manifest: SnapshotManifest) -> SnapshotManifest | None:
+        return self._kept(
+            manifest.ref,
+            manifest.identity,
+            (manifest.count, manifest.digest, manifest.features),
+            log_end_time_ms=manifest.log_end_time_ms,
+            is_exact=manifest.is_exact,
+        )
+
+    def _kept(
+        self,
+        ref: SnapshotRef,
+        identity: LogIdentity,
+        state: _State,
+        *,
+        log_end_time_ms: int,
+        is_exact: bool,
+    ) -> SnapshotManifest | None:
+        """The same snapshot if it is there already and whole, freshened; None if it is to be written."""
+        stored = self._whole(ref, identity)
+        if stored is None or not self._is_same(stored, state, is_exact=is_exact):
+            return None
+        try:
+            return self._freshen(stored, log_end_time_ms=log_end_time_ms, is_exact=is_exact)
+        except SnapshotMissingError:
+            return None
 
     def _retain(self, ref: SnapshotRef, identity: LogIdentity, keep: int) -> None:
         retain(self._storage, self.survey(identity), keep=keep, written=ref, now_s=self._clock_s())

@@ -1,4 +1,4 @@
-"""Writing one snapshot: the image is proved, its parts are put, the manifest is put last."""
+"""Writing one snapshot: the image is proved, its parts are put, its manifest last."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from snapshot.manifest import SnapshotManifest, SnapshotPart
 from snapshot.parquet import encode_part
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from records.log.base import LogIdentity
     from snapshot.image import AclsImage
     from snapshot.layout import SnapshotRef
@@ -31,8 +33,19 @@ def write_snapshot(
     *,
     log_end_time_ms: int,
     rows_per_part: int = ROWS_PER_PART,
-) -> None:
-    """Put the whole snapshot, over whatever an earlier attempt left there.
+    commit: Callable[[SnapshotManifest], SnapshotManifest],
+) -> SnapshotManifest:
+    """Put the whole snapshot.
+
+    Args:
+        storage: where to.
+        ref: which snapshot it is.
+        image: its state.
+        identity: the log that it is a state of.
+        log_end_time_ms: the last time at which the image's end offset was the log's end.
+        rows_per_part: see ROWS_PER_PART.
+        commit: puts the manifest. Gives the one that is there then: it may be another attempt's, which was
+            faster, and the parts of this one go.
 
     Raises:
         SnapshotRefusedError: the image's digest or count is not its content's; nothing was written.
@@ -65,13 +78,21 @@ def write_snapshot(
             features=image.features,
             parts=tuple(parts),
         )
-        storage.put(ref.file(MANIFEST_NAME), manifest.to_json())
+        stored = commit(manifest)
     except BaseException:
-        # A full disk would otherwise stay full until retention comes by.
-        for part in parts:
-            with suppress(SnapshotError):
-                storage.remove(ref.file(part.name))
+        # A full disk would otherwise stay full until retention comes by. A manifest that is there may be this
+        # one, though the store's answer was lost.
+        with suppress(SnapshotError):
+            if MANIFEST_NAME not in storage.files(ref.directory):
+                _remove(storage, ref, parts)
         raise
+    _remove(storage, ref, set(parts).difference(stored.parts))
+    return stored
+
+
+def _remove(storage: Storage, ref: SnapshotRef, parts: Iterable[SnapshotPart]) -> None:
+    for part in parts:
+        storage.remove(ref.file(part.name))
 
 
 def _prove(image: AclsImage) -> None:

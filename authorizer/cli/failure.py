@@ -6,6 +6,7 @@ commands and flags.
 
 from __future__ import annotations
 
+import errno
 from enum import IntEnum
 from typing import IO, Any, Final
 
@@ -49,6 +50,8 @@ from snapshot.errors import (
     SnapshotForeignError,
     SnapshotMissingError,
     SnapshotRefusedError,
+    SnapshotStoreMissingError,
+    SnapshotStoreUnavailableError,
     SnapshotUnsupportedError,
     SparkBusyError,
     SparkJarsError,
@@ -112,6 +115,15 @@ _NO_LOG: Final = (
 _NEWER: Final = "Something newer wrote it: use a newer aclog."
 _DAMAGED_SNAPSHOT: Final = (
     "`aclog snapshot verify {store}` says which snapshots are whole. The log alone is enough to start from."
+)
+
+_NO_STORE: Final = (
+    "--snapshots takes a directory, or a URL such as s3://BUCKET/PATH. A directory is made with the first "
+    "snapshot in it, a bucket is not."
+)
+_STORE_AWAY: Final = (
+    "Its client library knows where it is, and with which credentials: for s3:// AWS_ENDPOINT_URL, "
+    "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY or ~/.aws. The log alone is enough to start from."
 )
 
 _STOPPED_JOB: Final = (
@@ -181,6 +193,8 @@ _RULES: Final[tuple[tuple[type[BaseException], ExitCode, str], ...]] = (
         "The store and the log must belong to one cluster: compare --snapshots and --log.",
     ),
     (SnapshotRefusedError, ExitCode.NOT_READY, ""),
+    (SnapshotStoreMissingError, ExitCode.USAGE, _NO_STORE),
+    (SnapshotStoreUnavailableError, ExitCode.NOT_READY, _STORE_AWAY),
     (SnapshotError, ExitCode.BAD_DATA, _DAMAGED_SNAPSHOT),
     # Its text has the ways out.
     (SparkJarsError, ExitCode.NOT_READY, ""),
@@ -215,6 +229,7 @@ _RULES: Final[tuple[tuple[type[BaseException], ExitCode, str], ...]] = (
 
 # These pass on what the operating system said: a wrong path is wrong usage, a bad disk is not.
 _FROM_THE_SYSTEM: Final = (LogStorageError, SnapshotError)
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def failure_of(error: BaseException) -> Failure:
@@ -225,6 +240,8 @@ def failure_of(error: BaseException) -> Failure:
     if type(error) in _FROM_THE_SYSTEM:
         if isinstance(error.__cause__, OSError):
             code, way_out = outcome(type(error.__cause__))
+            if isinstance(error, SnapshotError) and error.__cause__.errno in _NO_ROOM:
+                code, way_out = ExitCode.NOT_READY, "Make room there, or choose another place."
         elif isinstance(error.__cause__, (ImportError, ValueError)):
             # fsspec does not know the URL's scheme, or lacks a package for it.
             code, way_out = ExitCode.USAGE, ""

@@ -161,6 +161,7 @@ def _with_store(
     log: MetadataLog, sources: Sequence[SnapshotSource], other: str, at_offset: int | None
 ) -> Comparison:
     store = SnapshotStore(other)
+    store.require()
     there = _stored(store, log, at_offset)
     beside = _beside_it(log, [*sources, StoredSnapshots(store)], there.ref)
     # One that is not exact can only be continued.

@@ -39,9 +39,15 @@ _LOOK_S: Final = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A log and perhaps a snapshot store, not opened yet."""
+    """A log and perhaps a snapshot store, not opened yet.
+
+    Attributes:
+        config: says which.
+        is_store_asked_for: the store was named for this one command, and not in a file for all of them.
+    """
 
     config: Config
+    is_store_asked_for: bool
 
     @classmethod
     def named(
@@ -58,7 +64,8 @@ class Place:
             ConfigError: a file that cannot be read, or a value that is not allowed.
         """
         named = {LOG_URL: log_url, SNAPSHOT_STORE: snapshots_url, **(flags or {})}
-        return cls(load_config(config_file, flags=named))
+        config = load_config(config_file, flags=named)
+        return cls(config, is_store_asked_for=snapshots_url is not None)
 
     @contextmanager
     def log(self, mode: Mode = "read") -> Iterator[MetadataLog]:
@@ -81,12 +88,18 @@ class Place:
         return self.config.snapshot_store is not None
 
     def store(self) -> SnapshotStore:
-        """The snapshot store."""
+        """The snapshot store, which need not be there yet."""
         from snapshot.store import SnapshotStore
 
         if self.config.snapshot_store is None:
             raise click.UsageError(_missing("--snapshots", SNAPSHOT_STORE))
         return SnapshotStore(self.config.snapshot_store)
+
+    def store_to_read(self) -> SnapshotStore:
+        """The snapshot store; SnapshotStoreMissingError if there is none."""
+        store = self.store()
+        store.require()
+        return store
 
     def state(
         self,
@@ -102,8 +115,16 @@ class Place:
         return load_state(log, sources, at_offset=at_offset, with_offsets=with_offsets, progress=progress)
 
     def sources(self) -> list[SnapshotSource]:
-        """The store, if one is named."""
-        return [StoredSnapshots(self.store())] if self.has_store else []
+        """The store, if one is named.
+
+        What a file names for all commands may not be there yet: a node makes it with its first snapshot.
+
+        Raises:
+            SnapshotStoreMissingError, SnapshotStoreUnavailableError: what the user asks for is not to be had.
+        """
+        if not self.has_store:
+            return []
+        return [StoredSnapshots(self.store_to_read() if self.is_store_asked_for else self.store())]
 
 
 def load_state(
@@ -130,7 +151,7 @@ def load_state(
     with Progress("offsets", wanted=progress) as shown_progress:
         result = load_image(log, sources, at_offset=at_offset, on_progress=shown_progress.at)
     for refused in result.refused:
-        note(f"note: snapshot {refused} (passed over)")
+        note(f"note: {refused} (passed over)")
     return result
 
 

@@ -14,8 +14,9 @@ from authorizer.cli.options import (
     progress_option,
     store_option,
 )
-from authorizer.cli.place import Place
+from authorizer.cli.place import Place, load_state, note_guess
 from authorizer.cli.stored_write import write_and_print
+from replay.snapshot_source import StoredSnapshots
 
 
 @click.command("create")
@@ -54,7 +55,8 @@ def create_command(
     with place.log() as log:
         # Before the state is read: what came later is not in it (I10).
         looked_at_ms = time.time_ns() // 1_000_000
-        image = place.state(log, at_offset=at_offset, progress=progress).image
+        note_guess(log)
+        image = load_state(log, [StoredSnapshots(store)], at_offset=at_offset, progress=progress).image
         reaches_end = image.provenance.end_offset >= log.high_watermark()
         write_and_print(
             place,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -90,7 +91,7 @@ def export_command(
     else:
         if at_offset is not None:
             raise click.UsageError("--at-offset is of a log (--log); a store has --end-offset")
-        image = _stored(place.store(), cluster_id, end_offset)
+        image = _stored(place.store_to_read(), cluster_id, end_offset)
     written = _write(image, export_format, output)
     if written is None:
         return
@@ -127,15 +128,24 @@ def _stored(store: SnapshotStore, cluster_id: str | None, end_offset: int | None
     raise SnapshotMissingError(f"{store.url} holds no whole snapshot{at}")
 
 
+def _is_stdout(output: str) -> bool:
+    """Whether that is where a word about the file would go: ``/dev/stdout``, say."""
+    try:
+        return os.path.samestat(Path(output).stat(), os.fstat(sys.stdout.fileno()))
+    except (OSError, ValueError):  # it is not there yet, or stdout is no file
+        return False
+
+
 def _write(image: AclsImage, export_format: str, output: str) -> Path | None:
     """The file, or None for stdout."""
     if export_format == _CHECKPOINT:
         with Waiting("writing"):
             return write_checkpoint(image, "." if output == _STDOUT else output)
     if output != _STDOUT:
+        is_stdout = _is_stdout(output)
         with Waiting("writing"):
             export_image(image, Path(output), ExportFormat(export_format))
-        return Path(output)
+        return None if is_stdout else Path(output)
     if export_format == ExportFormat.AVRO and sys.stdout.isatty():
         raise click.UsageError("Avro is not for a terminal: name a file with --output")
     with tempfile.TemporaryDirectory(prefix="aclog-export-") as scratch:

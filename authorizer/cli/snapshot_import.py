@@ -12,7 +12,7 @@ from authorizer.cli.place import Place
 from authorizer.cli.stored_write import write_and_print
 from records.log.base import LogIdentity
 from records.log.directory.identity import read_identity
-from snapshot.kraft_file import read_checkpoint
+from snapshot.kraft_file import checkpoint_name, is_checkpoint, read_checkpoint
 
 
 @click.command("import")
@@ -53,6 +53,11 @@ def import_command(
     """
     place = Place.named(config_file=config_file, snapshots_url=snapshots_url)
     store = place.store()
+    if not is_checkpoint(checkpoint):
+        raise click.UsageError(
+            f"{checkpoint} is none of Kafka's snapshots: those are named {checkpoint_name(264, 1)}, say, and "
+            "lie beside the *.log files of a broker's metadata log"
+        )
     with Waiting(f"reading {shown(checkpoint.name)}"):
         image = read_checkpoint(checkpoint)
     identity = _identity(checkpoint.absolute().parent, cluster_id)

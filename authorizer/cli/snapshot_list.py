@@ -60,7 +60,7 @@ def list_command(
       aclog snapshot list --snapshots STORE --log DIR --json
     """
     place = Place.named(config_file=config_file, log_url=log_url, snapshots_url=snapshots_url)
-    store = place.store()
+    store = place.store_to_read()
     statuses = surveyed(place, store, cluster_id)
     if as_json:
         print_json({"store": store.url, "snapshots": [status_json(status) for status in statuses]})

@@ -22,9 +22,12 @@ from authorizer.cli.place import Place, load_state
 from authorizer.cli.stored import status_json, surveyed
 from authorizer.cli.terminal import bad, good
 from replay.errors import ReplayError
-from snapshot.errors import SnapshotMissingError
+from snapshot.errors import SnapshotError, SnapshotMissingError
+from snapshot.stored import SnapshotState
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from records.log.base import MetadataLog
     from snapshot.store import SnapshotStore
     from snapshot.stored import SnapshotStatus
@@ -52,7 +55,8 @@ def verify_command(
     """Read snapshots whole: every part's checksum, the counts and the digest.
 
     With --log also compares each with what the log alone gives at its end offset. Exit code 4 when a snapshot
-    is damaged or unfinished, 1 when one is whole and differs from the log.
+    is damaged or unfinished, 1 when one is whole and differs from the log. One that a node may be writing
+    just now is named and does not count.
 
     \b
     Examples:
@@ -60,7 +64,7 @@ def verify_command(
       aclog snapshot verify --snapshots STORE --log DIR --end-offset 266
     """
     place = Place.named(config_file=config_file, log_url=log_url, snapshots_url=snapshots_url)
-    store = place.store()
+    store = place.store_to_read()
     chosen = [
         status
         for status in surveyed(place, store, cluster_id)
@@ -70,19 +74,36 @@ def verify_command(
         at = "" if end_offset is None else f" that ends at {end_offset}"
         raise SnapshotMissingError(f"{store.url} holds no snapshot{at}")
     if place.config.log_url is None:
-        verdicts = [_Verdict.of(store, status, None) for status in chosen]
+        verdicts = _verdicts(store, chosen, None)
     else:
         with place.log() as log:
-            verdicts = [_Verdict.of(store, status, log) for status in chosen]
+            verdicts = _verdicts(store, chosen, log)
     if as_json:
         print_json({"store": store.url, "snapshots": [verdict.to_json() for verdict in verdicts]})
     else:
         for verdict in verdicts:
             verdict.print()
-    if any(verdict.problems for verdict in verdicts):
+    if any(verdict.problems and not verdict.is_being_written for verdict in verdicts):
         raise click.exceptions.Exit(ExitCode.BAD_DATA)
     if any(verdict.differences for verdict in verdicts):
         raise click.exceptions.Exit(ExitCode.NO)
+
+
+def _verdicts(
+    store: SnapshotStore, statuses: Sequence[SnapshotStatus], log: MetadataLog | None
+) -> list[_Verdict]:
+    """Of all that are still there: nodes go on writing snapshots and removing old ones."""
+    found = []
+    for status in statuses:
+        try:
+            verdict = _Verdict.of(store, status, log)
+        except SnapshotError:
+            if not store.is_gone(status):
+                raise
+            continue
+        if not (verdict.problems and store.is_gone(status)):
+            found.append(verdict)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +113,15 @@ class _Verdict:
     status: SnapshotStatus
     problems: tuple[str, ...]
     differences: Differences | None
+    is_being_written: bool = False
 
     @classmethod
     def of(cls, store: SnapshotStore, status: SnapshotStatus, log: MetadataLog | None) -> _Verdict:
         identity = None if log is None else log.identity
         with Waiting(f"reading {shown(status.ref.name)}"):
             problems = store.verify(status.ref, identity)
+        if problems and status.state is SnapshotState.UNFINISHED:
+            return cls(status, problems, None, is_being_written=store.is_being_written(status.ref))
         if problems or log is None:
             return cls(status, problems, None)
         if status.manifest is not None and not status.manifest.is_exact:
@@ -116,13 +140,17 @@ class _Verdict:
 
     def to_json(self) -> dict[str, Any]:
         row = status_json(self.status) | {"whole": not self.problems, "problems": list(self.problems)}
+        if self.is_being_written:
+            row["beingWritten"] = True
         if self.differences is not None:
             row |= {"equalToLog": not self.differences, **self.differences.to_json(_SHOWN)}
         return row
 
     def print(self) -> None:
         name = shown(str(self.status.ref))
-        if self.problems:
+        if self.is_being_written:
+            answer(f"{name}: being written, or its writer was killed a few minutes ago", indent=2)
+        elif self.problems:
             answer(f"{name}: {bad('DAMAGED')}", indent=2)
             for problem in self.problems:
                 answer(f"  {shown(problem)}", indent=4)

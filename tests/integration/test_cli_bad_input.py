@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -88,6 +89,8 @@ def corrupt_part(world: World) -> Iterator[None]:
 @contextmanager
 def missing_manifest(world: World) -> Iterator[None]:
     (world.snapshot / "manifest.json").unlink()
+    for part in world.snapshot.iterdir():
+        os.utime(part, (0, 0))  # or a node may be writing it
     yield
 
 

@@ -127,6 +127,16 @@ def test_log_and_store_may_come_from_the_configuration(tmp_path: Path) -> None:
     assert asked.exit_code == 0
 
 
+def test_a_store_that_is_not_there_is_not_passed_over(tmp_path: Path) -> None:
+    """Asked for, it is wrong usage; a file may name one that a node will make with its first snapshot."""
+    question = ("User:alice", "Read", "--topic", "orders")
+    refused = ask(*question, "--snapshots", tmp_path / "no", code=2)
+    assert f"there is no snapshot store {tmp_path / 'no'}" in refused.stderr
+    config = tmp_path / "aclog.properties"
+    config.write_text(f"aclog.snapshot.store={tmp_path / 'no'}\n")
+    ask(*question, "--config", config, code=0)
+
+
 def test_explain_a_denial() -> None:
     """Why, which ACLs failed on one field and which, where they are in the log, and what would allow it."""
     explained = json.loads(

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,9 +19,11 @@ from records.log.base import LogIdentity
 from records.log.directory import DirectoryLog
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage, Provenance
+from snapshot.layout import SnapshotRef
 from snapshot.store import SnapshotStore
 from support.data import real_log
 
+ROOT = Path(__file__).resolve().parents[2]
 SMALL = real_log("kraft-small")
 CLUSTER = "aclogFixtureCluster001"
 CHECKPOINT = SMALL / "00000000000000000208-0000000001.checkpoint"
@@ -169,6 +174,99 @@ def test_import_of_a_damaged_file(tmp_path: Path) -> None:
     refused = aclog("import", damaged, "--snapshots", tmp_path / "store", "--cluster-id", CLUSTER)
     assert refused.exit_code == 4
     assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("acls.csv", b"id,resourceType\n"),
+        (CHECKPOINT.name, b""),
+        (CHECKPOINT.name, b"\x9c" * 300),
+        ("junk.checkpoint", CHECKPOINT.read_bytes()),
+    ],
+)
+def test_import_of_what_is_no_checkpoint(tmp_path: Path, name: str, content: bytes) -> None:
+    """Another kind of file was named: that is wrong usage, and nothing is damaged or too new."""
+    (tmp_path / name).write_bytes(content)
+    refused = aclog("import", tmp_path / name, "--snapshots", tmp_path / "store", "--cluster-id", CLUSTER)
+    assert refused.exit_code == 2
+    assert f"{name} is none of Kafka's snapshots" in refused.stderr
+    assert "newer" not in refused.stderr
+
+
+@pytest.mark.parametrize("command", [["list"], ["verify"], ["export", "--format", "csv"]])
+def test_a_store_that_is_not_there(tmp_path: Path, command: list[str]) -> None:
+    """Is not an empty one: the path is wrong."""
+    missing = tmp_path / "no" / "such"
+    refused = aclog(*command, "--snapshots", missing)
+    assert refused.exit_code == 2
+    assert refused.stdout == ""
+    assert f"there is no snapshot store {missing}" in refused.stderr
+
+
+def test_a_snapshot_that_is_removed_while_it_is_verified(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node goes on beside the command; what it takes away is no damage."""
+    for offset in (100, 150):
+        answer("create", "--log", SMALL, "--snapshots", tmp_path, "--at-offset", offset)
+    verify = SnapshotStore.verify
+
+    def removed(
+        self: SnapshotStore, ref: SnapshotRef, identity: LogIdentity | None = None
+    ) -> tuple[str, ...]:
+        if ref.end_offset == 101:
+            shutil.rmtree(tmp_path / ref.directory)
+        return verify(self, ref, identity)
+
+    monkeypatch.setattr(SnapshotStore, "verify", removed)
+    (row,) = answer("verify", "--snapshots", tmp_path)["snapshots"]
+    assert row["endOffset"] == 151
+
+
+def test_an_unfinished_snapshot_is_damage_once_nobody_writes_it(tmp_path: Path) -> None:
+    """Before that a node may be at it, and a look must not raise an alarm."""
+    answer("create", "--log", SMALL, "--snapshots", tmp_path)
+    (directory,) = (tmp_path / CLUSTER).iterdir()
+    (directory / "manifest.json").unlink()
+    (row,) = answer("verify", "--snapshots", tmp_path)["snapshots"]
+    assert (row["whole"], row["beingWritten"]) == (False, True)
+    assert "being written" in aclog("verify", "--snapshots", tmp_path).stdout
+    (part,) = directory.iterdir()
+    os.utime(part, (0, 0))
+    (row,) = answer("verify", "--snapshots", tmp_path, code=4)["snapshots"]
+    assert "beingWritten" not in row
+
+
+def test_export_names_the_file_that_cannot_be_written(tmp_path: Path) -> None:
+    """As the user named it, once, and with the system's own words."""
+    path = tmp_path / "no" / "x"
+    refused = aclog("export", "--log", SMALL, "--format", "csv", "--output", path)
+    assert refused.exit_code == 2
+    assert f"cannot write {path}: No such file or directory" in refused.stderr
+    full = aclog("export", "--log", SMALL, "--format", "csv", "--output", "/dev/full")
+    assert full.exit_code == 3
+    assert "cannot write /dev/full: No space left on device" in full.stderr
+
+
+def test_export_to_stdout_by_its_name() -> None:
+    """The state and nothing else, as with `-`."""
+    export = f"{sys.executable} -m authorizer.cli snapshot export --log {SMALL} --format csv".split()
+    dash, named = (
+        subprocess.run([*export, "--output", output], check=True, capture_output=True, cwd=ROOT).stdout
+        for output in ("-", "/dev/stdout")
+    )
+    assert dash == named != b""
+
+
+def test_a_damaged_snapshot_is_named_once(tmp_path: Path) -> None:
+    """By the command that passes it over."""
+    answer("create", "--log", SMALL, "--snapshots", tmp_path)
+    for part in tmp_path.rglob("*.parquet"):
+        part.write_bytes(b"x")
+    result = aclog("export", "--log", SMALL, "--snapshots", tmp_path, "--format", "csv")
+    assert result.exit_code == 0
+    assert "note: snapshot 00000000000000000281-0000000001: " in result.stderr
 
 
 def test_only_the_named_logs_snapshots(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Retention: N whole snapshots stay, leftovers go after a day, and nothing else is touched."""
+"""Retention: N whole snapshots stay, leftovers go when nobody writes them, and nothing else is touched."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from records.ids import Uuid
 from records.log.base import LogIdentity
-from snapshot.errors import SnapshotError
+from snapshot.errors import SnapshotError, SnapshotMissingError
 from snapshot.layout import MANIFEST_NAME, snapshot_name
 from snapshot.retention import GRACE_S, WRITING_S
+from snapshot.storage import Storage
 from snapshot.store import SnapshotStore
 from support.snapshots import CLUSTER, IDENTITY, contents, edit_manifest, image_of
 
@@ -28,6 +29,10 @@ def later(seconds: float) -> float:
 
 def at_once(url: str | Path) -> SnapshotStore:
     return SnapshotStore(url, rows_per_part=2)
+
+
+def minutes_later(url: str | Path) -> SnapshotStore:
+    return SnapshotStore(url, rows_per_part=2, clock_s=lambda: later(WRITING_S + 60))
 
 
 def next_day(url: str | Path) -> SnapshotStore:
@@ -113,7 +118,7 @@ def test_the_only_whole_one_is_never_deleted(tmp_path: Path) -> None:
 
 
 def test_an_unfinished_one_is_left_to_its_writer(tmp_path: Path) -> None:
-    """Another node may be filling it now: it goes a day after its last file, not before."""
+    """Another node may be filling it now: it goes minutes after its last file, not before."""
     write(at_once(tmp_path), 1)
     unfinished = directory(tmp_path, 2)
     shutil.copytree(directory(tmp_path, 1), unfinished)
@@ -121,7 +126,7 @@ def test_an_unfinished_one_is_left_to_its_writer(tmp_path: Path) -> None:
     (unfinished / ".aclog-writing-1").write_bytes(b"")
     write(at_once(tmp_path), 3)
     assert stored(tmp_path) == [1, 2, 3]
-    write(next_day(tmp_path), 3)
+    write(minutes_later(tmp_path), 3)
     assert stored(tmp_path) == [1, 3]
 
 
@@ -130,14 +135,89 @@ def test_one_young_file_keeps_an_unfinished_one(tmp_path: Path) -> None:
     write(at_once(tmp_path), 1)
     unfinished = directory(tmp_path, 2)
     unfinished.mkdir()
-    for name, age_s in (("part-00000-x.parquet", 10 * GRACE_S), ("part-00001-x.parquet", GRACE_S - 60)):
+    for name, age_s in (("part-00000-x.parquet", 10 * GRACE_S), ("part-00001-x.parquet", WRITING_S - 60)):
         (unfinished / name).write_bytes(b"")
         os.utime(unfinished / name, (later(-age_s), later(-age_s)))
     write(at_once(tmp_path), 3)
     assert stored(tmp_path) == [1, 2, 3]
-    os.utime(unfinished / "part-00001-x.parquet", (later(-GRACE_S - 60), later(-GRACE_S - 60)))
+    os.utime(unfinished / "part-00001-x.parquet", (later(-WRITING_S - 60), later(-WRITING_S - 60)))
     write(at_once(tmp_path), 3)
     assert stored(tmp_path) == [1, 3]
+
+
+def test_the_tasks_of_a_job_have_a_day(tmp_path: Path) -> None:
+    """The parts of a batch's shards may be hours apart, and the manifest comes after the last."""
+    write(at_once(tmp_path), 1)
+    unfinished = directory(tmp_path, 2)
+    unfinished.mkdir()
+    (unfinished / "part-00000-of-00002-job.parquet").write_bytes(b"")
+    write(minutes_later(tmp_path), 3)
+    assert stored(tmp_path) == [1, 2, 3]
+    write(next_day(tmp_path), 3)
+    assert stored(tmp_path) == [1, 3]
+
+
+def test_a_manifest_put_back_by_another_node_goes_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Retention removes manifest and parts; a node that freshened the manifest in between put it back."""
+    write(at_once(tmp_path), 1)
+    old = directory(tmp_path, 1) / MANIFEST_NAME
+    manifest = old.read_bytes()
+    remove = Storage.remove
+
+    def removed(self: Storage, path: str) -> None:
+        remove(self, path)
+        if path.endswith(f"{snapshot_name(1, 1)}/{MANIFEST_NAME}") and manifests:
+            old.write_bytes(manifests.pop())
+
+    manifests = [manifest]
+    monkeypatch.setattr(Storage, "remove", removed)
+    write(at_once(tmp_path), 2, keep=1)
+    assert manifests == []
+    assert stored(tmp_path) == [2]
+
+
+def test_a_snapshot_removed_while_it_is_freshened_is_written_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other side of the same race: a manifest without its parts is never left."""
+    write(at_once(tmp_path), 2)
+    manifest = at_once(tmp_path).survey(IDENTITY)[0].manifest
+    assert manifest is not None
+    put = Storage.put
+
+    def put_late(self: Storage, path: str, data: bytes) -> None:
+        shutil.rmtree(directory(tmp_path, 2))
+        monkeypatch.setattr(Storage, "put", put)
+        put(self, path, data)
+
+    monkeypatch.setattr(Storage, "put", put_late)
+    with pytest.raises(SnapshotMissingError, match="is being removed"):
+        at_once(tmp_path).freshen(manifest, log_end_time_ms=5)
+    assert not (directory(tmp_path, 2) / MANIFEST_NAME).exists()
+    write(at_once(tmp_path), 2)
+    monkeypatch.setattr(Storage, "put", put_late)
+    at_once(tmp_path).write(image_of(0, 1), IDENTITY, log_end_time_ms=7)
+    (status,) = at_once(tmp_path).survey(IDENTITY)
+    assert status.problem is None
+    assert at_once(tmp_path).verify(status.ref) == ()
+
+
+def test_a_writer_whose_parts_were_taken_for_leftovers_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was asleep for too long, or a clock is wrong: no manifest for parts that are gone."""
+    put = Storage.put
+
+    def put_and_lost(self: Storage, path: str, data: bytes) -> None:
+        put(self, path, data)
+        self.remove(path)
+
+    monkeypatch.setattr(Storage, "put", put_and_lost)
+    with pytest.raises(SnapshotError, match="was removed by another node"):
+        write(at_once(tmp_path), 2)
+    assert at_once(tmp_path).list(IDENTITY) == ()
 
 
 def test_an_empty_directory_goes(tmp_path: Path) -> None:
