@@ -15,6 +15,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 TOOLS_STAMP := $(VENV)/.tools
 JARS_STAMP := $(VENV)/.jars
+S3_SERVER_STAMP := $(VENV)/.s3-server
 
 # The interpreter for .venv: the first of these that runs and is 3.11 or newer. `make PYTHON=/path/to/python` decides.
 PYTHON ?= python3.13 python3.12 python3.11 python3
@@ -98,8 +99,14 @@ $(JARS_STAMP): $(STAMP) snapshot/jobs/ivy.py snapshot/jobs/jars.py tests/support
 	@$(BIN)/python tests/support/delta_jars.py
 	@touch $@
 
+# A server of S3's protocol for the tests of object stores. Without Go they are not run, and pytest says so.
+$(S3_SERVER_STAMP): $(STAMP) tests/support/s3_server.py
+	$(call say,building an S3 server for the tests: two minutes of Go the first time)
+	@PYTHONPATH=.:tests $(BIN)/python tests/support/s3_server.py
+	@touch $@
+
 .PHONY: test
-test: setup check ## Everything that CI gates: check, then all tests
+test: setup $(S3_SERVER_STAMP) check ## Everything that CI gates: check, then all tests
 	$(call say,tests)
 	@$(BIN)/python -m pytest -n $(TEST_WORKERS) $(PYTEST_ARGS)
 

@@ -21,18 +21,22 @@ if TYPE_CHECKING:
 
 _BUCKETS: Final = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"})
 _S3: Final = frozenset({"s3", "s3a"})
-#: Of botocore: what a server that accepts and never answers may take, with s3fs' own five tries, is 100 s.
+#: Of botocore: a server that accepts and never answers takes, with s3fs' own five tries, two minutes.
 _S3_CLIENT: Final[Mapping[str, Any]] = MappingProxyType(
     {"connect_timeout": 5, "read_timeout": 10, "retries": {"mode": "standard", "total_max_attempts": 2}}
 )
 
 
 def client_options(url: str) -> dict[str, Any]:
-    """What the client library is made with, unless fsspec's own configuration says something."""
+    """What the client library is made with; how long S3 may take, fsspec's own configuration may say too."""
     protocol = url.partition("://")[0]
+    options: dict[str, Any] = {}
+    if protocol in _BUCKETS:
+        # To forget it before a listing is not enough: whole reads believe it too, and miss what came since.
+        options["use_listings_cache"] = False
     if protocol in _S3 and "config_kwargs" not in fsspec.config.conf.get(protocol, {}):
-        return {"config_kwargs": dict(_S3_CLIENT)}
-    return {}
+        options["config_kwargs"] = dict(_S3_CLIENT)
+    return options
 
 
 def is_object_store(fs: Any) -> bool:
@@ -49,6 +53,16 @@ def require_bucket(fs: Any, root: str, shown: str) -> None:
         SnapshotStoreUnavailableError: nobody can say.
     """
     bucket = root.lstrip("/").partition("/")[0]
+    try:
+        fs.ls(root, detail=False)
+    except FileNotFoundError:
+        pass  # nothing is there yet, or no bucket
+    except Exception as error:
+        # Asked first, because it says more: the answer about a bucket is only a number, and to a wrong key
+        # some servers answer 404.
+        raise failure("list", shown, error) from error
+    else:
+        return
     try:
         fs.info(bucket)
     except FileNotFoundError as error:

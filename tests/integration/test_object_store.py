@@ -1,0 +1,320 @@
+"""A snapshot store on a real object store: commands, a node, the Spark jobs, and how it fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from snapshot.errors import SnapshotStoreUnavailableError
+from snapshot.image import AclsImage
+from snapshot.layout import MANIFEST_NAME
+from snapshot.retention import WRITING_S
+from snapshot.store import SnapshotStore
+from snapshot.stored import SnapshotState
+from support.data import real_log
+from support.kafka_broker import HOST, free_ports
+from support.s3_server import BUCKET, S3Server, missing_reason, s3_server, server_program
+from support.snapshots import CLUSTER, IDENTITY, image_of
+
+pytestmark = [pytest.mark.slow, pytest.mark.integration, pytest.mark.xdist_group("object-store")]
+
+ROOT = Path(__file__).resolve().parents[2]
+ACLOG = [sys.executable, "-m", "authorizer.cli"]
+SMALL = real_log("kraft-small")
+CHECKPOINT = SMALL / "00000000000000000208-0000000001.checkpoint"
+TIMEOUT_S = 300
+#: What a store that is not there may cost, on a machine with other work.
+PROMPT_S = 60
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    program = server_program()
+    if program is None:
+        pytest.skip(missing_reason())
+    with s3_server(program, tmp_path_factory.mktemp("s3")) as server:
+        yield server
+
+
+@pytest.fixture
+def server(started: S3Server, monkeypatch: pytest.MonkeyPatch) -> S3Server:
+    """The server, and this process and its children as clients of it."""
+    for name, value in started.environment.items():
+        monkeypatch.setenv(name, value)
+    return started
+
+
+@pytest.fixture
+def url(server: S3Server, request: pytest.FixtureRequest) -> str:
+    """A store of this test's own."""
+    return f"s3://{BUCKET}/{request.node.name.replace('[', '-').rstrip(']')}"
+
+
+def aclog(*args: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    """In a process of its own: s3fs remembers connections by what was asked for, not by the environment."""
+    return subprocess.run(
+        [*ACLOG, *map(str, args)],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=TIMEOUT_S,
+        cwd=ROOT,
+        env=os.environ | environment,
+        check=False,
+    )
+
+
+def answer(*args: object) -> Any:
+    done = aclog(*args, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def objects(server: S3Server, url: str) -> set[str]:
+    """Paths below the store, as the server has them."""
+    root = server.root / url.removeprefix("s3://")
+    return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
+
+
+def test_the_snapshot_commands(server: S3Server, url: str, tmp_path: Path) -> None:
+    """What `create` and `import` put is listed, whole, equal to the log, and exported."""
+    made = answer("snapshot", "create", "--log", SMALL, "--snapshots", url)
+    assert (made["endOffset"], made["count"]) == (281, 59)
+    answer("snapshot", "import", CHECKPOINT, "--snapshots", url)
+    listed = answer("snapshot", "list", "--snapshots", url)["snapshots"]
+    assert [(row["endOffset"], row["state"]) for row in listed] == [(208, "complete"), (281, "complete")]
+    verified = answer("snapshot", "verify", "--snapshots", url, "--log", SMALL)["snapshots"]
+    assert [(row["whole"], row["equalToLog"]) for row in verified] == [(True, True)] * 2
+    exported = answer("snapshot", "export", "--snapshots", url, "--format", "csv", "--output", tmp_path / "c")
+    assert (exported["endOffset"], exported["digest"]) == (281, made["digest"])
+    compared = answer("log", "verify", "--log", SMALL, "--with", url)["comparison"]
+    assert (compared["equal"], compared["otherEndOffset"]) == (True, 281)
+    asked = aclog(
+        *("check", "--log", SMALL, "--snapshots", url, "--principal", "User:alice"),
+        *("--operation", "Read", "--topic", "orders"),
+    )
+    assert asked.returncode == 0, asked.stderr
+    answer("snapshot", "create", "--log", SMALL, "--snapshots", url, "--keep", 1)
+    (name,) = {path.split("/")[1] for path in objects(server, url)}
+    assert name.startswith("00000000000000000281-")
+
+
+def test_an_empty_store_in_a_bucket_that_is_there(url: str) -> None:
+    """A path in a bucket need not be made."""
+    assert answer("snapshot", "list", "--snapshots", url)["snapshots"] == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("snapshot", "list", "--snapshots", "{}"),
+        ("snapshot", "verify", "--snapshots", "{}"),
+        ("snapshot", "create", "--log", SMALL, "--snapshots", "{}"),
+        ("log", "verify", "--log", SMALL, "--with", "{}"),
+    ],
+    ids=lambda command: "-".join(command[:2]),
+)
+def test_a_missing_bucket(server: S3Server, command: tuple[object, ...]) -> None:
+    """Is said, with its name and exit code 2; and nothing makes it."""
+    missing = "s3://no-such-bucket/store"
+    refused = aclog(*(str(word).format(missing) for word in command))
+    assert refused.returncode == 2, refused.stderr
+    assert f"Error: {missing}: there is no bucket `no-such-bucket`" in refused.stderr
+    assert not (server.root / "no-such-bucket").exists()
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({"AWS_SECRET_ACCESS_KEY": "wrong"}, "it does not let us: "),
+        ({"AWS_ACCESS_KEY_ID": "nobody"}, "access key"),
+        ({"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}, "credentials"),
+    ],
+    ids=["secret", "key", "none"],
+)
+def test_wrong_credentials(server: S3Server, environment: dict[str, str], said: str) -> None:
+    """Exit code 3, the store, what the server or the library said, and where credentials come from."""
+    url = f"s3://{BUCKET}/x"
+    for command in (
+        ("snapshot", "list", "--snapshots", url),
+        ("snapshot", "create", "--log", SMALL, "--snapshots", url),
+    ):
+        refused = aclog(*command, **environment)
+        assert refused.returncode == 3, refused.stderr
+        last = refused.stderr[refused.stderr.index("Error: ") :]
+        assert url in last
+        assert said in last
+        assert "AWS_SECRET_ACCESS_KEY" in last
+
+
+def test_nobody_there(server: S3Server) -> None:
+    """Exit code 3 and the address, soon."""
+    (port,) = free_ports(1)
+    began_s = time.monotonic()
+    refused = aclog(
+        "snapshot", "list", "--snapshots", f"s3://{BUCKET}/x", AWS_ENDPOINT_URL=f"http://{HOST}:{port}"
+    )
+    assert time.monotonic() - began_s < PROMPT_S
+    assert refused.returncode == 3, refused.stderr
+    assert f"cannot list s3://{BUCKET}/x: Could not connect to the endpoint URL" in refused.stderr
+    assert f"{HOST}:{port}" in refused.stderr
+    assert "defect" not in refused.stderr
+
+
+def write_at_once(url: str, image: AclsImage) -> None:
+    """By three nodes."""
+    barrier = threading.Barrier(3)
+    failed: list[BaseException] = []
+
+    def node() -> None:
+        barrier.wait()
+        try:
+            SnapshotStore(url, rows_per_part=2).write(image, IDENTITY, log_end_time_ms=1)
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the test shows it
+            failed.append(error)
+
+    threads = [threading.Thread(target=node) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+
+
+def test_of_several_that_write_one_snapshot_one_attempt_stays(server: S3Server, url: str) -> None:
+    """The server's own condition decides (If-None-Match), and the other's parts go."""
+    for count in range(1, 11):
+        write_at_once(url, image_of(*range(count)))
+    store = SnapshotStore(url)
+    named = {
+        status.ref.file(name)
+        for status in store.survey(CLUSTER)
+        if status.manifest is not None
+        for name in (MANIFEST_NAME, *(part.name for part in status.manifest.parts))
+    }
+    assert {status.state for status in store.survey(CLUSTER)} == {SnapshotState.COMPLETE}
+    assert objects(server, url) == named
+
+
+def test_the_server_dies_in_the_middle_of_a_snapshot(server: S3Server, url: str) -> None:
+    """The writer says so; the snapshot before is the latest; the next write and retention leave nothing."""
+    store = SnapshotStore(url, rows_per_part=1)
+    before = store.write(image_of(1), IDENTITY, log_end_time_ms=1)
+    image = image_of(*range(1_000))
+    failed: list[BaseException] = []
+
+    def write() -> None:
+        try:
+            store.write(image, IDENTITY, log_end_time_ms=1)
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the test shows it
+            failed.append(error)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        while len(objects(server, url)) < 20:
+            assert writer.is_alive()
+            time.sleep(0.01)
+        server.kill()
+        writer.join(TIMEOUT_S)
+    finally:
+        server.start()
+    (error,) = failed
+    assert isinstance(error, SnapshotStoreUnavailableError), error
+    assert f"cannot write {url}" in str(error)
+    found = store.latest(IDENTITY)
+    assert found is not None
+    assert found.ref == before
+    assert aclog("snapshot", "verify", "--snapshots", url).returncode == 0
+    later = SnapshotStore(url, rows_per_part=500, clock_s=lambda: time.time() + WRITING_S + 1)
+    ref = later.write(image, IDENTITY, log_end_time_ms=1, keep=1)
+    assert later.verify(ref) == ()
+    (status,) = later.survey(CLUSTER)
+    assert status.manifest is not None
+    assert {path.rpartition("/")[2] for path in objects(server, url)} == {
+        MANIFEST_NAME,
+        *(part.name for part in status.manifest.parts),
+    }
+
+
+def test_a_node_keeps_its_snapshots_there(server: S3Server, url: str, tmp_path: Path) -> None:
+    """It goes on while the store is away, writes when it is back, and the next start reads what it wrote."""
+    config = tmp_path / "sidecar.properties"
+    config.write_text(
+        "super.users=User:ANONYMOUS\naclog.listeners=PLAINTEXT://127.0.0.1:0\naclog.logging.format=json\n"
+        "aclog.snapshot.max.age.ms=200\n"
+    )
+
+    def serve(until: str, ready: str | None = None) -> dict[str, Any]:
+        """The first line of its log with that event; `ready` is fetched before."""
+        process = subprocess.Popen(
+            [*ACLOG, "serve", "--config", str(config), "--log", str(SMALL), "--snapshots", url],
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        )
+        try:
+            assert process.stderr is not None
+            lines = []
+            for line in process.stderr:
+                lines.append(line)
+                event = json.loads(line) if line.startswith("{") else {}
+                if event.get("event") == "listening" and ready is not None:
+                    urllib.request.urlopen(event["urls"][0] + ready, timeout=TIMEOUT_S).close()
+                if event.get("event") == until:
+                    return event
+            pytest.fail("".join(lines))
+        finally:
+            process.kill()
+            process.communicate()
+
+    assert serve("snapshot_written")["offset"] == 281
+    (manifest,) = (path for path in objects(server, url) if path.endswith(MANIFEST_NAME))
+    assert manifest.split("/")[1].startswith("00000000000000000281-")
+    again = serve("image_published")
+    assert (again["offset"], again["acls"], again.get("records", 0)) == (281, 59, 0), again
+    server.kill()
+    try:
+        failed = serve("snapshot_failed", ready="/livez")
+        assert failed["kind"] == "SnapshotStoreUnavailableError"
+        assert url in failed["error"]
+    finally:
+        server.start()
+
+
+@pytest.mark.parametrize("job", ["snapshots", "counts", "changes"])
+def test_the_spark_jobs(server: S3Server, url: str, tmp_path: Path, job: str) -> None:
+    """Executors put the parts and the driver the manifest; a second run goes on from what is stored."""
+    where = "--snapshots" if job == "snapshots" else "--output"
+    run = ("spark", job, "--log", SMALL, where, url, "--checkpoint", tmp_path / "checkpoint", "--once")
+    done = aclog(*run, "--max-offsets", 150, "--json")
+    assert done.returncode == 0, done.stderr
+    (last,) = json.loads(done.stdout.splitlines()[-1])["logs"]
+    assert (last["endOffset"], last["count"]) == (281, 59)
+    store = url if job == "snapshots" else f"{url}/state"
+    compared = answer("log", "verify", "--log", SMALL, "--with", store)["comparison"]
+    assert (compared["equal"], compared["digest"]) == (True, last["digest"])
+    tables = {path.split("/")[0] for path in objects(server, url)}
+    assert {"counts": {"counts", "counts_by_time"}, "changes": {"changes", "coverage"}}.get(
+        job, set()
+    ) <= tables
+    again = aclog(*run)
+    assert (again.returncode, again.stdout.startswith("nothing was left to do")) == (0, True), again.stderr
+
+
+def test_a_spark_job_without_its_store(server: S3Server, tmp_path: Path) -> None:
+    """A bucket that is not there: the job says so, and does not begin."""
+    run = ("spark", "snapshots", "--log", SMALL, "--snapshots", "s3://no-such-bucket/x", "--once")
+    refused = aclog(*run, "--checkpoint", tmp_path / "checkpoint")
+    assert refused.returncode == 2, refused.stderr
+    assert "there is no bucket `no-such-bucket`" in refused.stderr
