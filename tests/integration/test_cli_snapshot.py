@@ -184,6 +184,7 @@ def test_import_of_a_damaged_file(tmp_path: Path) -> None:
         (CHECKPOINT.name, b"\x9c" * 300),
         ("junk.checkpoint", CHECKPOINT.read_bytes()),
     ],
+    ids=["csv", "empty", "junk", "name"],
 )
 def test_import_of_what_is_no_checkpoint(tmp_path: Path, name: str, content: bytes) -> None:
     """Another kind of file was named: that is wrong usage, and nothing is damaged or too new."""
