@@ -4,6 +4,7 @@ AclogError
 +-- ReplayError
     +-- LogGapError             the log starts beyond everything that is left of its beginning
     +-- LogDivergedError        the log is not a continuation of what was applied (I11)
+    +-- LogChangedError         a log that was truncated, trimmed or replaced while it was read
     +-- InvariantError          the log, or this program, contradicts its own rules
     +-- OffsetUnavailableError  the state at the offset asked for cannot be built
     +-- ReplayClosedError       a loader that was closed, or was never started
@@ -33,6 +34,10 @@ class LogGapError(ReplayError):
 
 class LogDivergedError(ReplayError):
     """The log is not a continuation of what was applied: it was truncated and written anew."""
+
+
+class LogChangedError(ReplayError):
+    """What was being read of the log is not there any more. The same may go well at the next try."""
 
 
 class InvariantError(ReplayError):

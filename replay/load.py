@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from records.entries import BeginTransactionRecord
+from records.errors import OffsetOutOfRangeError
 from records.log.base import LogBatch
 from replay.clock import Clock, SystemClock
 from replay.core import LOG_START, Core
-from replay.errors import LogGapError, OffsetUnavailableError, ReplayError
+from replay.errors import LogChangedError, LogGapError, OffsetUnavailableError, ReplayError
 from replay.events import BatchesRead, Effect, Fail, Publish, Reload
 from replay.recovery import recover
 
@@ -51,6 +52,10 @@ class LoadResult:
     elapsed_ms: float
 
 
+# A log that is truncated or trimmed is read anew, but not for ever.
+_TRIES: Final = 10
+
+
 def load_image(
     log: MetadataLog,
     snapshots: Sequence[SnapshotSource] = (),
@@ -75,10 +80,33 @@ def load_image(
         OffsetUnavailableError: that offset is not in the log yet, or nothing leads to its state any more.
         LogGapError: the log starts beyond everything that is left of its beginning.
         DecodeError: a record cannot be decoded (I7).
-        ReplayError: the log contradicts itself, or changed under the reader.
+        LogChangedError: it was truncated or trimmed again and again while it was read.
+        ReplayError: the log contradicts itself.
         LogError, OSError: the log cannot be read.
     """
     clock = clock or SystemClock()
+    failures: list[ReplayError] = []
+    while True:
+        try:
+            return _loaded(log, snapshots, clock, at_offset, on_progress)
+        except OffsetOutOfRangeError as error:
+            failure: ReplayError = LogChangedError(f"{log.url} was changed while it was read: {error}")
+        except (LogChangedError, LogGapError) as error:
+            # A checkpoint goes where a newer one came: then there is no gap when it is looked at again.
+            failure = error
+        is_same = bool(failures) and str(failures[-1]) == str(failure)
+        failures.append(failure)
+        if is_same or len(failures) == _TRIES:
+            raise failure
+
+
+def _loaded(
+    log: MetadataLog,
+    snapshots: Sequence[SnapshotSource],
+    clock: Clock,
+    at_offset: int | None,
+    on_progress: Callable[[int, int], None] | None,
+) -> LoadResult:
     began_s = clock.monotonic_s()
     high_watermark = log.high_watermark()
     if at_offset is not None and not 0 <= at_offset < high_watermark:
@@ -99,18 +127,20 @@ def load_image(
     replayed_from = core.position
     while published is None:
         batches = log.read(core.position)
+        high_watermark = log.high_watermark()
+        if high_watermark < found.high_watermark:
+            raise LogChangedError(f"{log.url} was truncated to {high_watermark} while it was read")
         if at_offset is not None:
             batches = _clipped(batches, at_offset + 1)
         if not batches:
             raise _unfinished(log, core.position, at_offset)
-        high_watermark = log.high_watermark()
         published = _published(
             core.step(BatchesRead(batches=batches, high_watermark=high_watermark, now_ms=clock.now_ms()))
         )
         if on_progress is not None:
             on_progress(core.position, found.high_watermark)
     if log.identity != found.identity:
-        raise ReplayError(f"another log came in place of {log.url} while it was read")
+        raise LogChangedError(f"another log came in place of {log.url} while it was read")
     return LoadResult(
         image=published.image,
         origin=LOG_START if found.snapshot is None else found.snapshot.origin,
@@ -132,7 +162,7 @@ def _published(effects: Iterable[Effect]) -> Publish | None:
             case Fail():
                 raise effect.error
             case Reload():
-                raise ReplayError(f"the log changed while it was read: {effect.reason}")
+                raise LogChangedError(f"the log changed while it was read: {effect.reason}")
             case _:
                 pass
     return None

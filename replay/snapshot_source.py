@@ -95,17 +95,29 @@ class Checkpoint(Protocol):
 class HasCheckpoints(Protocol):
     """A log with checkpoint files beside it."""
 
+    def start_offset(self) -> int:
+        """First offset that the log still holds."""
+
     def checkpoints(self) -> Sequence[Checkpoint]:
         """Those that are there now."""
 
 
 class CheckpointFiles:
-    """Kafka's ``.checkpoint`` files. They belong to the log whose directory they are in."""
+    """Kafka's ``.checkpoint`` files. They belong to the log whose directory they are in.
 
-    def __init__(self, log: HasCheckpoints) -> None:
+    Args:
+        log: whose files they are.
+        only_if_trimmed: none as long as the log has its beginning, which tells more: a checkpoint's ACLs have
+            lost their offsets.
+    """
+
+    def __init__(self, log: HasCheckpoints, *, only_if_trimmed: bool = False) -> None:
         self._log = log
+        self._only_if_trimmed = only_if_trimmed
 
     def offers(self, identity: LogIdentity) -> Sequence[SnapshotOffer]:
+        if self._only_if_trimmed and self._log.start_offset() == 0:
+            return []
         return [
             SnapshotOffer(
                 end_offset=checkpoint.end_offset,

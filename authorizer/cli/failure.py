@@ -39,7 +39,7 @@ from records.errors import (
     OffsetOutOfRangeError,
     UnsupportedVersionError,
 )
-from replay.errors import LogGapError, OffsetUnavailableError
+from replay.errors import LogChangedError, LogGapError, OffsetUnavailableError
 from snapshot.errors import (
     HistoryError,
     HistoryMissingError,
@@ -213,6 +213,7 @@ _RULES: Final[tuple[tuple[type[BaseException], ExitCode, str], ...]] = (
     (HistoryRangeError, ExitCode.USAGE, ""),
     (HistoryError, ExitCode.BAD_DATA, _STOPPED_JOB),
     (OffsetUnavailableError, ExitCode.USAGE, ""),
+    (LogChangedError, ExitCode.NOT_READY, "Nothing is wrong with the log: try again."),
     (
         LogGapError,
         ExitCode.BAD_DATA,

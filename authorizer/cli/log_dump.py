@@ -16,11 +16,12 @@ from records.entries import ControlRecord, OtherRecord
 from records.errors import OffsetOutOfRangeError
 from records.log.directory import DirectoryLog
 from records.log.directory.files import list_directory, segment_name
+from replay.errors import LogChangedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from records.log.base import LogRecord, MetadataLog
+    from records.log.base import LogBatch, LogRecord, MetadataLog
 
 
 @click.command("dump")
@@ -64,17 +65,21 @@ def dump_command(
       aclog log dump --log /var/kafka/__cluster_metadata-0 --from 1000 --to 1999
       aclog log dump --log DIR --skip-others | aclog log append --log COPY --create
     """
+    if first is not None and last is not None and first > last:
+        raise click.UsageError(f"--from {first} is after --to {last}: that is no record")
     place = Place.named(config_file=config_file, log_url=log_url)
     with place.log() as log, Progress("records", wanted=progress) as shown_progress, JsonLines() as lines:
-        file_of = _file_names(log)
-        position = log.start_offset() if first is None else first
         end = log.high_watermark()
-        if position > end:
-            raise OffsetOutOfRangeError(position, start=log.start_offset(), end=end)
+        start = log.start_offset()
+        position = start if first is None else first
+        if not start <= position <= end:
+            raise OffsetOutOfRangeError(position, start=start, end=end)
         if last is not None:
             end = min(end, last + 1)
+        # After the end is known: a segment that holds some of it may just have begun.
+        file_of = _file_names(log)
         done = 0
-        while position < end and (batches := log.read(position)):
+        while position < end and (batches := _read(log, position)):
             for batch in batches:
                 for logged in batch.records:
                     if position <= logged.offset < end and not (skip_others and _is_other(logged)):
@@ -82,6 +87,14 @@ def dump_command(
                         done += 1
             position = batches[-1].end_offset
             shown_progress.at(done)
+
+
+def _read(log: MetadataLog, position: int) -> Sequence[LogBatch]:
+    """The next batches; they were there when the dump began."""
+    try:
+        return log.read(position)
+    except OffsetOutOfRangeError as error:
+        raise LogChangedError(f"{log.url} was trimmed or truncated while it was dumped: {error}") from error
 
 
 def _is_other(logged: LogRecord) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -14,7 +15,9 @@ from authorizer.cli.options import config_option, json_option, log_option, progr
 from authorizer.cli.output import Progress, answer, print_json, shown
 from authorizer.cli.place import Place, has_beginning, is_guess, load_state
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from records.errors import OffsetOutOfRangeError
 from records.ids import uuid_to_string
+from replay.errors import LogChangedError
 from replay.snapshot_source import StoredSnapshots
 from snapshot.digest import digest_to_string
 from snapshot.store import SnapshotStore
@@ -22,6 +25,10 @@ from snapshot.store import SnapshotStore
 if TYPE_CHECKING:
     from records.log.base import MetadataLog
     from snapshot.image import AclsImage
+
+
+# A log whose files change is read anew, but not for ever.
+_WALKS: Final = 10
 
 
 @click.command("verify")
@@ -111,7 +118,19 @@ class _Walk:
 
     @classmethod
     def through(cls, log: MetadataLog, progress: Progress) -> _Walk:
-        """Read it all. Raises DecodeError or LogCorruptError at the first damage."""
+        """Read it all, anew where it is trimmed or truncated meanwhile.
+
+        Raises:
+            DecodeError, LogCorruptError: at the first damage.
+            LogChangedError: it was trimmed or truncated again and again.
+        """
+        for _ in range(_WALKS):
+            with suppress(OffsetOutOfRangeError):
+                return cls._through(log, progress)
+        raise LogChangedError(f"{log.url} was changed each time it was read: {_WALKS} times")
+
+    @classmethod
+    def _through(cls, log: MetadataLog, progress: Progress) -> _Walk:
         walk = cls(log.start_offset(), log.high_watermark())
         position = walk.start
         while position < walk.end and (batches := log.read(position)):

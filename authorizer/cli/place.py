@@ -146,8 +146,8 @@ def load_state(
         progress: see Progress.
     """
     sources = [*snapshots]
-    if isinstance(log, DirectoryLog) and not (with_offsets and log.start_offset() == 0):
-        sources.append(CheckpointFiles(log))
+    if isinstance(log, DirectoryLog):
+        sources.append(CheckpointFiles(log, only_if_trimmed=with_offsets))
     with Progress("offsets", wanted=progress) as shown_progress:
         result = load_image(log, sources, at_offset=at_offset, on_progress=shown_progress.at)
     for refused in result.refused:

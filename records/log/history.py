@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from records.errors import DecodeError
+from records.errors import DecodeError, OffsetOutOfRangeError
 
 if TYPE_CHECKING:
     from records.log.base import MetadataLog
@@ -18,7 +18,13 @@ def shows_epoch(log: MetadataLog, end_offset: int, epoch: int) -> bool | None:
     """
     if end_offset <= log.start_offset():
         return True
-    found = _epoch_from(log, end_offset - 1)
+    try:
+        found = _epoch_from(log, end_offset - 1)
+    except OffsetOutOfRangeError as error:
+        if error.start < end_offset:
+            raise
+        # Trimmed since; or a follower whose log ends below the snapshot that it fetched.
+        return True
     if found is None:
         # A snapshot may well be the way past a record of a newer version.
         found = _epoch_from(log, end_offset)

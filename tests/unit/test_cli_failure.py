@@ -33,6 +33,7 @@ from records.errors import (
     TruncatedRecordError,
     UnsupportedVersionError,
 )
+from replay.errors import LogChangedError
 from snapshot.errors import (
     SnapshotCorruptError,
     SnapshotForeignError,
@@ -56,6 +57,7 @@ ERRORS = [
     (LogRefusedError("not let in"), ExitCode.NOT_READY),
     (LogOutcomeUnknownError("committing"), ExitCode.NOT_READY),
     (SparkBusyError("no Python"), ExitCode.NOT_READY),
+    (LogChangedError("truncated"), ExitCode.NOT_READY),
     (SparkJobError("stopped"), ExitCode.BAD_DATA),
     (DecodeError("bad"), ExitCode.BAD_DATA),
     (ChecksumMismatchError("crc"), ExitCode.BAD_DATA),

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from records.entries import BeginTransactionRecord, EndTransactionRecord, MetadataRecord
-from records.errors import DecodeError, OffsetOutOfRangeError
+from records.errors import DecodeError
 from records.log.base import READ_BYTES_MAX, LogBatch
-from replay.errors import LogGapError, OffsetUnavailableError, ReplayError
+from replay.errors import LogChangedError, LogGapError, OffsetUnavailableError, ReplayError
 from replay.load import LoadResult, load_image
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage, Provenance
@@ -228,28 +229,45 @@ def test_progress_is_reported() -> None:
     assert seen == [(1, 3), (2, 3), (3, 3)]
 
 
-def test_a_log_that_is_truncated_meanwhile() -> None:
-    """It is raised, not answered from a mixture."""
+class Meddled(SimLog):
+    """Before some of its reads, counted from 1, something happens to it."""
 
-    class Truncated(SimLog):
-        reads = 0
+    def __init__(self, names: str) -> None:
+        super().__init__()
+        self.reads = 0
+        self.before: dict[int, Callable[[], None]] = {}
+        for name in names:
+            self.append([acl_named(name)])
 
-        def read(self, offset: int, *, max_bytes: int = READ_BYTES_MAX) -> list[LogBatch]:
-            self.reads += 1
-            if self.reads == 2:
-                self.truncate(1)
-            return super().read(offset, max_bytes=1)
+    def read(self, offset: int, *, max_bytes: int = READ_BYTES_MAX) -> list[LogBatch]:
+        self.reads += 1
+        self.before.get(self.reads, lambda: None)()
+        return super().read(offset, max_bytes=1)
 
-    log = Truncated()
-    for name in "abc":
-        log.append([acl_named(name)])
-    log.reads = 0
-    # The second read is at the end of what is left.
-    with pytest.raises(ReplayError, match="nothing to read at 1, before its high watermark"):
-        load_image(log)
-    log = Truncated()
-    for name in "abcd":
-        log.append([acl_named(name)])
-    log.reads = -1
-    with pytest.raises(OffsetOutOfRangeError):
+
+@pytest.mark.parametrize("read", [2, 3])
+def test_a_log_that_is_truncated_meanwhile_is_read_anew(read: int) -> None:
+    """Whether what was to be read next is its end now, or beyond it: no mixture, and no error."""
+    log = Meddled("abc")
+    log.before[read] = lambda: log.truncate(1)
+    assert names(load_image(log)) == ["a"]
+
+
+def test_a_log_that_is_trimmed_meanwhile_is_read_anew() -> None:
+    """Snapshots were looked for before: there is a newer one now that leads to what is left."""
+    log, store = Meddled("abcd"), SimStore()
+
+    def trim() -> None:
+        store.snapshots.append(snapshot_at(3, "a", "b", "c"))
+        log.trim(3)
+
+    log.before[2] = trim
+    assert names(load_image(log, [store])) == ["a", "b", "c", "d"]
+
+
+def test_a_log_that_is_changed_all_the_time_is_not_read_for_ever() -> None:
+    """It may go well later: that is no damage."""
+    log = Meddled("a" * 40)
+    log.before = {read: lambda: log.truncate(log.high_watermark() - 1) for read in range(1, 1000)}
+    with pytest.raises(LogChangedError, match="truncated"):
         load_image(log)

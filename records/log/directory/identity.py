@@ -171,9 +171,13 @@ def _read_topic_id(path: Path) -> Uuid:
 
 
 def _fingerprint(directory: Path) -> str:
-    for segment in list_directory(directory).segments[:1]:
-        with (directory / segment_name(segment.base_offset)).open("rb") as file:
-            header = file.read(HEADER_BYTES)
+    for segment in list_directory(directory).segments:
+        try:
+            with (directory / segment_name(segment.base_offset)).open("rb") as file:
+                header = file.read(HEADER_BYTES)
+        except FileNotFoundError:
+            continue  # trimmed since it was listed: the log begins with the next one
         if len(header) == HEADER_BYTES:
             return f"unknown-{parse_header(header).crc:08x}"
+        break
     return "unknown-empty"

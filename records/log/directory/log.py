@@ -28,7 +28,7 @@ from records.log.directory.files import (
 from records.log.directory.high_watermark import read_high_watermark
 from records.log.directory.identity import identity_stamp, is_own, read_identity
 from records.log.directory.reader import SegmentReader
-from records.log.directory.segments import Segments
+from records.log.directory.segments import FilesChangedError, Segments
 from records.log.directory.storage import storage_errors
 from records.log.directory.tail import LastWholeBatch
 from records.log.directory.writer import Writer, now_ms
@@ -52,9 +52,9 @@ _POLL_MIN_S: Final = 0.002
 _POLL_MAX_S: Final = 0.1
 _POLL_GROWTH: Final = 1.5
 
-# Another process may delete or truncate a file between our listing and our reading: an error counts when it
-# is still there at the last of these looks.
-_LOOKS: Final = 3
+# Another process may roll, delete or truncate a file between our listing and our reading: an error counts
+# when it is still there at the last of these looks.
+_LOOKS: Final = 10
 _LOOK_AGAIN_S: Final = 0.002
 
 _T = TypeVar("_T")
@@ -274,7 +274,7 @@ class DirectoryLog:
                 self._check_open()
                 try:
                     return look()
-                except FileNotFoundError:
+                except (FileNotFoundError, FilesChangedError):
                     time.sleep(_LOOK_AGAIN_S)
                 except (DecodeError, LogCorruptError):
                     if self._is_recorded:

@@ -71,8 +71,8 @@ class SegmentReader:
         Raises:
             DecodeError: the first batch cannot be decoded. LogCorruptError: the first batch contradicts the
             one before, or the end. OffsetOutOfRangeError: the batch before ``offset`` was replaced, or the
-            log has a hole up to its end. OSError: FileNotFoundError if a segment went away since the
-            refresh.
+            log has a hole up to its end. OSError: FileNotFoundError or FilesChangedError if a segment went
+            away or came since the refresh.
         """
         return self._read(offset, end_offset, max_bytes, to_log_batches)
 
@@ -86,8 +86,8 @@ class SegmentReader:
         while not batches and cursor.next_offset < end_offset:
             left_bytes = cursor.segment.size_bytes() - cursor.position
             if left_bytes > 0:
-                chunk_bytes = min(left_bytes, max_bytes)
-                batches = self._read_chunk(cursor, offset, end_offset, chunk_bytes, decode)
+                data = _chunk(cursor, max_bytes, left_bytes)
+                batches = self._take(data, cursor, offset, end_offset, decode)
             elif not self._move_on(cursor):
                 break
         if not batches and offset < end_offset:
@@ -127,21 +127,28 @@ class SegmentReader:
         return _Cursor(segment, start, next_offset)
 
     def _move_on(self, cursor: _Cursor) -> bool:
-        """Go to the start of the next segment, if there is one."""
+        """Go to the start of the next segment, if there is one.
+
+        Raises:
+            FilesChangedError: it does not follow at once, and the files are not those that were listed.
+        """
         following = self._segments.after(cursor.segment.base_offset)
         if following is None:
             return False
+        # A hole is what compaction leaves; or the log was truncated here; or segments were rolled or deleted
+        # while they were listed, and those between were missed. What stands in them must not be passed by.
+        if following.base_offset != cursor.next_offset:
+            self._segments.require_unchanged()
         cursor.segment.close()
         cursor.segment, cursor.position = following, 0
         return True
 
-    def _read_chunk(
-        self, cursor: _Cursor, offset: int, end_offset: int, chunk_bytes: int, decode: _Decode[_T]
+    def _take(
+        self, data: bytes, cursor: _Cursor, offset: int, end_offset: int, decode: _Decode[_T]
     ) -> list[_T]:
-        """What one read of the file gives, as far as it is wanted; stops before a batch that is damaged."""
+        """What one read of the file gave, as far as it is wanted; stops before a batch that is damaged."""
         segment, origin, next_offset = cursor.segment, cursor.position, cursor.next_offset
         following = self._segments.after(segment.base_offset)
-        data = self._chunk(cursor, chunk_bytes)
         # A batch that follows at once and ends below this has nothing that `_check` looks for, but its kind.
         sound_end = segment.base_offset + RELATIVE_OFFSET_MAX
         if following is not None:
@@ -191,17 +198,6 @@ class SegmentReader:
             raise problem
         return decoded
 
-    def _chunk(self, cursor: _Cursor, chunk_bytes: int) -> bytes:
-        """At least the batch at the cursor, or all that is left of the file."""
-        data = cursor.segment.read_at(cursor.position, chunk_bytes)
-        if _is_whole(data, 0):
-            return data
-        header = cursor.segment.read_at(cursor.position, HEADER_BYTES)
-        if len(header) < HEADER_BYTES:
-            return header
-        left_bytes = cursor.segment.size_bytes() - cursor.position
-        return cursor.segment.read_at(cursor.position, min(batch_bytes(header), left_bytes))
-
     def _check(self, batch: RecordBatch, cursor: _Cursor, end_offset: int, following: Segment | None) -> None:
         """What a batch that is whole may still get wrong: its kind, and its place among the others."""
         if batch.is_transactional or batch.producer_id != _NO_PRODUCER:
@@ -242,7 +238,9 @@ def _as_they_are(batches: Sequence[RecordBatch]) -> tuple[list[RecordBatch], Dec
     return list(batches), None
 
 
-def _is_whole(data: bytes, at: int) -> bool:
-    """Whether ``data`` holds the batch at ``at`` to its end, if its length is right."""
-    left_bytes = len(data) - at
-    return left_bytes >= HEADER_BYTES and batch_bytes(data, at) <= left_bytes
+def _chunk(cursor: _Cursor, max_bytes: int, left_bytes: int) -> bytes:
+    """At least the batch at the cursor, or all of the ``left_bytes`` that the file has there."""
+    data = cursor.segment.read_at(cursor.position, min(max(max_bytes, HEADER_BYTES), left_bytes))
+    if len(data) < HEADER_BYTES or batch_bytes(data) <= len(data):
+        return data
+    return cursor.segment.read_at(cursor.position, min(batch_bytes(data), left_bytes))

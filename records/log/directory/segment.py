@@ -32,6 +32,7 @@ RELATIVE_OFFSET_MAX: Final = 2**31 - 1
 _HEADER: Final = struct.Struct(">qiibIhi")
 _LENGTH: Final = struct.Struct(">i")
 _LENGTH_AT: Final = 8
+_LENGTH_MAX: Final = 2**31 - 1
 _HOP_BYTES: Final = 64 * 1024
 
 
@@ -65,6 +66,15 @@ def batch_bytes(data: bytes, at: int = 0) -> int:
     """Bytes of the whole batch that begins at ``at``, as its length says. For each batch that is read."""
     (length,) = _LENGTH.unpack_from(data, at + _LENGTH_AT)
     return LENGTH_PREFIX_BYTES + int(length)
+
+
+def parse_begun_header(data: bytes, next_offset: int) -> BatchHeader:
+    """The header that begins with ``data``; what is missing of it is that of a long batch at ``next_offset``.
+
+    So it is plausible if some batch begins like that.
+    """
+    rest = _HEADER.pack(next_offset, _LENGTH_MAX, 0, MAGIC, 0, 0, 0).ljust(HEADER_BYTES, b"\0")
+    return parse_header(data + rest[len(data) :])
 
 
 def is_plausible(header: BatchHeader, next_offset: int, segment_base_offset: int) -> bool:

@@ -38,6 +38,10 @@ class BatchPlace:
     base_offset: int
 
 
+class FilesChangedError(OSError):
+    """The files are not those that were listed: another process has gone on. To be looked at again."""
+
+
 class Segments:
     """The segments in offset order, as of the last ``refresh``. Not thread-safe."""
 
@@ -60,6 +64,16 @@ class Segments:
             for gone in known.values():
                 gone.close()
         return listing
+
+    def require_unchanged(self) -> None:
+        """See that the directory still holds these segments.
+
+        Raises:
+            FilesChangedError: it holds others.
+            OSError: it cannot be listed.
+        """
+        if [segment.id for segment in self._segments] != list(list_directory(self._directory).segments):
+            raise FilesChangedError("the segments change faster than they can be listed")
 
     @property
     def is_empty(self) -> bool:

@@ -7,11 +7,11 @@ that are not committed yet (KIP-595).
 What stands behind the last whole batch is either being written or damaged:
 
 - A whole, valid batch is found further on: damaged. Whatever stands there was written long ago.
-- Fewer bytes than the batch says it has, or zeros only: not there yet, for however long. A broker that was
-  killed leaves such a tail, and cuts it when it starts.
-- As many bytes as the batch says, but its CRC or its header is wrong: not there yet for SETTLE_S, then
-  damaged. The time counts from when the file was last written to, or from when the same header was first
-  met there, whichever is earlier.
+- Fewer bytes than the batch says it has, or zeros behind other batches: not there yet, for however long. A
+  broker that was killed leaves such a tail, and cuts it when it starts.
+- As many bytes as the batch says, but its CRC is wrong; or bytes that no batch begins with, however few: not
+  there yet for SETTLE_S, then damaged. The time counts from when the file was last written to, or from when
+  the same bytes were first met there, whichever is earlier.
 
 A damaged batch counts one offset, so that whoever reads to the end meets the error. A wrong CRC before the
 last batch is not looked for here: its reader meets it too.
@@ -26,8 +26,14 @@ from typing import TYPE_CHECKING, Final
 
 from records.batch import HEADER_BYTES, decode_batch
 from records.errors import DecodeError
-from records.log.directory.segment import BatchHeader, Segment, is_plausible, parse_header
-from records.log.directory.segments import Mark
+from records.log.directory.segment import (
+    BatchHeader,
+    Segment,
+    is_plausible,
+    parse_begun_header,
+    parse_header,
+)
+from records.log.directory.segments import FilesChangedError, Mark
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,7 +82,12 @@ class LastWholeBatch:
         self._is_followed = False
 
     def end_offset(self) -> int:
-        """One past the last offset of the log, or past the damaged batch at its end. Raises OSError."""
+        """One past the last offset of the log, or past the damaged batch at its end.
+
+        Raises:
+            FilesChangedError: the segment was truncated meanwhile.
+            OSError: it cannot be read.
+        """
         segment = self._segments.last
         if self._mark is not None and not self._segments.is_intact(self._mark):
             self._segments.forget()
@@ -99,7 +110,8 @@ class LastWholeBatch:
 
     def _follow(self, segment: Segment) -> int:
         size_bytes = segment.size_bytes()
-        whole, newest = None, None
+        whole: tuple[int, BatchHeader] | None = None
+        newest: tuple[int, BatchHeader] | None = None
         for met in segment.headers(self._position, self._next_offset, size_bytes):
             whole, newest = newest, met
         if newest is not None:
@@ -109,27 +121,35 @@ class LastWholeBatch:
         if whole is not None:
             position, header = whole
             raw = segment.read_at(position, HEADER_BYTES)
+            if len(raw) < HEADER_BYTES or parse_header(raw) != header:
+                raise FilesChangedError(f"{segment.path.name} is truncated while it is read")
             self._mark = Mark(segment.base_offset, position, header.base_offset, raw)
             self._position, self._next_offset = position + header.size_bytes, header.end_offset
         return self._next_offset + self._is_damaged(segment, size_bytes)
 
     def _is_damaged(self, segment: Segment, size_bytes: int) -> bool:
-        raw = segment.read_at(self._position, HEADER_BYTES)
-        if len(raw) < HEADER_BYTES:
+        # Nothing behind that size is looked at: the file may have grown since, by whole batches.
+        left_bytes = size_bytes - self._position
+        if left_bytes <= 0:
             return False
+        raw = segment.read_at(self._position, min(HEADER_BYTES, left_bytes))
         place = (segment.id, self._position, size_bytes)
         if place != self._searched:
             self._searched, self._is_followed = place, self._search(segment, size_bytes)
         if self._is_followed:
             return True
-        header = parse_header(raw)
+        header = parse_begun_header(raw, self._next_offset)
         is_torn = (
-            is_plausible(header, self._next_offset, segment.base_offset)
-            and self._position + header.size_bytes > size_bytes
+            is_plausible(header, self._next_offset, segment.base_offset) and header.size_bytes > left_bytes
         )
-        if is_torn or not any(raw):
+        if is_torn or self._is_unwritten(segment, raw):
             return False
         return self._has_settled(segment, raw)
+
+    def _is_unwritten(self, segment: Segment, raw: bytes) -> bool:
+        """Zeros where a batch should begin; a file that is the whole log and begins with them is none."""
+        has_batches = self._position > 0 or segment.base_offset > self._segments.start_offset
+        return has_batches and not any(raw)
 
     def _search(self, segment: Segment, size_bytes: int) -> bool:
         """Whether a whole, valid batch stands somewhere behind the place where the next one should begin."""
