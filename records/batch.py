@@ -153,9 +153,14 @@ def decode_batch(data: bytes | memoryview, position: int = 0, *, origin: int = 0
         base_sequence,
         record_count,
     ) = _HEADER.unpack_from(data, position)
-    if magic != MAGIC:
-        raise _unknown_magic(magic, base_offset, place)
     size = LENGTH_PREFIX_BYTES + length
+    if magic != MAGIC:
+        # Of what is no batch at all, nobody would find a version that knows it.
+        if magic < 0 or base_offset < 0 or not MAGIC_AT < size <= left:
+            raise DecodeError("no record batch begins here", position=place)
+        raise UnsupportedVersionError(
+            f"record batch magic {magic}, only {MAGIC} is known", offset=base_offset, position=place
+        )
     if size < HEADER_BYTES:
         raise DecodeError(f"a batch cannot have length {length}", offset=base_offset, position=place)
     if size > left:
@@ -206,16 +211,9 @@ def decode_batch(data: bytes | memoryview, position: int = 0, *, origin: int = 0
 def _short_header(data: bytes | memoryview, position: int, place: int) -> DecodeError:
     left = len(data) - position
     if left > MAGIC_AT and data[position + MAGIC_AT] != MAGIC:
-        base_offset = int.from_bytes(data[position : position + 8], "big", signed=True)
-        return _unknown_magic(data[position + MAGIC_AT], base_offset, place)
+        return DecodeError(f"no record batch begins here, where {left} bytes are left", position=place)
     return TruncatedRecordError(
         f"a batch's header has {HEADER_BYTES} bytes, {left} are there", position=place
-    )
-
-
-def _unknown_magic(magic: int, base_offset: int, place: int) -> DecodeError:
-    return UnsupportedVersionError(
-        f"record batch magic {magic}, only {MAGIC} is known", offset=base_offset, position=place
     )
 
 

@@ -15,7 +15,7 @@ from authorizer.batch_query import answer
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.input import lines_of, payload_of
 from authorizer.cli.output import JsonLines, Progress
-from authorizer.cli.place import Place, load_state, note_guess
+from authorizer.cli.place import Place, load_state, note_guess, note_trailing
 from authorizer.cli.records_log import RecordsLog
 from authorizer.standard import StandardAuthorizer
 from records.errors import DecodeError
@@ -113,7 +113,11 @@ class _States:
         if end_offset == 0:
             return AclsImage.EMPTY
         sources = [] if self._from_file else self._place.sources()
-        return load_state(self._log, sources, at_offset=None if end_offset is None else end_offset - 1).image
+        if end_offset is not None:
+            return load_state(self._log, sources, at_offset=end_offset - 1).image
+        image = load_state(self._log, sources).image
+        note_trailing(self._log)
+        return image
 
 
 def _offset(query: dict[str, Any], key: str) -> int:

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from authorizer.cli.failure import ExitCode
+from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.log_compare import LABEL, compare, is_store
 from authorizer.cli.options import config_option, json_option, log_option, progress_option, snapshots_option
-from authorizer.cli.output import Progress, answer, print_json, shown
-from authorizer.cli.place import Place, has_beginning, is_guess, load_state
+from authorizer.cli.output import Progress, answer, note, print_json, shown
+from authorizer.cli.place import Place, described, has_beginning, is_guess, load_state
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from records.errors import OffsetOutOfRangeError
 from records.ids import uuid_to_string
+from records.log.directory import DirectoryLog
 from replay.errors import LogChangedError
 from replay.snapshot_source import StoredSnapshots
 from snapshot.digest import digest_to_string
@@ -24,8 +25,17 @@ from snapshot.store import SnapshotStore
 
 if TYPE_CHECKING:
     from records.log.base import MetadataLog
+    from records.log.directory.tail import TrailingBytes
     from snapshot.image import AclsImage
 
+
+# A broker writes a batch in one call, which may be held up, but not for so long.
+_PATIENCE_S: Final = 2.0
+
+_TRAILING: Final = (
+    "All before them is whole. A broker cuts them off when it starts, and aclog when it opens a log of its "
+    "own for writing. If this is a copy, make another one."
+)
 
 # A log whose files change is read anew, but not for ever.
 _WALKS: Final = 10
@@ -65,7 +75,8 @@ def verify_command(
     """Read every committed batch of a log, and say what it holds.
 
     Checks each batch's CRC, that offsets rise, that every record that aclog must understand decodes, and that
-    the state can be built. Exit code 4 when the log is damaged, 1 when --with differs.
+    the state can be built. Exit code 4 when the log is damaged, or a directory ends with bytes that are no
+    whole batch and that nobody is writing; 1 when --with differs.
 
     A log whose beginning was trimmed leads to its state from a snapshot only: one of --snapshots, or else of
     a store in --with. Such a store's newest snapshot is compared with what the log makes of another one.
@@ -87,7 +98,8 @@ def verify_command(
         if not sources and not has_beginning(log):
             sources = [StoredSnapshots(SnapshotStore(other)) for other in others if is_store(other)]
         image = load_state(log, sources).image
-        report = _report(log, walk, image)
+        trailing = log.trailing(patience_s=_PATIENCE_S) if isinstance(log, DirectoryLog) else None
+        report = _report(log, walk, image, trailing)
         comparisons = [compare(place, log, sources, other, at_offset) for other in others]
     if as_json:
         rows = [comparison.to_json() for comparison in comparisons]
@@ -100,6 +112,10 @@ def verify_command(
         _print(report)
         for comparison in comparisons:
             comparison.print()
+    if trailing is not None:
+        if not trailing.is_being_written:
+            raise Failure(described(trailing), ExitCode.BAD_DATA, _TRAILING)
+        note(f"note: {described(trailing)}")
     if not all(comparison.is_equal for comparison in comparisons):
         raise click.exceptions.Exit(ExitCode.NO)
 
@@ -157,7 +173,9 @@ def _type_name(record: object) -> str:
             return "other"
 
 
-def _report(log: MetadataLog, walk: _Walk, image: AclsImage) -> dict[str, Any]:
+def _report(
+    log: MetadataLog, walk: _Walk, image: AclsImage, trailing: TrailingBytes | None
+) -> dict[str, Any]:
     return {
         "log": log.url,
         "clusterId": log.identity.cluster_id,
@@ -172,8 +190,19 @@ def _report(log: MetadataLog, walk: _Walk, image: AclsImage) -> dict[str, Any]:
         "aclsAdded": walk.types["added"],
         "aclsRemoved": walk.types["removed"],
         "missingOffsets": walk.missing,
+        "trailing": None if trailing is None else _trailing_json(trailing),
         "aclCount": len(image),
         "digest": digest_to_string(image.digest),
+    }
+
+
+def _trailing_json(trailing: TrailingBytes) -> dict[str, Any]:
+    return {
+        "file": trailing.path.name,
+        "position": trailing.position,
+        "bytes": trailing.size_bytes,
+        "offset": trailing.offset,
+        "beingWritten": trailing.is_being_written,
     }
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from records.log.base import MetadataLog
     from records.log.directory.log import Mode
+    from records.log.directory.tail import TrailingBytes
     from replay.load import LoadResult
     from replay.snapshot_source import SnapshotSource
     from snapshot.store import SnapshotStore
@@ -112,7 +113,10 @@ class Place:
         """The state at the high watermark, or after the record at ``at_offset``; with notes."""
         note_guess(log)
         sources = self.sources()
-        return load_state(log, sources, at_offset=at_offset, with_offsets=with_offsets, progress=progress)
+        result = load_state(log, sources, at_offset=at_offset, with_offsets=with_offsets, progress=progress)
+        if at_offset is None:
+            note_trailing(log)
+        return result
 
     def sources(self) -> list[SnapshotSource]:
         """The store, if one is named.
@@ -184,6 +188,22 @@ def note_guess(log: MetadataLog) -> None:
             f"note: {log.url} is a broker's directory and does not say what is committed; its last whole "
             f"batch, before offset {log.high_watermark()}, is taken as committed"
         )
+
+
+def note_trailing(log: MetadataLog) -> None:
+    """Say that a log ends with something that does not count, and will not."""
+    trailing = log.trailing() if isinstance(log, DirectoryLog) else None
+    if trailing is not None and not trailing.is_being_written:
+        note(f"note: {described(trailing)}; they do not count, and the state is that before this offset")
+
+
+def described(trailing: TrailingBytes) -> str:
+    """What stands behind the last whole batch, for people."""
+    who = "they are being written" if trailing.is_being_written else "nobody is writing them"
+    return (
+        f"{trailing.path}: its last {trailing.size_bytes} bytes, from byte {trailing.position} on, where "
+        f"offset {trailing.offset} would be, are no whole batch, and {who}"
+    )
 
 
 def note_skipped(skipped: SkippedSnapshot) -> None:

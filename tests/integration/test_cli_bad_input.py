@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+import random
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
@@ -120,6 +123,56 @@ def flipped_bit(world: World) -> Iterator[None]:
     yield
 
 
+def of_a_broker(world: World, *segments: bytes) -> None:
+    """A broker's directory in the log's place, that nobody has written to for a minute."""
+    shutil.rmtree(world.log)
+    world.log.mkdir()
+    world.segment.write_bytes(b"".join(segments))
+    then = time.time() - 60
+    os.utime(world.segment, (then, then))
+
+
+@contextmanager
+def torn_tail(world: World) -> Iterator[None]:
+    """As a broker that was killed leaves it, or a copy that was cut short."""
+    of_a_broker(world, world.segment.read_bytes()[:-20])
+    yield
+
+
+@contextmanager
+def own_torn_tail(world: World) -> Iterator[None]:
+    """As a writer of ours that was killed leaves it."""
+    with world.segment.open("ab") as file:
+        file.write(bytes(8) + b"\0\0\0\x99")
+    yield
+
+
+@contextmanager
+def own_tail_being_written(world: World) -> Iterator[None]:
+    with own_torn_tail(world), DirectoryLog.open(world.log, mode="write"):
+        with world.segment.open("ab") as file:
+            file.write(bytes(7))
+        yield
+
+
+@contextmanager
+def junk(world: World) -> Iterator[None]:
+    of_a_broker(world, b"hello")
+    yield
+
+
+@contextmanager
+def random_bytes(world: World) -> Iterator[None]:
+    of_a_broker(world, random.Random(1).randbytes(5000))
+    yield
+
+
+@contextmanager
+def junk_behind_batches(world: World) -> Iterator[None]:
+    of_a_broker(world, world.segment.read_bytes(), b"junk\n")
+    yield
+
+
 @contextmanager
 def newer_record(world: World) -> Iterator[None]:
     """An AccessControlEntryRecord of version 9, in a broker's directory."""
@@ -183,6 +236,16 @@ CASES = [
     *((flipped_bit, command, 4, "CRC") for command in (LISTING, CHECK, VERIFY_LOG, DUMP)),
     (flipped_bit, "snapshot create --log {log} --snapshots {store}2", 4, "CRC"),
     *((newer_record, command, 4, "version 9") for command in (LISTING, CHECK, VERIFY_LOG, DUMP)),
+    *((junk, command, 4, "5 are there") for command in (LISTING, CHECK, VERIFY_LOG, DUMP)),
+    *((random_bytes, command, 4, "no record batch begins here") for command in (LISTING, CHECK, VERIFY_LOG)),
+    *((junk_behind_batches, command, 4, "5 are there") for command in (LISTING, CHECK, VERIFY_LOG)),
+    (torn_tail, VERIFY_LOG, 4, "its last 85 bytes, from byte 945 on, where offset 9 would be, are no whole"),
+    (torn_tail, VERIFY_LOG, 4, "nobody is writing them"),
+    (torn_tail, CHECK, 0, "its last 85 bytes"),
+    (torn_tail, LISTING, 0, "its last 85 bytes"),
+    (own_torn_tail, VERIFY_LOG, 4, "its last 12 bytes"),
+    (own_torn_tail, CHECK, 0, "its last 12 bytes"),
+    (own_tail_being_written, VERIFY_LOG, 0, "they are being written"),
     (second_writer, ADD, 3, "writ"),
     (second_writer, "log append --log {log} /dev/null", 3, "writ"),
     *((missing_log, command, 2, "{log}") for command in (LISTING, CHECK, VERIFY_LOG, DUMP, ADD)),
@@ -224,6 +287,35 @@ def test_message_and_exit_code(arrange: Arrange, command: str, code: int, messag
     assert message.format(**names) in result.output
     assert "Traceback" not in result.output
     assert "a defect in aclog" not in result.output
+
+
+def test_trailing_bytes_are_in_the_report(world: World) -> None:
+    """A script finds in the JSON what people read, and the rest of the report stays."""
+    args = ["log", "verify", "--json", "--log", str(world.log)]
+    assert json.loads(CliRunner().invoke(cli, args).stdout)["trailing"] is None
+    torn_tail(world).__enter__()
+    result = CliRunner().invoke(cli, args)
+    assert result.exit_code == 4
+    report = json.loads(result.stdout)
+    expected = {"file": SEGMENT, "position": 945, "bytes": 85, "offset": 9, "beingWritten": False}
+    assert report["trailing"] == expected
+    assert (report["batches"], report["aclCount"]) == (9, 9)
+
+
+@pytest.mark.parametrize("arrange", [own_tail_being_written, nothing])
+def test_what_is_as_it_should_be_is_not_remarked(arrange: Arrange, world: World) -> None:
+    """A live log's end is always on its way."""
+    with arrange(world):
+        result = CliRunner().invoke(cli, CHECK.format(log=world.log).split())
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("arrange", [junk, random_bytes])
+def test_nobody_is_sent_for_a_newer_aclog_by_bytes_that_are_no_log(arrange: Arrange, world: World) -> None:
+    """A version is only believed where all else looks like a batch."""
+    with arrange(world):
+        result = CliRunner().invoke(cli, CHECK.format(log=world.log).split())
+    assert "newer" not in result.output
 
 
 @pytest.mark.parametrize("arrange", [corrupt_part, missing_manifest, foreign_snapshot])

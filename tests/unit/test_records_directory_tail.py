@@ -18,10 +18,12 @@ from records.errors import (
     LogNotFoundError,
     OffsetOutOfRangeError,
     TruncatedRecordError,
+    UnsupportedVersionError,
 )
 from records.log.directory import DirectoryLog
 from records.log.directory.segments import Segments
 from records.log.directory.tail import SETTLE_S, LastWholeBatch
+from records.log.directory.writer_lock import has_writer
 from support.directory_logs import (
     TIMESTAMP_MS,
     acls,
@@ -72,6 +74,102 @@ def test_a_torn_tail_of_a_dead_log_is_not_there(tmp_path: Path) -> None:
         batches, error = read_until_error(DirectoryLog.open(tmp_path))
         assert error is None
         assert_holds_acls(batches, 0, 2)
+
+
+@pytest.mark.parametrize("whole", [b"", batch_bytes(0, 2)], ids=["alone", "behind a batch"])
+@pytest.mark.parametrize("junk", [b"hello", b"\xff", b"x" * 60, b"{}\n" * 100, bytes(range(256)) * 20])
+def test_what_no_batch_begins_with_is_an_error(tmp_path: Path, whole: bytes, junk: bytes) -> None:
+    """However short it is: no writer leaves that, so the log is not taken for one that ends before it."""
+    path = write_segment(tmp_path, 0, whole, junk)
+    settle(path)
+    with DirectoryLog.open(tmp_path) as log:
+        batches, error = read_until_error(log)
+    assert_holds_acls(batches, 0, 2 if whole else 0)
+    assert isinstance(error, DecodeError)
+    assert not isinstance(error, UnsupportedVersionError)
+    assert (error.source, error.position) == (str(path), len(whole))
+
+
+@pytest.mark.parametrize("size_bytes", [12, 61, 500])
+def test_a_log_of_zeros_is_no_empty_log(tmp_path: Path, size_bytes: int) -> None:
+    """Behind batches a crash leaves zeros; a file of nothing else is no log at all."""
+    settle(write_segment(tmp_path, 0, bytes(size_bytes)))
+    with DirectoryLog.open(tmp_path) as log:
+        assert isinstance(read_until_error(log)[1], DecodeError)
+
+
+def test_trailing_bytes_are_named(tmp_path: Path) -> None:
+    """At every length of a torn batch: where they begin, how many they are, that nobody writes them."""
+    whole, last = batch_bytes(0, 2), batch_bytes(2, 2)
+    for length in range(len(last)):
+        path = write_segment(tmp_path, 0, whole, last[:length])
+        settle(path)
+        with DirectoryLog.open(tmp_path) as log:
+            found = log.trailing()
+        if not length:
+            assert found is None
+            continue
+        assert found is not None
+        assert (found.path, found.position, found.size_bytes, found.offset) == (path, len(whole), length, 2)
+        assert not found.is_being_written
+
+
+def test_trailing_bytes_that_change_are_being_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a broker's directory that is all that shows; what stands still for long enough is not."""
+    whole, last = batch_bytes(0, 2), batch_bytes(2, 2)
+    path = write_segment(tmp_path, 0, whole, last[:100])
+    ahead = time.time() + 3600
+    os.utime(path, (ahead, ahead))
+    with DirectoryLog.open(tmp_path) as log:
+        found = log.trailing(patience_s=0.01)
+        assert found is not None
+        assert not found.is_being_written
+        monkeypatch.setattr(time, "sleep", lambda _: append_bytes(path, last[100:101]))
+        found = log.trailing(patience_s=60)
+        assert found is not None
+        assert found.is_being_written
+        assert found.size_bytes == 101
+        monkeypatch.setattr(time, "sleep", lambda _: append_bytes(path, last[101:]))
+        assert log.trailing(patience_s=60) is None
+
+
+def test_trailing_bytes_of_an_own_log_are_its_writers_while_it_is_open(tmp_path: Path) -> None:
+    """The lock says so; the next writer cuts them."""
+    with DirectoryLog.open(tmp_path, mode="create") as log:
+        log.append(acls(0, 3))
+        append_bytes(segment_path(tmp_path, 0), b"being written")
+        with DirectoryLog.open(tmp_path) as reader:
+            found = reader.trailing()
+        assert found is not None
+        assert found.is_being_written
+    with DirectoryLog.open(tmp_path) as reader:
+        found = reader.trailing()
+        assert found is not None
+        assert not found.is_being_written
+        assert (found.size_bytes, found.offset) == (len(b"being written"), 3)
+        DirectoryLog.open(tmp_path, mode="write").close()
+        assert reader.trailing() is None
+
+
+def test_who_asks_for_the_lock_keeps_no_writer_away(tmp_path: Path) -> None:
+    """A reader looks whether there is a writer just when one comes: that one gets the log."""
+    DirectoryLog.open(tmp_path, mode="create").close()
+    stop = threading.Event()
+
+    def ask() -> None:
+        while not stop.is_set():
+            has_writer(tmp_path)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    try:
+        for _ in range(50):
+            DirectoryLog.open(tmp_path, mode="write").close()
+    finally:
+        stop.set()
+        asking.join()
 
 
 def test_zeros_at_the_end_are_not_there(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, Self, TypeVar
 from urllib.parse import unquote, urlsplit
@@ -30,8 +31,9 @@ from records.log.directory.identity import identity_stamp, is_own, read_identity
 from records.log.directory.reader import SegmentReader
 from records.log.directory.segments import FilesChangedError, Segments
 from records.log.directory.storage import storage_errors
-from records.log.directory.tail import LastWholeBatch
+from records.log.directory.tail import SETTLE_S, LastWholeBatch
 from records.log.directory.writer import Writer, now_ms
+from records.log.directory.writer_lock import has_writer
 from records.log.history import shows_epoch
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from records.entries import MetadataRecord
     from records.log.base import LogBatch, LogIdentity
     from records.log.directory.segments import BatchPlace
+    from records.log.directory.tail import TrailingBytes
 
 #: ``create`` makes the log if it is not there, and is ``write`` otherwise.
 Mode = Literal["read", "write", "create"]
@@ -161,6 +164,26 @@ class DirectoryLog:
     def removal_retention_ms(self) -> None:
         """For ever: it does not compact."""
         return
+
+    def trailing(self, *, patience_s: float = SETTLE_S) -> TrailingBytes | None:
+        """What stands behind the last whole batch, if there is anything.
+
+        An own log is being written as long as its writer has it open. A broker's is if they change: unless it
+        has not been written to for ``patience_s`` already, they are looked at for so long. Raises as
+        ``high_watermark``.
+        """
+        began_s = time.monotonic()
+        before: TrailingBytes | None = None
+        while (found := self._on_files(self._trailing)) is not None:
+            if self._is_recorded:
+                return replace(found, is_being_written=has_writer(self._directory))
+            if before and (found.position, found.size_bytes) != (before.position, before.size_bytes):
+                return replace(found, is_being_written=True)
+            if max(found.still_s, time.monotonic() - began_s) >= patience_s:
+                return found
+            before = found
+            time.sleep(_POLL_MIN_S)
+        return None
 
     def checkpoints(self) -> list[CheckpointId]:
         """Kafka's snapshots that lie beside the segments now, oldest first."""
@@ -311,6 +334,14 @@ class DirectoryLog:
     def _remember(self, place: BatchPlace) -> None:
         self._list(may_be_empty=False)
         self._segments.remember(place)
+
+    def _trailing(self) -> TrailingBytes | None:
+        self._look()
+        if self._segments.is_empty:
+            return None
+        # Also of a log that records what is committed: an append that nobody got an answer to may be whole.
+        self._last_whole_batch.end_offset()
+        return self._last_whole_batch.trailing()
 
     def _look(self) -> int:
         """List the segments; returns the committed end, all of which they hold."""

@@ -37,6 +37,7 @@ from records.log.directory.segments import FilesChangedError, Mark
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from records.log.directory.files import SegmentId
     from records.log.directory.segments import Segments
@@ -50,6 +51,28 @@ SETTLE_S: Final = 0.25
 _SOME_HEADER: Final = re.compile(rb"(?=\x00\x00.{14}\x02.{26}\xff{8})", re.DOTALL)
 # The next batch begins at most so far behind a damaged one (KafkaRaftClient.MAX_BATCH_SIZE_BYTES).
 _SEARCH_BYTES: Final = 8 * 1024 * 1024 + HEADER_BYTES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrailingBytes:
+    """What stands behind the last whole batch of a log.
+
+    Attributes:
+        path: of the last segment.
+        position: where they begin in it.
+        size_bytes: how many they are.
+        offset: of the record that would be the next.
+        still_s: for how long the segment has not been written to, by the machine's clock.
+        is_being_written: as far as one can see; else a writer was stopped there, or a copy ends there, or
+            they never were a batch.
+    """
+
+    path: Path
+    position: int
+    size_bytes: int
+    offset: int
+    still_s: float
+    is_being_written: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +100,7 @@ class LastWholeBatch:
         self._position = 0
         self._next_offset = 0
         self._mark: Mark | None = None
+        self._size_bytes = 0
         self._suspect: _Suspect | None = None
         self._searched: tuple[SegmentId, int, int] | None = None
         self._is_followed = False
@@ -100,6 +124,23 @@ class LastWholeBatch:
         newest = self._segments.checkpoints[-1:]
         return max([end, *(checkpoint.end_offset for checkpoint in newest)])
 
+    def trailing(self) -> TrailingBytes | None:
+        """What stood behind the last whole batch when ``end_offset`` was asked last. Raises OSError."""
+        segment, left_bytes = self._segment, self._size_bytes - self._position
+        if segment is None or left_bytes <= 0:
+            return None
+        return TrailingBytes(
+            path=segment.path,
+            position=self._position,
+            size_bytes=left_bytes,
+            offset=self._next_offset,
+            still_s=self._still_s(segment),
+        )
+
+    def _still_s(self, segment: Segment) -> float:
+        """For how long the segment has not been written to; below zero if the clock was set back."""
+        return self._wall_clock_s() - segment.modified_ns() / 1e9
+
     def _begin(self, segment: Segment) -> None:
         if self._segment is not None:
             self._segment.close()  # whoever still reads it opens it again
@@ -109,7 +150,7 @@ class LastWholeBatch:
         self._suspect, self._searched = None, None
 
     def _follow(self, segment: Segment) -> int:
-        size_bytes = segment.size_bytes()
+        size_bytes = self._size_bytes = segment.size_bytes()
         whole: tuple[int, BatchHeader] | None = None
         newest: tuple[int, BatchHeader] | None = None
         for met in segment.headers(self._position, self._next_offset, size_bytes):
@@ -170,7 +211,7 @@ class LastWholeBatch:
         return False
 
     def _has_settled(self, segment: Segment, raw: bytes) -> bool:
-        if self._wall_clock_s() - segment.modified_ns() / 1e9 >= SETTLE_S:
+        if self._still_s(segment) >= SETTLE_S:
             return True
         now_s, suspect = self._monotonic_s(), self._suspect
         place = (segment.id, self._position, raw)

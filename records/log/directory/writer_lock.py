@@ -8,13 +8,36 @@ from __future__ import annotations
 
 import fcntl
 import os
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Final
 
 from records.errors import LogLockedError
 from records.log.directory.files import LOCK_FILE
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+# Who asks whether it is held holds it for an instant, and must not be taken for a writer.
+_TRIES: Final = 5
+_TRY_AGAIN_S: Final = 0.005
+
+
+def has_writer(directory: Path) -> bool:
+    """Whether the log is open for writing now; also where this user may not ask. Raises OSError."""
+    try:
+        descriptor = os.open(directory / LOCK_FILE, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    except PermissionError:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 class WriterLock:
@@ -34,17 +57,21 @@ class WriterLock:
             raise
 
     def _take(self, directory: Path) -> None:
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            holder = os.pread(self._descriptor, 32, 0).decode("ascii", errors="replace").strip()
-            by = f"process {holder}" if holder.isdigit() else "another process"
-            raise LogLockedError(
-                f"{directory}: {by} has this log open for writing, and a log has one writer; "
-                f"read it, or stop that process first"
-            ) from error
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
+        for _ in range(_TRIES):
+            try:
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                time.sleep(_TRY_AGAIN_S)
+                continue
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
+            return
+        holder = os.pread(self._descriptor, 32, 0).decode("ascii", errors="replace").strip()
+        by = f"process {holder}" if holder.isdigit() else "another process"
+        raise LogLockedError(
+            f"{directory}: {by} has this log open for writing, and a log has one writer; "
+            f"read it, or stop that process first"
+        )
 
     def release(self) -> None:
         # The file stays: removing it would let two processes lock two files of the same name.
