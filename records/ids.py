@@ -22,6 +22,9 @@ UUID_BYTES: Final = 16
 _TEXT_LENGTH: Final = 22
 _TEXT: Final = re.compile(rf"[A-Za-z0-9_-]{{{_TEXT_LENGTH}}}")
 
+_CLUSTER_ID_LENGTH_MAX: Final = 128
+_CLUSTER_ID: Final = re.compile(rf"[A-Za-z0-9_-][A-Za-z0-9._-]{{0,{_CLUSTER_ID_LENGTH_MAX - 1}}}")
+
 ZERO_UUID: Final = Uuid(bytes(UUID_BYTES))
 #: Topic id of ``__cluster_metadata`` (Uuid.METADATA_TOPIC_ID).
 METADATA_TOPIC_ID: Final = Uuid(bytes(UUID_BYTES - 1) + b"\x01")
@@ -44,6 +47,22 @@ def uuid_from_string(text: str) -> Uuid:
     if not _TEXT.fullmatch(text):
         raise DecodeError(f"`{text[:80]}` is not a Kafka id: expected 22 characters of URL-safe base64")
     return Uuid(base64.urlsafe_b64decode(text + "=="))
+
+
+def parse_cluster_id(text: str) -> str:
+    """The id of a cluster as people may give one: Kafka's 22 characters are, and so is a short name.
+
+    What a broker or a topic's cluster says is its id is taken as it is.
+
+    Raises:
+        ValueError: anything that is not safe in a path, a label or a command line.
+    """
+    if not _CLUSTER_ID.fullmatch(text):
+        raise ValueError(
+            f"`{text[:80]}` is not a cluster id: 1 to {_CLUSTER_ID_LENGTH_MAX} letters, digits, dots, dashes "
+            "and underscores, and no dot in front"
+        )
+    return text
 
 
 def binding_uuid(binding: AclBinding) -> Uuid:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from authorizer.audit import OFF, AuditLog
 from authorizer.batch_query import answer
 from authorizer.cli.failure import ExitCode, Failure
-from authorizer.cli.input import lines_of, payload_of
+from authorizer.cli.input import bad_line, lines_of, payload_of
 from authorizer.cli.output import JsonLines, Progress
 from authorizer.cli.place import Place, load_state, note_guess, note_trailing
 from authorizer.cli.records_log import RecordsLog
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 #: Questions that are held at once: those of one state are answered together, in whatever order they come.
 _CHUNK: Final = 50_000
+_BAD_RECORD: Final = "A line of --records is one JSON object, as `aclog log dump` prints it."
 
 
 def answer_batch(place: Place, queries: str, records: str | None, *, progress: bool | None) -> None:
@@ -38,7 +39,10 @@ def answer_batch(place: Place, queries: str, records: str | None, *, progress: b
             log = opened.enter_context(place.log())
         else:
             with lines_of(records) as payloads:
-                log = opened.enter_context(closing(RecordsLog(payloads, records)))
+                try:
+                    log = opened.enter_context(closing(RecordsLog(payloads, records)))
+                except DecodeError as error:
+                    raise bad_line(error, _BAD_RECORD) from error
         states = _States(place, log, from_file=records is not None)
         answers = opened.enter_context(JsonLines())
         shown_progress = opened.enter_context(Progress("answers", wanted=progress))

@@ -14,6 +14,7 @@ import click
 
 from authorizer.cli.command_name import as_pasted
 from authorizer.cli.given import filled, given_flags
+from authorizer.cli.streams import OutputError
 from authorizer.cli.terminal import bad, width, wrapped
 from authorizer.errors import (
     ApiError,
@@ -225,12 +226,14 @@ _RULES: Final[tuple[tuple[type[BaseException], ExitCode, str], ...]] = (
     (NotADirectoryError, ExitCode.USAGE, ""),
     (IsADirectoryError, ExitCode.USAGE, ""),
     (PermissionError, ExitCode.USAGE, "Run as a user who may, or choose another path."),
+    (OutputError, ExitCode.NOT_READY, "What was printed is not all of it. Write it elsewhere, or try again."),
     (OSError, ExitCode.BAD_DATA, ""),
 )
 
-# These pass on what the operating system said: a wrong path is wrong usage, a bad disk is not.
+# These pass on what the operating system said: a wrong path is wrong usage, a bad disk is not, and a full one
+# is neither.
 _FROM_THE_SYSTEM: Final = (LogStorageError, SnapshotError)
-_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
 def failure_of(error: BaseException) -> Failure:
@@ -241,11 +244,12 @@ def failure_of(error: BaseException) -> Failure:
     if type(error) in _FROM_THE_SYSTEM:
         if isinstance(error.__cause__, OSError):
             code, way_out = outcome(type(error.__cause__))
-            if isinstance(error, SnapshotError) and error.__cause__.errno in _NO_ROOM:
-                code, way_out = ExitCode.NOT_READY, "Make room there, or choose another place."
         elif isinstance(error.__cause__, (ImportError, ValueError)):
             # fsspec does not know the URL's scheme, or lacks a package for it.
             code, way_out = ExitCode.USAGE, ""
+    refused = error.__cause__ if type(error) in _FROM_THE_SYSTEM else error
+    if isinstance(refused, OSError) and refused.errno in _NO_ROOM and code is ExitCode.BAD_DATA:
+        code, way_out = ExitCode.NOT_READY, "Make room there, or choose another place."
     if code is ExitCode.DEFECT:
         return Failure(f"a defect in aclog: {type(error).__name__}: {error}", code, way_out)
     return Failure(_message(error), code, way_out)

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from records.errors import DecodeError
+from authorizer.cli.failure import Failure, failure_of
+from records.errors import DecodeError, UnsupportedVersionError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from records.errors import RecordError
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 
@@ -42,9 +45,22 @@ def payload_of(line: bytes) -> dict[str, Any]:
         DecodeError: anything else.
     """
     try:
-        payload = json.loads(line)
+        # Said, as json would guess UTF-16 from the first bytes of anything.
+        payload = json.loads(line.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise DecodeError(f"not UTF-8: byte {line[error.start]:#04x} at {error.start}") from error
     except (ValueError, RecursionError) as error:
         raise DecodeError(f"not JSON: {error}") from error
     if not isinstance(payload, dict):
         raise DecodeError("not a JSON object")
     return payload
+
+
+def bad_line(error: RecordError, way_out: str) -> Failure:
+    """What a user's own line gets, where the same error in a log would speak of replicas."""
+    failure = failure_of(error)
+    return (
+        failure
+        if isinstance(error, UnsupportedVersionError)
+        else Failure(failure.message, failure.code, way_out)
+    )

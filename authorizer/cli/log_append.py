@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from authorizer.cli.input import lines_of, payload_of
-from authorizer.cli.options import config_option, json_option, log_option, progress_option
+from authorizer.cli.input import bad_line, lines_of, payload_of
+from authorizer.cli.options import CLUSTER_ID, config_option, json_option, log_option, progress_option
 from authorizer.cli.output import Progress, Waiting, note, print_json
 from authorizer.cli.place import Place, wait_until_readable
 from records.codecs.json import from_json
@@ -33,13 +33,20 @@ if TYPE_CHECKING:
 #: Records in one batch where no "batch" key says otherwise: some 100 kB.
 _BATCH_SIZE: Final = 1000
 
+_BAD_LINE: Final = (
+    'Nothing was appended. A line is one JSON object with "type", "version" and "data", as `aclog log dump` '
+    "prints it."
+)
+
 
 @click.command("append")
 @log_option
 @click.argument("payloads", type=click.Path(allow_dash=True), default="-", metavar="[FILE]")
 @click.option("--create", is_flag=True, help="Make the log if there is none.")
 @click.option(
-    "--cluster-id", metavar="ID", help="With --create: cluster id of the new log.  [default: a random one]"
+    "--cluster-id",
+    type=CLUSTER_ID,
+    help="With --create: cluster id of the new log.  [default: a random one]",
 )
 @click.option(
     "--batch-size",
@@ -91,7 +98,10 @@ def append_command(
         to_topic = kind_of(place.log_url) == TOPIC
         plan = (_TopicPlan if to_topic else _Plan)(batch_size, skip_others=skip_others)
         with lines_of(payloads) as lines:
-            plan.read(lines, "stdin" if payloads == "-" else payloads, checked)
+            try:
+                plan.read(lines, "stdin" if payloads == "-" else payloads, checked)
+            except (DecodeError, EncodeError) as error:
+                raise bad_line(error, _BAD_LINE) from error
     if plan.passed_by:
         note(f"{plan.passed_by} records of other types were passed by (--skip-others)")
     mode: Mode = "create" if create else "write"

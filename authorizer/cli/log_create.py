@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from authorizer.cli.options import DURATION, config_option, json_option, log_option
+from authorizer.cli.options import CLUSTER_ID, DURATION, config_option, json_option, log_option
 from authorizer.cli.output import answer, print_json, shown
 from authorizer.cli.place import Place
 from records.errors import LogError, LogNotFoundError
@@ -46,7 +46,9 @@ if TYPE_CHECKING:
     multiple=True,
     help="Of a topic: another of Kafka's topic settings. Repeatable.",
 )
-@click.option("--cluster-id", metavar="ID", help="Of a directory: its cluster id.  [default: a random one]")
+@click.option(
+    "--cluster-id", type=CLUSTER_ID, help="Of a directory: its cluster id.  [default: a random one]"
+)
 @click.option("--if-not-exists", is_flag=True, help="Leave a log that is there as it is; exit code 0.")
 @config_option
 @json_option

@@ -18,6 +18,7 @@ from click.exceptions import NoSuchCommand
 
 from authorizer.cli.command_name import COMPLETE_VARIABLE, as_pasted, command_line
 from authorizer.cli.failure import ExitCode, failure_of
+from authorizer.cli.streams import OutputError, guard_outputs
 from authorizer.cli.terminal import colour
 
 if TYPE_CHECKING:
@@ -163,8 +164,10 @@ def cli(*, debug: bool) -> None:
 
 def main(args: Sequence[str] | None = None) -> None:
     """The console script."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            # Names hold any character; a locale that cannot show one must not end the command.
-            stream.reconfigure(errors="backslashreplace")
-    cli.main(args, prog_name=command_line([]), complete_var=COMPLETE_VARIABLE)
+    guard_outputs()
+    try:
+        cli.main(args, prog_name=command_line([]), complete_var=COMPLETE_VARIABLE)
+    except OutputError as error:  # --help and --version are printed before any command is invoked
+        failure = failure_of(error)
+        failure.show()
+        sys.exit(failure.exit_code)

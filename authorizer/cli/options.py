@@ -11,6 +11,7 @@ import click
 from authorizer.cli.given import remember
 from authorizer.cli.output import keep_quiet
 from records.acl import AclOperation, PatternType
+from records.ids import parse_cluster_id
 from records.principal import KafkaPrincipal, parse_kafka_principal
 
 if TYPE_CHECKING:
@@ -200,7 +201,20 @@ class _DurationType(click.ParamType):  # type: ignore[type-arg]  # not generic i
         return int(match[1]) * _UNITS_MS[match[2]]
 
 
+class _ClusterIdType(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
+    """Of something new; what is stored already is looked for by whatever id it has."""
+
+    name = "ID"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            return parse_cluster_id(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
 PRINCIPAL: Final = _PrincipalType()
 OPERATION: Final = _OperationType()
 PATTERN_TYPE: Final = _PatternTypeType()
 DURATION: Final = _DurationType()
+CLUSTER_ID: Final = _ClusterIdType()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from authorizer.cli.options import config_option, json_option, store_option
+from authorizer.cli.options import CLUSTER_ID, config_option, json_option, store_option
 from authorizer.cli.output import Waiting, shown
 from authorizer.cli.place import Place
 from authorizer.cli.stored_write import write_and_print
@@ -22,7 +22,7 @@ from snapshot.kraft_file import checkpoint_name, is_checkpoint, read_checkpoint
 @store_option
 @click.option(
     "--cluster-id",
-    metavar="ID",
+    type=CLUSTER_ID,
     help="The cluster that it belongs to.  [default: that of meta.properties in the directory above]",
 )
 @click.option(

@@ -28,6 +28,7 @@ from records.acl import (
 from records.batch import HEADER_BYTES, encode_batch
 from records.codecs.kraft import encode_frame
 from records.entries import AccessControlEntryRecord
+from records.errors import LogError
 from records.ids import binding_uuid
 from records.log.directory import DirectoryLog
 from support.data import real_log
@@ -262,6 +263,11 @@ CASES = [
     (nothing, "log create --log {log}2 --delete-retention 7", 2, "7d"),
     (nothing, "log create --log kafka://localhost:9092/acls --cluster-id x", 2, "for a directory"),
     (nothing, "log create --log kraft://localhost:9093", 2, "its own metadata log"),
+    (nothing, "log create --log {log}2 --cluster-id ../x", 2, "`../x` is not a cluster id: 1 to 128 letters"),
+    (nothing, "log append --log {log}2 --create --cluster-id a/b /dev/null", 2, "`a/b` is not a cluster id"),
+    (nothing, "snapshot import --snapshots {store} --cluster-id .x /dev/null", 2, "`.x` is not a cluster id"),
+    (nothing, "log dump --log {log} --from 10 --to 5", 2, "--from 10 is after --to 5"),
+    (nothing, "log dump --log {log} --from 3 --to 3", 0, '"offset":3,'),
     (nothing, "log verify --log {log} --with http://127.0.0.1:1", 3, "127.0.0.1:1/v1/state"),
     (nothing, "log verify --log {log} --with http://127.0.0.1:1 --at-offset 3", 2, "--at-offset"),
     (nothing, f"{CHECK} --at-offset 10", 2, "10"),
@@ -337,6 +343,44 @@ def test_debug_adds_the_traceback(world: World) -> None:
         assert result.exit_code == 4
         assert "Traceback" in result.stderr
         assert "Error: " in result.stderr
+
+
+@pytest.mark.parametrize("cluster_id", ["a b", "", "ä", "a\n", "x" * 129, "..", "a:b", "-\t"])
+def test_a_cluster_id_is_a_name(cluster_id: str, tmp_path: Path) -> None:
+    """It becomes part of paths, labels and commands; nothing is made where it is none."""
+    args = ["log", "create", "--log", str(tmp_path / "log"), "--cluster-id", cluster_id]
+    result = CliRunner().invoke(cli, args)
+    assert result.exit_code == 2
+    assert "is not a cluster id" in result.output
+    with pytest.raises(LogError, match="is not a cluster id"):
+        DirectoryLog.open(tmp_path / "own", mode="create", cluster_id=cluster_id)
+    assert not (tmp_path / "log").exists()
+
+
+@pytest.mark.parametrize("line", ["junk", "[1]", '{"type":"ACCESS_CONTROL_ENTRY_RECORD"}'])
+def test_a_users_own_line_is_no_damaged_replica(line: str, world: World) -> None:
+    """What to do about it is to mend the line."""
+    args = ["log", "append", "--log", str(world.log)]
+    result = CliRunner().invoke(cli, args, input=line + "\n")
+    assert result.exit_code == 4
+    assert "stdin line 1" in result.stderr
+    assert "Nothing was appended. A line is one JSON object" in result.stderr
+    assert "replica" not in result.stderr
+    records = world.log.parent / "records.jsonl"
+    records.write_text(line + "\n")
+    result = CliRunner().invoke(cli, ["check", "--batch", "-", "--records", str(records)], input="{}")
+    assert result.exit_code == 4
+    assert "A line of --records is one JSON object" in result.stderr
+    assert "replica" not in result.stderr
+
+
+def test_bytes_that_are_no_text_are_named(world: World) -> None:
+    """No encoding is guessed from them."""
+    args = ["check", "--log", str(world.log), "--batch", "-"]
+    result = CliRunner().invoke(cli, args, input=b"\xff\xfe\n")
+    assert result.exit_code == 4
+    assert json.loads(result.stdout) == {"error": "DecodeError: not UTF-8: byte 0xff at 0"}
+    assert "utf-16" not in result.output.lower()
 
 
 def test_a_brokers_log_is_never_written(tmp_path: Path) -> None:

@@ -26,8 +26,9 @@ from records.entries import (
 )
 from records.errors import LogNotFoundError
 from records.ids import Uuid, uuid_to_string
-from records.log.base import LogRecord
+from records.log.base import LogIdentity, LogRecord
 from records.log.directory import DirectoryLog
+from records.log.directory.identity import random_id, write_owner
 from records.log.open import open_log
 from replay.load import load_image
 from snapshot.digest import digest_of
@@ -170,6 +171,9 @@ def write(directory: Path, batches: Sequence[Sequence[MetadataRecord]], *, clust
 def fleet(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> ChangesJob:
     """One job, two clusters: a real broker's log, and one of random records."""
     home = tmp_path_factory.mktemp("fleet")
+    # No id that aclog gives, but one that a cluster may have.
+    (home / "random").mkdir()
+    write_owner(home / "random", LogIdentity("čluster/2", random_id()))
     write(home / "random", list(random_batches(1, 60)), cluster_id="čluster/2")
     job = ChangesJob(spark, home, [real_log("kraft-small"), home / "random"])
     assert len(job.run(max_offsets=100)) >= 3

@@ -10,6 +10,7 @@ import click
 import pytest
 
 from authorizer.cli.failure import ExitCode, Failure, failure_of, outcome
+from authorizer.cli.streams import OutputError
 from authorizer.errors import (
     AuthorizerNotReadyError,
     ConfigError,
@@ -68,7 +69,9 @@ ERRORS = [
     (SnapshotCorruptError("part"), ExitCode.BAD_DATA),
     (SnapshotForeignError("other cluster"), ExitCode.BAD_DATA),
     (SnapshotMissingError("none"), ExitCode.BAD_DATA),
-    (OSError(28, "No space left on device", "/x"), ExitCode.BAD_DATA),
+    (OSError(28, "No space left on device", "/x"), ExitCode.NOT_READY),
+    (OSError(5, "Input/output error", "/x"), ExitCode.BAD_DATA),
+    (OutputError(5, "writing failed: Input/output error", "standard output"), ExitCode.NOT_READY),
     (ZeroDivisionError("division by zero"), ExitCode.DEFECT),
 ]
 
@@ -110,11 +113,14 @@ def test_message_and_way_out_go_to_stderr(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_a_cluster_out_of_reach_is_worth_another_try() -> None:
-    """Exit code 3 where Kafka did not answer; 4 where a disk refused, or nobody knows why."""
+    """Exit code 3 where Kafka did not answer or a disk is full; 4 where one is bad, or nobody knows why."""
     away, no_cause = LogUnreachableError("b:9092: timed out"), LogStorageError("the log does not go on")
     full = LogStorageError("x.log: no space left")
     full.__cause__ = OSError(28, "No space left on device", "x.log")
-    assert [failure_of(error).code for error in (away, full, no_cause)] == [
+    bad = LogStorageError("x.log: Input/output error")
+    bad.__cause__ = OSError(5, "Input/output error", "x.log")
+    assert [failure_of(error).code for error in (away, full, bad, no_cause)] == [
+        ExitCode.NOT_READY,
         ExitCode.NOT_READY,
         ExitCode.BAD_DATA,
         ExitCode.BAD_DATA,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from importlib.metadata import version
+from pathlib import Path
 
 import click
 import pytest
@@ -15,6 +17,7 @@ from click.testing import CliRunner
 from authorizer.cli import main as main_module
 from authorizer.cli.main import cli
 from records.errors import DecodeError
+from support.directory_logs import batch_bytes, write_segment
 
 ACLOG = [sys.executable, "-m", "authorizer.cli"]
 
@@ -175,3 +178,38 @@ def test_reader_that_goes_away() -> None:
         while process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.01)
     assert (process.returncode, errors) == (141, b"")
+
+
+@pytest.mark.parametrize("command", ["--help", "--version", "check --help", "log dump --log {log}"])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_an_output_that_fails_is_named(command: str, unbuffered: str, tmp_path: Path) -> None:
+    """A full disk behind a redirection is neither bad data nor a DENIED."""
+    write_segment(tmp_path, 0, batch_bytes(0, 200))
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*ACLOG, *command.format(log=tmp_path).split()],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+            check=False,
+        )
+    assert done.returncode == 3
+    assert "Error: standard output (/dev/full): writing failed: No space left on device\n" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+
+
+def test_a_note_that_cannot_be_written_changes_no_answer(tmp_path: Path) -> None:
+    """A broker's directory makes a note; the exit code stays that of the answer."""
+    write_segment(tmp_path, 0, batch_bytes(0, 2))
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*ACLOG, "acls", "--list", "--log", str(tmp_path)],
+            stdout=subprocess.PIPE,
+            stderr=full,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 0
+    assert "topic-1" in done.stdout

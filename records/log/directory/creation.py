@@ -11,7 +11,7 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from records.errors import LogCorruptError, LogError, LogNotFoundError, LogReadOnlyError
-from records.ids import uuid_to_string
+from records.ids import parse_cluster_id, uuid_to_string
 from records.log.base import LogIdentity
 from records.log.directory.copy_command import copy_command
 from records.log.directory.files import (
@@ -78,11 +78,15 @@ def complete_creation(directory: Path, cluster_id: str | None) -> LogIdentity:
 
     Raises:
         LogCorruptError: the log has lost its high-watermark file, or a file of its makes no sense.
-        LogError: the log belongs to another cluster than the one given.
+        LogError: the log belongs to another cluster than the one given, or that is no cluster id.
         OSError: a file cannot be written.
     """
     if not is_own(directory):
-        write_owner(directory, LogIdentity(cluster_id or uuid_to_string(random_id()), random_id()))
+        try:
+            new_id = uuid_to_string(random_id()) if cluster_id is None else parse_cluster_id(cluster_id)
+        except ValueError as error:
+            raise LogError(str(error)) from error
+        write_owner(directory, LogIdentity(new_id, random_id()))
     identity = read_identity(directory, expected_cluster_id=cluster_id)
     high_watermark = directory / HIGH_WATERMARK_FILE
     has_segments = bool(list_directory(directory).segments)
