@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Final, Protocol, Self, runtime_checkable
 
 from authorizer.api import AuthorizerServerInfo
 from authorizer.audit import AUDIT_LEVELS, AuditLog
-from authorizer.configuration.keys import BY_NAME, LOG_MODE
+from authorizer.configuration.keys import BY_NAME, LOG_MODE, LOG_URL
+from authorizer.errors import ConfigError
 from authorizer.metrics import MetricSources, metrics_registry
 from authorizer.standard import StandardAuthorizer
 from authorizer.writing.acl_mutator import NOT_CONTROLLER, LogAclMutator
@@ -294,14 +295,18 @@ class Node:
 
 def _open_log(config: Config, *, lazily: bool) -> tuple[MetadataLog, bool]:
     """The log, and whether this node writes to it."""
-    url = config.require_log_url()
+    url, log_mode = config.require_log_url(), config.log_mode
+    if config.log_url is None:
+        if log_mode in ("write", "create"):
+            raise ConfigError(LOG_MODE, log_mode, f"`read` for a broker's log; {LOG_URL} names another one")
+        log_mode = "read"
     opened = partial(open_log, url, client=config.kafka, lazily=lazily)
-    if config.log_mode == "read":
+    if log_mode == "read":
         return opened(mode="read"), False
     try:
-        return opened(mode="create" if config.log_mode == "create" else "write"), True
+        return opened(mode="create" if log_mode == "create" else "write"), True
     except LogReadOnlyError:
-        if config.log_mode != "auto":
+        if log_mode != "auto":
             raise
         return opened(mode="read"), False
     except LogStorageError as error:

@@ -95,7 +95,7 @@ def append_command(
         raise click.UsageError("--cluster-id goes with --create: a log keeps the id that it was made with")
     place = Place.named(config_file=config_file, log_url=log_url)
     with Progress("lines checked", wanted=progress) as checked:
-        to_topic = kind_of(place.log_url) == TOPIC
+        to_topic = kind_of(place.own_log_url) == TOPIC
         plan = (_TopicPlan if to_topic else _Plan)(batch_size, skip_others=skip_others)
         with lines_of(payloads) as lines:
             try:
@@ -109,7 +109,7 @@ def append_command(
         start, end = _to_topic(place, plan, mode, cluster_id)
     else:
         with (
-            DirectoryLog.open(place.log_url, mode=mode, cluster_id=cluster_id) as log,
+            DirectoryLog.open(place.own_log_url, mode=mode, cluster_id=cluster_id) as log,
             Waiting("appending"),
         ):
             start = log.high_watermark()

@@ -83,9 +83,9 @@ def create_command(
         "config": _topic_config(topic_config) or None,
     }
     settings = {name: value for name, value in for_topics.items() if value is not None}
-    kind = kind_of(place.log_url)
+    kind = kind_of(place.own_log_url)
     if kind == QUORUM:
-        raise click.UsageError(f"{place.log_url}: a cluster makes its own metadata log")
+        raise click.UsageError(f"{place.own_log_url}: a cluster makes its own metadata log")
     if kind == TOPIC and cluster_id is not None:
         raise click.UsageError(
             "--cluster-id is for a directory: a topic belongs to the cluster that it is on"
@@ -106,16 +106,15 @@ def create_command(
                 raise
             is_new = False
     elif not if_not_exists:
-        raise LogError(f"{place.log_url}: there is a log already; --if-not-exists leaves it as it is")
+        raise LogError(f"{place.own_log_url}: there is a log already; --if-not-exists leaves it as it is")
     topic_id = uuid_to_string(identity.topic_id)
     if as_json:
-        print_json(
-            {"log": place.log_url, "clusterId": identity.cluster_id, "topicId": topic_id, "created": is_new}
-        )
+        report = {"log": place.own_log_url, "clusterId": identity.cluster_id, "topicId": topic_id}
+        print_json(report | {"created": is_new})
     else:
         what = "created" if is_new else "there already"
         answer(
-            f"{shown(place.log_url)}: {what}, cluster {shown(identity.cluster_id)}, topic id {topic_id}",
+            f"{shown(place.own_log_url)}: {what}, cluster {shown(identity.cluster_id)}, topic id {topic_id}",
             indent=2,
         )
 
@@ -123,21 +122,21 @@ def create_command(
 def _existing(place: Place) -> LogIdentity | None:
     """Of the log that is there; LogError where something is that cannot be one."""
     try:
-        with closing(open_log(place.log_url, mode="read", client=place.config.kafka)) as log:
+        with closing(open_log(place.own_log_url, mode="read", client=place.config.kafka)) as log:
             return log.identity
     except LogNotFoundError:
         return None
 
 
 def _new_directory(place: Place, cluster_id: str | None) -> LogIdentity:
-    with DirectoryLog.open(place.log_url, mode="create", cluster_id=cluster_id) as log:
+    with DirectoryLog.open(place.own_log_url, mode="create", cluster_id=cluster_id) as log:
         return log.identity
 
 
 def _new_topic(place: Place, settings: dict[str, Any]) -> LogIdentity:
     from records.log.topic import TopicSettings, create_topic
 
-    return create_topic(place.log_url, client=place.config.kafka, settings=TopicSettings(**settings))
+    return create_topic(place.own_log_url, client=place.config.kafka, settings=TopicSettings(**settings))
 
 
 def _topic_config(given: tuple[str, ...]) -> dict[str, str]:

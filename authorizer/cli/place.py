@@ -71,17 +71,28 @@ class Place:
     @contextmanager
     def log(self, mode: Mode = "read") -> Iterator[MetadataLog]:
         """The log, open."""
-        with Waiting(f"looking at {shown(self.log_url)}"):
-            opened = open_log(self.log_url, mode=mode, client=self.config.kafka)
+        url = self.log_url if mode == "read" else self.own_log_url
+        with Waiting(f"looking at {shown(url)}"):
+            opened = open_log(url, mode=mode, client=self.config.kafka)
         with closing(opened) as log:
             yield log
 
     @property
     def log_url(self) -> str:
-        """The log's URL; click.UsageError if none is named."""
-        if self.config.log_url is None:
+        """The log's URL, to read it; click.UsageError if none is named."""
+        if self.config.log_url is None and self.config.brokers_log is None:
             raise click.UsageError(_missing("--log", LOG_URL))
-        return self.config.log_url
+        return self.config.require_log_url()
+
+    @property
+    def own_log_url(self) -> str:
+        """The log's URL, to write to it: that of a broker's own file is not meant."""
+        if self.config.log_url is None and self.config.brokers_log is not None:
+            key = self.config.brokers_log.key
+            raise click.UsageError(
+                f"{_missing('--log', LOG_URL)} The broker's log, which {key} names, is only read."
+            )
+        return self.log_url
 
     @property
     def has_store(self) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from authorizer.audit import AUDIT_LEVELS
+from authorizer.configuration.broker_file import BROKER_KEYS, LOG_DIR, LOG_DIRS, METADATA_LOG_DIR
 from authorizer.configuration.listeners import LISTENERS_ALLOWED, PROTOCOL_MAP_ALLOWED, split_list
 from authorizer.configuration.log_setup import LOGGING_FORMATS, LOGGING_LEVELS
 from authorizer.configuration.super_users import (
@@ -50,8 +51,6 @@ PUBLIC_URL: Final = "aclog.sidecar.public.url"
 
 #: Values of ``aclog.log.mode``.
 LOG_MODES: Final = ("auto", "read", "write", "create")
-#: A file that sets one of these is a broker's own: its ``listeners`` are the broker's, not ours.
-BROKER_KEYS: Final = ("process.roles", "zookeeper.connect", "log.dirs", "log.dir")
 
 _MEGABYTE: Final = 1024 * 1024
 _INT64_MAX: Final = 2**63 - 1
@@ -144,6 +143,8 @@ def _one_of(choices: Sequence[str]) -> Callable[[str], str]:
     return parse
 
 
+_LOG_DIR_ALLOWED: Final = "a directory with the broker's `__cluster_metadata-0` in it"
+
 KEYS: Final = (
     ConfigKey(
         name=SUPER_USERS_CONFIG,
@@ -186,8 +187,8 @@ KEYS: Final = (
         default="PLAINTEXT://127.0.0.1:8180",
         allowed=LISTENERS_ALLOWED,
         doc="Where the sidecar listens. This version serves PLAINTEXT on loopback addresses. In a broker's "
-        f"own file (one that sets {', '.join(BROKER_KEYS[:-1])} or {BROKER_KEYS[-1]}) they are the "
-        f"broker's, and aclog uses {ACLOG_LISTENERS} or the default.",
+        f"or controller's own file (one that sets {', '.join(BROKER_KEYS[:-1])} or {BROKER_KEYS[-1]}) they "
+        f"are the broker's, and aclog uses {ACLOG_LISTENERS} or the default.",
         environment=False,
     ),
     ConfigKey(
@@ -197,6 +198,31 @@ KEYS: Final = (
         allowed=PROTOCOL_MAP_ALLOWED,
         doc="The security protocol of each listener name. Unset: a name is its own protocol, and "
         "controller listeners are PLAINTEXT if nothing else is SSL or SASL.",
+    ),
+    ConfigKey(
+        name=METADATA_LOG_DIR,
+        type="string",
+        default=None,
+        allowed=_LOG_DIR_ALLOWED,
+        doc=f"Of a broker's or controller's own file: where its metadata log is, which is read where neither "
+        f"--log nor {LOG_URL} names one. It is never written to.",
+        environment=False,
+    ),
+    ConfigKey(
+        name=LOG_DIRS,
+        type="list",
+        default=None,
+        allowed=f"{_LOG_DIR_ALLOWED}; the first of several counts, as in Kafka",
+        doc=f"The same where {METADATA_LOG_DIR} is not set.",
+        environment=False,
+    ),
+    ConfigKey(
+        name=LOG_DIR,
+        type="string",
+        default=None,
+        allowed=_LOG_DIR_ALLOWED,
+        doc=f"The same where {LOG_DIRS} is not set.",
+        environment=False,
     ),
     ConfigKey(
         name=NODE_ID,
@@ -259,7 +285,8 @@ KEYS: Final = (
         allowed="file:DIR or a path; or kafka://HOST:PORT[,HOST:PORT...]/TOPIC",
         doc="The metadata log to replay: a directory in Kafka's segment format, aclog's own or a broker's "
         "`__cluster_metadata-0`; or a compacted topic of its own on a Kafka cluster, which any number of "
-        f"nodes read and write. `{CLIENT_PREFIX}*` says how to reach that.",
+        f"nodes read and write. `{CLIENT_PREFIX}*` says how to reach that. Unset in a broker's own file: the "
+        f"broker's metadata log, see {METADATA_LOG_DIR}.",
         parse=_text,
     ),
     ConfigKey(

@@ -1,6 +1,7 @@
 """The configuration: a Java properties file with Kafka's keys, the environment over it, flags over both.
 
-A broker's own server.properties works as it is: keys that aclog has no use for are passed by. Its own keys
+A broker's own server.properties works as it is: its log.dirs name the log to read, its listeners stay the
+broker's (``broker_file.py``), and keys that aclog has no use for are passed by. aclog's own keys
 begin with ``aclog.``, and one of those that does not exist is an error, as a typing mistake must not switch
 something off. A value that is not allowed stops the start with the key, the value and what is allowed. The
 keys are the table in ``keys.py``; docs/configuration.md is written from it.
@@ -17,10 +18,10 @@ from typing import TYPE_CHECKING, Final
 
 import javaproperties
 
+from authorizer.configuration.broker_file import BrokersLog, brokers_log, is_brokers
 from authorizer.configuration.keys import (
     ACLOG_LISTENERS,
     ACLOG_PREFIX,
-    BROKER_KEYS,
     BY_NAME,
     BY_VARIABLE,
     CLIENT_PREFIX,
@@ -71,7 +72,8 @@ class Config:
         public_url: where clients reach the sidecar, without a slash at the end; None: at its listeners.
         trusted_proxies: networks of peers whose X-Forwarded-For header is believed.
         describe_principals: ``Type:name`` texts of those that may ask about others without an ACL.
-        log_url: the metadata log; ``require_log_url`` raises if there is none.
+        log_url: the metadata log, if one was named; ``require_log_url`` is that or the broker's.
+        brokers_log: the metadata log of the broker whose own file was read, if it was one.
         log_mode: one of ``keys.LOG_MODES``.
         snapshot_store: fsspec URL or path, None for no snapshots.
         snapshot_keep: how many are kept at least.
@@ -97,6 +99,7 @@ class Config:
     trusted_proxies: tuple[str, ...]
     describe_principals: frozenset[str]
     log_url: str | None
+    brokers_log: BrokersLog | None
     log_mode: str
     snapshot_store: str | None
     snapshot_keep: int
@@ -121,14 +124,17 @@ class Config:
         return self.listeners
 
     def require_log_url(self) -> str:
-        """The log's URL.
+        """The log's URL: the one that was named, or that of the broker whose own file was read.
 
         Raises:
-            ConfigError: none was set.
+            ConfigError: none was set, or the broker's is not on this machine.
+            OSError: nobody may look at the broker's.
         """
-        if self.log_url is None:
+        if self.log_url is not None:
+            return self.log_url
+        if self.brokers_log is None:
             raise ConfigError(LOG_URL, "", f"name the metadata log to replay: {BY_NAME[LOG_URL].allowed}")
-        return self.log_url
+        return self.brokers_log.url
 
 
 def load_config(
@@ -156,16 +162,18 @@ def load_config(
 
     listeners_key = ACLOG_LISTENERS if ACLOG_LISTENERS in merged and LISTENERS not in in_flags else LISTENERS
     listeners_text = merged.get(listeners_key)
-    is_brokers = any(key in in_file for key in BROKER_KEYS)
-    if listeners_key == LISTENERS and LISTENERS not in in_flags and is_brokers:
+    of_broker = is_brokers(in_file)
+    if listeners_key == LISTENERS and LISTENERS not in in_flags and of_broker:
         listeners_text = None
     if listeners_text is None:
         listeners_text = str(BY_NAME[LISTENERS].default)
     controllers: tuple[str, ...] = values[CONTROLLER_LISTENER_NAMES]
     if PROTOCOL_MAP in merged:
         protocols = {**parse_protocol_map(merged[PROTOCOL_MAP], key=PROTOCOL_MAP)}
-        # A broker's map need not know the listener that is aclog's alone.
-        if listeners_key == ACLOG_LISTENERS or listeners_text != merged.get(LISTENERS):
+        # A broker's map need not know the listener that is aclog's alone, nor is it about that.
+        if of_broker:
+            protocols = {**protocols, **DEFAULT_PROTOCOL_MAP}
+        elif listeners_key == ACLOG_LISTENERS or listeners_text != merged.get(LISTENERS):
             protocols = {**DEFAULT_PROTOCOL_MAP, **protocols}
     else:
         protocols = with_controller_listeners(DEFAULT_PROTOCOL_MAP, controllers, listeners_text)
@@ -183,6 +191,7 @@ def load_config(
         trusted_proxies=values[TRUSTED_PROXIES],
         describe_principals=values[DESCRIBE_PRINCIPALS],
         log_url=values[LOG_URL],
+        brokers_log=brokers_log(in_file),
         log_mode=values["aclog.log.mode"],
         snapshot_store=values["aclog.snapshot.store"],
         snapshot_keep=values["aclog.snapshot.keep"],

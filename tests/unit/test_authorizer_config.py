@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from authorizer.api import Endpoint, SecurityProtocol
+from authorizer.configuration.broker_file import BROKER_KEYS
 from authorizer.configuration.keys import BY_VARIABLE, KEYS
 from authorizer.configuration.load import Config, load_config
 from authorizer.configuration.reference import configuration_markdown
@@ -16,21 +17,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 LOOPBACK = Endpoint("PLAINTEXT", SecurityProtocol.PLAINTEXT, "127.0.0.1", 8180)
 
-#: What Kafka's own config/server.properties of 4.x sets, shortened.
-BROKER_FILE = """\
-process.roles=broker,controller
-node.id=1
-controller.quorum.bootstrap.servers=localhost:9093
-listeners=PLAINTEXT://:9092,CONTROLLER://:9093
-inter.broker.listener.name=PLAINTEXT
-advertised.listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093
-controller.listener.names=CONTROLLER
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_SSL:SASL_SSL
-num.network.threads=3
-log.dirs=/tmp/kraft-combined-logs
-super.users=User:admin;User:CN=a,O=b
-authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
-"""
+KAFKAS = ROOT / "tests" / "data" / "kafka-config"
+BROKER_FILE = (KAFKAS / "server.properties").read_text(
+    encoding="utf-8"
+) + "super.users=User:admin;User:CN=a,O=b\n"
 
 
 def load(text: str = "", *, tmp_path: Path | None = None, **environ: str) -> Config:
@@ -75,6 +65,76 @@ def test_a_brokers_own_file_takes_aclogs_listeners(tmp_path: Path) -> None:
     assert [each.port for each in in_file.served_listeners()] == [1]
     by_variable = load(BROKER_FILE, tmp_path=tmp_path, ACLOG_LISTENERS="PLAINTEXT://[::1]:2")
     assert by_variable.served_listeners() == (Endpoint("PLAINTEXT", SecurityProtocol.PLAINTEXT, "::1", 2),)
+
+
+@pytest.mark.parametrize(
+    ("file", "node_id", "directory"),
+    [
+        ("server", 1, "/tmp/kraft-combined-logs"),
+        ("broker", 2, "/tmp/kraft-broker-logs"),
+        ("controller", 1, "/tmp/kraft-controller-logs"),
+    ],
+)
+def test_the_files_of_kafkas_distribution(file: str, node_id: int, directory: str) -> None:
+    """Each works as it is: whose it is, where its log is, and where aclog listens all the same."""
+    config = load_config(KAFKAS / f"{file}.properties", environ={})
+    assert config.node_id == node_id
+    assert config.served_listeners() == (LOOPBACK,)
+    assert config.early_start_listeners == {"CONTROLLER"}
+    assert config.log_url is None
+    assert config.brokers_log is not None
+    assert config.brokers_log.key == "log.dirs"
+    assert config.brokers_log.directory == Path(directory, "__cluster_metadata-0")
+
+
+@pytest.mark.parametrize(
+    ("lines", "key", "directory"),
+    [
+        ("log.dir=/one", "log.dir", "/one"),
+        ("log.dir=/one\nlog.dirs= /two , /three", "log.dirs", "/two"),
+        ("log.dir=/one\nlog.dirs=/two\nmetadata.log.dir=/four", "metadata.log.dir", "/four"),
+        ("log.dirs=\nlog.dir=/one", "log.dir", "/one"),
+        ("zookeeper.connect=localhost\nprocess.roles=broker\nlog.dirs=/migrating", "log.dirs", "/migrating"),
+    ],
+)
+def test_where_a_brokers_metadata_log_is(lines: str, key: str, directory: str, tmp_path: Path) -> None:
+    """As KafkaConfig.metadataLogDir and logDirs say it."""
+    found = load(lines, tmp_path=tmp_path).brokers_log
+    assert found is not None
+    assert (found.key, found.directory) == (key, Path(directory, "__cluster_metadata-0"))
+
+
+@pytest.mark.parametrize("lines", ["", "node.id=1", "zookeeper.connect=localhost\nlog.dirs=/tmp/kafka-logs"])
+def test_files_that_name_no_metadata_log(lines: str, tmp_path: Path) -> None:
+    """aclog's own, and a broker's that keeps its metadata in ZooKeeper."""
+    assert load(lines, tmp_path=tmp_path).brokers_log is None
+
+
+def test_a_log_that_is_named_wins_over_the_brokers(tmp_path: Path) -> None:
+    """In the file, by its variable or by a flag; else it is the broker's, where that is on this machine."""
+    home = tmp_path / "data"
+    broker = BROKER_FILE.replace("/tmp/kraft-combined-logs", str(home))
+    assert load(broker, tmp_path=tmp_path, ACLOG_LOG_URL="file:mine").require_log_url() == "file:mine"
+    config = load(broker, tmp_path=tmp_path)
+    with pytest.raises(ConfigError) as raised:
+        config.require_log_url()
+    assert (raised.value.key, raised.value.value) == ("log.dirs", str(home))
+    assert f"there is no {home}/__cluster_metadata-0 here" in str(raised.value)
+    (home / "__cluster_metadata-0").mkdir(parents=True)
+    assert config.require_log_url() == f"{home}/__cluster_metadata-0"
+
+
+@pytest.mark.parametrize("key", BROKER_KEYS)
+def test_any_of_a_brokers_keys_leaves_it_its_listeners(key: str, tmp_path: Path) -> None:
+    """Whatever a file of a broker's leaves out, its ports are not bound."""
+    text = f"{key}=x\nlisteners=EXTERNAL://0.0.0.0:9092\nlistener.security.protocol.map=EXTERNAL:SASL_SSL\n"
+    assert load(text, tmp_path=tmp_path).served_listeners() == (LOOPBACK,)
+
+
+def test_a_brokers_protocols_are_not_those_of_aclogs_listener(tmp_path: Path) -> None:
+    """A broker may give the name PLAINTEXT to anything; the sidecar's default stays what it says."""
+    mapped = BROKER_FILE + "listener.security.protocol.map=CONTROLLER:SSL,PLAINTEXT:SASL_SSL\n"
+    assert load(mapped, tmp_path=tmp_path).served_listeners() == (LOOPBACK,)
 
 
 def test_environment_wins_over_the_file_and_flags_over_both(tmp_path: Path) -> None:

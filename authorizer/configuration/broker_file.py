@@ -1,0 +1,81 @@
+"""A broker's or controller's own properties file: how it is told from one of aclog's, and where its log is.
+
+Source: KafkaConfig.metadataLogDir (metadata.log.dir, else the first of log.dirs), KafkaConfig.logDirs
+(log.dirs, else log.dir).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from authorizer.configuration.listeners import split_list
+from authorizer.errors import ConfigError
+from records.log.directory.files import METADATA_LOG_DIRECTORY
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+METADATA_LOG_DIR: Final = "metadata.log.dir"
+LOG_DIRS: Final = "log.dirs"
+LOG_DIR: Final = "log.dir"
+_PROCESS_ROLES: Final = "process.roles"
+_ZOOKEEPER: Final = "zookeeper.connect"
+
+#: A file that sets one of these is a broker's or a controller's: its ``listeners`` are not ours.
+BROKER_KEYS: Final = (
+    _PROCESS_ROLES,
+    METADATA_LOG_DIR,
+    LOG_DIRS,
+    LOG_DIR,
+    "advertised.listeners",
+    "inter.broker.listener.name",
+    "controller.quorum.voters",
+    "controller.quorum.bootstrap.servers",
+    _ZOOKEEPER,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokersLog:
+    """The directory of a broker's metadata log, and the key and value that name it; only to be read."""
+
+    key: str
+    value: str
+    directory: Path
+
+    @property
+    def url(self) -> str:
+        """Of the log, once it is sure that the directory is there.
+
+        Raises:
+            ConfigError: it is not on this machine.
+            OSError: nobody may look.
+        """
+        try:
+            self.directory.stat()
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise ConfigError(
+                self.key,
+                self.value,
+                f"a directory with the broker's {METADATA_LOG_DIRECTORY} in it: there is no {self.directory} "
+                "here. Name the log with --log or aclog.log.url",
+            ) from error
+        return str(self.directory)
+
+
+def is_brokers(properties: Mapping[str, str]) -> bool:
+    """Whether a file's properties are those of a broker or a controller."""
+    return any(key in properties for key in BROKER_KEYS)
+
+
+def brokers_log(properties: Mapping[str, str]) -> BrokersLog | None:
+    """The metadata log of the broker whose file this is; None for other files, and for one with ZooKeeper."""
+    if _ZOOKEEPER in properties and _PROCESS_ROLES not in properties:
+        return None
+    for key in (METADATA_LOG_DIR, LOG_DIRS, LOG_DIR):
+        value = properties.get(key, "")
+        for directory in split_list(value)[:1]:
+            return BrokersLog(key, value, Path(directory) / METADATA_LOG_DIRECTORY)
+    return None
