@@ -60,7 +60,7 @@ log_option: Final = click.option(
     callback=remember,
     shell_complete=completes("dir"),
     help="The metadata log: file:DIR, the directory itself, or kafka://HOST:PORT[,HOST:PORT...]/TOPIC.  "
-    "[default: aclog.log.url of --config]",
+    "[default: aclog.log.url of --config, else what the log.dirs of a broker's own file name]",
 )
 snapshots_option: Final = click.option(
     "--snapshots",
@@ -96,7 +96,8 @@ config_option: Final = shared(
         metavar="FILE",
         callback=remember,
         shell_complete=completes("file"),
-        help="Java properties with Kafka's keys (super.users, ...); a broker's server.properties will do. "
+        help="Java properties with Kafka's keys (super.users, ...); a broker's server.properties works as it "
+        "is. "
         "aclog.kafka.* are settings of the Kafka client (SASL, TLS). Environment ACLOG_... is over the file, "
         "flags are over both.",
     ),

@@ -97,6 +97,7 @@ def test_a_store_is_asked_without_the_brokers_log(tmp_path: Path) -> None:
     (tmp_path / "store").mkdir()
     args = ["snapshot", "list", "--snapshots", str(tmp_path / "store")]
     result = CliRunner().invoke(cli, [*args, "--config", str(broker_file(tmp_path, "server"))])
+    assert result.exit_code == 0
     assert "log.dirs" not in result.output
 
 
