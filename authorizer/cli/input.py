@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from authorizer.cli.failure import Failure, failure_of
+from authorizer.cli.failure import failure_of
 from records.errors import DecodeError, UnsupportedVersionError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from authorizer.cli.failure import Failure
     from records.errors import RecordError
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
@@ -59,8 +60,6 @@ def payload_of(line: bytes) -> dict[str, Any]:
 def bad_line(error: RecordError, way_out: str) -> Failure:
     """What a user's own line gets, where the same error in a log would speak of replicas."""
     failure = failure_of(error)
-    return (
-        failure
-        if isinstance(error, UnsupportedVersionError)
-        else Failure(failure.message, failure.code, way_out)
-    )
+    if not isinstance(error, UnsupportedVersionError):
+        failure.way_out = way_out
+    return failure

@@ -9,7 +9,7 @@ import click
 
 from authorizer.cli.options import config_option, log_option, progress_option
 from authorizer.cli.output import JsonLines, Progress
-from authorizer.cli.place import Place
+from authorizer.cli.place import Place, note_trailing
 from records.codecs.json import to_json
 from records.control import describe_control
 from records.entries import ControlRecord, OtherRecord
@@ -87,6 +87,8 @@ def dump_command(
                         done += 1
             position = batches[-1].end_offset
             shown_progress.at(done)
+        if last is None:
+            note_trailing(log)
 
 
 def _read(log: MetadataLog, position: int) -> Sequence[LogBatch]:

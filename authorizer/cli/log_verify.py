@@ -160,6 +160,8 @@ class _Walk:
                 walk.types.update(map(_type_name, (logged.record for logged in batch.records)))
                 position = batch.end_offset
             progress.at(position - walk.start, walk.end - walk.start)
+        if (end := log.high_watermark()) < walk.end:
+            raise OffsetOutOfRangeError(walk.end, start=walk.start, end=end)
         return walk
 
 

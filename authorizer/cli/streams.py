@@ -10,10 +10,7 @@ import io
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
+from typing import Any
 
 
 class OutputError(OSError):
@@ -28,7 +25,7 @@ class _Output(io.FileIO):
         self._name = name
         self._has_failed = False
 
-    def write(self, data: ReadableBuffer, /) -> int:
+    def write(self, data: Any, /) -> int:
         size_bytes = memoryview(data).nbytes
         if self._has_failed or not size_bytes:  # click tries what it may write to by writing nothing
             return size_bytes

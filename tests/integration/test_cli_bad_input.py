@@ -244,6 +244,7 @@ CASES = [
     (torn_tail, VERIFY_LOG, 4, "nobody is writing them"),
     (torn_tail, CHECK, 0, "its last 85 bytes"),
     (torn_tail, LISTING, 0, "its last 85 bytes"),
+    (torn_tail, DUMP, 0, "its last 85 bytes"),
     (own_torn_tail, VERIFY_LOG, 4, "its last 12 bytes"),
     (own_torn_tail, CHECK, 0, "its last 12 bytes"),
     (own_tail_being_written, VERIFY_LOG, 0, "they are being written"),
