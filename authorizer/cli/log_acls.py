@@ -75,7 +75,7 @@ class LogAcls:
 
     def _change(self, here: Callable[[MetadataLog], _T], through: Callable[[NodeAcls], _T]) -> _T:
         """Write to the log, or through the node that holds it."""
-        url, timeout_ms = self._place.log_url, self._place.config.acl_update_timeout_ms
+        url, timeout_ms = self._place.own_log_url, self._place.config.acl_update_timeout_ms
         give_up_s = time.monotonic() + _HELD_S
         while True:
             try:
