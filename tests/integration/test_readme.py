@@ -1,0 +1,109 @@
+"""The README, read as a newcomer reads it: every command, in its order, in one shell and one empty folder.
+
+What stands for something of the reader's own is put in: brokers for b1, b2 and b3, a directory for the
+bucket, a free port for 8180.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.data import ROOT
+from support.kafka_broker import HOST, free_ports
+from support.kafka_cluster import kafka_cluster
+
+pytestmark = [pytest.mark.slow, pytest.mark.integration, pytest.mark.xdist_group("spark")]
+
+TIMEOUT_S = 600
+README = ROOT / "README.md"
+#: Commands that a test of their own runs.
+RUN_ELSEWHERE = {
+    ".venv/bin/python -m examples.cluster": "tests/integration/test_examples_cluster.py",
+    "docker compose up": "tests/containers/test_compose.py",
+}
+# Between two commands a reader types; in the background a node comes up.
+UNTIL_READY = """\
+for _ in $(seq 300); do
+    "$PYTHON" -c 'import sys, urllib.request as u; u.urlopen(sys.argv[1])' "$READY" 2> /dev/null && break
+    sleep 0.2
+done"""
+# Not every machine has it: `curl -s URL -d DATA` is all that the README asks of it.
+CURL = """\
+command -v curl > /dev/null || curl() {
+    "$PYTHON" -c 'import sys, urllib.request as http
+_, url, _, data = sys.argv[1:]
+print(http.urlopen("http://" + url, data.encode()).read().decode())' "$@"
+}"""
+
+
+def commands(text: str) -> list[str]:
+    """What stands after ``$`` in indented blocks, with the lines that go on."""
+    found = re.findall(r"^    \$ (.+(?:\n    (?!\$ ).+)*)", text, re.MULTILINE)
+    return [re.sub(r"^    ", "", command, flags=re.MULTILINE) for command in found]
+
+
+def script(lines: list[str]) -> str:
+    """All in one shell, with job control; each says its number and exit code on a line of its own."""
+    parts = [CURL, "set -m"]
+    for number, line in enumerate(lines):
+        parts += [line, f"echo; echo '#{number}' $?"]
+        if line.rstrip().endswith("&"):
+            parts.append(UNTIL_READY)
+    return "\n".join([*parts, "kill $(jobs -p)", "wait"])
+
+
+def test_what_is_not_run_here_is_run_elsewhere() -> None:
+    """And stands in the README still."""
+    first_words = [command.split("  ")[0] for command in commands(README.read_text())]
+    for command, test in RUN_ELSEWHERE.items():
+        assert command in first_words
+        assert (ROOT / test).exists()
+
+
+def test_every_command_runs_in_its_order(tmp_path: Path) -> None:
+    """Nothing is missing between two of them, and each does what the text around it says."""
+    (port,) = free_ports(1)
+    with kafka_cluster(brokers=3) as cluster:
+        text = README.read_text()
+        for placeholder, value in (
+            ("$PWD/.venv/bin", str(Path(sys.executable).parent)),
+            ("b1:9092,b2:9092,b3:9092", cluster.bootstrap_servers),
+            ("s3://bucket/aclog", str(tmp_path / "bucket")),
+            ("localhost:8180", f"{HOST}:{port}"),
+        ):
+            assert placeholder in text
+            text = text.replace(placeholder, value)
+        lines = [line for line in commands(text) if line.split("  ")[0] not in RUN_ELSEWHERE]
+        done = subprocess.run(
+            ["bash", "-c", script(lines)],
+            cwd=tmp_path,
+            env={
+                **os.environ,
+                "ACLOG_LISTENERS": f"PLAINTEXT://{HOST}:{port}",
+                "PYTHON": sys.executable,
+                "READY": f"http://{HOST}:{port}/readyz",
+            },
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
+        )  # fmt: skip
+    parts = re.split(r"^#(\d+) (\d+)$\n?", done.stdout, flags=re.MULTILINE)
+    outputs = dict(zip(map(int, parts[1::3]), parts[0::3], strict=False))
+    codes = {lines[int(number)]: int(code) for number, code in zip(parts[1::3], parts[2::3], strict=True)}
+    assert codes == dict.fromkeys(lines, 0), done.stderr[-4000:]
+
+    def output(begin: str) -> list[str]:
+        return [outputs[number] for number, line in enumerate(lines) if line.startswith(begin)]
+
+    assert [answer.split()[0] for answer in output("aclog check")] == ["ALLOWED", "ALLOWED"]
+    (answer,) = output("curl")
+    assert json.loads(answer)["decision"] is True
+    assert (tmp_path / "acls.csv").read_text().count("\n") == 4  # a header, and three ACLs
+    assert (tmp_path / "counts.png").stat().st_size > 0
+    (in_force,) = output("aclog spark history in-force")
+    assert "ALLOW User:alice READ on TOPIC:LITERAL:orders" in in_force
