@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from support.data import ROOT
 from support.kafka_broker import HOST, free_ports
 from support.kafka_cluster import kafka_cluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration, pytest.mark.xdist_group("spark")]
 
 TIMEOUT_S = 600
+ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 #: Commands that a test of their own runs.
 RUN_ELSEWHERE = {
