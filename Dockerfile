@@ -1,4 +1,4 @@
-# aclog with everything for directory and topic logs, without Spark: `docker build --tag aclog:0.1.0 .`
+# aclog with everything for directory and topic logs and for stores on S3, without Spark: `docker build --tag aclog:0.1.0 .`
 #
 # What is installed is pinned by hash (deploy/*.lock, made by `make lock`). The base image is pinned to a release;
 # where your registry is in reach, add its digest (`docker buildx imagetools inspect IMAGE`).
