@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.integration, pytest.mark.xdist_group
 TIMEOUT_S = 600
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
-#: What is not run here, and which test looks at it. Compose needs images: its file is checked, and run by hand.
+#: What is not run here, and which test looks at it. Compose needs images: its file is checked.
 ELSEWHERE = {
     ".venv/bin/python -m examples.cluster": "tests/integration/test_examples_cluster.py",
     "docker compose up": "tests/unit/test_deploy_files.py",
