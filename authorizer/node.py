@@ -232,8 +232,6 @@ class Node:
         """Where the node stands; cheap."""
         status = self.loader.status()
         reason = status.reason or self._lag_reason(status)
-        if status.reason and status.error and status.error != status.reason:
-            reason = f"{status.reason}: {status.error}"  # what keeps it from loading
         return NodeStatus(
             identity=self._identity(),
             log_url=self.log.url,

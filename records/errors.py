@@ -16,6 +16,7 @@
         |   +-- LogUnreachableError      its cluster does not answer now
         |   +-- LogRefusedError          its cluster answers, and does not let us in
         |   +-- LogOutcomeUnknownError   nobody knows whether an append is in it
+        |   +-- LogHeldUpError           an open transaction hides what is committed
         +-- OffsetOutOfRangeError        the offset asked for is below the log's start or beyond its end
 
 Decoder invariant (fuzzed): any input gives a value or a DecodeError, nothing else.
@@ -129,6 +130,10 @@ class LogRefusedError(LogStorageError):
 
 class LogOutcomeUnknownError(LogStorageError):
     """An append that is in the log, as a whole, or will never be: it was not said which."""
+
+
+class LogHeldUpError(LogStorageError):
+    """A transaction that somebody has open hides whether what is committed before it is whole."""
 
 
 class OffsetOutOfRangeError(LogError):

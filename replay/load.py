@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from records.entries import BeginTransactionRecord
 from records.errors import OffsetOutOfRangeError
 from records.log.base import LogBatch
+from records.log.patience import read_patiently
 from replay.clock import Clock, SystemClock
 from replay.core import LOG_START, Core
 from replay.errors import LogChangedError, LogGapError, OffsetUnavailableError, ReplayError
@@ -82,7 +83,7 @@ def load_image(
         DecodeError: a record cannot be decoded (I7).
         LogChangedError: it was truncated or trimmed again and again while it was read.
         ReplayError: the log contradicts itself.
-        LogError, OSError: the log cannot be read.
+        LogError, OSError: the log cannot be read; LogHeldUpError: not now, as a transaction is open in it.
     """
     clock = clock or SystemClock()
     failures: list[ReplayError] = []
@@ -126,7 +127,7 @@ def _loaded(
         raise _nothing_leads_to(at_offset, log, snapshots) from error
     replayed_from = core.position
     while published is None:
-        batches = log.read(core.position)
+        batches = read_patiently(log, core.position)
         high_watermark = log.high_watermark()
         if high_watermark < found.high_watermark:
             raise LogChangedError(f"{log.url} was truncated to {high_watermark} while it was read")

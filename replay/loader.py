@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 import structlog
 
-from records.errors import AclogError, OffsetOutOfRangeError
+from records.errors import AclogError, LogHeldUpError, OffsetOutOfRangeError
 from records.ids import uuid_to_string
 from replay.backoff import Backoff
 from replay.clock import Clock, SystemClock
@@ -249,6 +249,8 @@ class Loader:
         self._announce()
         if self._on_settled is not None:
             self._on_settled()
+        if isinstance(event, ReadFailed) and isinstance(event.error, LogHeldUpError):
+            return Turn.IDLE  # the log notices when what holds it up has ended
         if failed:
             return Turn.FAILED
         return Turn.IDLE if isinstance(event, BatchesRead) and not event.batches else Turn.MORE
@@ -322,6 +324,8 @@ class Loader:
         """
         core, subscriptions = self._core, self._subscriptions
         reason = subscriptions.failure if core.ready else core.reason
+        if not core.ready and self._error is not None and str(self._error) != reason:
+            reason = f"{reason}: {self._error}"  # what keeps it from going on
         subscriptions.tell(reason)
         if reason is None and subscriptions.failure is not None:
             reason = subscriptions.failure  # somebody could not take the news

@@ -30,6 +30,7 @@ from records.errors import (
     EncodeError,
     LogCorruptError,
     LogError,
+    LogHeldUpError,
     LogLockedError,
     LogNotFoundError,
     LogOutcomeUnknownError,
@@ -182,6 +183,8 @@ _RULES: Final[tuple[tuple[type[BaseException], ExitCode, str], ...]] = (
         ExitCode.NOT_READY,
         'What aclog needs on the cluster, docs/operations.md says ("To make it").',
     ),
+    # Its text has the ways out.
+    (LogHeldUpError, ExitCode.NOT_READY, ""),
     (LogStorageError, ExitCode.BAD_DATA, ""),
     (OffsetOutOfRangeError, ExitCode.USAGE, "`aclog log verify {log}` prints what the log holds."),
     (LogError, ExitCode.USAGE, ""),

@@ -16,6 +16,7 @@ from records.entries import ControlRecord, OtherRecord
 from records.errors import OffsetOutOfRangeError
 from records.log.directory import DirectoryLog
 from records.log.directory.files import list_directory, segment_name
+from records.log.patience import read_patiently
 from replay.errors import LogChangedError
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def dump_command(
 def _read(log: MetadataLog, position: int) -> Sequence[LogBatch]:
     """The next batches; they were there when the dump began."""
     try:
-        return log.read(position)
+        return read_patiently(log, position)
     except OffsetOutOfRangeError as error:
         raise LogChangedError(f"{log.url} was trimmed or truncated while it was dumped: {error}") from error
 

@@ -18,6 +18,7 @@ from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRe
 from records.errors import OffsetOutOfRangeError
 from records.ids import uuid_to_string
 from records.log.directory import DirectoryLog
+from records.log.patience import read_patiently
 from replay.errors import LogChangedError
 from replay.snapshot_source import StoredSnapshots
 from snapshot.digest import digest_to_string
@@ -149,7 +150,7 @@ class _Walk:
     def _through(cls, log: MetadataLog, progress: Progress) -> _Walk:
         walk = cls(log.start_offset(), log.high_watermark())
         position = walk.start
-        while position < walk.end and (batches := log.read(position)):
+        while position < walk.end and (batches := read_patiently(log, position)):
             for batch in batches:
                 # Not an error by itself: a transaction marker or compaction leaves holes (I6).
                 walk.missing += max(batch.base_offset - position, 0)

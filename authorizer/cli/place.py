@@ -19,6 +19,7 @@ from authorizer.configuration.load import Config, load_config
 from records.errors import LogStorageError
 from records.log.directory import DirectoryLog
 from records.log.open import QUORUM, TOPIC, open_log
+from records.log.patience import HoldsBack
 from replay.load import load_image
 from replay.snapshot_source import CheckpointFiles, StoredSnapshots
 
@@ -178,7 +179,11 @@ def wait_until_readable(log: MetadataLog, end_offset: int) -> None:
     """
     give_up_s = time.monotonic() + _READABLE_TIMEOUT_S
     with suppress(LogStorageError):  # written it is, whoever is away now
-        while log.high_watermark() < end_offset and time.monotonic() < give_up_s:
+        while log.high_watermark() < end_offset:
+            if time.monotonic() > give_up_s:
+                if isinstance(log, HoldsBack) and (transaction := log.open_transaction()) is not None:
+                    note(f"note: it is written, and nobody can read it yet: {transaction}")
+                return
             time.sleep(_LOOK_S)
 
 

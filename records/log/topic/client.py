@@ -108,6 +108,10 @@ class ClientSettings:
             settings["fetch.wait.max.ms"] = _WAKE_WAIT_MS
         return settings | {"max.partition.fetch.bytes": _WAKE_FETCH_BYTES}
 
+    def looker(self) -> dict[str, Any]:
+        """For the consumer that looks at what is not committed."""
+        return self._consumer() | {"isolation.level": "read_uncommitted"}
+
     def producer(self, transactional_id: str) -> dict[str, Any]:
         """For the one that writes."""
         settings = {"transaction.timeout.ms": TRANSACTION_TIMEOUT_MS, **self._base}

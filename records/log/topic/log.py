@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal, Self
 
 from records.errors import (
     LogError,
+    LogHeldUpError,
     LogNotFoundError,
     LogOutcomeUnknownError,
     LogReadOnlyError,
@@ -22,6 +23,7 @@ from records.log.topic.client import ClientErrors, ClientSettings
 from records.log.topic.creation import TopicSettings, make_topic, topic_exists
 from records.log.topic.description import check_topic, describe_topic
 from records.log.topic.failure import Failure
+from records.log.topic.open_transaction import OpenTransactions
 from records.log.topic.reader import TopicReader
 from records.log.topic.url import TopicUrl, parse_topic_url
 from records.log.topic.writer import TopicWriter
@@ -38,6 +40,8 @@ Mode = Literal["read", "write", "create"]
 
 # A topic that was deleted and created again is noticed this late where nothing is read or written.
 _IDENTITY_AGE_S_MAX: Final = 1.0
+#: What writers write at once is whole within milliseconds; after this time a reader hears what it waits for.
+_HELD_BACK_S_MAX: Final = 5.0
 
 
 class TopicLog:
@@ -74,6 +78,9 @@ class TopicLog:
         self._settings = ClientSettings(where, client or {}, errors)
         self._admin = TopicAdmin(self._settings.admin(), where.topic, self._failure, is_closed)
         self._reader = TopicReader(where, self._settings, self._admin, self._failure, is_closed)
+        self._transactions = OpenTransactions(where, self._settings, self._failure, is_closed)
+        # Since when reads return nothing because something is held back.
+        self._held_back_since_s: float | None = None
         self._reading = threading.Lock()
 
     @classmethod
@@ -198,6 +205,7 @@ class TopicLog:
         When another topic was created in its place, ``identity`` says so after the read.
 
         Raises:
+            LogHeldUpError: nothing was returned for some time, as a transaction is open (``holds_back``).
             OffsetOutOfRangeError: also where another history was written there (an unclean leader election);
                 then ``end`` is at most where it begins.
             DecodeError: as MetadataLog.read.
@@ -213,7 +221,20 @@ class TopicLog:
             except LogError:
                 self._reader.rewind()
                 raise
+            self._check_held_up(batches)
             return batches
+
+    @property
+    def holds_back(self) -> bool:
+        """As HoldsBack: a part of a transaction is committed, and the rest may be behind an open one."""
+        return self._reader.held_back_at is not None
+
+    def open_transaction(self) -> str | None:
+        """As HoldsBack; raises as ``read``."""
+        with self._reading:
+            self._check_open()
+            found = self._transactions.at(self._admin.end().offset)
+            return None if found is None else self._transactions.described(found)
 
     def is_history(self, end_offset: int, epoch: int) -> bool | None:
         """As MetadataLog.is_history; raises as ``read``."""
@@ -268,6 +289,23 @@ class TopicLog:
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()
+
+    def _check_held_up(self, batches: Sequence[LogBatch]) -> None:
+        """Say why nothing is returned, once that has been so for some time."""
+        held_back_at, now_s = self._reader.held_back_at, time.monotonic()
+        if batches or held_back_at is None:
+            self._held_back_since_s = None
+            return
+        if self._held_back_since_s is None:
+            self._held_back_since_s = now_s
+        if now_s - self._held_back_since_s < _HELD_BACK_S_MAX:
+            return
+        found = self._transactions.at(held_back_at)
+        if found is not None:
+            raise LogHeldUpError(
+                f"{self.url}: what is committed below offset {held_back_at} cannot be read to its end: "
+                + self._transactions.described(found)
+            )
 
     def _look_up_identity(self, age_s: float) -> None:
         """Know which log it is, at most so old. Another one is read from scratch."""

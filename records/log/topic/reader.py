@@ -128,6 +128,11 @@ class TopicReader:
             return self._end
         return self._admin.end().offset
 
+    @property
+    def held_back_at(self) -> int | None:
+        """The last stable offset at which what was read is not known to be whole; None if nothing waits."""
+        return self._end if self._assembler.holds_back else None
+
     def read(self, offset: int, max_bytes: int) -> list[LogBatch]:
         """As MetadataLog.read. After an error the next read begins anew at its offset."""
         try:
