@@ -12,6 +12,8 @@ Source: AclMutator and QuorumController; KIP-504, KIP-801. The rules:
   in the log will be seen when they are replayed, or not.
 - Where other nodes write to the log too, an operation is checked against everything that was committed when
   its turn came, and not against what happens to be replayed here: a removal finds what was created elsewhere.
+- A log that is out of reach is tried again for half of the operation's time; what has not been appended by
+  its end never is, and the answer says so.
 - It is a success only if this node follows the log's history as it is then. After another leader came that
   may take a moment to be known, and it is waited for.
 - A log that is loaded anew while the node is not ready may have lost what was written (I11): what waits for
@@ -40,7 +42,7 @@ from authorizer.errors import (
     UnknownServerError,
 )
 from authorizer.writing.acl_control import plan_creation, plan_deletion
-from authorizer.writing.purgatory import HISTORY_LOST, DelayedOperation, Purgatory
+from authorizer.writing.purgatory import HISTORY_LOST, DelayedOperation, OperationState, Purgatory
 from authorizer.writing.writer_view import WriterView
 from records.errors import (
     EncodeError,
@@ -218,21 +220,37 @@ class LogAclMutator:
     def _run(self) -> None:
         while (taken := self._queue.get()) is not None:
             operation, plan = taken
-            if not self._closed and self.purgatory.begin(operation):
+            if not self._closed:
                 self._carry_out(operation, plan)
 
     def _carry_out(self, operation: DelayedOperation, plan: _Plan) -> None:
+        give_up_s = self._give_up_s()
         try:
-            if isinstance(self._log, SharedLog):
-                self._catch_up(self._log)
-            losses = self._require_ready()
-            planned = plan()
-            end_offset = self._log.append(planned.records) if planned.records else None
-            if end_offset is not None and isinstance(self._log, SharedLog):
-                self._see_history(self._log)
-            self._settle(operation, planned, end_offset, losses)
+            while operation.state is OperationState.QUEUED:
+                try:
+                    self._attempt(operation, plan)
+                except LogUnreachableError:
+                    # Nothing was written, and the log may take it soon: a leader is being elected, say.
+                    if self._closed or self._clock.monotonic_s() > give_up_s:
+                        raise
+                    self.purgatory.put_back(operation)
+                    with self._changed:
+                        self._changed.wait_for(lambda: self._closed, _LOOK_S)
         except Exception as error:  # noqa: BLE001 - a future must never be left hanging
             self.purgatory.failed(operation, self._api_error(error))
+
+    def _attempt(self, operation: DelayedOperation, plan: _Plan) -> None:
+        """Check and append once. LogUnreachableError: nothing was written."""
+        if isinstance(self._log, SharedLog):
+            self._catch_up(self._log)
+        losses = self._require_ready()
+        planned = plan()
+        if not self.purgatory.begin(operation):
+            return
+        end_offset = self._log.append(planned.records) if planned.records else None
+        if end_offset is not None and isinstance(self._log, SharedLog):
+            self._see_history(self._log)
+        self._settle(operation, planned, end_offset, losses)
 
     def _settle(
         self, operation: DelayedOperation, planned: Creation | Deletion, end_offset: int | None, losses: int
@@ -280,20 +298,32 @@ class LogAclMutator:
         """The log's end, once what is replayed here is known to be of its history, or the node is not ready.
 
         Raises:
-            LogError: the log cannot be asked.
+            LogError: the log cannot be asked; LogUnreachableError: not in time.
             OperationTimedOutError: that was not known in time.
         """
-        give_up_s = self._clock.monotonic_s() + self._timeout_s / 2
-        while (end_offset := log.followed_end()) is None:
+        give_up_s = self._give_up_s()
+        while True:
+            is_late = self._clock.monotonic_s() > give_up_s
+            try:
+                end_offset = log.followed_end()
+            except LogUnreachableError:
+                if is_late:
+                    raise
+            else:
+                if end_offset is not None:
+                    return end_offset
+                if is_late:
+                    raise OperationTimedOutError(
+                        "The log has another leader, and what this node has replayed was not compared with "
+                        "its log in time."
+                    )
             with self._changed:
                 if self._changed.wait_for(lambda: self._not_ready is not None or self._closed, _LOOK_S):
                     return self._replayed_end
-            if self._clock.monotonic_s() > give_up_s:
-                raise OperationTimedOutError(
-                    "The log has another leader, and what this node has replayed was not compared with its "
-                    "log in time."
-                )
-        return end_offset
+
+    def _give_up_s(self) -> float:
+        """Until when something is tried: earlier than the operation is given up, to be able to say why."""
+        return self._clock.monotonic_s() + self._timeout_s / 2
 
     def _require_ready(self) -> int:
         """Before everything is replayed, nobody knows what there is to remove. Returns the losses so far."""
@@ -311,10 +341,13 @@ class LogAclMutator:
                 return NotControllerError(f"{NOT_CONTROLLER} {error}")
             case EncodeError():
                 return InvalidRequestError(f"Nothing was written: {error}")
-            case LogOutcomeUnknownError() | LogUnreachableError():
+            case LogOutcomeUnknownError():
                 # As a client of Kafka's is told whose controller does not answer.
                 _log.error("acl_append_failed", url=self._log.url, error=str(error))
                 return OperationTimedOutError(f"The log has not confirmed the append: {error}")
+            case LogUnreachableError():
+                _log.error("acl_append_failed", url=self._log.url, error=str(error))
+                return OperationTimedOutError(f"Nothing was written, the log is out of reach: {error}")
             case LogError():
                 # Its text says whether anything was appended, where that is known.
                 _log.error("acl_append_failed", url=self._log.url, error=str(error))

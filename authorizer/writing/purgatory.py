@@ -1,8 +1,8 @@
 """Where creations and removals of ACLs wait until they are visible here, or their time is up.
 
 Source: DelayedOperationPurgatory and DelayedFuture; KIP-504 names the two gauges. An operation is QUEUED
-until the writer takes it, WRITING while its outcome cannot be known, and WRITTEN once its records are
-committed below an end offset; it is answered when this node has replayed up to there. What an answer says
+as long as nothing of it was appended, WRITING while its outcome cannot be known, and WRITTEN once its records
+are committed below an end offset; it is answered when this node has replayed up to there. What an answer says
 on timeout follows from the state.
 
 Futures are resolved by a thread of this file's own. Their callbacks are the callers' code: on the loader's
@@ -112,12 +112,18 @@ class Purgatory:
         _resolve(operation)
 
     def begin(self, operation: DelayedOperation) -> bool:
-        """The writer takes the operation; False if it has been answered meanwhile."""
+        """The writer is about to append the operation; False if it has been answered meanwhile."""
         with self._changed:
             if operation.state is not OperationState.QUEUED:
                 return False
             operation.state = OperationState.WRITING
             return True
+
+    def put_back(self, operation: DelayedOperation) -> None:
+        """The log took nothing of the operation; the writer will try again."""
+        with self._changed:
+            if operation.state is OperationState.WRITING:
+                operation.state = OperationState.QUEUED
 
     def written(self, operation: DelayedOperation, results: Sequence[object], end_offset: int) -> None:
         """Answer with these results, one for each future, once all below ``end_offset`` is replayed."""

@@ -310,7 +310,6 @@ def test_a_callback_may_wait_for_the_next_write(writing: Writing) -> None:
         (EncodeError("too long"), InvalidRequestError, "Nothing was written: too long"),
         (LogStorageError("x.log: No space left"), UnknownServerError, "x.log: No space left"),
         (LogOutcomeUnknownError("committing: no answer"), OperationTimedOutError, "committing: no answer"),
-        (LogUnreachableError("b:9092: timed out"), OperationTimedOutError, "b:9092: timed out"),
         (OSError(5, "I/O error"), UnknownServerError, "It is not known whether the log holds the records"),
         (
             LogReadOnlyError("file:x: the log was opened to read"),
@@ -434,12 +433,13 @@ def test_a_close_during_an_append_waits_for_it() -> None:
 
 
 class SharedMemoryLog(MemoryLog):
-    """A log that other nodes write to as well; ``away`` is raised by who asks for its end.
+    """A log that other nodes write to as well; ``away`` is raised by who asks for its end, so many ``times``.
 
     From ``elects`` on an append brings another leader with it, and replay has not followed to it.
     """
 
     away: LogStorageError | None = None
+    times = 1_000_000
     is_followed = True
     elects = False
 
@@ -449,7 +449,8 @@ class SharedMemoryLog(MemoryLog):
         return end_offset
 
     def followed_end(self) -> int | None:
-        if self.away is not None:
+        if self.away is not None and self.times:
+            self.times -= 1
             raise self.away
         return self.end if self.is_followed else None
 
@@ -500,6 +501,93 @@ def test_a_shared_log_out_of_reach_takes_nothing() -> None:
         ]
         assert log.batches == []
     finally:
+        writing.mutator.close()
+
+
+STALE = LogUnreachableError("asking for the last stable offset: Leader epoch is older than broker epoch")
+
+
+def test_a_leader_that_is_not_known_yet_is_asked_again() -> None:
+    """Within the operation's time, before the append and after it: the caller sees nothing of it."""
+    log = SharedMemoryLog()
+    log.away, log.times = STALE, 3
+    log.flowing.clear()
+    writing = Writing(log=log)
+    try:
+        (future,) = writing.mutator.create_acls([topic("t")])
+        assert log.appending.wait(SOON_S)
+        log.times = 3
+        log.flowing.set()
+        writing.written(1)
+        writing.replay()
+        assert errors([future]) == [None]
+        assert log.times == 0
+    finally:
+        writing.mutator.close()
+
+
+def test_a_leader_that_is_never_known_is_told_in_time() -> None:
+    """With the reason, and before the operation's time is up, which would not know it."""
+    log = SharedMemoryLog()
+    log.away = STALE
+    writing = Writing(log=log, timeout_ms=1000)
+    try:
+        assert errors(writing.mutator.create_acls([topic("t")])) == [
+            f"OperationTimedOutError: Nothing was written: {STALE}"
+        ]
+        assert log.batches == []
+    finally:
+        writing.mutator.close()
+
+
+def test_an_append_that_the_log_could_not_take_is_tried_again(writing: Writing) -> None:
+    """Nothing was written by it, so the second one is the only one."""
+    writing.log.failure = LogUnreachableError("writing; nothing was written: no leader")
+    (future,) = writing.mutator.create_acls([topic("t")])
+    writing.written(1)
+    writing.replay()
+    assert errors([future]) == [None]
+    assert len(writing.log.batches) == 1
+
+
+def test_an_append_that_the_log_never_takes_ends_in_time() -> None:
+    """Half of the operation's time: the answer says what the log said, and nothing comes later."""
+
+    class Refusing(MemoryLog):
+        def append(self, records: Sequence[MetadataRecord]) -> int:
+            raise LogUnreachableError("writing: no leader")
+
+    writing = Writing(log=Refusing(), timeout_ms=1000)
+    try:
+        assert errors(writing.mutator.create_acls([topic("t")])) == [
+            "OperationTimedOutError: Nothing was written, the log is out of reach: writing: no leader"
+        ]
+    finally:
+        writing.mutator.close()
+
+
+def test_an_operation_whose_time_is_up_before_the_append_is_never_appended() -> None:
+    """Its answer said that nothing was written, and nothing will be."""
+    log = SharedMemoryLog()
+    writing = Writing(log=log, timeout_ms=400)
+    try:
+        asked = threading.Event()
+        answer = threading.Event()
+
+        def slow_end() -> int:
+            asked.set()
+            assert answer.wait(SOON_S)
+            return log.end
+
+        log.followed_end = slow_end  # type: ignore[method-assign]
+        (future,) = writing.mutator.create_acls([topic("t")])
+        assert asked.wait(SOON_S)
+        assert "Nothing was written, and nothing will be." in str(future.result(SOON_S).exception)
+        answer.set()
+        writing.mutator.close()
+        assert log.batches == []
+    finally:
+        answer.set()
         writing.mutator.close()
 
 
