@@ -34,6 +34,7 @@ from authorizer.cli.options import (
 )
 from authorizer.cli.output import print_json
 from authorizer.cli.place import Place
+from authorizer.cli.write_attempt import write_attempt
 from authorizer.writing.acl_control import matching_records, validate_binding, validate_filter
 from records.acl import (
     AccessControlEntry,
@@ -210,9 +211,10 @@ def _list(
 
 def _add(acls: Acls, wanted: Mapping[ResourcePattern, Entries], *, as_json: bool) -> None:
     bindings = [AclBinding(pattern, entry) for pattern, entries in wanted.items() for entry in entries]
-    for binding in bindings:
-        # All or nothing: a node would create the others.
-        validate_binding(binding)
+    with write_attempt():
+        for binding in bindings:
+            # All or nothing: a node would create the others.
+            validate_binding(binding)
     end_offset, results = acls.create(bindings)
     added = {}
     for binding, result in zip(bindings, results, strict=True):
@@ -235,18 +237,19 @@ def _add(acls: Acls, wanted: Mapping[ResourcePattern, Entries], *, as_json: bool
 def _remove(
     acls: Acls, wanted: Mapping[ResourcePatternFilter, Entries], *, force: bool, as_json: bool
 ) -> None:
-    confirmed = [
-        (where, entries)
-        for where, entries in wanted.items()
-        if force or _confirm(where, entries, as_json=as_json)
-    ]
-    filters = [
-        AclBindingFilter(where, entry)
-        for where, entries in confirmed
-        for entry in ([_exactly(entry) for entry in entries] or [AccessControlEntryFilter()])
-    ]
-    for acl_filter in filters:
-        validate_filter(acl_filter)
+    with write_attempt():
+        confirmed = [
+            (where, entries)
+            for where, entries in wanted.items()
+            if force or _confirm(where, entries, as_json=as_json)
+        ]
+        filters = [
+            AclBindingFilter(where, entry)
+            for where, entries in confirmed
+            for entry in ([_exactly(entry) for entry in entries] or [AccessControlEntryFilter()])
+        ]
+        for acl_filter in filters:
+            validate_filter(acl_filter)
     end_offset, results = acls.delete(filters)
     removed = {}
     for result in results:

@@ -254,7 +254,7 @@ def failure_of(error: BaseException) -> Failure:
     if isinstance(refused, OSError) and refused.errno in _NO_ROOM and code is ExitCode.BAD_DATA:
         code, way_out = ExitCode.NOT_READY, "Make room there, or choose another place."
     if code is ExitCode.DEFECT:
-        return Failure(f"a defect in aclog: {type(error).__name__}: {error}", code, way_out)
+        return Failure(f"a defect in aclog: {type(error).__name__}: {_message(error)}", code, way_out)
     return Failure(_message(error), code, way_out)
 
 
@@ -267,6 +267,9 @@ def outcome(kind: type[BaseException]) -> tuple[ExitCode, str]:
 
 
 def _message(error: BaseException) -> str:
+    """What the error says, and what was noted on it on its way."""
     if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
-    return str(error) or type(error).__name__
+        text = f"{error.filename}: {error.strerror}"
+    else:
+        text = str(error) or type(error).__name__
+    return "; ".join([text, *getattr(error, "__notes__", ())])

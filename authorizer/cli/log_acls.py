@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.place import wait_until_readable
+from authorizer.cli.write_attempt import WriteAttempt, write_attempt
 from authorizer.writing.acl_control import plan_creation, plan_deletion
 from authorizer.writing.writer_view import WriterView
 from records.errors import LogLockedError
@@ -54,33 +55,35 @@ class LogAcls:
             AclogError: as NodeAcls, where a node holds the log.
         """
 
-        def here(log: MetadataLog) -> tuple[int, list[AclCreateResult]]:
+        def here(log: MetadataLog, attempt: WriteAttempt) -> tuple[int, list[AclCreateResult]]:
             image = self._place.state(log).image
             view = WriterView()
             view.replayed(AclsDelta(AclsImage.EMPTY), image)
             creation = plan_creation(view, bindings, random_id)
-            return _appended(log, creation.records, image), list(creation.results)
+            return _appended(log, creation.records, image, attempt), list(creation.results)
 
         return self._change(here, lambda node: node.create(bindings))
 
     def delete(self, filters: Sequence[AclBindingFilter]) -> tuple[int, list[AclDeleteResult]]:
         """As acls.Acls. Raises as ``create``."""
 
-        def here(log: MetadataLog) -> tuple[int, list[AclDeleteResult]]:
+        def here(log: MetadataLog, attempt: WriteAttempt) -> tuple[int, list[AclDeleteResult]]:
             image = self._place.state(log).image
             deletion = plan_deletion([acl.record for acl in image], filters)
-            return _appended(log, deletion.records, image), list(deletion.results)
+            return _appended(log, deletion.records, image, attempt), list(deletion.results)
 
         return self._change(here, lambda node: node.delete(filters))
 
-    def _change(self, here: Callable[[MetadataLog], _T], through: Callable[[NodeAcls], _T]) -> _T:
+    def _change(
+        self, here: Callable[[MetadataLog, WriteAttempt], _T], through: Callable[[NodeAcls], _T]
+    ) -> _T:
         """Write to the log, or through the node that holds it."""
         url, timeout_ms = self._place.own_log_url, self._place.config.acl_update_timeout_ms
         give_up_s = time.monotonic() + _HELD_S
         while True:
             try:
-                with self._place.log(mode="write") as log:
-                    return here(log)
+                with write_attempt() as attempt, self._place.log(mode="write") as log:
+                    return here(log, attempt)
             except LogLockedError as error:
                 from authorizer.cli.node_acls import NodeAcls
 
@@ -98,9 +101,10 @@ class LogAcls:
             time.sleep(_LOOK_S)
 
 
-def _appended(log: MetadataLog, records: Sequence[AclRecord], image: AclsImage) -> int:
+def _appended(log: MetadataLog, records: Sequence[AclRecord], image: AclsImage, attempt: WriteAttempt) -> int:
     if not records:
         return image.provenance.end_offset
+    attempt.appends = True
     end_offset = log.append(records)
     wait_until_readable(log, end_offset)
     return end_offset

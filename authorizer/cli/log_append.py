@@ -12,6 +12,7 @@ from authorizer.cli.input import bad_line, lines_of, payload_of
 from authorizer.cli.options import CLUSTER_ID, config_option, json_option, log_option, progress_option
 from authorizer.cli.output import Progress, Waiting, note, print_json
 from authorizer.cli.place import Place, wait_until_readable
+from authorizer.cli.write_attempt import WriteAttempt, write_attempt
 from records.codecs.json import from_json
 from records.codecs.kraft import encode_frame
 from records.entries import (
@@ -34,8 +35,7 @@ if TYPE_CHECKING:
 _BATCH_SIZE: Final = 1000
 
 _BAD_LINE: Final = (
-    'Nothing was appended. A line is one JSON object with "type", "version" and "data", as `aclog log dump` '
-    "prints it."
+    'A line is one JSON object with "type", "version" and "data", as `aclog log dump` prints it.'
 )
 
 
@@ -94,26 +94,28 @@ def append_command(
     if cluster_id is not None and not create:
         raise click.UsageError("--cluster-id goes with --create: a log keeps the id that it was made with")
     place = Place.named(config_file=config_file, log_url=log_url)
-    with Progress("lines checked", wanted=progress) as checked:
-        to_topic = kind_of(place.own_log_url) == TOPIC
-        plan = (_TopicPlan if to_topic else _Plan)(batch_size, skip_others=skip_others)
-        with lines_of(payloads) as lines:
-            try:
-                plan.read(lines, "stdin" if payloads == "-" else payloads, checked)
-            except (DecodeError, EncodeError) as error:
-                raise bad_line(error, _BAD_LINE) from error
-    if plan.passed_by:
-        note(f"{plan.passed_by} records of other types were passed by (--skip-others)")
-    mode: Mode = "create" if create else "write"
-    if to_topic:
-        start, end = _to_topic(place, plan, mode, cluster_id)
-    else:
-        with (
-            DirectoryLog.open(place.own_log_url, mode=mode, cluster_id=cluster_id) as log,
-            Waiting("appending"),
-        ):
-            start = log.high_watermark()
-            end = log.append_batches(plan.batches)
+    with write_attempt() as attempt:
+        with Progress("lines checked", wanted=progress) as checked:
+            to_topic = kind_of(place.own_log_url) == TOPIC
+            plan = (_TopicPlan if to_topic else _Plan)(batch_size, skip_others=skip_others)
+            with lines_of(payloads) as lines:
+                try:
+                    plan.read(lines, "stdin" if payloads == "-" else payloads, checked)
+                except (DecodeError, EncodeError) as error:
+                    raise bad_line(error, _BAD_LINE) from error
+        if plan.passed_by:
+            note(f"{plan.passed_by} records of other types were passed by (--skip-others)")
+        mode: Mode = "create" if create else "write"
+        if to_topic:
+            start, end = _to_topic(place, plan, mode, cluster_id, attempt)
+        else:
+            with (
+                DirectoryLog.open(place.own_log_url, mode=mode, cluster_id=cluster_id) as log,
+                Waiting("appending"),
+            ):
+                start = log.high_watermark()
+                attempt.appends = True
+                end = log.append_batches(plan.batches)
     if as_json:
         print_json(
             {
@@ -127,14 +129,18 @@ def append_command(
         click.echo(f"end offset {end}: {plan.record_count} records in {len(plan.batches)} batches")
 
 
-def _to_topic(place: Place, plan: _Plan, mode: Mode, cluster_id: str | None) -> tuple[int, int]:
+def _to_topic(
+    place: Place, plan: _Plan, mode: Mode, cluster_id: str | None, attempt: WriteAttempt
+) -> tuple[int, int]:
     """One transaction for each batch, until all of it can be read; start and end offset."""
     if cluster_id is not None:
         raise click.UsageError("--cluster-id is for a directory: a topic is of the cluster that it is on")
     with place.log(mode) as log, Waiting("appending"):
         start = end = log.high_watermark()
-        for records, _ in plan.batches:
+        attempt.appends = True
+        for number, (records, _) in enumerate(plan.batches, 1):
             end = log.append(records)
+            attempt.written = f"before that {number} of {len(plan.batches)} batches were written"
         wait_until_readable(log, end)
     return start, end
 

@@ -109,15 +109,19 @@ class NodeAcls:
     def _ask(self, method: str, target: str, body: bytes | None = None) -> Any:
         """The JSON of an answer, once the node is ready."""
         give_up_s = time.monotonic() + _READY_TIMEOUT_S
+        refused = "" if method == "GET" else "; nothing was written"
         while True:
             status, answer = self._exchange(method, target, body)
             if status == HTTPStatus.OK:
                 return answer
             code, detail = answer["code"], answer["detail"]
             if code != AuthorizerNotReadyError.code_name:
-                raise Failure(f"{self._url}: {detail}", _EXIT_CODES.get(HTTPStatus(status), ExitCode.USAGE))
+                if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+                    refused = ""  # it may have begun
+                exit_code = _EXIT_CODES.get(HTTPStatus(status), ExitCode.USAGE)
+                raise Failure(f"{self._url}: {detail}{refused}", exit_code)
             if time.monotonic() >= give_up_s:
-                raise AuthorizerNotReadyError(f"{self._url}: {detail}")
+                raise AuthorizerNotReadyError(f"{self._url}: {detail}{refused}")
             time.sleep(_LOOK_S)
 
     def _exchange(self, method: str, target: str, body: bytes | None) -> tuple[int, Any]:

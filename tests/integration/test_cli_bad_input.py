@@ -365,7 +365,8 @@ def test_a_users_own_line_is_no_damaged_replica(line: str, world: World) -> None
     result = CliRunner().invoke(cli, args, input=line + "\n")
     assert result.exit_code == 4
     assert "stdin line 1" in result.stderr
-    assert "Nothing was appended. A line is one JSON object" in result.stderr
+    assert "; nothing was written" in result.stderr
+    assert "A line is one JSON object" in result.stderr
     assert "replica" not in result.stderr
     records = world.log.parent / "records.jsonl"
     records.write_text(line + "\n")

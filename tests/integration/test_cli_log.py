@@ -185,6 +185,7 @@ def test_append_is_all_or_nothing(what: str, tmp_path: Path) -> None:
     assert done.exit_code == 4
     assert message in done.stderr
     assert "-" in done.stderr or "stdin" in done.stderr
+    assert "; nothing was written" in done.stderr
     assert not (tmp_path / "log").exists()
 
 

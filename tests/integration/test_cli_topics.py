@@ -223,6 +223,27 @@ def test_a_cluster_out_of_reach() -> None:
     assert f"{HOST}:{port}" in done.stderr
 
 
+def test_a_command_that_fails_before_it_writes_says_that_nothing_was_written(
+    broker: Broker, tmp_path: Path
+) -> None:
+    """Whoever was to add or remove need not look whether it happened."""
+    acls = ("--allow-principal", "User:a", "--operation", "Read", "--topic", "t")
+    (port,) = free_ports(1)
+    away, missing = f"kafka://{HOST}:{port}/acls", topic_url(broker)
+    lines = tmp_path / "lines.jsonl"
+    lines.write_text("not a record\n")
+    for command, code in (
+        (("acls", "--add", *acls, "--log", away), 3),
+        (("acls", "--remove", "--topic", "t", "--force", "--log", away), 3),
+        (("acls", "--add", *acls, "--log", missing), 2),
+        (("acls", "--remove", "--topic", "t", "--log", new_topic(broker)), 2),
+        (("log", "append", "--log", missing, lines), 4),
+        (("log", "append", "--log", away, "/dev/null"), 3),
+    ):
+        done = aclog(*command)
+        assert (done.exit_code, done.stderr.count("nothing was written")) == (code, 1), done.output
+
+
 @pytest.mark.slow
 def test_a_cluster_that_says_nothing() -> None:
     """Who takes connections and never answers is as far away as who takes none."""
