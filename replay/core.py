@@ -134,6 +134,7 @@ class Core:
         self._replaces = True
         # Where the delta stands: what it began with, or the batch that it ends with.
         self._settled: Provenance | LogBatch = image.provenance
+        self._empty_tail = image.provenance.empty_tail
         self.position = image.provenance.end_offset
         self._epoch = image.provenance.epoch
         # Read, but not settled: records outside and records inside the open transaction, if there is one.
@@ -279,7 +280,19 @@ class Core:
                 for logged in self._waiting:
                     self._delta.replay(logged)
                 self._waiting = []
+            self._empty_tail = self._empty_tail_of(batch)
             self._settled = batch
+
+    def _empty_tail_of(self, batch: LogBatch) -> int:
+        """How many offsets just below the end of the batch hold no record; some may be before the batch."""
+        if batch.plain is not None:
+            return 0  # it has one for each offset
+        if batch.records:
+            return batch.end_offset - batch.records[-1].offset - 1
+        before = self._settled
+        if batch.epoch != before.epoch:
+            return 0
+        return batch.end_offset - before.end_offset + self._empty_tail
 
     def _apply_records(self, batch: LogBatch) -> int:
         """Apply what is new in a batch, record by record, or nothing if it raises; returns how many."""
@@ -359,7 +372,7 @@ class Core:
 
     def _publish(self, high_watermark: int) -> Publish:
         settled = self._settled
-        provenance = Provenance(settled.end_offset, settled.epoch, settled.timestamp_ms)
+        provenance = Provenance(settled.end_offset, settled.epoch, settled.timestamp_ms, self._empty_tail)
         delta = self._delta
         image = delta.apply(provenance)
         made_of = LogDeltaManifest(

@@ -63,7 +63,7 @@ def recover(
             offer.problem
             or _misplaced(offer, log_start, end, high_watermark)
             or too_old(offer.log_end_time_ms, now_ms=now_ms, removal_retention_ms=retention_ms)
-            or diverged(log, offer.end_offset, offer.epoch)
+            or diverged(log, offer)
         )
         if problem is None:
             try:

@@ -29,6 +29,7 @@ class SnapshotOffer:
         origin: its name, for people.
         load: reads and checks it; SnapshotError when it is not what it should be.
         problem: why it cannot be used, if that is known already.
+        empty_tail: how many offsets just below the end offset hold no record (Provenance).
         gap_until: where this is beyond ``end_offset``, the state counts from there on (I6).
     """
 
@@ -38,6 +39,7 @@ class SnapshotOffer:
     origin: str
     load: Callable[[], AclsImage]
     problem: str | None = None
+    empty_tail: int = 0
     gap_until: int = 0
 
 
@@ -67,6 +69,7 @@ class StoredSnapshots:
                 origin=f"snapshot {status.ref.name}",
                 load=partial(self._load, status.ref, identity),
                 problem=status.problem,
+                empty_tail=0 if status.manifest is None else status.manifest.provenance.empty_tail,
                 gap_until=0 if status.manifest is None else status.manifest.gap_until,
             )
             for status in self._store.survey(identity)

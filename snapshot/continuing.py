@@ -5,10 +5,23 @@ None is yes; a text says why not, for people.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from records.log.base import MetadataLog
+
+
+class Place(Protocol):
+    """Where a state stands in its log: a Provenance says it, and the offer of a snapshot."""
+
+    @property
+    def end_offset(self) -> int: ...
+
+    @property
+    def epoch(self) -> int: ...
+
+    @property
+    def empty_tail(self) -> int: ...
 
 
 def too_old(log_end_time_ms: int | None, *, now_ms: int, removal_retention_ms: int | None) -> str | None:
@@ -32,18 +45,18 @@ def too_old(log_end_time_ms: int | None, *, now_ms: int, removal_retention_ms: i
     )
 
 
-def diverged(log: MetadataLog, end_offset: int, epoch: int) -> str | None:
-    """Whether the log has another history there than the state (I9, I11).
+def diverged(log: MetadataLog, place: Place) -> str | None:
+    """Whether the log has another history there than the state that stands there (I9, I11).
 
     Raises:
         LogError: the log cannot be read.
     """
-    match log.is_history(end_offset, epoch):
+    match log.is_history(place.end_offset, place.epoch, empty_tail=place.empty_tail):
         case True:
             return None
         case False:
             return (
-                f"it ends in epoch {epoch}, and the log goes on there in another one: "
+                f"it ends in epoch {place.epoch}, and the log goes on there in another one: "
                 "it may have been truncated and written on"
             )
         case None:

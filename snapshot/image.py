@@ -30,11 +30,14 @@ class Provenance(msgspec.Struct, frozen=True, gc=False):
         end_offset: last contained offset + 1, also the snapshot id (MetadataProvenance.java).
         epoch: leader epoch of the last contained batch.
         timestamp_ms: timestamp of the last contained record, 0 when there is none.
+        empty_tail: how many offsets just below the end offset hold no record: in a topic, those of markers
+            of transactions and of aborted records, which may be of later epochs than the last record is.
     """
 
     end_offset: int
     epoch: int
     timestamp_ms: int
+    empty_tail: int = 0
 
 
 #: Before the first record of any log.

@@ -6,6 +6,7 @@ JSON, one object, format version 1:
     clusterId, topicId   the log (I9); topicId as Kafka's 22 characters
     endOffset            last contained offset + 1
     epoch, timestampMs   leader epoch of the last contained batch; time of the last contained record
+    emptyTail            only where it is not 0: so many offsets just below endOffset hold no record
     logEndTimeMs         last time at which endOffset was the log's end (I10)
     gapUntil             only where it is beyond endOffset: gaps before endOffset may hide records that
                          counted (I6); continued to gapUntil, the state is one that the log had
@@ -119,6 +120,8 @@ class SnapshotManifest:
         }
         if not self.is_exact:
             fields["gapUntil"] = self.gap_until
+        if self.provenance.empty_tail:
+            fields["emptyTail"] = self.provenance.empty_tail
         return json.dumps(fields | {"checksum": _checksum(fields)}, indent=2).encode("ascii") + b"\n"
 
     @classmethod
@@ -171,12 +174,16 @@ class _Fields(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     parts: list[_Part]
     checksum: _Sha256
     gap_until: _Count = 0
+    empty_tail: _Count = 0
 
     def manifest(self) -> SnapshotManifest:
         names = {part.name for part in self.parts}
         _require(len(names) == len(self.parts), "a part is named twice")
         _require(
             not 0 < self.gap_until <= self.end_offset, f"gap until {self.gap_until} and end {self.end_offset}"
+        )
+        _require(
+            self.empty_tail <= self.end_offset, f"empty tail {self.empty_tail} and end {self.end_offset}"
         )
         for name in names:
             _require(is_part_name(name), f"`{name}` cannot be a part's name")
@@ -191,7 +198,7 @@ class _Fields(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
         )
         return SnapshotManifest(
             identity=LogIdentity(self.cluster_id, uuid_from_string(self.topic_id)),
-            provenance=Provenance(self.end_offset, self.epoch, self.timestamp_ms),
+            provenance=Provenance(self.end_offset, self.epoch, self.timestamp_ms, self.empty_tail),
             log_end_time_ms=self.log_end_time_ms,
             count=self.count,
             count_by_resource_type=by_type,

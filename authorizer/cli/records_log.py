@@ -75,7 +75,7 @@ class RecordsLog:
             raise OffsetOutOfRangeError(offset, start=0, end=len(self._batches))
         return self._batches[offset : offset + _RECORDS_PER_READ]
 
-    def is_history(self, end_offset: int, epoch: int) -> bool | None:
+    def is_history(self, end_offset: int, epoch: int, *, empty_tail: int = 0) -> bool | None:
         return shows_epoch(self, end_offset, epoch)
 
     def wait(self, offset: int, timeout_s: float) -> bool:

@@ -225,7 +225,7 @@ class LogStates:
                 or manifest is None
                 or not start <= manifest.provenance.end_offset <= end
                 or self._reached(log) < manifest.gap_until
-                or diverged(log, manifest.provenance.end_offset, manifest.provenance.epoch)
+                or diverged(log, manifest.provenance)
                 or not self._is_whole(manifest)
             ):
                 continue
@@ -281,11 +281,14 @@ def _provenance(log: MetadataLog, end: int, base: SnapshotManifest | None) -> Pr
                 times = [logged.timestamp_ms for logged in batch.records if logged.offset < end]
                 if times and batch.base_offset < below:
                     is_whole = batch.end_offset <= end
-                    found = Provenance(end, batch.epoch, batch.timestamp_ms if is_whole else max(times))
+                    last = max(logged.offset for logged in batch.records if logged.offset < end)
+                    time_ms = batch.timestamp_ms if is_whole else max(times)
+                    found = Provenance(end, batch.epoch, time_ms, end - last - 1)
             position = batches[-1].end_offset
         if found is not None:
             return found
         below, step = start, step * 2
     if base is None:
-        return Provenance(end, 0, 0)
-    return Provenance(end, base.provenance.epoch, base.provenance.timestamp_ms)
+        return Provenance(end, 0, 0, end)
+    place = base.provenance
+    return Provenance(end, place.epoch, place.timestamp_ms, end - place.end_offset + place.empty_tail)

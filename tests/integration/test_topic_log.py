@@ -235,6 +235,18 @@ def test_history_is_known_by_its_epochs(log: TopicLog) -> None:
     assert log.is_history(0, 3) is True
 
 
+def test_history_is_known_by_what_is_behind_the_last_record(log: TopicLog) -> None:
+    """Markers may be of later epochs, records may not: where one is now, it was another history."""
+    log.append([A])
+    end = log.append([B])  # A, marker, B, marker
+    read_until(log, 0, 2)
+    assert log.is_history(end + 1, 0, empty_tail=1) is True
+    assert log.is_history(end + 1, 0, empty_tail=2) is False
+    assert log.is_history(end + 1, 0, empty_tail=end + 1) is False
+    assert log.is_history(2, 3, empty_tail=2) is False
+    assert records_of(read_until(log, end - 1, 1)) == [B]
+
+
 def test_only_a_topic_that_can_hold_a_log_is_opened(broker: Broker) -> None:
     """One partition, compacted; the error says what it has."""
     client = AdminClient({"bootstrap.servers": broker.bootstrap_servers})

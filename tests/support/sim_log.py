@@ -121,7 +121,7 @@ class SimLog:
             self._looked()
             return found
 
-    def is_history(self, end_offset: int, epoch: int) -> bool | None:
+    def is_history(self, end_offset: int, epoch: int, *, empty_tail: int = 0) -> bool | None:
         return shows_epoch(self, end_offset, epoch)
 
     def wait(self, offset: int, timeout_s: float) -> bool:

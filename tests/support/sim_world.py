@@ -67,6 +67,7 @@ class Node(Witness):
         super().__init__(name="node")
         self._world = world
         self.owed = world.log.committed_end
+        self._owed_since: str | None = None
         self.raise_next = False
 
     def on_update(self, delta: AclsDelta, image: AclsImage, manifest: LoaderManifest) -> None:
@@ -81,11 +82,16 @@ class Node(Witness):
 
     def on_not_ready(self, reason: str) -> None:
         super().on_not_ready(reason)
-        if reason != "loading" and not reason.startswith("publisher "):
+        # The error of a read that fails is told behind the reason, and goes again.
+        before = self._owed_since
+        is_same = before is not None and (reason.startswith(before) or before.startswith(reason))
+        if not is_same and not reason.startswith(("loading", "publisher ")):
+            self._owed_since = reason
             self.owed = self._world.log.committed_end
 
     def on_ready(self) -> None:
         super().on_ready()
+        self._owed_since = None
         settled = max(end for end in self._world.log.history.states if end <= self.owed)
         check(self.image.provenance.end_offset >= settled, f"ready before {settled} was applied (I4)")
 

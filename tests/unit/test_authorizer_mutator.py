@@ -80,7 +80,7 @@ class MemoryLog:
     def read(self, offset: int, *, max_bytes: int = 0) -> Sequence[LogBatch]:
         raise NotImplementedError("the tests replay by hand")
 
-    def is_history(self, end_offset: int, epoch: int) -> bool | None:
+    def is_history(self, end_offset: int, epoch: int, *, empty_tail: int = 0) -> bool | None:
         raise NotImplementedError("the tests replay by hand")
 
     def wait(self, offset: int, timeout_s: float) -> bool:

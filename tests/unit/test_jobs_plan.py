@@ -206,9 +206,9 @@ def test_the_place_is_that_of_the_last_record() -> None:
     world.log.compact(50)
     base = world.snapshot(2)
     assert world.place(51).provenance == Provenance(51, 1, FIRST_TIMESTAMP_MS + 50)
-    assert world.place(49).provenance == Provenance(49, 1, FIRST_TIMESTAMP_MS + 8)
+    assert world.place(49).provenance == Provenance(49, 1, FIRST_TIMESTAMP_MS + 8, 40)
     world.snapshot(12)
-    assert world.place(49).provenance == Provenance(49, 1, base.provenance.timestamp_ms)
+    assert world.place(49).provenance == Provenance(49, 1, base.provenance.timestamp_ms, 37)
 
 
 def test_what_a_gap_may_hide() -> None:

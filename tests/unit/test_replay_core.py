@@ -64,6 +64,26 @@ def test_the_manifest_says_what_was_read() -> None:
     assert later.manifest.log_end_time_ms == 5000
 
 
+def test_offsets_without_records_at_the_end_are_counted() -> None:
+    """From the last record on, over several reads; a record ends them, so does a batch of another epoch."""
+
+    def tail(*batches: LogBatch) -> int:
+        end = batches[-1].end_offset
+        return only_publish(core.step(read(*batches, high_watermark=end))).image.provenance.empty_tail
+
+    def empty(base_offset: int, end_offset: int, epoch: int = 1) -> LogBatch:
+        return LogBatch(base_offset, end_offset, epoch, 0, 0, ())
+
+    core = following()
+    record = batch_of([acl_named("a")], 0)
+    marked = LogBatch(0, 2, 1, 0, 100, record.records)
+    assert tail(marked) == 1
+    assert tail(empty(2, 5)) == 4
+    assert tail(empty(5, 6)) == 5
+    assert tail(batch_of([acl_named("b")], 6)) == 0
+    assert tail(empty(7, 9), empty(9, 10, epoch=2)) == 0
+
+
 def test_a_log_delta_is_based_on_the_very_image_before() -> None:
     """Publishers rely on identity to know that they missed nothing."""
     core = Core()

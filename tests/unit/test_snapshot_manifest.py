@@ -55,6 +55,17 @@ def test_manifest_says_what_people_look_for() -> None:
     }  # fmt: skip
 
 
+def test_an_empty_tail_is_said_only_where_there_is_one() -> None:
+    """Markers at the end of a topic; older builds know no such field."""
+    tailed = replace(MANIFEST, provenance=Provenance(266, 1, 1_795_222_871_590, 3))
+    assert json.loads(tailed.to_json())["emptyTail"] == 3
+    assert SnapshotManifest.from_json(tailed.to_json(), source="m") == tailed
+    assert "emptyTail" not in json.loads(MANIFEST.to_json())
+    for wrong in (267, -1):
+        with pytest.raises(SnapshotCorruptError, match="not a snapshot manifest"):
+            SnapshotManifest.from_json(sealed(emptyTail=wrong), source="m")
+
+
 def test_a_gap_is_said_only_where_it_matters() -> None:
     """I6: a state that may lack records that count says until where; older builds know no such field."""
     past_gap = replace(MANIFEST, gap_until=300)

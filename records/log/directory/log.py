@@ -225,8 +225,8 @@ class DirectoryLog:
         """
         self._on_files(lambda: self._remember(place))
 
-    def is_history(self, end_offset: int, epoch: int) -> bool | None:
-        """As MetadataLog.is_history: the batches there say it. Raises as ``read``."""
+    def is_history(self, end_offset: int, epoch: int, *, empty_tail: int = 0) -> bool | None:
+        """As MetadataLog.is_history: the batches there say it, control batches too. Raises as ``read``."""
         return shows_epoch(self, end_offset, epoch)
 
     def wait(self, offset: int, timeout_s: float) -> bool:

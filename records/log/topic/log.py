@@ -236,11 +236,11 @@ class TopicLog:
             found = self._transactions.at(self._admin.end().offset)
             return None if found is None else self._transactions.described(found)
 
-    def is_history(self, end_offset: int, epoch: int) -> bool | None:
+    def is_history(self, end_offset: int, epoch: int, *, empty_tail: int = 0) -> bool | None:
         """As MetadataLog.is_history; raises as ``read``."""
         with self._reading:
             self._check_open()
-            return self._reader.is_history(end_offset, epoch)
+            return self._reader.is_history(end_offset, epoch, empty_tail)
 
     def wait(self, offset: int, timeout_s: float) -> bool:
         """Block until there is something new to read at ``offset``; False on timeout or close.

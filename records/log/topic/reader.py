@@ -108,8 +108,9 @@ class TopicReader:
         self._waker: Consumer | None = None
         # Offset that the waker is to tell of next; None if it is not assigned.
         self._waker_at: int | None = None
-        self._told_history: _Anchor | None = None
-        # End of the batch returned last, and the anchor there.
+        # Where the history was asked about last, and the anchor there.
+        self._told_history: tuple[int, _Anchor] | None = None
+        # The same for the end of the batch returned last.
         self._returned: tuple[int, _Anchor] | None = None
         # Of the leader, when it was asked last before a burst.
         self._leader_epoch = -1
@@ -195,8 +196,8 @@ class TopicReader:
         anchor = _Anchor(offset, 0, is_known=False)
         if self._returned is not None and self._returned[0] == offset:
             anchor = self._returned[1]
-        elif self._told_history is not None and self._told_history.offset == offset:
-            anchor = self._told_history
+        elif self._told_history is not None and self._told_history[0] == offset:
+            anchor = self._told_history[1]
         self._begin(anchor, offset)
         self._next = offset
 
@@ -387,22 +388,35 @@ class TopicReader:
 
     # --- history -----------------------------------------------------------------------------------------
 
-    def is_history(self, end_offset: int, epoch: int) -> bool:
-        """As MetadataLog.is_history: asks the broker, as a follower does (KIP-320)."""
-        told = _Anchor(end_offset, epoch)
+    def is_history(self, end_offset: int, epoch: int, empty_tail: int) -> bool:
+        """As MetadataLog.is_history: asks the broker, as a follower does (KIP-320).
+
+        It is asked at the end of the last record. What is behind that may be of later epochs, and must be
+        without records still: else it is another history than the one that was followed.
+        """
         self._forget()
         self._close_drainer()  # only a new one asks
-        if end_offset > self._admin.start():
+        told, start = _Anchor(end_offset - empty_tail, epoch), self._admin.start()
+        if told.offset < start or (told.offset == start and empty_tail):
+            told = _Anchor(min(start, end_offset), epoch, is_known=False)  # nothing is left of that epoch
+        if end_offset > start:
             try:
-                self._begin(told, end_offset)
-                self._next = end_offset
+                self._begin(told, told.offset)
+                self._next = told.offset
                 self._drain(1)
+                if self._has_seen_below(end_offset):
+                    return False
             except OffsetOutOfRangeError:
                 return False
             finally:
                 self._forget()
-        self._told_history = told
+        self._told_history = end_offset, told
         return True
+
+    def _has_seen_below(self, offset: int) -> bool:
+        """Whether the burst that just ended brought a message below an offset."""
+        seen = [self._assembler.first_offset, None if self._problem is None else self._problem.offset]
+        return any(each is not None and each < offset for each in seen)
 
     def close(self) -> None:
         """Close the consumers."""

@@ -90,6 +90,12 @@ class Assembler:
         """Whether there is an incomplete transaction."""
         return bool(self._incomplete)
 
+    @property
+    def first_offset(self) -> int | None:
+        """Of the first record that was added and not taken."""
+        runs = (*(batch.records for batch in self._batches), self._run)
+        return next((run[0].offset for run in runs if run), None)
+
     def add(self, logged: LogRecord, epoch: int, size_bytes: int, header: bytes | None) -> None:
         """The next record, with what its header says, if it has one.
 

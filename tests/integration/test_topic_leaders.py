@@ -1,0 +1,119 @@
+"""Changes of leader that lose nothing: what was stored before stays good, and writes go on by themselves."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from confluent_kafka import ElectionType, Producer, TopicPartition
+
+from authorizer.cli.main import cli
+from support.kafka_cluster import KafkaCluster, kafka_cluster, wait_until
+from support.node_acls import ANY_ACL, names, topic_acl
+from support.nodes import SOON_S, create, running_node
+from support.topic_checker import CODEC
+from support.topic_nodes import key_of, produced, record_of, unique_topic
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.xdist_group("broker")]
+
+COMPACTED = {"cleanup.policy": "compact", "min.insync.replicas": "1"}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[KafkaCluster]:
+    """Three brokers; a test leaves all of them running."""
+    with kafka_cluster(3) as running_cluster:
+        yield running_cluster
+
+
+def new_topic(cluster: KafkaCluster) -> tuple[str, str]:
+    """Its name and its URL; broker 1 leads it."""
+    topic = unique_topic("leaders")
+    cluster.create_topic(topic, [1, 2, 3], COMPACTED)
+    return topic, f"kafka://{cluster.bootstrap_servers}/{topic}"
+
+
+def move_leader(cluster: KafkaCluster, topic: str) -> None:
+    """From broker 1, which stops and comes back, to another one."""
+    cluster.stop(1)
+    cluster.wait_for_leader(topic, other_than=1)
+    cluster.start(1)
+    cluster.wait_for_brokers()
+    wait_until(lambda: cluster.in_sync(topic) == {1, 2, 3}, "three replicas in sync")
+
+
+def move_leader_back(cluster: KafkaCluster, topic: str) -> None:
+    """To broker 1, which all replicas prefer; nobody stops, so no client loses a connection."""
+    elected = cluster.admin.elect_leaders(ElectionType.PREFERRED, [TopicPartition(topic, 0)])
+    assert elected.result()[TopicPartition(topic, 0)] is None
+    wait_until(lambda: cluster.leader(topic) == 1, "the preferred leader")
+
+
+def test_a_snapshot_is_good_where_the_new_leader_wrote_only_an_abort(
+    cluster: KafkaCluster, tmp_path: Path
+) -> None:
+    """Its last record is of the epoch before: the offsets behind it hold an aborted record and a marker."""
+    topic, url = new_topic(cluster)
+    producer = Producer(
+        {
+            "bootstrap.servers": cluster.bootstrap_servers,
+            "transactional.id": topic,
+            "transaction.timeout.ms": 60_000,
+            "log_level": 0,
+        }
+    )
+    producer.init_transactions(SOON_S)
+    with running_node(url) as node:
+        create(node, [topic_acl("kept")])
+        producer.begin_transaction()
+        never = record_of(topic_acl("never"))
+        end = produced(producer, topic, [(key_of(never), CODEC.encode(never))])
+        move_leader(cluster, topic)
+        producer.abort_transaction(SOON_S)
+        wait_until(lambda: node.status().end_offset > end, "the end behind the marker")
+        assert node.status().epoch == 0
+    stored = CliRunner().invoke(cli, ["snapshot", "create", "--log", url, "--snapshots", str(tmp_path)])
+    assert stored.exit_code == 0, stored.output
+    listed = CliRunner().invoke(cli, ["acls", "--list", "--log", url, "--snapshots", str(tmp_path)])
+    assert (listed.exit_code, listed.stderr) == (0, "")
+    assert "name=kept" in listed.stdout
+    with running_node(url, snapshot_store=tmp_path) as node:
+        assert node.loader.metrics.snapshots_loaded == 1
+        create(node, [topic_acl("later")])
+        assert names(node.authorizer.acls(ANY_ACL)) == {"kept", "later"}
+
+
+def test_writes_go_on_while_the_leader_changes(cluster: KafkaCluster) -> None:
+    """None fails, though clients know the old leader for a moment ("Leader epoch is older ...")."""
+    topic, url = new_topic(cluster)
+    written: list[str] = []
+    failures: list[BaseException] = []
+    done = threading.Event()
+    with running_node(url) as node:
+
+        def write() -> None:
+            try:
+                while not done.is_set():
+                    create(node, [topic_acl(f"t-{len(written)}")])
+                    written.append(f"t-{len(written)}")
+            except BaseException as error:  # noqa: BLE001 - shown below
+                failures.append(error)
+
+        def goes_on(seen: int) -> bool:
+            return bool(failures) or len(written) > seen + 5
+
+        writer = threading.Thread(target=write, daemon=True)
+        writer.start()
+        for _ in range(2):
+            move_leader(cluster, topic)
+            move_leader_back(cluster, topic)
+            seen = len(written)
+            wait_until(partial(goes_on, seen), "writes")
+        done.set()
+        writer.join(SOON_S)
+        assert failures == []
+        assert names(node.authorizer.acls(ANY_ACL)) == set(written)
