@@ -27,7 +27,7 @@ from support.kafka_cluster import wait_until
 from support.kafka_tools import run_java
 from support.node_acls import may, topic_acl
 from support.nodes import SOON_S, running_node, sidecar_of
-from support.topic_checker import CODEC, read_raw
+from support.topic_checker import CODEC
 from support.topic_nodes import key_of, produced, raw_topic, record_of, unique_topic
 from support.topic_operator import transactional
 
@@ -57,10 +57,12 @@ class HeldUp:
     opened_at_s: float
 
     def assert_explained(self, text: str) -> None:
-        """That a transaction is open, since when, and the command that ends it."""
+        """That a transaction is open, whose, since when, and the command that ends it."""
         since = re.search(r"transaction is open since (\S+), from offset (\d+) on", text)
         assert since, text
         assert abs(datetime.fromisoformat(since[1]).timestamp() - self.opened_at_s) < 2
+        assert f"It is that of transactional id 'left open in {self.topic}-" in text
+        assert "or with its timeout of 60 s" in text
         assert f"--bootstrap-server {self.broker.bootstrap_servers} " in text
 
 
@@ -73,11 +75,12 @@ def held_up(compacting_broker: Broker) -> HeldUp:
         log.append([first, again])
 
         def is_compacted() -> bool:
-            end = log.append([again])  # segments end when something is appended
-            return [each.offset for each in read_raw(servers, topic, 0, end)][:2] != [0, 1]
+            log.append([again])  # segments end when something is appended
+            with TopicLog.open(url) as reader:
+                return [logged.offset for batch in reader.read(0) for logged in batch.records][:2] != [0, 1]
 
         wait_until(is_compacted, "the cleaner")
-    producer = transactional(compacting_broker, "left-open")
+    producer = transactional(compacting_broker, f"left open in {topic}")
     opened_at_s = time.time()
     producer.begin_transaction()
     late = record_of(topic_acl("late"))
@@ -122,10 +125,11 @@ def test_a_command_goes_on_when_the_transaction_ends_meanwhile(held_up: HeldUp) 
         assert not may(node.authorizer, "late")
 
 
-def test_the_command_that_is_printed_ends_the_transaction(held_up: HeldUp) -> None:
+@pytest.mark.parametrize("way", ["abort", "forceTerminateTransaction"])
+def test_the_command_that_is_printed_ends_the_transaction(held_up: HeldUp, way: str) -> None:
     """As it is, with its arguments."""
     said = aclog("acls", "--list", "--log", held_up.url).stderr
-    (command,) = re.findall(r"`kafka-transactions\.sh ([^`]* abort [^`]*)`", said)
+    (command,) = re.findall(rf"`kafka-transactions\.sh ([^`]* {way} [^`]*)`", said)
     run_java(TRANSACTIONS_TOOL, *shlex.split(command))
     listed = aclog("acls", "--list", "--log", held_up.url)
     assert listed.exit_code == 0, listed.output

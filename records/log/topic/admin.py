@@ -72,8 +72,19 @@ class TopicAdmin:
 
     def broker_count(self) -> int:
         """Brokers that are alive."""
+        return len(self.broker_addresses())
+
+    def broker_addresses(self) -> list[tuple[str, int]]:
+        """Host and port of each broker that is alive."""
         found = self._client.describe_cluster(request_timeout=REQUEST_TIMEOUT_S)
-        return len(self._result(found, "asking for the brokers").nodes)
+        return [(node.host, node.port) for node in self._result(found, "asking for the brokers").nodes]
+
+    def leader_address(self) -> tuple[str, int]:
+        """Host and port of the topic's leader."""
+        leader = self._description().partitions[0].leader
+        if leader is None:
+            raise self._failure.no_leader("looking at the topic")
+        return leader.host, leader.port
 
     def topic_id(self) -> Uuid:
         """Of the topic that has the name now."""

@@ -88,6 +88,11 @@ class ClientSettings:
         }
         self._user = frozenset(client)
 
+    @property
+    def is_plaintext(self) -> bool:
+        """Whether any program may connect as these clients do."""
+        return str(self._base.get("security.protocol", "plaintext")).lower() == "plaintext"
+
     def admin(self) -> dict[str, Any]:
         """For the client that asks about the topic."""
         return self._base

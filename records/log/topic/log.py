@@ -78,7 +78,7 @@ class TopicLog:
         self._settings = ClientSettings(where, client or {}, errors)
         self._admin = TopicAdmin(self._settings.admin(), where.topic, self._failure, is_closed)
         self._reader = TopicReader(where, self._settings, self._admin, self._failure, is_closed)
-        self._transactions = OpenTransactions(where, self._settings, self._failure, is_closed)
+        self._transactions = OpenTransactions(where, self._settings, self._admin, self._failure, is_closed)
         # Since when reads return nothing because something is held back.
         self._held_back_since_s: float | None = None
         self._reading = threading.Lock()
@@ -234,7 +234,7 @@ class TopicLog:
         with self._reading:
             self._check_open()
             found = self._transactions.at(self._admin.end().offset)
-            return None if found is None else self._transactions.described(found)
+            return None if found is None else found.described(self._where)
 
     def is_history(self, end_offset: int, epoch: int, *, empty_tail: int = 0) -> bool | None:
         """As MetadataLog.is_history; raises as ``read``."""
@@ -304,7 +304,7 @@ class TopicLog:
         if found is not None:
             raise LogHeldUpError(
                 f"{self.url}: what is committed below offset {held_back_at} cannot be read to its end: "
-                + self._transactions.described(found)
+                + found.described(self._where)
             )
 
     def _look_up_identity(self, age_s: float) -> None:

@@ -5,6 +5,7 @@ The last stable offset is that of its first record, which anybody sees who reads
 
 from __future__ import annotations
 
+import shlex
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,12 +14,14 @@ from typing import TYPE_CHECKING, Final
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from records.errors import LogError
+from records.log.topic.producers import TransactionOwner, owner_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from confluent_kafka import Message
 
+    from records.log.topic.admin import TopicAdmin
     from records.log.topic.client import ClientSettings
     from records.log.topic.failure import Failure
     from records.log.topic.url import TopicUrl
@@ -31,10 +34,50 @@ _CLOSE_LOOK_S: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class OpenTransaction:
-    """``first_offset``: of its first record; ``since_ms``: that record's time, since the epoch."""
+    """What keeps the last stable offset where it is.
+
+    Attributes:
+        first_offset: of its first record.
+        since_ms: that record's time, since the epoch.
+        owner: whose it is, where that can be had.
+    """
 
     first_offset: int
     since_ms: int
+    owner: TransactionOwner | None
+
+    def described(self, where: TopicUrl) -> str:
+        """What it is and how to end it, for people."""
+        since = datetime.fromtimestamp(self.since_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        tool = f"kafka-transactions.sh --bootstrap-server {where.bootstrap_servers}"
+        partition = f"--topic {where.topic} --partition 0"
+        timeout, ways = "its timeout", [f"`{tool} abort {partition} --start-offset {self.first_offset}`"]
+        owner = self.owner
+        if owner is None:
+            whose = (
+                f"`{tool} describe-producers {partition}` says whose: the producer with "
+                f"CurrentTransactionStartOffset {self.first_offset}, and `{tool} list` has its "
+                "transactional id"
+            )
+        elif owner.transactional_id is None:
+            whose = (
+                f"It is that of producer id {owner.producer_id}, epoch {owner.producer_epoch}, for which no "
+                "transactional id is listed: it hangs, or aclog may not see the id"
+            )
+        else:
+            name = owner.transactional_id
+            whose = (
+                f"It is that of transactional id {name!r}, producer id {owner.producer_id}, "
+                f"epoch {owner.producer_epoch}"
+            )
+            if name.isprintable():
+                ways.insert(0, f"`{tool} forceTerminateTransaction --transactionalId {shlex.quote(name)}`")
+        if owner is not None and owner.timeout_ms is not None:
+            timeout += f" of {owner.timeout_ms / 1000:g} s"
+        return (
+            f"a transaction is open since {since}, from offset {self.first_offset} on. {whose}. It ends when "
+            f"its producer commits or aborts, or with {timeout}. If the producer is gone: {' or '.join(ways)}"
+        )
 
 
 class OpenTransactions:
@@ -43,15 +86,22 @@ class OpenTransactions:
     Args:
         where: the topic.
         settings: of the clients.
+        admin: asked who leads, and for the brokers.
         failure: makes the errors.
         is_closed: asked while waiting.
     """
 
     def __init__(
-        self, where: TopicUrl, settings: ClientSettings, failure: Failure, is_closed: Callable[[], bool]
+        self,
+        where: TopicUrl,
+        settings: ClientSettings,
+        admin: TopicAdmin,
+        failure: Failure,
+        is_closed: Callable[[], bool],
     ) -> None:
         self._where = where
         self._settings = settings
+        self._admin = admin
         self._failure = failure
         self._is_closed = is_closed
         self._seen: OpenTransaction | None = None
@@ -63,22 +113,15 @@ class OpenTransactions:
             LogError: the cluster cannot be asked.
         """
         if self._seen is None or self._seen.first_offset != last_stable_offset:
-            first = self._first_message(last_stable_offset)
-            self._seen = None if first is None else OpenTransaction(last_stable_offset, first.timestamp()[1])
+            self._seen = self._looked_at(last_stable_offset)
         return self._seen
 
-    def described(self, transaction: OpenTransaction) -> str:
-        """What it is and how to end it, for people."""
-        tool = f"kafka-transactions.sh --bootstrap-server {self._where.bootstrap_servers}"
-        partition = f"--topic {self._where.topic} --partition 0"
-        since = datetime.fromtimestamp(transaction.since_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return (
-            f"a transaction is open since {since}, from offset {transaction.first_offset} on. "
-            f"`{tool} describe-producers {partition}` says whose: the producer with "
-            f"CurrentTransactionStartOffset {transaction.first_offset}, and `{tool} list` has its "
-            f"transactional id. It ends when its producer commits or aborts, or with its timeout. If the "
-            f"producer is gone: `{tool} abort {partition} --start-offset {transaction.first_offset}`"
-        )
+    def _looked_at(self, offset: int) -> OpenTransaction | None:
+        first = self._first_message(offset)
+        if first is None:
+            return None
+        owner = owner_of(self._admin, self._where.topic, offset) if self._settings.is_plaintext else None
+        return OpenTransaction(offset, first.timestamp()[1], owner)
 
     def _first_message(self, offset: int) -> Message | None:
         """The first message at an offset or later, committed or not."""
