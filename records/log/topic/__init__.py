@@ -7,6 +7,7 @@ What belongs to whom, from the bytes up:
     failure        Kafka's errors -> LogError          admin         what the cluster says about the topic
     description    what a topic is                     creation      how an own one comes to be
     reader         whole batches in offset order       writer        one operation, one transaction
+    producers      whose a transaction is              open_transaction  what holds readers up, in words
     log            TopicLog, the MetadataLog made of these
     listing        which topics of a cluster have a name of some form
     feed           any topic that results are appended to, each once

@@ -118,9 +118,11 @@ class OpenTransactions:
 
     def _looked_at(self, offset: int) -> OpenTransaction | None:
         first = self._first_message(offset)
-        if first is None:
+        if first is None or first.offset() != offset:
             return None
         owner = owner_of(self._admin, self._where.topic, offset) if self._settings.is_plaintext else None
+        if self._admin.end().offset != offset:
+            return None  # it has ended meanwhile
         return OpenTransaction(offset, first.timestamp()[1], owner)
 
     def _first_message(self, offset: int) -> Message | None:
