@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from records.entries import BeginTransactionRecord, EndTransactionRecord
-from records.errors import LogStorageError
+from records.errors import LogHeldUpError, LogStorageError
 from records.ids import Uuid
 from records.log.base import READ_BYTES_MAX, LogBatch
 from replay.core import Phase
@@ -213,6 +213,23 @@ def test_a_damaged_batch_makes_the_node_not_ready_until_it_can_be_read() -> None
     sim.run()
     assert sim.loader.status().ready
     assert sim.witness.updates == [(2, True)]
+
+
+def test_publishers_hear_what_keeps_a_node_from_loading() -> None:
+    """Who asks them gets it as an answer; and no more once the log can be read."""
+    sim = Sim()
+    sim.append("a")
+    sim.log.fail_reads(LogStorageError("connection refused"), LogHeldUpError("a transaction is open"))
+    sim.loader.turn()
+    sim.loader.turn()
+    assert sim.witness.reason == "loading: connection refused"
+    assert sim.loader.status().reason == sim.witness.reason
+    # Not a failure to be waited after: the log's own wait ends when the transaction does.
+    assert sim.loader.turn() is Turn.IDLE
+    assert sim.witness.reason == "loading: a transaction is open"
+    sim.run()
+    status = sim.loader.status()
+    assert (status.ready, status.reason, status.error) == (True, None, None)
 
 
 def test_whoever_hears_that_the_node_is_not_ready_finds_the_error() -> None:
