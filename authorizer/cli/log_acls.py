@@ -88,7 +88,8 @@ class LogAcls:
                 from authorizer.cli.node_acls import NodeAcls
 
                 directory = directory_of(url)
-                node = NodeAcls.beside(directory, timeout_ms)
+                with write_attempt():
+                    node = NodeAcls.beside(directory, timeout_ms)
                 if node is None and time.monotonic() >= give_up_s:
                     raise Failure(
                         str(error),
