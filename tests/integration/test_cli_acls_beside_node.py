@@ -197,7 +197,7 @@ def test_a_log_that_is_held_by_what_takes_no_requests(log: Path, command: str, t
         held = aclog(*args)
     assert held.returncode == 3
     assert f"{log}: process {os.getpid()} has this log open for writing" in held.stderr
-    way_out = "--sidecar URL" if command == "acls" else "`aclog acls` adds and removes ACLs through it"
+    way_out = "--sidecar URL" if command == "acls" else " acls` adds and removes ACLs through it"
     assert way_out in held.stderr
     assert held.stdout == ""
 
@@ -216,7 +216,7 @@ def test_append_beside_a_node_names_it(log: Path, tmp_path: Path) -> None:
         held = aclog("log", "append", "--log", log, records)
     assert held.returncode == 3
     assert f"process {os.getpid()}" in held.stderr
-    assert "`aclog acls` adds and removes ACLs through it" in held.stderr
+    assert " acls` adds and removes ACLs through it" in held.stderr
 
 
 def test_a_node_named_by_its_address(log: Path) -> None:
