@@ -1,4 +1,4 @@
-"""The audit log: Kafka's line, level and logger for each decision, through structlog.
+"""The audit log: Kafka's line, level and logger for each decision.
 
 Source: StandardAuthorizerData.logAuditMessage and buildAuditMessage; kafka-facts.md 2.3. The rules:
 
@@ -19,8 +19,6 @@ from __future__ import annotations
 import contextlib
 import logging
 from typing import TYPE_CHECKING, Final
-
-import structlog
 
 from authorizer.api import HttpRequestContext
 from authorizer.api_keys import api_key_name
@@ -44,7 +42,7 @@ AUDIT_LEVELS: Final = {"OFF": OFF, "INFO": INFO, "DEBUG": DEBUG, "TRACE": TRACE}
 # For every formatter that prints level names, structlog's own included.
 logging.addLevelName(TRACE, "TRACE")
 
-_log = structlog.get_logger()
+_log = logging.getLogger(__name__)
 
 
 def audit_level(action: Action, *, allowed: bool) -> int:
@@ -161,4 +159,4 @@ class AuditLog:
         if self.failures > 1:
             return
         with contextlib.suppress(Exception):
-            _log.error("audit_log_failed", error=repr(error))
+            _log.error("audit_log_failed", extra={"error": repr(error)})

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import csv
 import io
-from enum import StrEnum
 from typing import IO, TYPE_CHECKING, Final
 
 import fastavro
@@ -30,6 +29,7 @@ from snapshot.atomic_file import atomic_write
 from snapshot.code_names import code_to_name
 from snapshot.digest import DIGEST_BITS, digest_to_string
 from snapshot.errors import SnapshotError
+from snapshot.export_format import ExportFormat
 from snapshot.kip11 import kip11_resources
 
 if TYPE_CHECKING:
@@ -47,15 +47,6 @@ CSV_HEADER: Final = (
     "operation",
     "permissionType",
 )
-
-
-class ExportFormat(StrEnum):
-    """Formats of ``export_image``."""
-
-    AVRO = "avro"
-    JSON_LINES = "jsonl"
-    CSV = "csv"
-    KIP11 = "kip11"
 
 
 def export_image(image: AclsImage, path: Path, export_format: ExportFormat) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from snapshot.errors import SnapshotError
-from snapshot.image import AclsImage
-from snapshot.layout import SnapshotRef
-from snapshot.manifest import SnapshotManifest
+if TYPE_CHECKING:
+    from snapshot.errors import SnapshotError
+    from snapshot.image import AclsImage
+    from snapshot.layout import SnapshotRef
+    from snapshot.manifest import SnapshotManifest
 
 
 class SnapshotState(StrEnum):

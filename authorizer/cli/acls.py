@@ -22,7 +22,6 @@ from authorizer.cli.kafka_acls import (
     listing,
     listing_of_principal,
 )
-from authorizer.cli.log_acls import LogAcls
 from authorizer.cli.options import (
     OPERATION,
     PATTERN_TYPE,
@@ -179,6 +178,8 @@ def acls_command(
     place = Place.named(log_url=log_url, snapshots_url=snapshots_url, config_file=config_file)
     acls: Acls
     if sidecar is None:
+        from authorizer.cli.log_acls import LogAcls
+
         acls = LogAcls(place)
     elif log_url is None and snapshots_url is None:
         from authorizer.cli.node_acls import NodeAcls

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from authorizer.api import Action, RequestContext
-from authorizer.cli.check_batch import answer_batch
 from authorizer.cli.explanation import decision_line, explanation_lines
 from authorizer.cli.failure import ExitCode
 from authorizer.cli.given import given_flags, words
@@ -25,10 +24,7 @@ from authorizer.cli.options import (
 from authorizer.cli.output import answer, note, print_json
 from authorizer.cli.place import Place
 from authorizer.cli.terminal import width
-from authorizer.explanation.explain import explain as explain_action
 from authorizer.host import host_address
-from authorizer.index.acl_index import AclIndex
-from authorizer.state import AuthorizerSettings, AuthorizerState
 from records.acl import CLUSTER_NAME, AclOperation, PatternType, ResourcePattern, ResourceType
 
 if TYPE_CHECKING:
@@ -145,11 +141,17 @@ def check_command(
         _refuse_beside_batch(principal, operation, resource, at_offset, explain=explain)
         if queries == records == "-":
             raise click.UsageError("--batch and --records cannot both be stdin")
+        from authorizer.cli.check_batch import answer_batch
+
         place = Place.named(config_file=config_file, log_url=log_url, snapshots_url=snapshots_url)
         answer_batch(place, queries, records, progress=progress)
         return
     if records is not None:
         raise click.UsageError("--records goes with --batch")
+    from authorizer.explanation.explain import explain as explain_action
+    from authorizer.index.acl_index import AclIndex
+    from authorizer.state import AuthorizerSettings, AuthorizerState
+
     context, action = _question(principal, operation, resource, host)
     place = Place.named(config_file=config_file, log_url=log_url, snapshots_url=snapshots_url)
     with place.log() as log:

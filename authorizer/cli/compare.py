@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.acl_json import acl_json
 from authorizer.cli.output import answer, shown
@@ -12,6 +12,9 @@ from records.ids import uuid_to_string
 if TYPE_CHECKING:
     from records.entries import AccessControlEntryRecord
     from snapshot.image import AclsImage
+
+#: Where a line of `log verify` begins, after its label.
+LABEL: Final = 12
 
 
 @dataclass(frozen=True, slots=True)

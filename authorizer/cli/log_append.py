@@ -25,7 +25,6 @@ from records.entries import (
     RemoveAccessControlEntryRecord,
 )
 from records.errors import DecodeError, EncodeError
-from records.log.directory import DirectoryLog
 from records.log.open import TOPIC, kind_of
 
 if TYPE_CHECKING:
@@ -109,6 +108,8 @@ def append_command(
         if to_topic:
             start, end = _to_topic(place, plan, mode, cluster_id, attempt)
         else:
+            from records.log.directory import DirectoryLog
+
             with (
                 DirectoryLog.open(place.own_log_url, mode=mode, cluster_id=cluster_id) as log,
                 Waiting("appending"),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import click
 
-from authorizer.cli.compare import Differences
+from authorizer.cli.compare import LABEL, Differences
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.node_state import NodeState, is_node
 from authorizer.cli.output import Waiting, answer, note, shown
@@ -29,7 +29,6 @@ from replay.snapshot_source import StoredSnapshots
 from snapshot.digest import digest_to_string
 from snapshot.errors import SnapshotMissingError
 from snapshot.image import AclsImage
-from snapshot.store import SnapshotStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,12 +36,11 @@ if TYPE_CHECKING:
     from records.log.base import LogIdentity, MetadataLog
     from replay.snapshot_source import SnapshotOffer, SnapshotSource
     from snapshot.layout import SnapshotRef
+    from snapshot.store import SnapshotStore
     from snapshot.stored import StoredSnapshot
 
 #: Differences of each kind that are printed.
 _SHOWN: Final = 10
-#: Where a line of `log verify` begins, after its label.
-LABEL: Final = 12
 #: For how long two that go on are looked at until they are seen at one offset, and the time between looks.
 _WAIT_S: Final = 30.0
 _EVERY_S: Final = 0.1
@@ -129,15 +127,26 @@ def compare(
         if at_offset is not None:
             raise click.UsageError("--at-offset cannot go with a node: it tells the state where it stands")
         return _with_node(log, sources, other)
-    if is_store(other):
+    if _is_store(other):
         return _with_store(log, sources, other, at_offset)
     with closing(open_log(other, mode="read", client=place.config.kafka)) as other_log:
         return _with_log(log, other_log, sources, other, at_offset)
 
 
-def is_store(other: str) -> bool:
-    """Whether that names a snapshot store, not a log or a node."""
+def stores_among(others: Sequence[str]) -> list[SnapshotSource]:
+    """Those that name a snapshot store, not a log or a node."""
+    return [StoredSnapshots(_store(other)) for other in others if _is_store(other)]
+
+
+def _is_store(other: str) -> bool:
     return not is_node(other) and not is_log(other)
+
+
+def _store(url: str) -> SnapshotStore:
+    # Parquet takes its time, and most who verify a log compare it with nothing.
+    from snapshot.store import SnapshotStore
+
+    return SnapshotStore(url)
 
 
 def _with_log(
@@ -160,7 +169,7 @@ def _with_log(
 def _with_store(
     log: MetadataLog, sources: Sequence[SnapshotSource], other: str, at_offset: int | None
 ) -> Comparison:
-    store = SnapshotStore(other)
+    store = _store(other)
     store.require()
     there = _stored(store, log, at_offset)
     beside = _beside_it(log, [*sources, StoredSnapshots(store)], there.ref)

@@ -12,7 +12,6 @@ from authorizer.cli.output import answer, print_json, shown
 from authorizer.cli.place import Place
 from records.errors import LogError, LogNotFoundError
 from records.ids import uuid_to_string
-from records.log.directory import DirectoryLog
 from records.log.open import QUORUM, TOPIC, kind_of, open_log
 
 if TYPE_CHECKING:
@@ -129,6 +128,8 @@ def _existing(place: Place) -> LogIdentity | None:
 
 
 def _new_directory(place: Place, cluster_id: str | None) -> LogIdentity:
+    from records.log.directory import DirectoryLog
+
     with DirectoryLog.open(place.own_log_url, mode="create", cluster_id=cluster_id) as log:
         return log.identity
 

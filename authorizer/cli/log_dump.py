@@ -14,8 +14,6 @@ from records.codecs.json import to_json
 from records.control import describe_control
 from records.entries import ControlRecord, OtherRecord
 from records.errors import OffsetOutOfRangeError
-from records.log.directory import DirectoryLog
-from records.log.directory.files import list_directory, segment_name
 from records.log.patience import read_patiently
 from replay.errors import LogChangedError
 
@@ -115,6 +113,9 @@ def _line(logged: LogRecord, file_of: Callable[[int], str] | None) -> dict[str, 
 
 def _file_names(log: MetadataLog) -> Callable[[int], str] | None:
     """Which file holds an offset, if the log is made of files."""
+    from records.log.directory import DirectoryLog
+    from records.log.directory.files import list_directory, segment_name
+
     if not isinstance(log, DirectoryLog):
         return None
     base_offsets = [segment.base_offset for segment in list_directory(log.directory).segments]

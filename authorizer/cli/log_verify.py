@@ -9,20 +9,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from authorizer.cli.compare import LABEL
 from authorizer.cli.failure import ExitCode, Failure
-from authorizer.cli.log_compare import LABEL, compare, is_store
 from authorizer.cli.options import config_option, json_option, log_option, progress_option, snapshots_option
 from authorizer.cli.output import Progress, answer, note, print_json, shown
 from authorizer.cli.place import Place, described, has_beginning, is_guess, load_state
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from records.errors import OffsetOutOfRangeError
 from records.ids import uuid_to_string
-from records.log.directory import DirectoryLog
 from records.log.patience import read_patiently
 from replay.errors import LogChangedError
-from replay.snapshot_source import StoredSnapshots
-from snapshot.digest import digest_to_string
-from snapshot.store import SnapshotStore
 
 if TYPE_CHECKING:
     from records.log.base import MetadataLog
@@ -91,13 +87,16 @@ def verify_command(
     """
     if at_offset is not None and not others:
         raise click.UsageError("--at-offset says where to compare: it goes with --with")
+    from authorizer.cli.log_compare import compare, stores_among
+    from records.log.directory import DirectoryLog
+
     place = Place.named(config_file=config_file, log_url=log_url, snapshots_url=snapshots_url)
     with place.log() as log:
         with Progress("offsets", wanted=progress) as shown_progress:
             walk = _Walk.through(log, shown_progress)
         sources = place.sources()
         if not sources and not has_beginning(log):
-            sources = [StoredSnapshots(SnapshotStore(other)) for other in others if is_store(other)]
+            sources = stores_among(others)
         image = load_state(log, sources).image
         trailing = log.trailing(patience_s=_PATIENCE_S) if isinstance(log, DirectoryLog) else None
         report = _report(log, walk, image, trailing)
@@ -179,6 +178,8 @@ def _type_name(record: object) -> str:
 def _report(
     log: MetadataLog, walk: _Walk, image: AclsImage, trailing: TrailingBytes | None
 ) -> dict[str, Any]:
+    from snapshot.digest import digest_to_string
+
     return {
         "log": log.url,
         "clusterId": log.identity.cluster_id,

@@ -1,6 +1,9 @@
 """What a command works on: the log and the store that flags, environment and file name, and the state.
 
 Also the notes that go with a state, on stderr: what was a guess, and which snapshots were passed over.
+
+Every command imports this module for its options and its help; what opens and replays a log comes with the
+functions that do that.
 """
 
 from __future__ import annotations
@@ -15,18 +18,16 @@ import click
 
 from authorizer.cli.output import Progress, Waiting, note, shown
 from authorizer.configuration.keys import BY_NAME, LOG_URL, SNAPSHOT_STORE
-from authorizer.configuration.load import Config, load_config
 from records.errors import LogStorageError
-from records.log.directory import DirectoryLog
 from records.log.open import QUORUM, TOPIC, open_log
 from records.log.patience import HoldsBack
-from replay.load import load_image
-from replay.snapshot_source import CheckpointFiles, StoredSnapshots
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from authorizer.configuration.load import Config
     from records.log.base import MetadataLog
+    from records.log.directory import DirectoryLog
     from records.log.directory.log import Mode
     from records.log.directory.tail import TrailingBytes
     from replay.load import LoadResult
@@ -65,6 +66,8 @@ class Place:
         Raises:
             ConfigError: a file that cannot be read, or a value that is not allowed.
         """
+        from authorizer.configuration.load import load_config
+
         named = {LOG_URL: log_url, SNAPSHOT_STORE: snapshots_url, **(flags or {})}
         config = load_config(config_file, flags=named)
         return cls(config, is_store_asked_for=snapshots_url is not None)
@@ -140,6 +143,8 @@ class Place:
         """
         if not self.has_store:
             return []
+        from replay.snapshot_source import StoredSnapshots
+
         return [StoredSnapshots(self.store_to_read() if self.is_store_asked_for else self.store())]
 
 
@@ -161,9 +166,12 @@ def load_state(
             far enough.
         progress: see Progress.
     """
+    from replay.load import load_image
+    from replay.snapshot_source import CheckpointFiles
+
     sources = [*snapshots]
-    if isinstance(log, DirectoryLog):
-        sources.append(CheckpointFiles(log, only_if_trimmed=with_offsets))
+    if (directory := _directory(log)) is not None:
+        sources.append(CheckpointFiles(directory, only_if_trimmed=with_offsets))
     with Progress("offsets", wanted=progress) as shown_progress:
         result = load_image(log, sources, at_offset=at_offset, on_progress=shown_progress.at)
     for refused in result.refused:
@@ -189,7 +197,8 @@ def wait_until_readable(log: MetadataLog, end_offset: int) -> None:
 
 def has_beginning(log: MetadataLog) -> bool:
     """Whether a log leads to its state by itself: from its first record, or from a checkpoint beside it."""
-    return log.start_offset() == 0 or (isinstance(log, DirectoryLog) and bool(log.checkpoints()))
+    directory = _directory(log)
+    return log.start_offset() == 0 or (directory is not None and bool(directory.checkpoints()))
 
 
 def is_guess(log: MetadataLog) -> bool:
@@ -208,7 +217,8 @@ def note_guess(log: MetadataLog) -> None:
 
 def note_trailing(log: MetadataLog) -> None:
     """Say that a log ends with something that does not count, and will not."""
-    trailing = log.trailing() if isinstance(log, DirectoryLog) else None
+    directory = _directory(log)
+    trailing = None if directory is None else directory.trailing()
     if trailing is not None and not trailing.is_being_written:
         note(f"note: {described(trailing)}; they do not count, and the state is that before this offset")
 
@@ -233,6 +243,13 @@ def is_log(url: str) -> bool:
         return True
     directory = Path(url.removeprefix("file:"))
     return (directory / "aclog.properties").exists() or any(directory.glob("*.log"))
+
+
+def _directory(log: MetadataLog) -> DirectoryLog | None:
+    """The log, if it is one in a directory: then what is imported here is there already."""
+    from records.log.directory import DirectoryLog
+
+    return log if isinstance(log, DirectoryLog) else None
 
 
 def _missing(flag: str, key: str) -> str:

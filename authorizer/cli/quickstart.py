@@ -6,14 +6,12 @@ import json
 import shutil
 import threading
 import time
-import urllib.request
 from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
-import javaproperties
 
 from authorizer.api import Action, RequestContext
 from authorizer.cli.command_name import command_words
@@ -30,7 +28,6 @@ from authorizer.configuration.keys import (
     LOG_URL,
     SNAPSHOT_STORE,
 )
-from authorizer.configuration.load import load_config
 from authorizer.errors import AuthorizerNotReadyError, ConfigError
 from records.acl import (
     AccessControlEntry,
@@ -45,10 +42,8 @@ from records.acl import (
     ResourceType,
 )
 from records.entries import ControlRecord, OtherRecord
-from records.log.directory import DirectoryLog
 from records.principal import ANONYMOUS, KafkaPrincipal
 from replay.errors import InvariantError
-from snapshot.digest import digest_to_string
 
 if TYPE_CHECKING:
     from authorizer.configuration.load import Config
@@ -143,6 +138,8 @@ def _delete(directory: Path) -> None:
 
 def _import_example(directory: Path) -> None:
     """Copy what aclog understands of the broker's log, batch by batch, with the original times."""
+    from records.log.directory import DirectoryLog
+
     if directory.exists():
         say(f"{directory} is there from an earlier run (--fresh begins anew).")
         return
@@ -175,6 +172,10 @@ def _import_example(directory: Path) -> None:
 
 def _settings(directory: Path, port: int) -> Config:
     """A file that other commands can take too; flags over everything, whatever the environment says."""
+    import javaproperties
+
+    from authorizer.configuration.load import load_config
+
     # Reached without a password on loopback, so the one who asks is nobody in particular.
     values = {
         DESCRIBE_PRINCIPALS: str(ANONYMOUS),
@@ -281,6 +282,8 @@ class _Tour:
         )
 
     def _ask_over_http(self) -> None:
+        import urllib.request
+
         question = {
             "subject": {"type": _WHO.principal_type, "id": _WHO.name},
             "action": {"name": AclOperation.READ.name},
@@ -300,6 +303,7 @@ class _Tour:
 
 def _spark(node: Node, directory: Path) -> int | None:
     """The same log through Spark: its exit code, None if it was left out."""
+    from snapshot.digest import digest_to_string
     from snapshot.store import SnapshotStore
 
     step("7. The same log through Spark: snapshots, counts and the history")

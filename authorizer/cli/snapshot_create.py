@@ -16,7 +16,6 @@ from authorizer.cli.options import (
 )
 from authorizer.cli.place import Place, load_state, note_guess
 from authorizer.cli.stored_write import write_and_print
-from replay.snapshot_source import StoredSnapshots
 
 
 @click.command("create")
@@ -50,6 +49,8 @@ def create_command(
       aclog snapshot create --log /var/kafka/__cluster_metadata-0 --snapshots STORE
       aclog snapshot create --log DIR --snapshots STORE --at-offset 1000
     """
+    from replay.snapshot_source import StoredSnapshots
+
     place = Place.named(config_file=config_file, log_url=log_url, snapshots_url=snapshots_url)
     store = place.store()
     with place.log() as log:

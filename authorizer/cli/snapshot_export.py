@@ -22,10 +22,8 @@ from authorizer.cli.options import (
 from authorizer.cli.output import Waiting, answer, note, print_json, shown
 from authorizer.cli.place import Place
 from authorizer.cli.stored import only_cluster
-from snapshot.digest import digest_to_string
 from snapshot.errors import SnapshotMissingError
-from snapshot.export import ExportFormat, export_image
-from snapshot.kraft_file import write_checkpoint
+from snapshot.export_format import ExportFormat
 
 if TYPE_CHECKING:
     from snapshot.image import AclsImage
@@ -96,6 +94,8 @@ def export_command(
     if written is None:
         return
     if as_json:
+        from snapshot.digest import digest_to_string
+
         print_json(
             {
                 "file": str(written),
@@ -138,6 +138,9 @@ def _is_stdout(output: str) -> bool:
 
 def _write(image: AclsImage, export_format: str, output: str) -> Path | None:
     """The file, or None for stdout."""
+    from snapshot.export import export_image
+    from snapshot.kraft_file import write_checkpoint
+
     if export_format == _CHECKPOINT:
         with Waiting("writing"):
             return write_checkpoint(image, "." if output == _STDOUT else output)

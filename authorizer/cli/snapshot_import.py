@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,9 +11,9 @@ from authorizer.cli.options import CLUSTER_ID, config_option, json_option, store
 from authorizer.cli.output import Waiting, shown
 from authorizer.cli.place import Place
 from authorizer.cli.stored_write import write_and_print
-from records.log.base import LogIdentity
-from records.log.directory.identity import read_identity
-from snapshot.kraft_file import checkpoint_name, is_checkpoint, read_checkpoint
+
+if TYPE_CHECKING:
+    from records.log.base import LogIdentity
 
 
 @click.command("import")
@@ -51,6 +52,8 @@ def import_command(
           /var/kafka/__cluster_metadata-0/00000000000000000264-0000000001.checkpoint
       aclog snapshot import --snapshots STORE --cluster-id Xsx_GfhLTgSDM3CjAFsT0Q FILE.checkpoint
     """
+    from snapshot.kraft_file import checkpoint_name, is_checkpoint, read_checkpoint
+
     place = Place.named(config_file=config_file, snapshots_url=snapshots_url)
     store = place.store()
     if not is_checkpoint(checkpoint):
@@ -75,6 +78,8 @@ def import_command(
 
 def _identity(directory: Path, cluster_id: str | None) -> LogIdentity:
     """Of the log that the file lies beside; a file that was copied away needs --cluster-id."""
+    from records.log.directory.identity import read_identity
+
     found = read_identity(directory, expected_cluster_id=cluster_id)
     if cluster_id is None and found.cluster_id.startswith("unknown-"):
         raise click.UsageError(

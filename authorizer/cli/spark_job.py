@@ -10,7 +10,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
-import javaproperties
 
 from authorizer.cli.output import note
 from authorizer.cli.place import Place
@@ -171,6 +170,8 @@ def _kafka_options(flags: JobFlags) -> dict[str, str]:
     """The file's, with single ones over them; what is not allowed among them, the source says."""
     options: dict[str, str] = {}
     if flags.kafka_properties is not None:
+        import javaproperties
+
         # A secret may hold any letter; Java reads such a file as Latin-1.
         with Path(flags.kafka_properties).open(encoding="latin-1") as file:
             options.update(javaproperties.load(file))

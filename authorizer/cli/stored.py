@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from snapshot.digest import digest_to_string
 from snapshot.errors import SnapshotMissingError
 
 if TYPE_CHECKING:
@@ -38,6 +37,8 @@ def only_cluster(store: SnapshotStore, cluster_id: str | None) -> str:
 
 def status_json(status: SnapshotStatus) -> dict[str, Any]:
     """One snapshot."""
+    from snapshot.digest import digest_to_string
+
     row: dict[str, Any] = {
         "clusterId": status.ref.cluster_id,
         "endOffset": status.ref.end_offset,

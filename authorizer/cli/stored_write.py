@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from authorizer.cli.output import Waiting, answer, print_json
-from snapshot.digest import digest_to_string
 
 if TYPE_CHECKING:
     from authorizer.cli.place import Place
@@ -35,6 +34,8 @@ def write_and_print(
         keep: whole snapshots of this log that stay.
         as_json: for programs.
     """
+    from snapshot.digest import digest_to_string
+
     with Waiting("storing"):
         ref = store.write(
             image, identity, log_end_time_ms=log_end_time_ms, keep=keep or place.config.snapshot_keep

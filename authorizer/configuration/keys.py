@@ -16,7 +16,6 @@ from urllib.parse import urlsplit
 from authorizer.audit import AUDIT_LEVELS
 from authorizer.configuration.broker_file import BROKER_KEYS, LOG_DIR, LOG_DIRS, METADATA_LOG_DIR
 from authorizer.configuration.listeners import LISTENERS_ALLOWED, PROTOCOL_MAP_ALLOWED, split_list
-from authorizer.configuration.log_setup import LOGGING_FORMATS, LOGGING_LEVELS
 from authorizer.configuration.super_users import (
     ALLOW_EVERYONE_CONFIG,
     PRINCIPALS_ALLOWED,
@@ -51,6 +50,10 @@ PUBLIC_URL: Final = "aclog.sidecar.public.url"
 
 #: Values of ``aclog.log.mode``.
 LOG_MODES: Final = ("auto", "read", "write", "create")
+#: Values of ``aclog.logging.format``; auto is console on a terminal and json elsewhere.
+LOGGING_FORMATS: Final = ("auto", "console", "json")
+#: Values of ``aclog.logging.level``.
+LOGGING_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 _MEGABYTE: Final = 1024 * 1024
 _INT64_MAX: Final = 2**63 - 1

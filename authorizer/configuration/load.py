@@ -82,8 +82,8 @@ class Config:
         max_lag_ms: how long a ready node may be behind, 0 for any time.
         acl_update_timeout_ms: for one creation or removal.
         audit_level: a key of ``audit.AUDIT_LEVELS``.
-        logging_format: one of ``log_setup.LOGGING_FORMATS``.
-        logging_level: one of ``log_setup.LOGGING_LEVELS``.
+        logging_format: one of ``keys.LOGGING_FORMATS``.
+        logging_level: one of ``keys.LOGGING_LEVELS``.
         kafka: settings for the Kafka client, without ``aclog.kafka.``; it may hold secrets.
         properties: every key and text as merged, for ``Authorizer.configure``; it may hold secrets.
     """

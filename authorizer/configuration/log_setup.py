@@ -19,11 +19,6 @@ from authorizer.control_characters import ESCAPED
 if TYPE_CHECKING:
     from structlog.typing import EventDict, Processor
 
-#: Values of ``aclog.logging.format``; auto is console on a terminal and json elsewhere.
-LOGGING_FORMATS: Final = ("auto", "console", "json")
-#: Values of ``aclog.logging.level``.
-LOGGING_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
-
 #: Keys whose text this program made, line by line.
 _OF_SEVERAL_LINES: Final = ("exception", "stack")
 
@@ -32,7 +27,7 @@ def setup_logging(format: str = "auto", level: str = "INFO", *, stream: TextIO |
     """Configure structlog and the root logger; a second call replaces what the first did.
 
     Args:
-        format: one of LOGGING_FORMATS.
+        format: one of ``keys.LOGGING_FORMATS``.
         level: the lowest level that is written, except by the audit log, which has its own.
         stream: where lines go; stderr as it is at the time of the call if None.
     """

@@ -1,4 +1,7 @@
-"""Opens a log by its URL, whatever kind it is; finds topics by their names."""
+"""Opens a log by its URL, whatever kind it is; finds topics by their names.
+
+A kind of log is imported when one is opened: this module itself is for everyone who has a URL.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from records.errors import LogError
-from records.log.directory import DirectoryLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -62,6 +64,8 @@ def open_log(
         case "kraft":
             raise LogError(f"`{url}`: not built yet: a log in a real KRaft quorum (kraft://)")
         case _:
+            from records.log.directory import DirectoryLog  # noqa: PLC0415
+
             return DirectoryLog.open(url, mode=mode)
 
 

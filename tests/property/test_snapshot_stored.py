@@ -14,7 +14,8 @@ from records.acl import AclOperation, AclPermissionType, PatternType, ResourceTy
 from records.entries import AccessControlEntryRecord, MetadataRecord
 from snapshot.code_names import code_from_name
 from snapshot.columns import AclColumns
-from snapshot.export import ExportFormat, export_image
+from snapshot.export import export_image
+from snapshot.export_format import ExportFormat
 from snapshot.image import AclsImage
 from snapshot.import_file import import_csv, import_json_lines
 from snapshot.kip11 import kip11_document

@@ -1,4 +1,4 @@
-"""The root command: listing, help, start-up time, and how a command may end."""
+"""The root command: listing, help, and how a command may end."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
@@ -17,23 +16,10 @@ from click.testing import CliRunner
 from authorizer.cli import main as main_module
 from authorizer.cli.main import cli
 from records.errors import DecodeError
+from support.cli_commands import every_command
 from support.directory_logs import batch_bytes, write_segment
 
 ACLOG = [sys.executable, "-m", "authorizer.cli"]
-
-
-def every_command() -> list[tuple[str, ...]]:
-    return list(commands_below(cli, ()))
-
-
-def commands_below(group: click.Group, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    context = click.Context(group)
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
-        assert command is not None
-        yield (*path, name)
-        if isinstance(command, click.Group):
-            yield from commands_below(command, (*path, name))
 
 
 def command_at(path: tuple[str, ...]) -> click.Command:
@@ -94,35 +80,6 @@ def test_every_option_is_explained(path: tuple[str, ...]) -> None:
 def test_version() -> None:
     """aclog --version names the installed version."""
     assert CliRunner().invoke(cli, ["--version"], prog_name="aclog").stdout == f"aclog {version('aclog')}\n"
-
-
-def test_help_imports_no_command() -> None:
-    """What is slow to import stays out of `aclog --help`."""
-    code = (
-        "import sys; from authorizer.cli.main import main\n"
-        "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
-        "heavy = {'pyarrow', 'uvicorn', 'prometheus_client', 'structlog', 'fastavro', 'fsspec', 'cramjam'}\n"
-        "print('heavy', sorted(heavy & set(sys.modules)), 'authorizer.cli.check' in sys.modules)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "heavy [] False"
-
-
-def test_help_is_quick() -> None:
-    """aclog --help in less than 0.3 s of processor time, interpreter included."""
-    best = min(_cpu_seconds([*ACLOG, "--help"]) for _ in range(3))
-    assert best < 0.3
-
-
-def _cpu_seconds(command: list[str]) -> float:
-    code = (
-        "import resource, subprocess, sys\n"
-        "subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True)\n"
-        "usage = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
-        "print(usage.ru_utime + usage.ru_stime)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code, *command], capture_output=True, text=True, check=True)
-    return float(done.stdout)
 
 
 @pytest.mark.parametrize("args", [["nope"], ["log"], ["--nope"], ["acls", "--nope"], ["log", "nope"]])

@@ -17,7 +17,8 @@ from records.ids import uuid_to_string
 from snapshot.code_names import code_from_name, code_to_name
 from snapshot.digest import digest_to_string
 from snapshot.errors import SnapshotError, SnapshotMissingError
-from snapshot.export import ExportFormat, export_image
+from snapshot.export import export_image
+from snapshot.export_format import ExportFormat
 from snapshot.image import AclsImage, Provenance
 from snapshot.import_file import import_csv, import_json_lines
 from snapshot.kip11 import kip11_document

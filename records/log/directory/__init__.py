@@ -17,7 +17,20 @@ synced; then it is acknowledged and readers see it. A broker's directory has no 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from records.log.directory.files import CheckpointId
-from records.log.directory.log import DirectoryLog
+
+if TYPE_CHECKING:
+    from records.log.directory.log import DirectoryLog
 
 __all__ = ["CheckpointId", "DirectoryLog"]
+
+
+def __getattr__(name: str) -> object:
+    """DirectoryLog, when somebody asks for it: the names of files are of use without what reads them."""
+    if name != "DirectoryLog":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from records.log.directory.log import DirectoryLog  # noqa: PLC0415
+
+    return DirectoryLog

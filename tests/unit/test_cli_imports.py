@@ -1,0 +1,108 @@
+"""What a command imports: no more than it needs, for that is most of the time that a quick one takes.
+
+Counted, not timed: a machine that is busy with other things changes no answer.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from support.cli_commands import every_command
+from support.data import real_log
+
+OURS = {"authorizer", "replay", "snapshot", "records"}
+#: Each of these takes as long as everything that help needs.
+SLOW_STDLIB = {"asyncio", "email", "http.client", "multiprocessing", "ssl", "urllib.request", "xml.sax"}
+
+#: To say what there is: help, completion.
+OF_HELP = {"click", "msgspec", "typing_extensions"}
+#: To read a directory and decide on its state.
+OF_A_DECISION = OF_HELP | {"cramjam", "google_crc32c", "immutables", "javaproperties", "numpy"}
+
+RUN = """
+import json, sys
+from authorizer.cli.main import main
+codes = []
+for args in json.loads(sys.argv[1]):
+    try:
+        main(args)
+    except SystemExit as end:
+        codes.append(end.code)
+print(json.dumps({"codes": codes, "modules": sorted(sys.modules)}), file=sys.stderr)
+"""
+
+
+def modules_after(*commands: list[str], environ: dict[str, str] | None = None) -> set[str]:
+    """What is imported once these have run, in one interpreter of their own; each of them must go well."""
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, json.dumps(commands)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, **(environ or {})},
+    )
+    ended = json.loads(done.stderr.splitlines()[-1])
+    assert ended["codes"] == [0] * len(commands), done.stderr
+    return set(ended["modules"])
+
+
+def third_parties(modules: set[str]) -> set[str]:
+    """Top-level names of what is neither Python's nor ours; what begins with an underscore is their parts."""
+    names = {name.partition(".")[0] for name in modules} - OURS - set(sys.stdlib_module_names)
+    return {name for name in names if not name.startswith("_")}
+
+
+def test_the_list_of_commands_imports_none_of_them() -> None:
+    """`aclog --help`."""
+    modules = modules_after(["--help"])
+    assert third_parties(modules) == {"click"}
+    assert "authorizer.cli.check" not in modules
+
+
+def test_help_imports_nothing_heavy() -> None:
+    """No numpy, no Parquet, no HTTP and no log of any kind to say which options a command has."""
+    modules = modules_after(*([*path, "--help"] for path in every_command()))
+    assert {"authorizer.cli.check", "authorizer.cli.spark_history"} <= modules
+    assert third_parties(modules) <= OF_HELP
+    assert not modules & SLOW_STDLIB
+
+
+@pytest.mark.parametrize("words", ["aclog ", "aclog snapshot ", "aclog check --", "aclog check --operation "])
+def test_completion_imports_nothing_heavy(words: str) -> None:
+    """A shell asks at every press of the key."""
+    environ = {
+        "_ACLOG_COMPLETE": "bash_complete",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split(" ")) - 1),
+    }
+    modules = modules_after([], environ=environ)
+    assert "click.shell_completion" in modules
+    assert third_parties(modules) <= OF_HELP
+    assert not modules & SLOW_STDLIB
+
+
+QUESTION = ["--principal", "User:alice", "--operation", "Read", "--topic", "orders"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["check", *QUESTION],
+        ["check", *QUESTION, "--explain", "--json"],
+        ["acls", "--list"],
+        ["log", "verify"],
+    ],
+    ids=" ".join,
+)
+def test_a_directory_is_read_without_what_servers_and_stores_need(command: list[str]) -> None:
+    """No Parquet, no Avro, no logging, no event loop and no Kafka client."""
+    log = ["--log", str(real_log("kraft-small"))]
+    modules = modules_after([*command, *log])
+    assert "snapshot.image" in modules
+    assert third_parties(modules) <= OF_A_DECISION
+    assert not modules & {"asyncio", "multiprocessing"}
