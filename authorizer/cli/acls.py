@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import click
@@ -19,8 +20,6 @@ from authorizer.cli.kafka_acls import (
     adding,
     already_there,
     confirmation,
-    listing,
-    listing_of_principal,
 )
 from authorizer.cli.options import (
     OPERATION,
@@ -28,6 +27,7 @@ from authorizer.cli.options import (
     config_option,
     json_option,
     log_option,
+    progress_option,
     shared,
     snapshots_option,
 )
@@ -49,6 +49,7 @@ from records.entries import AccessControlEntryRecord
 
 if TYPE_CHECKING:
     from authorizer.api import AclCreateResult, AclDeleteResult
+    from snapshot.rows import AclRows
 
 _OPERATIONS: Final = ", ".join(known.title for known in AclOperation if known > AclOperation.ANY)
 
@@ -56,7 +57,7 @@ _OPERATIONS: Final = ", ".join(known.title for known in AclOperation if known > 
 class Acls(Protocol):
     """Where ACLs are: a log, or a node that follows one. Each call gives an end offset beside its answer."""
 
-    def listed(self, wanted: Sequence[ResourcePatternFilter]) -> tuple[int, list[AccessControlEntryRecord]]:
+    def listed(self, wanted: Sequence[ResourcePatternFilter]) -> tuple[int, AclRows]:
         """ACLs of one state: at least those on the resources that a filter means; no filter means all."""
 
     def create(self, bindings: Sequence[AclBinding]) -> tuple[int, list[AclCreateResult]]:
@@ -145,6 +146,7 @@ _elsewhere = shared(
 @snapshots_option
 @config_option
 @json_option
+@progress_option
 @_elsewhere
 def acls_command(
     *,
@@ -153,6 +155,7 @@ def acls_command(
     snapshots_url: str | None,
     config_file: str | None,
     as_json: bool,
+    progress: bool | None,
     force: bool,
     **flags: Any,
 ) -> None:
@@ -180,7 +183,7 @@ def acls_command(
     if sidecar is None:
         from authorizer.cli.log_acls import LogAcls
 
-        acls = LogAcls(place)
+        acls = LogAcls(place, progress=progress)
     elif log_url is None and snapshots_url is None:
         from authorizer.cli.node_acls import NodeAcls
 
@@ -198,16 +201,19 @@ def acls_command(
 def _list(
     acls: Acls, wanted: Sequence[ResourcePatternFilter], principals: Sequence[str], *, as_json: bool
 ) -> None:
-    end_offset, listed = acls.listed(wanted)
-    records = _matching(listed, wanted or (ResourcePatternFilter(),))
+    from authorizer.cli.kafka_acls_listing import listing, listing_of_principal
+
+    end_offset, columns = acls.listed(wanted)
+    if wanted:
+        columns = _matching(columns, wanted)
     if as_json:
+        records = [acl.record for acl in columns]
         chosen = [record for record in records if not principals or record.principal in principals]
         print_json({"endOffset": end_offset, "acls": _json(chosen)})
-    elif principals:
-        for principal in principals:
-            click.echo(listing_of_principal(principal, records), nl=False)
-    else:
-        click.echo(listing(records), nl=False)
+        return
+    texts = [listing_of_principal(each, columns) for each in principals] or [listing(columns)]
+    for piece in chain.from_iterable(texts):
+        click.echo(piece, nl=False)
 
 
 def _add(acls: Acls, wanted: Mapping[ResourcePattern, Entries], *, as_json: bool) -> None:
@@ -275,13 +281,17 @@ def _confirm(where: ResourcePatternFilter, entries: Entries, *, as_json: bool) -
     return answer.strip().lower() == "y"
 
 
-def _matching(
-    listed: Sequence[AccessControlEntryRecord], wanted: Iterable[ResourcePatternFilter]
-) -> list[AccessControlEntryRecord]:
+def _matching(columns: AclRows, wanted: Iterable[ResourcePatternFilter]) -> AclRows:
+    from snapshot.rows import AclRows
+
+    acls = {acl.record.id: acl for acl in columns}
+    records = [acl.record for acl in acls.values()]
     found = {
-        record.id: record for where in wanted for record in matching_records(listed, AclBindingFilter(where))
+        record.id: acls[record.id]
+        for where in wanted
+        for record in matching_records(records, AclBindingFilter(where))
     }
-    return list(found.values())
+    return AclRows.of(found.values())
 
 
 def _json(records: Iterable[AccessControlEntryRecord]) -> list[dict[str, str]]:

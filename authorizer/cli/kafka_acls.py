@@ -31,9 +31,7 @@ from records.acl import (
     ResourcePatternFilter,
     ResourceType,
 )
-from records.entries import AccessControlEntryRecord
 from records.principal import parse_kafka_principal
-from snapshot.code_names import code_to_name
 
 Entries = tuple[AccessControlEntry, ...]
 
@@ -230,45 +228,6 @@ def _check_operations(found: Mapping[ResourcePatternFilter, Entries], given: Ite
                 f"ResourceType {where.resource_type.name} only supports operations [{names}], "
                 f"not {', '.join(refused)}"
             )
-
-
-def _pattern_text(record: AccessControlEntryRecord) -> str:
-    return (
-        f"ResourcePattern(resourceType={code_to_name(ResourceType, record.resource_type)}, "
-        f"name={shown(record.resource_name)}, patternType={code_to_name(PatternType, record.pattern_type)})"
-    )
-
-
-def _entry_text(record: AccessControlEntryRecord) -> str:
-    return (
-        f"(principal={shown(record.principal)}, host={shown(record.host)}, "
-        f"operation={code_to_name(AclOperation, record.operation)}, "
-        f"permissionType={code_to_name(AclPermissionType, record.permission_type)})"
-    )
-
-
-def listing(records: Iterable[AccessControlEntryRecord]) -> str:
-    """``--list``: a block for each resource. Equal ACLs under two ids are one line, as in Kafka."""
-    blocks: dict[tuple[int, str, int], dict[tuple[str, str, int, int], str]] = {}
-    titles: dict[tuple[int, str, int], str] = {}
-    for record in records:
-        resource = (record.resource_type, record.resource_name, record.pattern_type)
-        entry = (record.principal, record.host, record.operation, record.permission_type)
-        titles.setdefault(resource, _pattern_text(record))
-        blocks.setdefault(resource, {})[entry] = _entry_text(record)
-    return "".join(
-        f"Current ACLs for resource `{titles[resource]}`:\n"
-        + "".join(f"\t{entries[entry]}\n" for entry in sorted(entries))
-        + "\n"
-        for resource, entries in sorted(blocks.items())
-    )
-
-
-def listing_of_principal(principal: str, records: Iterable[AccessControlEntryRecord]) -> str:
-    """``--list --principal``: an exact comparison of text, no wildcard."""
-    return f"ACLs for principal `{shown(principal)}`\n" + listing(
-        record for record in records if record.principal == principal
-    )
 
 
 def adding(pattern: ResourcePattern, entries: Entries) -> str:

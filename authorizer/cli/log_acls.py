@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from authorizer.cli.node_acls import NodeAcls
     from authorizer.cli.place import Place
     from records.acl import AclBinding, AclBindingFilter, ResourcePatternFilter
-    from records.entries import AccessControlEntryRecord, AclRecord
+    from records.entries import AclRecord
     from records.log.base import MetadataLog
+    from snapshot.rows import AclRows
 
 _T = TypeVar("_T")
 
@@ -37,14 +38,16 @@ _LOOK_S: Final = 0.05
 class LogAcls:
     """Implements acls.Acls."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, *, progress: bool | None = None) -> None:
+        """``progress``: see Progress."""
         self._place = place
+        self._progress = progress
 
-    def listed(self, wanted: Sequence[ResourcePatternFilter]) -> tuple[int, list[AccessControlEntryRecord]]:
+    def listed(self, wanted: Sequence[ResourcePatternFilter]) -> tuple[int, AclRows]:
         """As acls.Acls: all of them. A node that writes the log is in nobody's way."""
         with self._place.log() as log:
-            image = self._place.state(log).image
-        return image.provenance.end_offset, [acl.record for acl in image]
+            image = self._place.state(log, progress=self._progress).image
+        return image.provenance.end_offset, image.merged().columns
 
     def create(self, bindings: Sequence[AclBinding]) -> tuple[int, list[AclCreateResult]]:
         """As acls.Acls.

@@ -19,13 +19,13 @@ from authorizer.sidecar.acl_results import create_result_of, delete_result_of
 from authorizer.sidecar.local_socket import connect_local
 from records.acl import AclBindingFilter
 from records.log.directory.files import SOCKET_FILE
+from snapshot.rows import AclRows, AppliedAcl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from authorizer.api import AclCreateResult, AclDeleteResult
     from records.acl import AclBinding, ResourcePatternFilter
-    from records.entries import AccessControlEntryRecord
 
 _PATH: Final = "/v1/acls"
 _UNIX: Final = "unix:"
@@ -70,13 +70,15 @@ class NodeAcls:
             return None
         return cls(f"{_UNIX}{path}", update_timeout_ms)
 
-    def listed(self, wanted: Sequence[ResourcePatternFilter]) -> tuple[int, list[AccessControlEntryRecord]]:
+    def listed(self, wanted: Sequence[ResourcePatternFilter]) -> tuple[int, AclRows]:
         """As acls.Acls. Raises as ``create``."""
         # One request, for one state.
         asked = AclBindingFilter(wanted[0]) if len(wanted) == 1 else AclBindingFilter()
         with self._expected():
             answer = self._ask("GET", f"{_PATH}?{listing_query(asked)}")
-            return int(answer["offset"]), [acl_from_json(acl) for acl in answer["acls"]]
+            records = [acl_from_json(acl) for acl in answer["acls"]]
+            # Where in the log they are nobody asks here.
+            return int(answer["offset"]), AclRows.of([AppliedAcl(record, None, 0) for record in records])
 
     def create(self, bindings: Sequence[AclBinding]) -> tuple[int, list[AclCreateResult]]:
         """As acls.Acls.

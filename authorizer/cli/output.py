@@ -36,7 +36,7 @@ _WAITING_EVERY_S: Final = 1.0
 
 def shown(name: str) -> str:
     """A name as text output shows it: control characters escaped, all else as it is."""
-    return name.translate(ESCAPED)
+    return name if name.isprintable() else name.translate(ESCAPED)
 
 
 def utc(timestamp_ms: int) -> str:

@@ -1,0 +1,121 @@
+"""How kafka-acls prints the ACLs that there are: a block for each resource. No I/O.
+
+By column, for there may be hundreds of thousands: each text is escaped once, and numbers are sorted in place
+of texts. The rules of ``kafka_acls`` are those of this file too.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from authorizer.cli.output import shown
+from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from snapshot.code_names import code_to_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from enum import IntEnum
+
+    import numpy.typing as npt
+
+    from snapshot.rows import AclRows
+    from snapshot.text_column import TextColumn
+
+#: ACLs whose text is made at once: a few megabytes.
+_PIECE_ROWS: Final = 20_000
+# Codes are int8; numpy takes a negative one from the end of a list of so many.
+_CODES: Final = 256
+# Of a block.
+_END: Final = "\n"
+
+
+def listing(columns: AclRows) -> Iterator[str]:
+    """``--list``, in pieces of any size. Equal ACLs under two ids are one line, as in Kafka."""
+    order, begins = _in_order(columns)
+    names, principals, hosts = (
+        [*map(shown, column.texts)] for column in (columns.names, columns.principals, columns.hosts)
+    )
+    resource_types, pattern_types = _names_by_code(ResourceType), _names_by_code(PatternType)
+    operations, permissions = _names_by_code(AclOperation), _names_by_code(AclPermissionType)
+    for start in range(0, len(order), _PIECE_ROWS):
+        rows = order[start : start + _PIECE_ROWS]
+        titles = [""] * len(rows)
+        first = np.flatnonzero(begins[start : start + _PIECE_ROWS])
+        firsts = rows[first]
+        for at, resource_type, name, pattern_type in zip(
+            first.tolist(),
+            columns.resource_types[firsts].tolist(),
+            columns.names.codes[firsts].tolist(),
+            columns.pattern_types[firsts].tolist(),
+            strict=True,
+        ):
+            titles[at] = (
+                f"{'' if start + at == 0 else _END}Current ACLs for resource `ResourcePattern(resourceType="
+                f"{resource_types[resource_type]}, name={names[name]}, "
+                f"patternType={pattern_types[pattern_type]})`:\n"
+            )
+        entries = (
+            f"\t(principal={principals[principal]}, host={hosts[host]}, operation={operations[operation]}, "
+            f"permissionType={permissions[permission]})\n"
+            for principal, host, operation, permission in zip(
+                columns.principals.codes[rows].tolist(),
+                columns.hosts.codes[rows].tolist(),
+                columns.operations[rows].tolist(),
+                columns.permission_types[rows].tolist(),
+                strict=True,
+            )
+        )
+        yield "".join(chain.from_iterable(zip(titles, entries, strict=True)))
+    if len(order):
+        yield _END
+
+
+def listing_of_principal(principal: str, columns: AclRows) -> Iterator[str]:
+    """``--list --principal``: an exact comparison of text, no wildcard."""
+    texts = columns.principals.texts
+    code = texts.index(principal) if principal in texts else -1
+    yield f"ACLs for principal `{shown(principal)}`\n"
+    yield from listing(columns.taken(columns.principals.codes == code))
+
+
+def _in_order(columns: AclRows) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
+    """The rows by resource, then entry, one for each ACL; and where a resource begins."""
+    by = (  # the last one is the first to sort by
+        columns.permission_types,
+        columns.operations,
+        _ranks(columns.hosts),
+        _ranks(columns.principals),
+        columns.pattern_types,
+        _ranks(columns.names),
+        columns.resource_types,
+    )
+    order = np.lexsort(by)
+    entry_begins, resource_begins = (_begins([key[order] for key in keys]) for keys in (by, by[4:]))
+    return order[entry_begins], resource_begins[entry_begins]
+
+
+def _ranks(column: TextColumn) -> npt.NDArray[np.int32]:
+    """For each row, which place its text has among all texts."""
+    ranks = np.empty(len(column.texts), np.int32)
+    ranks[sorted(range(len(column.texts)), key=column.texts.__getitem__)] = np.arange(
+        len(column.texts), dtype=np.int32
+    )
+    return ranks[column.codes]
+
+
+def _begins(keys: Sequence[npt.NDArray[np.integer]]) -> npt.NDArray[np.bool_]:
+    """Where any of the keys is another one than in the row before."""
+    begins = np.zeros(len(keys[0]), np.bool_)
+    begins[:1] = True
+    for key in keys:
+        begins[1:] |= key[1:] != key[:-1]
+    return begins
+
+
+def _names_by_code(kind: type[IntEnum]) -> list[str]:
+    """By int8, negative ones from the end."""
+    codes = [*range(_CODES // 2), *range(-_CODES // 2, 0)]
+    return [code_to_name(kind, code) for code in codes]
