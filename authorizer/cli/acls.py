@@ -168,6 +168,9 @@ def acls_command(
     --sidecar asks a running node, wherever its log is. Over HTTP, its own ACLs say who may: to list takes
     Describe on the cluster, to change takes Alter.
 
+    Exit codes are aclog's. Scripts that were written for kafka-acls run unchanged with aclog-kafka-acls,
+    which has its exit codes too; ACLOG_LOG_URL names the log there.
+
     \b
     Examples:
       aclog acls --log DIR --list --topic orders --resource-pattern-type match
@@ -190,6 +193,11 @@ def acls_command(
         acls = NodeAcls(sidecar, place.config.acl_update_timeout_ms)
     else:
         raise click.UsageError("--sidecar names a node, which has a log and a store of its own")
+    perform(acls, given, force=force, as_json=as_json)
+
+
+def perform(acls: Acls, given: AclsFlags, *, force: bool, as_json: bool = False) -> None:
+    """What checked flags ask for, and print it as kafka-acls does."""
     if given.list:
         _list(acls, given.resource_filters(), given.principals_listed(), as_json=as_json)
     elif given.add:

@@ -111,7 +111,7 @@ class Commands(click.Group):
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except BrokenPipeError:
-            _drop_stdout()
+            drop_stdout()
             raise click.exceptions.Exit(ExitCode.BROKEN_PIPE) from None
         except KeyboardInterrupt:
             raise click.exceptions.Exit(ExitCode.INTERRUPTED) from None
@@ -130,7 +130,8 @@ def _name_as_started(command: click.Command) -> None:
             _name_as_started(below)
 
 
-def _drop_stdout() -> None:
+def drop_stdout() -> None:
+    """Say nothing more there: who read it has gone."""
     # What is still in the buffer has no reader, and flushing it at exit would fail again.
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -162,12 +163,17 @@ def cli(*, debug: bool) -> None:
     """
 
 
-def main(args: Sequence[str] | None = None) -> None:
-    """The console script."""
+def prepare_process() -> None:
+    """What a console script sees to before anything else."""
     # numpy brings a linear algebra that nothing here calls, and that starts a thread for each processor: half
     # of what importing numpy costs.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     guard_outputs()
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """The console script."""
+    prepare_process()
     try:
         cli.main(args, prog_name=command_line([]), complete_var=COMPLETE_VARIABLE)
     except OutputError as error:  # --help and --version are printed before any command is invoked

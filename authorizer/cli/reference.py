@@ -11,6 +11,7 @@ from typing import Final
 
 import click
 
+from authorizer.cli.kafka_acls_script import usage
 from authorizer.cli.main import cli
 
 PLACE: Final = Path("docs/cli.md")
@@ -31,11 +32,26 @@ into a pipe. `--quiet` leaves out notes and progress. `aclog completion bash --i
 makes the Tab key complete commands, flags, operations and resource types.
 """
 
+_SCRIPT: Final = """
+## aclog-kafka-acls
+
+kafka-acls under another name, for scripts that were written for it: its flags, its output, and its exit \
+codes 0 and 1. The environment says where the ACLs are, as `--bootstrap-server` does not: `ACLOG_LOG_URL` \
+names the log, and every other setting has its variable too ([configuration](configuration.md)).
+
+    ln -s "$(command -v aclog-kafka-acls)" ~/bin/kafka-acls.sh
+    export ACLOG_LOG_URL=kafka://b1:9092,b2:9092/acls
+    kafka-acls.sh --bootstrap-server b1:9092 --list --topic orders
+
+```text
+{usage}```
+"""
+
 
 def reference() -> str:
     """The whole file."""
     sections = (f"\n## {path}\n\n```text\n{text}\n```\n" for path, text in _helps(cli, None, "aclog"))
-    return _HEAD + "".join(sections)
+    return _HEAD + "".join(sections) + _SCRIPT.format(usage=usage())
 
 
 def _helps(command: click.Command, parent: click.Context | None, name: str) -> Iterator[tuple[str, str]]:

@@ -1,14 +1,17 @@
-"""`aclog acls` beside Kafka's own kafka-acls: same flags, same effect, same text, same refusals."""
+"""`aclog acls` and aclog-kafka-acls beside Kafka's own kafka-acls: same flags, effect, text and refusals."""
 
 from __future__ import annotations
 
 import itertools
 import json
+import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+from authorizer.cli.kafka_acls_script import _TAKES, main, run
 from authorizer.cli.main import cli
 from records.acl import (
     AccessControlEntry,
@@ -174,14 +177,69 @@ REFUSALS = [
     "--list --principal foo",
 ]
 
+ROOT = Path(__file__).resolve().parents[2]
+
 COMMANDS = [*LISTINGS, *ADDITIONS, *REMOVALS, *REFUSALS]
+
+BOOTSTRAP = "--bootstrap-server 127.0.0.1:1"
+
+# Whole command lines that only aclog-kafka-acls takes, or refuses, as kafka-acls does: a space between words.
+SCRIPTS = [
+    "",
+    "--help",
+    "--version",
+    "--version --add --list",
+    "--list",
+    "--bootstrap-controller 127.0.0.1:1 --list",
+    *(
+        f"{BOOTSTRAP} {command}"
+        for command in (
+            "--help --list",
+            "--bootstrap-controller 127.0.0.1:2 --list",
+            "--bootstrap-server 127.0.0.1:2 --list",
+            "--bootstrap-server 127.0.0.1:2 --list --principal foo",
+            "--command-config --list",
+            "--list --command-config",
+            "--list --cluster kafka-cluster",
+            "--add --cluster kafka-cluster --operation Create --allow-principal User:c",
+            "--remove --cluster kafka-cluster --force",
+            "--list orders - app",
+            "-list -topic orders",
+            "-list -topic=orders",
+            "--list --topic=orders --topic= app",
+            "--list --user-principal=User:alice",
+            "--list --topic orders -- --nope",
+            "--list --force=true --list",
+            "--list --topic --list",
+            "--list --nope",
+            "--list --top orders",
+            "--list -l",
+            "--list -ltopic orders",
+            "--list --topic",
+            "--add --topic t --allow-principal User:a --allow-host",
+            "--list --resource-pattern-type foo",
+            "--list --resource-pattern-type unknown --principal User:a",
+            "--list --resource-pattern-type any --resource-pattern-type any",
+            "--list --resource-pattern-type foo --producer",
+        )
+    ),
+]
 
 
 @pytest.fixture(scope="module")
 def kafka() -> dict[str, Answer]:
-    """What kafka-acls does with each command line."""
-    answers = ask_kafka_acls([Question(tuple(command.split()), EXISTING) for command in COMMANDS])
-    return dict(zip(COMMANDS, answers, strict=True))
+    """What kafka-acls does with each whole command line."""
+    lines = [*map(whole, COMMANDS), *SCRIPTS]
+    answers = ask_kafka_acls([Question(words(line), EXISTING) for line in lines])
+    return dict(zip(lines, answers, strict=True))
+
+
+def whole(command: str) -> str:
+    return f"{BOOTSTRAP} {command}".rstrip()
+
+
+def words(line: str) -> tuple[str, ...]:
+    return tuple(line.split(" ")) if line else ()
 
 
 def binding(existing: Acl) -> AclBinding:
@@ -200,16 +258,23 @@ def binding(existing: Acl) -> AclBinding:
     )
 
 
-def aclog(command: str, directory: Path) -> tuple[Result, list[Acl]]:
-    """Run `aclog acls` on a log that holds EXISTING; the ACLs afterwards come from its JSON listing."""
+def log_with_existing(directory: Path) -> str:
     url = f"file:{directory / 'log'}"
     with DirectoryLog.open(url, mode="create") as log:
         bindings = map(binding, EXISTING)
         log.append([AccessControlEntryRecord.from_binding(binding_uuid(each), each) for each in bindings])
-    runner = CliRunner()
-    result = runner.invoke(cli, ["acls", "--log", url, *command.split()])
-    listed = json.loads(runner.invoke(cli, ["acls", "--log", url, "--list", "--json"]).stdout)["acls"]
-    return result, [{key: value for key, value in each.items() if key != "id"} for each in listed]
+    return url
+
+
+def acls_of(url: str) -> list[Acl]:
+    listed = json.loads(CliRunner().invoke(cli, ["acls", "--log", url, "--list", "--json"]).stdout)["acls"]
+    return [{key: value for key, value in each.items() if key != "id"} for each in listed]
+
+
+def aclog(command: str, directory: Path) -> tuple[Result, list[Acl]]:
+    """Run `aclog acls` on a log that holds EXISTING; the ACLs afterwards come from its JSON listing."""
+    url = log_with_existing(directory)
+    return CliRunner().invoke(cli, ["acls", "--log", url, *command.split()]), acls_of(url)
 
 
 def as_set(acls: list[Acl]) -> set[tuple[tuple[str, str], ...]]:
@@ -219,7 +284,7 @@ def as_set(acls: list[Acl]) -> set[tuple[tuple[str, str], ...]]:
 @pytest.mark.parametrize("command", [*LISTINGS, *ADDITIONS, *REMOVALS])
 def test_same_text_and_same_effect(command: str, kafka: dict[str, Answer], tmp_path: Path) -> None:
     """Output is Kafka's, but for its order, and so is what is in the log afterwards."""
-    expected = kafka[command]
+    expected = kafka[whole(command)]
     result, acls = aclog(command, tmp_path)
     assert (result.exit_code, result.stderr) == (expected.exit, expected.err) == (0, "")
     assert blocks(result.stdout) == blocks(expected.out)
@@ -230,7 +295,7 @@ def test_same_text_and_same_effect(command: str, kafka: dict[str, Answer], tmp_p
 @pytest.mark.parametrize("command", REFUSALS)
 def test_same_refusal(command: str, kafka: dict[str, Answer], tmp_path: Path) -> None:
     """What kafka-acls refuses is refused in its words, with exit code 2, and nothing is changed."""
-    expected = kafka[command]
+    expected = kafka[whole(command)]
     assert expected.exit == 1
     message = expected.err or expected.out.partition("\n")[0].removeprefix(
         "Error while executing ACL command: "
@@ -263,13 +328,70 @@ def _unordered(message: str) -> tuple[str, frozenset[str]]:
 )
 def test_question_before_removing(command: str, answer: str, tmp_path: Path) -> None:
     """Without --force the question is Kafka's, and anything but y removes nothing."""
-    (expected,) = ask_kafka_acls([Question(tuple(command.split()), EXISTING)])
+    (expected,) = ask_kafka_acls([Question(words(whole(command)), EXISTING)])
     question = expected.out.partition("Error while executing")[0]  # the recorder has no console to answer on
-    url = f"file:{tmp_path / 'log'}"
-    with DirectoryLog.open(url, mode="create") as log:
-        bindings = map(binding, EXISTING)
-        log.append([AccessControlEntryRecord.from_binding(binding_uuid(each), each) for each in bindings])
+    url = log_with_existing(tmp_path)
     result = CliRunner().invoke(cli, ["acls", "--log", url, *command.split()], input=f"{answer}\n")
     assert (result.exit_code, result.stdout) == (0, question)
     with DirectoryLog.open(url) as log:
         assert log.high_watermark() == len(EXISTING)
+
+
+def script(
+    line: str, directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> tuple[int, str, str, list[Acl]]:
+    """Run aclog-kafka-acls as `aclog` is run above: exit code, stdout, stderr, and the ACLs afterwards."""
+    url = log_with_existing(directory)
+    monkeypatch.setenv("ACLOG_LOG_URL", url)
+    code = run(words(line))
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err, acls_of(url)
+
+
+@pytest.mark.parametrize("line", [*map(whole, COMMANDS), *SCRIPTS])
+def test_a_script_for_kafka_acls_runs_unchanged(
+    line: str,
+    kafka: dict[str, Answer],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """aclog-kafka-acls: exit code, stdout, the first line of stderr and the effect are kafka-acls' own."""
+    expected = kafka[line]
+    code, out, err, acls = script(line, tmp_path, monkeypatch, capsys)
+    assert code == expected.exit
+    assert same_words(err.partition("\n")[0], expected.err)
+    assert blocks(out) == blocks(expected.out)
+    assert len(out) == len(expected.out)
+    assert as_set(acls) == as_set(expected.acls)
+
+
+def test_a_script_that_finds_no_log_ends_with_1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever goes wrong is kafka-acls' 1, said on stdout as there; how to mend it is on stderr."""
+    monkeypatch.delenv("ACLOG_LOG_URL", raising=False)
+    assert run([*BOOTSTRAP.split(), "--list"]) == 1
+    assert capsys.readouterr().out == (
+        "Error while executing ACL command: the environment does not name the log: set ACLOG_LOG_URL\n"
+    )
+    monkeypatch.setenv("ACLOG_LOG_URL", str(tmp_path / "missing"))
+    assert run([*BOOTSTRAP.split(), "--list"]) == 1
+    printed = capsys.readouterr()
+    assert printed.out.startswith(f"Error while executing ACL command: {tmp_path / 'missing'}")
+    assert "aclog log create" in printed.err
+
+
+def test_wrong_usage_lists_the_flags(capsys: pytest.CaptureFixture[str]) -> None:
+    """After its message stderr names every flag of kafka-acls."""
+    assert run(["--nope"]) == 1
+    listed = {word for word in capsys.readouterr().err.split() if word.startswith("--")}
+    known = {f"--{name}" for name in _TAKES}
+    assert known <= listed
+
+
+def test_the_script_is_installed() -> None:
+    """Under its name, with the package."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    module, _, function = project["scripts"]["aclog-kafka-acls"].partition(":")
+    assert getattr(import_module(module), function) is main

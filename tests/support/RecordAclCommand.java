@@ -65,7 +65,7 @@ public class RecordAclCommand {
     }
 
     private static ObjectNode run(JsonNode question) throws Exception {
-        List<String> args = new ArrayList<>(List.of("--bootstrap-server", "127.0.0.1:1"));
+        List<String> args = new ArrayList<>();
         question.get("args").forEach(arg -> args.add(arg.asText()));
         Set<AclBinding> acls = new LinkedHashSet<>();
         question.get("existing").forEach(acl -> acls.add(binding(acl)));
@@ -103,6 +103,9 @@ public class RecordAclCommand {
         constructor.setAccessible(true);
         try {
             Object options = constructor.newInstance((Object) args);
+            Method configs = command.getDeclaredMethod("adminConfigs", optionsClass);
+            configs.setAccessible(true);
+            configs.invoke(null, options);
             List<String> given = List.of(args);
             String action = given.contains("--add") ? "addAcls" : given.contains("--remove") ? "removeAcls" : "listAcls";
             Method method = command.getDeclaredMethod(action, Admin.class, optionsClass);

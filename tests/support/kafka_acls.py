@@ -19,7 +19,7 @@ Acl = dict[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One kafka-acls command line (bootstrap arguments left out) and the ACLs that it meets."""
+    """One kafka-acls command line and the ACLs that it meets."""
 
     args: tuple[str, ...]
     existing: tuple[Acl, ...] = ()
