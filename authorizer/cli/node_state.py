@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import http.client
 import json
-import urllib.error
-import urllib.request
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -13,8 +10,6 @@ from authorizer.cli.failure import ExitCode, Failure
 
 _PATH: Final = "/v1/state"
 _TIMEOUT_S: Final = 10.0
-# A node is in one's own network: no proxy of the environment between.
-_OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,9 +36,15 @@ class NodeState:
         Raises:
             Failure: nobody answers there, it is not an aclog, or it does not know its log yet.
         """
+        import http.client
+        import urllib.error
+        import urllib.request
+
+        # A node is in one's own network: no proxy of the environment between.
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         address = url.rstrip("/").removesuffix(_PATH) + _PATH
         try:
-            with _OPENER.open(address, timeout=_TIMEOUT_S) as answer:
+            with opener.open(address, timeout=_TIMEOUT_S) as answer:
                 said = json.load(answer)
             if said["cluster_id"] is None:
                 raise Failure(f"{address}: not ready: {said['reason']}", ExitCode.NOT_READY)

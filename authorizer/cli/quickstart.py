@@ -43,6 +43,7 @@ from records.acl import (
 )
 from records.entries import ControlRecord, OtherRecord
 from records.principal import ANONYMOUS, KafkaPrincipal
+from records.properties import escape_property
 from replay.errors import InvariantError
 
 if TYPE_CHECKING:
@@ -172,8 +173,6 @@ def _import_example(directory: Path) -> None:
 
 def _settings(directory: Path, port: int) -> Config:
     """A file that other commands can take too; flags over everything, whatever the environment says."""
-    import javaproperties
-
     from authorizer.configuration.load import load_config
 
     # Reached without a password on loopback, so the one who asks is nobody in particular.
@@ -187,7 +186,7 @@ def _settings(directory: Path, port: int) -> Config:
     path.write_text(
         "# Made by `aclog quickstart`; other commands take it with --config.\n"
         "# Whoever reaches the sidecar on this machine may ask about everyone.\n"
-        + "".join(f"{key}={javaproperties.escape(value)}\n" for key, value in values.items()),
+        + "".join(f"{key}={escape_property(value)}\n" for key, value in values.items()),
         encoding="latin-1",
     )
     return load_config(path, flags={**values, LOG_MODE: "write"})

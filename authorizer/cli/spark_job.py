@@ -17,6 +17,7 @@ from authorizer.cli.spark_batches import Batches
 from authorizer.cli.spark_needs import require_spark
 from authorizer.cli.spark_options import INTERVAL_S, JobFlags, SparkFlags
 from records.log.open import TOPIC, kind_of
+from records.properties import parse_properties
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -170,10 +171,7 @@ def _kafka_options(flags: JobFlags) -> dict[str, str]:
     """The file's, with single ones over them; what is not allowed among them, the source says."""
     options: dict[str, str] = {}
     if flags.kafka_properties is not None:
-        import javaproperties
-
         # A secret may hold any letter; Java reads such a file as Latin-1.
-        with Path(flags.kafka_properties).open(encoding="latin-1") as file:
-            options.update(javaproperties.load(file))
+        options.update(parse_properties(Path(flags.kafka_properties).read_text(encoding="latin-1")))
     options.update(flags.kafka_options)
     return options

@@ -10,13 +10,10 @@ keys are the table in ``keys.py``; docs/configuration.md is written from it.
 from __future__ import annotations
 
 import difflib
-import io
 import os
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
-
-import javaproperties
 
 from authorizer.configuration.broker_file import BrokersLog, brokers_log, is_brokers
 from authorizer.configuration.keys import (
@@ -44,6 +41,7 @@ from authorizer.configuration.listeners import (
     with_controller_listeners,
 )
 from authorizer.errors import ConfigError
+from records.properties import parse_properties
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -233,8 +231,8 @@ def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
     except UnicodeDecodeError:
         text = data.decode("latin-1")
     try:
-        return javaproperties.load(io.StringIO(text))
-    except javaproperties.InvalidUEscapeError as error:
+        return parse_properties(text)
+    except ValueError as error:
         raise ConfigError(CONFIG_FLAG, os.fspath(path), f"{allowed}: {error}") from error
 
 

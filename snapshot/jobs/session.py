@@ -13,12 +13,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import javaproperties
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
+from records.properties import parse_properties
 from snapshot.errors import SparkJarsError, SparkJobError
 from snapshot.jobs.jars import CONNECTOR_NAME, PACKAGE, connector_jars
 from snapshot.jobs.jvm import start_jvm
@@ -156,8 +156,7 @@ def _configures_logging(settings: Mapping[str, str]) -> bool:
 def _defaults_file() -> dict[str, str]:
     """Settings of spark-defaults.conf, which Spark reads itself; ours must not hide them."""
     try:
-        with Path(_configuration(), "spark-defaults.conf").open(encoding="utf-8") as file:
-            loaded = javaproperties.load(file)
+        loaded = parse_properties(Path(_configuration(), "spark-defaults.conf").read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     return {key: value.strip() for key, value in loaded.items()}

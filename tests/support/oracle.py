@@ -21,8 +21,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import javaproperties
-
 from authorizer.audit import AUDIT_LOGGER_NAME, OFF, TRACE, AuditLog
 from authorizer.batch_query import answer, question
 from authorizer.errors import ApiError, ConfigError
@@ -30,6 +28,7 @@ from authorizer.standard import StandardAuthorizer
 from records.codecs.json import from_json
 from records.entries import AccessControlEntryRecord, AclRecord, RemoveAccessControlEntryRecord
 from records.log.base import LogRecord
+from records.properties import parse_properties
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage, Provenance
 from support import naive
@@ -79,7 +78,7 @@ def load_case(name: str) -> Case:
         read_lines(directory, "queries"), read_lines(directory, "expected"), strict=True
     ):
         queries.setdefault(query.get("atOffset", len(lines)), []).append((query, expected))
-    properties = javaproperties.loads((directory / "config.properties").read_text(encoding="utf-8"))
+    properties = parse_properties((directory / "config.properties").read_text(encoding="utf-8"))
     batch_ends: list[int] = []
     if properties.get("oracle.apply") == "publisher":
         batches = [line["batch"] for line in lines] + [None]

@@ -20,8 +20,6 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import javaproperties
-
 from records.batch import HEADER_BYTES
 from records.errors import DecodeError, LogCorruptError, LogError
 from records.ids import METADATA_TOPIC_ID, Uuid, uuid_from_string, uuid_to_string
@@ -35,6 +33,7 @@ from records.log.directory.files import (
 )
 from records.log.directory.segment import parse_header
 from records.log.directory.storage import write_file
+from records.properties import escape_property, parse_properties
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,7 +77,7 @@ def write_owner(directory: Path, identity: LogIdentity) -> None:
     lines = [
         "# A metadata log that aclog writes; do not edit. Kafka's tools can read its .log files.",
         f"version={_OWN_VERSION}",
-        f"cluster.id={javaproperties.escape(identity.cluster_id)}",
+        f"cluster.id={escape_property(identity.cluster_id)}",
         f"topic.id={uuid_to_string(identity.topic_id)}",
     ]
     write_file(directory / OWNER_FILE, "\n".join(lines) + "\n")
@@ -151,8 +150,8 @@ def _read_properties(path: Path) -> dict[str, str] | None:
     except FileNotFoundError:
         return None
     try:
-        return javaproperties.loads(text)
-    except javaproperties.InvalidUEscapeError as error:
+        return parse_properties(text)
+    except ValueError as error:
         raise LogCorruptError(f"{path}: not a properties file: {error}") from error
 
 
