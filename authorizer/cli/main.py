@@ -165,8 +165,8 @@ def cli(*, debug: bool) -> None:
 
 def prepare_process() -> None:
     """What a console script sees to before anything else."""
-    # numpy brings a linear algebra that nothing here calls, and that starts a thread for each processor: half
-    # of what importing numpy costs.
+    # numpy brings a linear algebra that nothing here calls, and that starts a thread for each processor: a
+    # third of what importing numpy costs.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     guard_outputs()
 
