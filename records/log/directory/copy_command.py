@@ -1,4 +1,4 @@
-"""The commands that copy a log that cannot be written into one that can, for messages to end with."""
+"""The commands that copy a log that cannot be written into one that can, for messages."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def prepare_directory(directory: Path, *, create: bool) -> None:
     if listing.segments:
         raise LogReadOnlyError(
             f"{directory}: not written by aclog (there is no {OWNER_FILE}): a broker's log can only be read. "
-            f"Import it into an own log: {copy_command(directory)}"
+            f"`{copy_command(directory)}` copies it into an own log"
         )
     if others:
         raise LogError(
@@ -94,7 +94,7 @@ def complete_creation(directory: Path, cluster_id: str | None) -> LogIdentity:
         if has_segments:
             raise LogCorruptError(
                 f"{high_watermark}: missing, so nobody knows what was committed. Put back a backup of it; or "
-                f"take all whole batches for committed: {copy_command(directory)}"
+                f"`{copy_command(directory)}` takes all whole batches for committed"
             )
         write_partition_metadata(directory, identity.topic_id)
         create_high_watermark(high_watermark)

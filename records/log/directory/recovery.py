@@ -87,5 +87,5 @@ def _acknowledged(
     return LogCorruptError(
         f"{path}: byte {position}: damaged at offset {offset} ({problem}), but everything below offset "
         f"{high_watermark} was acknowledged, so the log is not opened for writing. Put back a backup of this "
-        f"file; or keep what can still be read: {copy_command(path.parent)}"
+        f"file; or `{copy_command(path.parent)}` keeps what can still be read"
     )
