@@ -27,9 +27,14 @@ READ_AND_DESCRIBE = ("--operation", "Read", "--operation", "Describe")
 ADD = ("--add", "--allow-principal", "User:a", *READ_AND_DESCRIBE, "--topic", "t")
 ADD_ALTER = ("--add", "--allow-principal", "User:ANONYMOUS", "--operation", "Alter", "--cluster")
 #: The command as user and group 65534; what it imports is read before, for it may be root's.
+#: All is imported before, for the interpreter may be where only root may read.
 AS_NOBODY = """
-import os, sys
-import authorizer.cli.acls
+import difflib, http.client, os, pkgutil, sys
+import authorizer, records, replay, snapshot
+for package in (records, snapshot, replay, authorizer):
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        if not any(part in module.name for part in ("jobs", "spark", "topic", "__main__")):
+            __import__(module.name)
 from authorizer.cli.main import main
 os.setgroups([])
 os.setgid(65534)

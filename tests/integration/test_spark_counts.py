@@ -31,7 +31,9 @@ from records.entries import (
     MetadataRecord,
     RemoveAccessControlEntryRecord,
 )
+from records.log.base import LogIdentity
 from records.log.directory import DirectoryLog
+from records.log.directory.identity import random_id, write_owner
 from records.log.topic import TopicLog
 from replay.load import load_image
 from replay.snapshot_source import CheckpointFiles
@@ -66,6 +68,9 @@ CITY = "zürich/1=a"
 def write_random_log(directory: Path, cluster_id: str, seed: int, batches: int = 60) -> Path:
     """Few ids, so that they are added, replaced by another kind and removed; times go back and forth."""
     choice = random.Random(seed)
+    # No id that aclog gives, but one that a cluster may have.
+    directory.mkdir()
+    write_owner(directory, LogIdentity(cluster_id, random_id()))
     # Times out of order are the log's own: a batch's is given.
     with DirectoryLog.open(directory, mode="create", cluster_id=cluster_id) as log:
         for _ in range(batches):

@@ -75,24 +75,21 @@ def random_batches(seed: int, offsets: int) -> Iterator[list[MetadataRecord]]:
         yield records
 
 
-def session_members(session: int) -> list[int]:
-    """The processes of a session that are alive."""
-    found = []
+def alive() -> Iterator[tuple[int, int, int]]:
+    """Processes: number, parent, session."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with suppress(OSError):  # it has just ended
-                state, _parent, _group, of_session = (
-                    (entry / "stat").read_text().rpartition(")")[2].split()[:4]
-                )
-                if int(of_session) == session and state != "Z":
-                    found.append(int(entry.name))
-    return found
+                state, parent, _group, session = (entry / "stat").read_text().rpartition(")")[2].split()[:4]
+                if state != "Z":
+                    yield int(entry.name), int(parent), int(session)
 
 
 def kill_all(process: subprocess.Popen[bytes]) -> int:
-    """Driver, JVM and Python workers, which are of the session that the process leads; how many they were."""
+    """Driver, JVM and Python workers; how many they were. The driver leads a session, and so does its JVM."""
+    sessions = {process.pid, *(session for _, parent, session in alive() if parent == process.pid)}
     killed = 0
-    while members := session_members(process.pid):
+    while members := [number for number, _, session in alive() if session in sessions]:
         for member in members:
             with suppress(ProcessLookupError):
                 os.kill(member, signal.SIGKILL)
