@@ -16,7 +16,7 @@ import threading
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Final, Self
 
 from authorizer.api import AuthorizerServerInfo
 from authorizer.audit import AUDIT_LEVELS, AuditLog
@@ -26,7 +26,6 @@ from authorizer.metrics import MetricSources, metrics_registry
 from authorizer.standard import StandardAuthorizer
 from authorizer.writing.acl_mutator import NOT_CONTROLLER, LogAclMutator
 from records.errors import LogError, LogReadOnlyError, LogStorageError, LogUnreachableError
-from records.log.directory import DirectoryLog
 from records.log.open import DIRECTORY, kind_of, open_log
 from replay.backoff import Backoff
 from replay.clock import SystemClock
@@ -52,14 +51,6 @@ if TYPE_CHECKING:
 
 #: Publishers whose failure leaves every decision right.
 _HARMLESS: Final = (SnapshotGenerator.name, LogAclMutator.name)
-
-
-@runtime_checkable
-class RemoteLog(Protocol):
-    """A log of a cluster that may be down."""
-
-    def reach(self) -> None:
-        """See that the cluster has answered once, and that this is a log. From any thread."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,8 +115,7 @@ class Node:
         self._closing = threading.Event()
         store = None if config.snapshot_store is None else SnapshotStore(config.snapshot_store)
         sources: list[SnapshotSource] = [] if store is None else [StoredSnapshots(store)]
-        if isinstance(log, DirectoryLog):
-            sources.append(CheckpointFiles(log))
+        sources.append(CheckpointFiles(log))
         self._mutator = LogAclMutator(
             log,
             timeout_ms=config.acl_update_timeout_ms,
@@ -214,8 +204,6 @@ class Node:
         Raises:
             LogError: it answered, and does not let us in, or there is no such log; trying again is no use.
         """
-        if not isinstance(self.log, RemoteLog):
-            return
         backoff = Backoff()
         while not self._closing.is_set():
             try:
@@ -238,7 +226,7 @@ class Node:
             end_offset=status.end_offset or 0,
             epoch=status.epoch,
             high_watermark=status.high_watermark,
-            high_watermark_is_guess=isinstance(self.log, DirectoryLog) and self.log.high_watermark_is_guess,
+            high_watermark_is_guess=self.log.high_watermark_is_guess,
             lag_records=status.lag_records,
             lag_ms=status.lag_ms,
             ready=reason is None,
@@ -329,9 +317,9 @@ def _can_be_read(url: str) -> bool:
 
 def _refusal(log: MetadataLog) -> str:
     """What a node that cannot write answers to a write: why, and the way out."""
-    if isinstance(log, DirectoryLog) and log.high_watermark_is_guess:
+    if log.high_watermark_is_guess:
         why = f"`{log.url}` is a Kafka broker's: change its ACLs with kafka-acls, on the cluster"
     else:
-        who = "the node that owns it" if isinstance(log, DirectoryLog) else "another node"
+        who = "another node" if log.is_shared else "the node that owns it"
         why = f"`{log.url}` is open for reading: write through {who}, or set {LOG_MODE}=write"
     return f"{NOT_CONTROLLER} {why}."

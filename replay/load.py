@@ -149,7 +149,7 @@ def _loaded(
         refused=found.refused,
         replayed_from=replayed_from,
         high_watermark=high_watermark,
-        high_watermark_is_guess=getattr(log, "high_watermark_is_guess", False),
+        high_watermark_is_guess=log.high_watermark_is_guess,
         elapsed_ms=(clock.monotonic_s() - began_s) * 1000,
     )
 

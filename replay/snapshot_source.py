@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from snapshot.kraft_file import read_checkpoint
 
 if TYPE_CHECKING:
-    from records.log.base import LogIdentity
+    from records.log.base import LogIdentity, MetadataLog
     from snapshot.image import AclsImage
     from snapshot.layout import SnapshotRef
     from snapshot.store import SnapshotStore
@@ -79,34 +78,8 @@ class StoredSnapshots:
         return self._store.read(ref, identity).image
 
 
-class Checkpoint(Protocol):
-    """The name of a checkpoint file, taken apart."""
-
-    @property
-    def end_offset(self) -> int:
-        """Last contained offset + 1."""
-
-    @property
-    def epoch(self) -> int:
-        """Leader epoch of the last contained batch."""
-
-    @property
-    def path(self) -> Path:
-        """The file."""
-
-
-class HasCheckpoints(Protocol):
-    """A log with checkpoint files beside it."""
-
-    def start_offset(self) -> int:
-        """First offset that the log still holds."""
-
-    def checkpoints(self) -> Sequence[Checkpoint]:
-        """Those that are there now."""
-
-
 class CheckpointFiles:
-    """Kafka's ``.checkpoint`` files. They belong to the log whose directory they are in.
+    """Kafka's ``.checkpoint`` files. They belong to the log whose directory they are in, if it has one.
 
     Args:
         log: whose files they are.
@@ -114,12 +87,13 @@ class CheckpointFiles:
             lost their offsets.
     """
 
-    def __init__(self, log: HasCheckpoints, *, only_if_trimmed: bool = False) -> None:
+    def __init__(self, log: MetadataLog, *, only_if_trimmed: bool = False) -> None:
         self._log = log
         self._only_if_trimmed = only_if_trimmed
 
     def offers(self, identity: LogIdentity) -> Sequence[SnapshotOffer]:
-        if self._only_if_trimmed and self._log.start_offset() == 0:
+        checkpoints = self._log.checkpoints()
+        if checkpoints and self._only_if_trimmed and self._log.start_offset() == 0:
             return []
         return [
             SnapshotOffer(
@@ -129,5 +103,5 @@ class CheckpointFiles:
                 origin=f"checkpoint {checkpoint.path.name}",
                 load=partial(read_checkpoint, checkpoint.path),
             )
-            for checkpoint in self._log.checkpoints()
+            for checkpoint in checkpoints
         ]

@@ -113,10 +113,9 @@ def _line(logged: LogRecord, file_of: Callable[[int], str] | None) -> dict[str, 
 
 def _file_names(log: MetadataLog) -> Callable[[int], str] | None:
     """Which file holds an offset, if the log is made of files."""
-    from records.log.directory import DirectoryLog
+    if log.directory is None:
+        return None
     from records.log.directory.files import list_directory, segment_name
 
-    if not isinstance(log, DirectoryLog):
-        return None
     base_offsets = [segment.base_offset for segment in list_directory(log.directory).segments]
     return lambda offset: segment_name(base_offsets[max(bisect_right(base_offsets, offset) - 1, 0)])

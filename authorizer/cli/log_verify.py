@@ -13,7 +13,7 @@ from authorizer.cli.compare import LABEL
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.options import config_option, json_option, log_option, progress_option, snapshots_option
 from authorizer.cli.output import Progress, answer, note, print_json, shown
-from authorizer.cli.place import Place, described, has_beginning, is_guess, load_state
+from authorizer.cli.place import Place, described, has_beginning, load_state
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from records.errors import OffsetOutOfRangeError
 from records.ids import uuid_to_string
@@ -21,8 +21,7 @@ from records.log.patience import read_patiently
 from replay.errors import LogChangedError
 
 if TYPE_CHECKING:
-    from records.log.base import MetadataLog
-    from records.log.directory.tail import TrailingBytes
+    from records.log.base import MetadataLog, TrailingBytes
     from snapshot.image import AclsImage
 
 
@@ -88,7 +87,6 @@ def verify_command(
     if at_offset is not None and not others:
         raise click.UsageError("--at-offset says where to compare: it goes with --with")
     from authorizer.cli.log_compare import compare, stores_among
-    from records.log.directory import DirectoryLog
 
     place = Place.named(config_file=config_file, log_url=log_url, snapshots_url=snapshots_url)
     with place.log() as log:
@@ -98,7 +96,7 @@ def verify_command(
         if not sources and not has_beginning(log):
             sources = stores_among(others)
         image = load_state(log, sources).image
-        trailing = log.trailing(patience_s=_PATIENCE_S) if isinstance(log, DirectoryLog) else None
+        trailing = log.trailing(patience_s=_PATIENCE_S)
         report = _report(log, walk, image, trailing)
         comparisons = [compare(place, log, sources, other, at_offset) for other in others]
     if as_json:
@@ -186,7 +184,7 @@ def _report(
         "topicId": uuid_to_string(log.identity.topic_id),
         "startOffset": walk.start,
         "highWatermark": walk.end,
-        "highWatermarkIsGuess": is_guess(log),
+        "highWatermarkIsGuess": log.high_watermark_is_guess,
         "batches": walk.batches,
         "bytes": walk.size_bytes,
         "epochs": sorted(walk.epochs),

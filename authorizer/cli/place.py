@@ -20,16 +20,13 @@ from authorizer.cli.output import Progress, Waiting, note, shown
 from authorizer.configuration.keys import BY_NAME, LOG_URL, SNAPSHOT_STORE
 from records.errors import LogStorageError
 from records.log.open import QUORUM, TOPIC, open_log
-from records.log.patience import HoldsBack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from authorizer.configuration.load import Config
-    from records.log.base import MetadataLog
-    from records.log.directory import DirectoryLog
+    from records.log.base import MetadataLog, TrailingBytes
     from records.log.directory.log import Mode
-    from records.log.directory.tail import TrailingBytes
     from replay.load import LoadResult
     from replay.snapshot_source import SnapshotSource
     from snapshot.store import SnapshotStore
@@ -169,9 +166,7 @@ def load_state(
     from replay.load import load_image
     from replay.snapshot_source import CheckpointFiles
 
-    sources = [*snapshots]
-    if (directory := _directory(log)) is not None:
-        sources.append(CheckpointFiles(directory, only_if_trimmed=with_offsets))
+    sources = [*snapshots, CheckpointFiles(log, only_if_trimmed=with_offsets)]
     with Progress("offsets", wanted=progress) as shown_progress:
         result = load_image(log, sources, at_offset=at_offset, on_progress=shown_progress.at)
     for refused in result.refused:
@@ -189,7 +184,7 @@ def wait_until_readable(log: MetadataLog, end_offset: int) -> None:
     with suppress(LogStorageError):  # written it is, whoever is away now
         while log.high_watermark() < end_offset:
             if time.monotonic() > give_up_s:
-                if isinstance(log, HoldsBack) and (transaction := log.open_transaction()) is not None:
+                if (transaction := log.open_transaction()) is not None:
                     note(f"note: it is written, and nobody can read it yet: {transaction}")
                 return
             time.sleep(_LOOK_S)
@@ -197,18 +192,12 @@ def wait_until_readable(log: MetadataLog, end_offset: int) -> None:
 
 def has_beginning(log: MetadataLog) -> bool:
     """Whether a log leads to its state by itself: from its first record, or from a checkpoint beside it."""
-    directory = _directory(log)
-    return log.start_offset() == 0 or (directory is not None and bool(directory.checkpoints()))
-
-
-def is_guess(log: MetadataLog) -> bool:
-    """Whether nobody recorded what is committed: a broker's directory."""
-    return bool(getattr(log, "high_watermark_is_guess", False))
+    return log.start_offset() == 0 or bool(log.checkpoints())
 
 
 def note_guess(log: MetadataLog) -> None:
-    """Say so, if it is one."""
-    if is_guess(log):
+    """Say so, if the high watermark is one."""
+    if log.high_watermark_is_guess:
         note(
             f"note: {log.url} is a broker's directory and does not say what is committed; its last whole "
             f"batch, before offset {log.high_watermark()}, is taken as committed"
@@ -217,8 +206,7 @@ def note_guess(log: MetadataLog) -> None:
 
 def note_trailing(log: MetadataLog) -> None:
     """Say that a log ends with something that does not count, and will not."""
-    directory = _directory(log)
-    trailing = None if directory is None else directory.trailing()
+    trailing = log.trailing()
     if trailing is not None and not trailing.is_being_written:
         note(f"note: {described(trailing)}; they do not count, and the state is that before this offset")
 
@@ -243,13 +231,6 @@ def is_log(url: str) -> bool:
         return True
     directory = Path(url.removeprefix("file:"))
     return (directory / "aclog.properties").exists() or any(directory.glob("*.log"))
-
-
-def _directory(log: MetadataLog) -> DirectoryLog | None:
-    """The log, if it is one in a directory: then what is imported here is there already."""
-    from records.log.directory import DirectoryLog
-
-    return log if isinstance(log, DirectoryLog) else None
 
 
 def _missing(flag: str, key: str) -> str:

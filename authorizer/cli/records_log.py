@@ -14,6 +14,7 @@ from records.errors import DecodeError, LogReadOnlyError, OffsetOutOfRangeError
 from records.ids import METADATA_TOPIC_ID
 from records.log.base import READ_BYTES_MAX, LogBatch, LogIdentity, LogRecord
 from records.log.history import shows_epoch
+from records.log.local import LocalLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _RECORDS_PER_READ: Final = 10_000
 
 
-class RecordsLog:
+class RecordsLog(LocalLog):
     """Implements MetadataLog over lines that were read before.
 
     Raises:
@@ -59,10 +60,6 @@ class RecordsLog:
     @property
     def identity(self) -> LogIdentity:
         return LogIdentity("records", METADATA_TOPIC_ID)
-
-    @property
-    def removal_retention_ms(self) -> None:
-        return
 
     def start_offset(self) -> int:
         return 0

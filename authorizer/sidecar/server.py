@@ -18,7 +18,6 @@ from authorizer.errors import ConfigError
 from authorizer.sidecar.app import SidecarApp
 from authorizer.sidecar.http import Listener
 from authorizer.sidecar.local_socket import bind_local, remove_local
-from records.log.directory import DirectoryLog
 from records.log.directory.files import SOCKET_FILE
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ class Sidecar:
 
     def start(self, node: Node) -> None:
         """Begin to answer for ``node``; returns when requests are answered."""
-        if isinstance(node.log, DirectoryLog) and node.status().writable:
+        if node.log.directory is not None and node.status().writable:
             self._listen_locally(node.log.directory)
         proxies = self._config.trusted_proxies
         self._server = uvicorn.Server(

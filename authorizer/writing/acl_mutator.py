@@ -28,7 +28,7 @@ import queue
 import threading
 import uuid
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
@@ -74,17 +74,6 @@ _LOOK_S: Final = 0.02
 _log = structlog.get_logger(__name__)
 
 
-@runtime_checkable
-class SharedLog(Protocol):
-    """A log that other nodes append to as well."""
-
-    def followed_end(self) -> int | None:
-        """One past the last committed offset, as it is now. From any thread.
-
-        None as long as nobody knows whether what was read is still the log's history.
-        """
-
-
 class LogAclMutator:
     """Implements api.AclMutator and replay's Publisher. Thread-safe.
 
@@ -106,8 +95,8 @@ class LogAclMutator:
         """Wire it up; threads start with the first operation.
 
         Args:
-            log: appended to by the mutator's own thread only; closed by whoever opened it. If it is a
-                SharedLog, operations wait until what was committed before them is replayed here.
+            log: appended to by the mutator's own thread only; closed by whoever opened it. If it is
+                shared, operations wait until what was committed before them is replayed here.
             timeout_ms: for one operation, from the call to the answer.
             clock: for the timeout.
             refusal: why nothing can be written here, and the way out; None where it can.
@@ -241,15 +230,15 @@ class LogAclMutator:
 
     def _attempt(self, operation: DelayedOperation, plan: _Plan) -> None:
         """Check and append once. LogUnreachableError: nothing was written."""
-        if isinstance(self._log, SharedLog):
-            self._catch_up(self._log)
+        if self._log.is_shared:
+            self._catch_up()
         losses = self._require_ready()
         planned = plan()
         if not self.purgatory.begin(operation):
             return
         end_offset = self._log.append(planned.records) if planned.records else None
-        if end_offset is not None and isinstance(self._log, SharedLog):
-            self._see_history(self._log)
+        if end_offset is not None and self._log.is_shared:
+            self._see_history()
         self._settle(operation, planned, end_offset, losses)
 
     def _settle(
@@ -267,13 +256,13 @@ class LogAclMutator:
             # Without records, what it found may be on its way still: wait for that.
             self.purgatory.written(operation, planned.results, self._appended_end)
 
-    def _catch_up(self, log: SharedLog) -> None:
+    def _catch_up(self) -> None:
         """Wait until everything that is committed now is replayed here, or the node cannot be ready.
 
         Not as long as the operation may take: the answer then is that nothing was written.
         """
         try:
-            end_offset = self._followed_end(log)
+            end_offset = self._followed_end()
         except (LogError, OperationTimedOutError) as error:
             raise OperationTimedOutError(f"Nothing was written: {error}") from error
         with self._changed:
@@ -287,14 +276,14 @@ class LogAclMutator:
                     f"it ends at {end_offset}. Try again."
                 )
 
-    def _see_history(self, log: SharedLog) -> None:
+    def _see_history(self) -> None:
         """After an append: the history may have changed while it was written."""
         try:
-            self._followed_end(log)
+            self._followed_end()
         except (LogError, OperationTimedOutError) as error:
             raise OperationTimedOutError(f"The outcome is unknown: {error}") from error
 
-    def _followed_end(self, log: SharedLog) -> int:
+    def _followed_end(self) -> int:
         """The log's end, once what is replayed here is known to be of its history, or the node is not ready.
 
         Raises:
@@ -305,7 +294,7 @@ class LogAclMutator:
         while True:
             is_late = self._clock.monotonic_s() > give_up_s
             try:
-                end_offset = log.followed_end()
+                end_offset = self._log.followed_end()
             except LogUnreachableError:
                 if is_late:
                     raise

@@ -17,7 +17,9 @@ from records.ids import Uuid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
+    from records.log.checkpoint import CheckpointId
     from records.plain_batches import PlainRecords
 
 #: Bytes of batches that one read returns at most (one whole batch at least).
@@ -30,6 +32,28 @@ class LogIdentity:
 
     cluster_id: str
     topic_id: Uuid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrailingBytes:
+    """What stands behind the last whole batch of a log.
+
+    Attributes:
+        path: of the last segment.
+        position: where they begin in it.
+        size_bytes: how many they are.
+        offset: of the record that would be the next.
+        still_s: for how long the segment has not been written to, by the machine's clock.
+        is_being_written: as far as one can see; else a writer was stopped there, or a copy ends there, or
+            they never were a batch.
+    """
+
+    path: Path
+    position: int
+    size_bytes: int
+    offset: int
+    still_s: float
+    is_being_written: bool = False
 
 
 class LogRecord(msgspec.Struct, frozen=True, gc=False):
@@ -106,14 +130,92 @@ class MetadataLog(Protocol):
         """Cluster id and topic id."""
 
     @property
+    def directory(self) -> Path | None:
+        """The directory of this machine that its segments are in, absolute; None: it has none."""
+
+    @property
     def removal_retention_ms(self) -> int | None:
         """For how long a removal can be seen in the log (I10); None: for ever, as it does not compact."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several nodes may append to it: then ``followed_end`` has what others wrote."""
+
+    @property
+    def high_watermark_is_guess(self) -> bool:
+        """Whether the last whole batch is taken for the last committed one: a broker's directory.
+
+        What is committed is not recorded there, and a new leader may still truncate it.
+        """
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether the last ``read`` kept back something below the high watermark.
+
+        A part of a Kafka transaction is committed, and the rest may be behind another one, which is open.
+        """
+
+    def reach(self) -> None:
+        """See that the log's cluster has answered once, and that this is a log. From any thread.
+
+        Raises:
+            LogUnreachableError: the cluster is out of reach; it may answer later.
+            LogError: it answered: there is no such log, or it does not let us in.
+        """
 
     def start_offset(self) -> int:
         """First offset that the log still holds."""
 
     def high_watermark(self) -> int:
         """One past the last committed offset, looked up anew on each call."""
+
+    def followed_end(self) -> int | None:
+        """As ``high_watermark``, from any thread.
+
+        None as long as it is not known whether what was read is still the log's history: it has a new leader.
+
+        Raises:
+            LogError: the log cannot be asked.
+        """
+
+    def log_end_offset(self) -> int:
+        """One past the last offset, committed or not: Kafka's log end offset, looked up anew.
+
+        Raises:
+            LogError: the log cannot be asked.
+        """
+
+    def current_topic_id(self) -> Uuid:
+        """Of the log that is in this place now, looked up anew; ``identity`` has that of what was read.
+
+        Raises:
+            LogError: the log cannot be asked; a directory's is gone, or another one is in its place.
+        """
+
+    def checkpoints(self) -> Sequence[CheckpointId]:
+        """Kafka's snapshots of this log that lie beside its segments now, oldest first.
+
+        Raises:
+            LogError: the log cannot be read.
+        """
+
+    def trailing(self, *, patience_s: float = ...) -> TrailingBytes | None:
+        """What stands behind the last whole batch, if anything: an unfinished write, or damage.
+
+        Blocks for up to ``patience_s`` to see whether it changes.
+
+        Raises:
+            LogError: the log cannot be read.
+        """
+
+    def open_transaction(self) -> str | None:
+        """Which Kafka transaction is open now and how to end it, for people; None if there is none.
+
+        Nothing that was appended after its beginning can be read yet. Asks the cluster.
+
+        Raises:
+            LogError: that cannot be asked.
+        """
 
     def read(self, offset: int, *, max_bytes: int = READ_BYTES_MAX) -> Sequence[LogBatch]:
         """Whole committed batches from the one that contains ``offset`` on; empty at the high watermark.

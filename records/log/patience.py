@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,30 +13,12 @@ if TYPE_CHECKING:
 _LOOK_S: Final = 0.2
 
 
-@runtime_checkable
-class HoldsBack(Protocol):
-    """A log that is written in transactions: what one wrote may have to wait for the end of another."""
-
-    @property
-    def holds_back(self) -> bool:
-        """Whether the last read kept back something below the high watermark."""
-
-    def open_transaction(self) -> str | None:
-        """Which transaction is open now and how to end it, for people; None if there is none.
-
-        Nothing that was appended after its beginning can be read yet. Asks the cluster.
-
-        Raises:
-            LogError: that cannot be asked.
-        """
-
-
 def read_patiently(log: MetadataLog, offset: int) -> Sequence[LogBatch]:
     """As ``log.read``, but what is held back is waited for: empty only where nothing more is committed.
 
     Raises:
         LogHeldUpError: the log held it back for too long.
     """
-    while not (batches := log.read(offset)) and isinstance(log, HoldsBack) and log.holds_back:
+    while not (batches := log.read(offset)) and log.holds_back:
         log.wait(offset, _LOOK_S)
     return batches

@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Final
 
 from records.errors import DecodeError, LogError
 from records.ids import uuid_to_string
@@ -36,17 +36,6 @@ if TYPE_CHECKING:
 _FRESH_MS: Final = 60_000
 # A read of one batch: the smallest that there is.
 _ONE_BATCH_BYTES: Final = 1
-
-
-@runtime_checkable
-class _Topic(Protocol):
-    """A log that others compact, delete and make anew, and that shows transactions in part."""
-
-    def uncommitted_end(self) -> int:
-        """One past the last offset, open transactions included."""
-
-    def current_topic_id(self) -> Uuid:
-        """Of the topic that has the name now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +142,11 @@ class LogStates:
             LogError: the log cannot be read.
         """
         log = self._opened()
-        if not isinstance(log, _Topic):
-            log.high_watermark()  # notices another log in its place
-            return 0
         self._check_identity(log.current_topic_id())
-        uncommitted_end = log.uncommitted_end()
-        return uncommitted_end if uncommitted_end > end else 0
+        if log.removal_retention_ms is None:
+            return 0  # it does not compact, so no gap hides anything
+        log_end_offset = log.log_end_offset()
+        return log_end_offset if log_end_offset > end else 0
 
     def committed(self, manifest: SnapshotManifest) -> None:
         """Know that this state was just stored."""
@@ -224,7 +212,7 @@ class LogStates:
                 status.state is not SnapshotState.COMPLETE
                 or manifest is None
                 or not start <= manifest.provenance.end_offset <= end
-                or self._reached(log) < manifest.gap_until
+                or log.log_end_offset() < manifest.gap_until
                 or diverged(log, manifest.provenance)
                 or not self._is_whole(manifest)
             ):
@@ -244,9 +232,6 @@ class LogStates:
                 return False
             self._whole_parts = manifest.parts
         return True
-
-    def _reached(self, log: MetadataLog) -> int:
-        return log.uncommitted_end() if isinstance(log, _Topic) else log.high_watermark()
 
 
 def _log_end_time_ms(base: SnapshotManifest | None, end_time_ms: int | None, now_ms: int) -> int:

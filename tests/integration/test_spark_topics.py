@@ -134,7 +134,7 @@ def append(url: str, *batches: Sequence[AclRecord]) -> int:
     with TopicLog.open(url, mode="write") as log:
         for batch in batches:
             end = log.append(batch)
-        wait_until(lambda: log.high_watermark() == log.uncommitted_end() >= end, "the last marker")
+        wait_until(lambda: log.high_watermark() == log.log_end_offset() >= end, "the last marker")
         return log.high_watermark()
 
 

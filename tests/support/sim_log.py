@@ -24,6 +24,7 @@ from records.errors import DecodeError, LogError, OffsetOutOfRangeError
 from records.ids import METADATA_TOPIC_ID, Uuid
 from records.log.base import READ_BYTES_MAX, LogBatch, LogIdentity, LogRecord
 from records.log.history import shows_epoch
+from records.log.local import LocalLog
 from support.sim_history import History
 
 RECORD_BYTES = 100
@@ -50,7 +51,7 @@ def batch_of(records: Sequence[MetadataRecord | ControlRecord], base_offset: int
     )
 
 
-class SimLog:
+class SimLog(LocalLog):
     """``history`` is what the log really was, whatever is left of it.
 
     ``after_look`` is called at the end of each look at the log, for what happens between two of them;
@@ -58,10 +59,10 @@ class SimLog:
     """
 
     url = "sim:log"
+    removal_retention_ms: int | None = None
 
     def __init__(self, log_identity: LogIdentity | None = None) -> None:
         self._identity = log_identity or identity()
-        self.removal_retention_ms: int | None = None
         self._changed = threading.Condition()
         self._batches: list[LogBatch] = []
         self._start = 0

@@ -43,6 +43,7 @@ from records.errors import (
 )
 from records.ids import ZERO_UUID, Uuid, binding_uuid
 from records.log.base import LogBatch, LogIdentity, LogRecord
+from records.log.local import LocalLog
 from replay.clock import SystemClock
 from replay.manifest import LogDeltaManifest, ReloadManifest
 from snapshot.delta import AclsDelta
@@ -52,7 +53,7 @@ from snapshot.image import AclsImage, Provenance
 SOON_S = 20.0
 
 
-class MemoryLog:
+class MemoryLog(LocalLog):
     """A MetadataLog that holds its batches in a list.
 
     ``stuck`` blocks appends until it is set again; ``failure`` is raised by the next append.
@@ -68,8 +69,6 @@ class MemoryLog:
         self.flowing = threading.Event()
         self.flowing.set()
         self.appending = threading.Event()
-
-    removal_retention_ms = None
 
     def start_offset(self) -> int:
         return 0
@@ -438,6 +437,7 @@ class SharedMemoryLog(MemoryLog):
     From ``elects`` on an append brings another leader with it, and replay has not followed to it.
     """
 
+    is_shared = True
     away: LogStorageError | None = None
     times = 1_000_000
     is_followed = True

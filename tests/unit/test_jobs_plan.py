@@ -36,11 +36,8 @@ class Compacted(SimLog):
         super().__init__()
         self.removal_retention_ms = DAY_MS
 
-    def uncommitted_end(self) -> int:
+    def log_end_offset(self) -> int:
         return self.end_offset
-
-    def current_topic_id(self) -> Uuid:
-        return self.identity.topic_id
 
 
 class World:

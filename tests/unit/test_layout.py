@@ -1,4 +1,7 @@
-"""The layers as import-linter cannot check them: no fifth package, no undeclared dependency, typed."""
+"""The layers as import-linter cannot check them: no fifth package, no undeclared dependency, typed.
+
+Nor does it see what depends on the kind of a log.
+"""
 
 from __future__ import annotations
 
@@ -72,6 +75,64 @@ def test_pyspark_only_in_the_jobs() -> None:
         if name.partition(".")[0] == "pyspark"
     }
     assert {user for user in users if not user.startswith("snapshot/jobs/")} == set()
+
+
+def lines_by_kind_of_log(source: str) -> list[int]:
+    """Lines where code depends on the kind of a log: by its class, or by what it happens to have.
+
+    A class named ``...Log`` in ``isinstance``, ``issubclass`` or ``case``; ``getattr`` and ``hasattr`` of
+    something named ``...log``; a protocol that ``isinstance`` can check.
+    """
+    nodes = ast.walk(ast.parse(source))
+    return [node.lineno for node in nodes if isinstance(node, ast.expr | ast.pattern) and _is_by_kind(node)]
+
+
+def _is_by_kind(node: ast.expr | ast.pattern) -> bool:
+    match node:
+        case ast.Call(func=ast.Name(id="isinstance" | "issubclass"), args=[_, kinds]):
+            return any(_last_name(part).endswith("Log") for part in ast.walk(kinds))
+        case ast.Call(func=ast.Name(id="getattr" | "hasattr"), args=[asked, *_]):
+            return _last_name(asked).lower().endswith("log")
+        case ast.MatchClass(cls=kind):
+            return _last_name(kind).endswith("Log")
+        case ast.Name(id="runtime_checkable") | ast.Attribute(attr="runtime_checkable"):
+            return True
+    return False
+
+
+def _last_name(node: ast.AST) -> str:
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+    return ""
+
+
+def test_no_code_depends_on_the_kind_of_a_log() -> None:
+    """MetadataLog says all that callers need; only records/log knows which kinds there are."""
+    found = [
+        f"{path.relative_to(ROOT)}:{line}"
+        for path in python_files()
+        if not path.is_relative_to(ROOT / "records" / "log")
+        for line in lines_by_kind_of_log(path.read_text(encoding="utf-8"))
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "isinstance(log, DirectoryLog)",
+        "isinstance(self._log, directory.log.DirectoryLog | TopicLog)",
+        "issubclass(type(log), (TopicLog, int))",
+        'getattr(log, "high_watermark_is_guess", False)',
+        'hasattr(self._log, "reach")',
+        "match log:\n    case DirectoryLog(): pass",
+        "@runtime_checkable\nclass RemoteLog(Protocol): ...",
+    ],
+)
+def test_a_line_that_depends_on_the_kind_of_a_log_is_found(source: str) -> None:
+    """Each way to write one."""
+    assert lines_by_kind_of_log(source)
 
 
 @pytest.mark.parametrize("layer", LAYERS)

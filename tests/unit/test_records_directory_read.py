@@ -24,7 +24,8 @@ from records.errors import (
 )
 from records.ids import METADATA_TOPIC_ID
 from records.log.base import LogIdentity
-from records.log.directory import CheckpointId, DirectoryLog
+from records.log.checkpoint import CheckpointId
+from records.log.directory import DirectoryLog
 from records.log.open import open_log
 from support.data import REAL_LOGS, real_log, real_log_home
 from support.directory_logs import (

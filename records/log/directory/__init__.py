@@ -19,12 +19,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from records.log.directory.files import CheckpointId
-
 if TYPE_CHECKING:
     from records.log.directory.log import DirectoryLog
 
-__all__ = ["CheckpointId", "DirectoryLog"]
+__all__ = ["DirectoryLog"]
 
 
 def __getattr__(name: str) -> object:

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from records.log.checkpoint import CheckpointId
+
 #: Marks a directory as an own log of aclog.
 OWNER_FILE: Final = "aclog.properties"
 HIGH_WATERMARK_FILE: Final = "high-watermark"
@@ -34,15 +36,6 @@ METADATA_LOG_DIRECTORY: Final = "__cluster_metadata-0"
 
 _SEGMENT: Final = re.compile(r"([0-9]{20})\.log")
 _CHECKPOINT: Final = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class CheckpointId:
-    """A Kafka snapshot file: all below ``end_offset``, the last of it written in ``epoch``."""
-
-    end_offset: int
-    epoch: int
-    path: Path
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -23,7 +23,6 @@ from records.log.directory.appender import SEGMENT_BYTES, SEGMENT_BYTES_MAX
 from records.log.directory.files import (
     HIGH_WATERMARK_FILE,
     METADATA_LOG_DIRECTORY,
-    CheckpointId,
     list_directory,
 )
 from records.log.directory.high_watermark import read_high_watermark
@@ -35,15 +34,16 @@ from records.log.directory.tail import SETTLE_S, LastWholeBatch
 from records.log.directory.writer import Writer, now_ms
 from records.log.directory.writer_lock import has_writer
 from records.log.history import shows_epoch
+from records.log.local import LocalLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from records.batch import RecordBatch
     from records.entries import MetadataRecord
-    from records.log.base import LogBatch, LogIdentity
+    from records.log.base import LogBatch, LogIdentity, TrailingBytes
+    from records.log.checkpoint import CheckpointId
     from records.log.directory.segments import BatchPlace
-    from records.log.directory.tail import TrailingBytes
 
 #: ``create`` makes the log if it is not there, and is ``write`` otherwise.
 Mode = Literal["read", "write", "create"]
@@ -63,7 +63,7 @@ _LOOK_AGAIN_S: Final = 0.002
 _T = TypeVar("_T")
 
 
-class DirectoryLog:
+class DirectoryLog(LocalLog):
     """A log in a directory; made by ``open``.
 
     Any number of threads may use it, one at a time for what reads; ``wait`` and ``append`` keep nobody
@@ -154,16 +154,8 @@ class DirectoryLog:
 
     @property
     def high_watermark_is_guess(self) -> bool:
-        """Whether the last whole batch is taken for the last committed one (a broker's directory).
-
-        Nobody recorded there what is committed; a new leader may still truncate it.
-        """
+        """As MetadataLog: an own log records it, a broker's directory does not."""
         return not self._is_recorded
-
-    @property
-    def removal_retention_ms(self) -> None:
-        """For ever: it does not compact."""
-        return
 
     def trailing(self, *, patience_s: float = SETTLE_S) -> TrailingBytes | None:
         """What stands behind the last whole batch, if there is anything.

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Final
 
 from records.batch import HEADER_BYTES, decode_batch
 from records.errors import DecodeError
+from records.log.base import TrailingBytes
 from records.log.directory.segment import (
     BatchHeader,
     Segment,
@@ -37,7 +38,6 @@ from records.log.directory.segments import FilesChangedError, Mark
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from records.log.directory.files import SegmentId
     from records.log.directory.segments import Segments
@@ -51,28 +51,6 @@ SETTLE_S: Final = 0.25
 _SOME_HEADER: Final = re.compile(rb"(?=\x00\x00.{14}\x02.{26}\xff{8})", re.DOTALL)
 # The next batch begins at most so far behind a damaged one (KafkaRaftClient.MAX_BATCH_SIZE_BYTES).
 _SEARCH_BYTES: Final = 8 * 1024 * 1024 + HEADER_BYTES
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrailingBytes:
-    """What stands behind the last whole batch of a log.
-
-    Attributes:
-        path: of the last segment.
-        position: where they begin in it.
-        size_bytes: how many they are.
-        offset: of the record that would be the next.
-        still_s: for how long the segment has not been written to, by the machine's clock.
-        is_being_written: as far as one can see; else a writer was stopped there, or a copy ends there, or
-            they never were a batch.
-    """
-
-    path: Path
-    position: int
-    size_bytes: int
-    offset: int
-    still_s: float
-    is_being_written: bool = False
 
 
 @dataclass(frozen=True, slots=True)

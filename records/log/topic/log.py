@@ -30,10 +30,12 @@ from records.log.topic.writer import TopicWriter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from records.entries import MetadataRecord
     from records.ids import Uuid
-    from records.log.base import LogBatch
+    from records.log.base import LogBatch, TrailingBytes
+    from records.log.checkpoint import CheckpointId
 
 #: ``create`` makes the topic if it is not there, and is ``write`` otherwise.
 Mode = Literal["read", "write", "create"]
@@ -166,6 +168,29 @@ class TopicLog:
         self._require_reached()
         return self._retention_ms
 
+    @property
+    def directory(self) -> Path | None:
+        """None: its segments are the brokers'."""
+        return None
+
+    @property
+    def is_shared(self) -> bool:
+        """Any node may append to a topic."""
+        return True
+
+    @property
+    def high_watermark_is_guess(self) -> bool:
+        """The cluster says what is committed."""
+        return False
+
+    def checkpoints(self) -> Sequence[CheckpointId]:
+        """None: Kafka makes them of its own metadata log only."""
+        return ()
+
+    def trailing(self, *, patience_s: float = 0) -> TrailingBytes | None:
+        """None: brokers return whole batches only."""
+        return None
+
     def start_offset(self) -> int:
         """First offset that the topic still holds."""
         with self._reading:
@@ -194,7 +219,7 @@ class TopicLog:
         self._check_open()
         return self._admin.topic_id()
 
-    def uncommitted_end(self) -> int:
+    def log_end_offset(self) -> int:
         """The end of everything, open transactions too, asked of the cluster now. Raises as ``read``."""
         self._check_open()
         return self._admin.uncommitted_end()
@@ -226,11 +251,11 @@ class TopicLog:
 
     @property
     def holds_back(self) -> bool:
-        """As HoldsBack: a part of a transaction is committed, and the rest may be behind an open one."""
+        """As MetadataLog."""
         return self._reader.held_back_at is not None
 
     def open_transaction(self) -> str | None:
-        """As HoldsBack; raises as ``read``."""
+        """As MetadataLog; raises as ``read``."""
         with self._reading:
             self._check_open()
             found = self._transactions.at(self._admin.end().offset)
