@@ -37,9 +37,9 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final, assert_never
 
-from records.entries import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 from records.errors import LogStorageError, OffsetOutOfRangeError
 from records.log.base import LogBatch, LogIdentity, LogRecord
+from records.transactions import MARKERS, Marker, Transaction, is_open_after, misplaced
 from replay.errors import InvariantError, LogDivergedError, LogGapError
 from replay.events import (
     BatchesRead,
@@ -60,9 +60,6 @@ from replay.manifest import LogDeltaManifest
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage, Provenance
 
-_TRANSACTION_MARKERS: Final = frozenset(
-    {BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord}
-)
 #: The log could not be asked, now: what it said before still holds. Any other error says that the log is not
 #: what it was taken for.
 OUT_OF_REACH: Final = (LogStorageError, OffsetOutOfRangeError, OSError)
@@ -139,7 +136,7 @@ class Core:
         self._epoch = image.provenance.epoch
         # Read, but not settled: records outside and records inside the open transaction, if there is one.
         self._waiting: list[LogRecord] = []
-        self._transaction: list[LogRecord] | None = None
+        self._transaction = Transaction[LogRecord]()
         # Catching up ends here; None until the first read after a stop.
         self._target: int | None = None
         self._gap_end = 0
@@ -257,7 +254,7 @@ class Core:
         if end_offset > high_watermark:
             raise LogDivergedError(f"batch ends at {end_offset}, beyond the high watermark {high_watermark}")
         count = end_offset - max(position, batch.base_offset)
-        if batch.plain is not None and batch.base_offset >= position and self._transaction is None:
+        if batch.plain is not None and batch.base_offset >= position and not self._transaction.is_open:
             # It has one record for each offset, and no transaction markers.
             self._delta.replay_batch(batch)
         else:
@@ -275,7 +272,7 @@ class Core:
         self._batches += 1
         self._records += count
         self._size_bytes += batch.size_bytes
-        if self._transaction is None:
+        if not self._transaction.is_open:
             if self._waiting:
                 for logged in self._waiting:
                     self._delta.replay(logged)
@@ -307,47 +304,37 @@ class Core:
                 offset=batch.base_offset,
             )
         for logged in records:
-            if type(logged.record) in _TRANSACTION_MARKERS:
+            if type(logged.record) in MARKERS:
                 self._check_transactions(records)
                 self._collect(records)
                 break
         else:
-            if self._transaction is None:
+            if self._transaction.is_open:
+                self._transaction.hide(records)
+            else:
                 replay = self._delta.replay
                 for logged in records:
                     replay(logged)
-            else:
-                self._transaction += records
         return len(records)
 
     def _check_transactions(self, records: tuple[LogRecord, ...]) -> None:
-        is_open = self._transaction is not None
+        is_open = self._transaction.is_open
         for logged in records:
-            match logged.record:
-                case BeginTransactionRecord():
-                    if is_open:
-                        raise InvariantError("a transaction begins within another", offset=logged.offset)
-                    is_open = True
-                case EndTransactionRecord() | AbortTransactionRecord():
-                    if not is_open:
-                        raise InvariantError("a transaction ends that never began", offset=logged.offset)
-                    is_open = False
+            record = logged.record
+            if isinstance(record, Marker) and (problem := misplaced(record, is_open=is_open)) is not None:
+                raise InvariantError(f"a transaction {problem}", offset=logged.offset)
+            is_open = is_open_after(record, is_open=is_open)
 
     def _collect(self, records: tuple[LogRecord, ...]) -> None:
         """Sort the records of a batch that begins, ends or aborts transactions."""
+        transaction = self._transaction
         for logged in records:
-            match logged.record:
-                case BeginTransactionRecord():
-                    self._transaction = []
-                case EndTransactionRecord():
-                    self._waiting += self._transaction or ()
-                    self._transaction = None
-                case AbortTransactionRecord():
-                    self._transaction = None
-                case _ if self._transaction is None:
-                    self._waiting.append(logged)
-                case _:
-                    self._transaction.append(logged)
+            if isinstance(logged.record, Marker):
+                self._waiting += transaction.mark(logged.record)
+            elif transaction.is_open:
+                transaction.hide((logged,))
+            else:
+                self._waiting.append(logged)
 
     # --- what that makes visible -------------------------------------------------------------------------
 

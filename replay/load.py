@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from records.entries import BeginTransactionRecord
 from records.errors import OffsetOutOfRangeError
 from records.log.base import LogBatch
 from records.log.patience import read_patiently
+from records.transactions import beginnings
 from replay.clock import Clock, SystemClock
 from replay.core import LOG_START, Core
 from replay.errors import LogChangedError, LogGapError, OffsetUnavailableError, ReplayError
@@ -173,11 +173,7 @@ def _clipped(batches: Iterable[LogBatch], end_offset: int) -> list[LogBatch]:
     """The batches as if the log ended there, and as if a batch ended where a transaction begins."""
     clipped = []
     for batch in batches:
-        begins = [
-            logged.offset
-            for logged in batch.records
-            if isinstance(logged.record, BeginTransactionRecord) and logged.offset > batch.base_offset
-        ]
+        begins = [offset for offset in beginnings(batch.records) if offset > batch.base_offset]
         bounds = [batch.base_offset, *begins, batch.end_offset]
         clipped += [
             _part(batch, start, min(end, end_offset)) for start, end in pairwise(bounds) if start < end_offset

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from records.entries import BeginTransactionRecord, EndTransactionRecord
 from records.errors import DecodeError
+from records.transactions import Transaction, misplaced
 from snapshot.jobs.decoded_rows import DECODED_ARROW, DecodedRows
 from snapshot.jobs.schema import DECODED
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from snapshot.jobs.decoded_rows import Marker
+    from records.transactions import Marker
 
 _APPLIED_OFFSET: Final = DECODED_ARROW.get_field_index("applied_offset")
 
@@ -77,15 +77,16 @@ def _by_log(batch: pa.RecordBatch) -> Iterator[tuple[tuple[str, str], pa.RecordB
 class _LogDecoder:
     """One log's records in one task.
 
-    While a metadata transaction is open, its rows wait in ``_waiting``, without their applied offset.
+    Rows that a metadata transaction hides have no applied offset yet.
     """
 
     def __init__(self, cluster_id: str, topic_id: str, shards: int) -> None:
         self._cluster_id = cluster_id
         self._topic_id = topic_id
         self._shards = shards
-        self._begin: int | None = None
-        self._waiting: list[pa.RecordBatch] = []
+        self._transaction = Transaction[pa.RecordBatch]()
+        # Offset of the last marker: where a transaction is open, of its beginning.
+        self._marker = -1
 
     def decode(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The rows that are settled with these."""
@@ -100,39 +101,28 @@ class _LogDecoder:
 
     def finish(self) -> None:
         """All rows of the task have come."""
-        if self._begin is not None:
+        if self._transaction.is_open:
             raise DecodeError(
                 "a metadata transaction begins here that has no end in this batch of the query",
                 source=self._source(),
-                offset=self._begin,
+                offset=self._marker,
             )
 
     def _settled(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         if rows.num_rows == 0:
             return
-        if self._begin is None:
-            yield rows
+        if self._transaction.is_open:
+            self._transaction.hide((rows,))
         else:
-            self._waiting.append(rows)
+            yield rows
 
     def _marked(self, offset: int, marker: Marker) -> Iterator[pa.RecordBatch]:
-        if isinstance(marker, BeginTransactionRecord):
-            if self._begin is not None:
-                raise DecodeError(
-                    "a metadata transaction begins within another", source=self._source(), offset=offset
-                )
-            self._begin = offset
-            return
-        if self._begin is None:
-            raise DecodeError(
-                "a metadata transaction ends that never began", source=self._source(), offset=offset
-            )
-        self._begin = None
-        waiting, self._waiting = self._waiting, []
-        if isinstance(marker, EndTransactionRecord):
-            for rows in waiting:
-                applied = pa.repeat(pa.scalar(offset, pa.int64()), rows.num_rows)
-                yield rows.set_column(_APPLIED_OFFSET, DECODED_ARROW.field(_APPLIED_OFFSET), applied)
+        if (problem := misplaced(marker, is_open=self._transaction.is_open)) is not None:
+            raise DecodeError(f"a metadata transaction {problem}", source=self._source(), offset=offset)
+        self._marker = offset
+        for rows in self._transaction.mark(marker):
+            applied = pa.repeat(pa.scalar(offset, pa.int64()), rows.num_rows)
+            yield rows.set_column(_APPLIED_OFFSET, DECODED_ARROW.field(_APPLIED_OFFSET), applied)
 
     def _source(self) -> str:
         return f"the log of cluster {self._cluster_id}, topic id {self._topic_id}"

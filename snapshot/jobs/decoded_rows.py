@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    _Ints = npt.NDArray[np.int64]
+    from records.transactions import Marker
 
-Marker = BeginTransactionRecord | EndTransactionRecord | AbortTransactionRecord
+    _Ints = npt.NDArray[np.int64]
 
 #: schema.DECODED in Arrow.
 DECODED_ARROW: Final = pa.schema(

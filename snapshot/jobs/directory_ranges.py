@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 
 from records.batch import to_log_batch
 from records.batch_content import COMPRESSION_MASK
-from records.entries import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 from records.errors import DecodeError, LogCorruptError, LogError, OffsetOutOfRangeError
 from records.ids import uuid_to_string
 from records.log.directory import DirectoryLog
+from records.transactions import is_open_after
 from snapshot.errors import CheckpointForeignError
 
 if TYPE_CHECKING:
@@ -165,9 +165,5 @@ def _is_open_after(batch: RecordBatch, *, is_open: bool) -> bool:
     if batch.is_control or not (batch.attributes & COMPRESSION_MASK or _MARKER.search(batch.covered)):
         return is_open
     for logged in to_log_batch(batch).records:
-        match logged.record:
-            case BeginTransactionRecord():
-                is_open = True
-            case EndTransactionRecord() | AbortTransactionRecord():
-                is_open = False
+        is_open = is_open_after(logged.record, is_open=is_open)
     return is_open

@@ -22,9 +22,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from records.entries import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 from records.errors import DecodeError
 from records.log.base import LogBatch, LogRecord
+from records.transactions import MARKERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,8 +34,6 @@ HEADER: Final = "aclog.tx"
 #: Records of one batch at most, but for a transaction that is longer: small enough for a batch to be thrown
 #: away without much loss where it contradicts itself, large enough to cost nothing by itself.
 RUN_RECORDS_MAX: Final = 1000
-
-_KRAFT_MARKERS: Final = frozenset({BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord})
 
 
 def transaction_headers(transaction_id: str, count: int) -> list[bytes]:
@@ -105,7 +103,7 @@ class Assembler:
         parsed = None if header is None else parse_transaction_header(header)
         if self._incomplete:
             self._give_up(logged.offset)
-        is_marker = type(logged.record) in _KRAFT_MARKERS
+        is_marker = type(logged.record) in MARKERS
         begins = parsed is not None and parsed[1] < parsed[2] - 1
         if not self._incomplete and (
             epoch != self._epoch or begins or is_marker or len(self._run) >= RUN_RECORDS_MAX

@@ -1,0 +1,77 @@
+"""KIP-868: what metadata transactions hide, and from where on it counts."""
+
+from __future__ import annotations
+
+import pytest
+
+from records.entries import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+)
+from records.log.base import LogRecord
+from records.transactions import Marker, Transaction, beginnings, is_open_after, misplaced
+
+BEGIN, END, ABORT = BeginTransactionRecord(None), EndTransactionRecord(), AbortTransactionRecord(None)
+
+
+def counted(log: list[Marker | str]) -> tuple[list[tuple[int, str]], bool]:
+    """(place from which it counts, item) of a log, and whether a transaction is open at its end."""
+    transaction = Transaction[str]()
+    found: list[tuple[int, str]] = []
+    for place, item in enumerate(log):
+        if not isinstance(item, str):
+            found += [(place, hidden) for hidden in transaction.mark(item)]
+        elif transaction.is_open:
+            transaction.hide([item])
+        else:
+            found.append((place, item))
+    return found, transaction.is_open
+
+
+@pytest.mark.parametrize(
+    ("log", "expected", "is_open"),
+    [
+        (["a", "b"], [(0, "a"), (1, "b")], False),
+        (["a", BEGIN, "b", "c"], [(0, "a")], True),
+        ([BEGIN, "b", "c", END, "d"], [(3, "b"), (3, "c"), (4, "d")], False),
+        ([BEGIN, "b", ABORT, "d"], [(3, "d")], False),
+        ([BEGIN, "b", ABORT, BEGIN, "c", END], [(5, "c")], False),
+        ([BEGIN, "b", END, BEGIN, END], [(2, "b")], False),
+    ],
+)
+def test_what_a_transaction_holds_counts_from_its_end(
+    log: list[Marker | str], expected: list[tuple[int, str]], is_open: bool
+) -> None:
+    """All of it or, aborted, nothing; while it is open, nothing yet."""
+    assert counted(log) == (expected, is_open)
+
+
+def test_transactions_do_not_nest_and_end_once() -> None:
+    """Which markers no sound log has."""
+    assert [misplaced(marker, is_open=False) for marker in (BEGIN, END, ABORT)] == [
+        None,
+        "ends that never began",
+        "ends that never began",
+    ]
+    assert [misplaced(marker, is_open=True) for marker in (BEGIN, END, ABORT)] == [
+        "begins within another",
+        None,
+        None,
+    ]
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+def test_only_markers_open_and_close(is_open: bool) -> None:
+    """Any other record leaves it as it is."""
+    after = [is_open_after(record, is_open=is_open) for record in (BEGIN, END, ABORT)]
+    assert after == [True, False, False]
+    assert is_open_after(FeatureLevelRecord("metadata.version", 1), is_open=is_open) is is_open
+
+
+def test_where_transactions_begin() -> None:
+    """Ends are no beginnings."""
+    markers: list[Marker] = [END, BEGIN, ABORT, BEGIN]
+    records = [LogRecord(offset, 0, marker) for offset, marker in enumerate(markers, 7)]
+    assert beginnings(records) == [8, 10]
