@@ -7,12 +7,14 @@ blob that repeats what it found.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
@@ -33,6 +35,28 @@ for name, examples, derandomize in (("fast", 30, True), ("ci", 100, True), ("dee
 settings.load_profile(
     os.environ.get("ACLOG_HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "fast")
 )
+
+
+@pytest.fixture(autouse=True)
+def _logging_is_not_left_behind(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A command that runs in this process sets up logging for all of it: undone after the test.
+
+    Loggers are never cached, for a module's logger would keep what it was first used with.
+    """
+    root = logging.getLogger()
+    level, configure = root.level, structlog.configure
+
+    def configure_uncached(**settings: Any) -> None:
+        configure(**{**settings, "cache_logger_on_first_use": False})
+
+    monkeypatch.setattr(structlog, "configure", configure_uncached)
+    yield
+    if structlog.is_configured():
+        structlog.reset_defaults()
+        root.setLevel(level)
+        for handler in root.handlers[:]:
+            if isinstance(handler.formatter, structlog.stdlib.ProcessorFormatter):
+                root.removeHandler(handler)
 
 
 @pytest.fixture(scope="session")
