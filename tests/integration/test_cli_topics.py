@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -34,7 +35,9 @@ def aclog(*args: object, stdin: bytes | str | None = None) -> Result:
 def serve(*args: object) -> subprocess.CompletedProcess[str]:
     """One that ends by itself. In a process of its own: it sets up logging for the whole process."""
     command = [sys.executable, "-m", "authorizer.cli", "serve", *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    # Whatever has the default port on this machine.
+    env = {**os.environ, "ACLOG_LISTENERS": f"PLAINTEXT://{HOST}:0"}
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=False)
 
 
 def answer(*args: object, stdin: bytes | str | None = None) -> dict[str, Any]:
