@@ -212,7 +212,7 @@ def _in_avro(column: _Column, rows: _Ints, is_other: _Mask) -> tuple[_Acls, _Rem
     host_starts, host_ends, is_long = _text_bounds(bytes_, principal_ends, last)
     is_wrong |= is_long | (host_ends + 2 != ends[is_acl])
     codes = [bytes_[at] for at in (types_at, name_ends, host_ends, host_ends + 1)]
-    is_wrong |= (np.bitwise_or.reduce(codes) & (_BYTE | 1)) != 0
+    is_wrong |= ((codes[0] | codes[1] | codes[2] | codes[3]) & (_BYTE | 1)) != 0
     acls = _Acls(
         rows[is_acl],
         id_starts[is_acl],

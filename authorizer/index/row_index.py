@@ -273,7 +273,7 @@ class RowIndex:
 
 def _view(numbers: npt.NDArray[Any]) -> memoryview[int]:
     """The same numbers, which Python reads one by one in less than half the time."""
-    return memoryview(numbers)  # type: ignore[arg-type] # numpy's stubs do not say that an array is a Buffer
+    return numbers.data
 
 
 def _leaf(hosts: list[str], masks: list[int]) -> Leaf:
