@@ -91,7 +91,7 @@ $(TOOLS_STAMP): $(STAMP) requirements.lock
 	@rm -rf $(UV_CACHE)
 	@touch $@
 
-$(JARS_STAMP): $(STAMP) snapshot/jobs/ivy.py snapshot/jobs/jars.py tests/support/kafka_jars.py \
+$(JARS_STAMP): $(STAMP) snapshot/jobs/session/ivy.py snapshot/jobs/session/jars.py tests/support/kafka_jars.py \
     tests/support/kafka_jars.sha256 tests/support/delta_jars.py tests/support/spark.py
 	$(call say,fetching the jars of the tests (Kafka; Spark to Kafka; Delta Lake): 64 MB the first time)
 	@$(BIN)/python tests/support/kafka_jars.py

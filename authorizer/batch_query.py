@@ -19,8 +19,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from authorizer.api import Action, RequestContext
-from authorizer.audit import AUDIT_LEVELS, audit_level, audit_message
-from authorizer.authorized_operations import authorized_operations, to_bit_field
+from authorizer.decisions.audit import AUDIT_LEVELS, audit_level, audit_message
+from authorizer.decisions.authorized_operations import authorized_operations, to_bit_field
 from authorizer.errors import ApiError
 from authorizer.host import host_address
 from records.acl import (

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from prometheus_client import Metric
 
-    from authorizer.audit import AuditLog
-    from authorizer.decision_counts import DecisionCounts
+    from authorizer.decisions.audit import AuditLog
+    from authorizer.decisions.decision_counts import DecisionCounts
     from authorizer.writing.purgatory import Purgatory
     from replay.clock import Clock
     from replay.metrics import LoaderMetrics, SnapshotMetrics

@@ -19,8 +19,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Self
 
 from authorizer.api import AuthorizerServerInfo
-from authorizer.audit import AUDIT_LEVELS, AuditLog
 from authorizer.configuration.keys import BY_NAME, LOG_MODE, LOG_URL
+from authorizer.decisions.audit import AUDIT_LEVELS, AuditLog
 from authorizer.errors import ConfigError
 from authorizer.metrics import MetricSources, metrics_registry
 from authorizer.standard import StandardAuthorizer
@@ -34,7 +34,7 @@ from replay.loader import Loader
 from replay.snapshot_generator import SnapshotGenerator
 from replay.snapshot_source import CheckpointFiles, SnapshotSource, StoredSnapshots
 from snapshot.digest import digest_to_string
-from snapshot.store import SnapshotStore
+from snapshot.store.snapshot_store import SnapshotStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -21,18 +21,18 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final
 
 from authorizer.api import AuthorizationResult
-from authorizer.audit import AuditLog
-from authorizer.by_resource_type import allows_some_resource, check_arguments, probe
 from authorizer.configuration.super_users import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
-from authorizer.decision import decide
-from authorizer.decision_audit import write_decision
-from authorizer.decision_counts import DecisionCounts
+from authorizer.decisions.audit import AuditLog
+from authorizer.decisions.authorize import authorize_actions
+from authorizer.decisions.by_resource_type import allows_some_resource, check_arguments, probe
+from authorizer.decisions.decision import decide
+from authorizer.decisions.decision_audit import write_decision
+from authorizer.decisions.decision_counts import DecisionCounts
+from authorizer.decisions.listing import list_acls
+from authorizer.decisions.state import AuthorizerSettings, AuthorizerState
 from authorizer.errors import AuthorizerNotReadyError, NotControllerError, OperationTimedOutError
 from authorizer.explanation.explain import explain
-from authorizer.fast_path import authorize_actions
 from authorizer.index.acl_index import AclIndex
-from authorizer.listing import list_acls
-from authorizer.state import AuthorizerSettings, AuthorizerState
 from replay.errors import InvariantError
 from snapshot.image import AclsImage
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
         AuthorizerServerInfo,
         Endpoint,
     )
-    from authorizer.decision import Decision
+    from authorizer.decisions.decision import Decision
     from authorizer.explanation.explain import Explanation
     from records.acl import AclBinding, AclBindingFilter, AclOperation, ResourceType
     from replay.manifest import LoaderManifest

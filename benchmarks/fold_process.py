@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.spark_tasks import Done, Task, answer_tasks, done_of
 from records.log.open import open_log
 from replay.load import load_image
-from snapshot.store import SnapshotStore
+from snapshot.store.snapshot_store import SnapshotStore
 
 
 def fold(task: Task) -> Done:

@@ -24,14 +24,14 @@ from pyspark.sql.streaming.listener import (
 
 from benchmarks.anchor import ROOT
 from benchmarks.spark_tasks import Batch, Done, Task, answer_tasks, done_of
-from snapshot.jobs import jars
-from snapshot.jobs.directory_source import read_directory_stream
-from snapshot.jobs.job import BatchReport, JobSettings
-from snapshot.jobs.logs import FollowedLog, resolve_logs
-from snapshot.jobs.session import spark_session
-from snapshot.jobs.snapshots import run_snapshots
-from snapshot.jobs.topic_source import read_topics_stream
-from snapshot.store import SnapshotStore
+from snapshot.jobs.engine.job import BatchReport, JobSettings
+from snapshot.jobs.session import jars
+from snapshot.jobs.session.spark_session import spark_session
+from snapshot.jobs.snapshots_job import run_snapshots
+from snapshot.jobs.sources.directory_source import read_directory_stream
+from snapshot.jobs.sources.logs import FollowedLog, resolve_logs
+from snapshot.jobs.sources.topic_source import read_topics_stream
+from snapshot.store.snapshot_store import SnapshotStore
 
 #: Spark tells its listeners of things that are past.
 _TOLD_S = 60.0

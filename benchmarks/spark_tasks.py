@@ -10,7 +10,7 @@ import msgspec
 
 from records.log.base import LogIdentity
 from snapshot.digest import digest_to_string
-from snapshot.store import SnapshotStore
+from snapshot.store.snapshot_store import SnapshotStore
 
 What: TypeAlias = Literal["snapshots", "nothing", "fold"]
 

@@ -18,7 +18,7 @@ from records.entries import AccessControlEntryRecord
 from records.ids import Uuid
 from records.log.directory import DirectoryLog
 from replay.load import load_image
-from snapshot.store import SnapshotStore
+from snapshot.store.snapshot_store import SnapshotStore
 
 #: Records in a batch: what a controller writes for `kafka-acls --add` with a few operations ...
 FEW_RECORDS = 5

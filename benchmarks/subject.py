@@ -18,7 +18,7 @@ from replay.manifest import LoaderManifest, LogDeltaManifest
 from replay.snapshot_source import SnapshotSource, StoredSnapshots
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage, Provenance
-from snapshot.store import SnapshotStore
+from snapshot.store.snapshot_store import SnapshotStore
 
 #: As Anchor.java configures Kafka's.
 SUPER_USER = "User:admin"

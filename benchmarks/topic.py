@@ -14,7 +14,7 @@ from benchmarks.stored import MANY_RECORDS, read_acls
 from records.log.base import MetadataLog
 from records.log.topic import TopicLog, TopicSettings, create_topic
 from replay.load import load_image
-from snapshot.store import SnapshotStore
+from snapshot.store.snapshot_store import SnapshotStore
 
 _ONE_COPY = TopicSettings(replication_factor=1, min_insync_replicas=1)
 

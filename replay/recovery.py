@@ -19,8 +19,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from replay.events import LoadedSnapshot, Recovered
-from snapshot.continuing import diverged, too_old
 from snapshot.errors import SnapshotError
+from snapshot.may_continue import diverged, too_old
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from snapshot.kraft_file import read_checkpoint
+from snapshot.files.kraft_checkpoint import read_checkpoint
 
 if TYPE_CHECKING:
     from records.log.base import LogIdentity, MetadataLog
     from snapshot.image import AclsImage
-    from snapshot.layout import SnapshotRef
-    from snapshot.store import SnapshotStore
+    from snapshot.store.layout import SnapshotRef
+    from snapshot.store.snapshot_store import SnapshotStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

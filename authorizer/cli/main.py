@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 
-class _Place(NamedTuple):
+class _Command(NamedTuple):
     module: str
     summary: str
 
@@ -35,14 +35,14 @@ class _Place(NamedTuple):
 #: In the order of ``aclog --help``. The summary is the first line of the command's own help (a test compares
 #: them), so that listing the commands imports none of them.
 _COMMANDS: Final = {
-    "quickstart": _Place("quickstart", "Run everything here and now, on an example log."),
-    "check": _Place("check", "May this principal do this? Answer as the broker would."),
-    "acls": _Place("acls", "Add, remove or list ACLs, with the flags and output of kafka-acls."),
-    "log": _Place("log", "Make a metadata log, look into one, append to it, or verify it."),
-    "snapshot": _Place("snapshot", "List, create, verify, import or export snapshots."),
-    "serve": _Place("serve", "Answer over HTTP, beside a gateway, registry or proxy."),
-    "spark": _Place("spark", "Build snapshots, counts and the history of changes with Spark."),
-    "completion": _Place("completion", "Complete commands, flags and operations with the Tab key."),
+    "quickstart": _Command("quickstart.command", "Run everything here and now, on an example log."),
+    "check": _Command("check.command", "May this principal do this? Answer as the broker would."),
+    "acls": _Command("acls.command", "Add, remove or list ACLs, with the flags and output of kafka-acls."),
+    "log": _Command("log.command", "Make a metadata log, look into one, append to it, or verify it."),
+    "snapshot": _Command("snapshot.command", "List, create, verify, import or export snapshots."),
+    "serve": _Command("serve", "Answer over HTTP, beside a gateway, registry or proxy."),
+    "spark": _Command("spark.command", "Build snapshots, counts and the history of changes with Spark."),
+    "completion": _Command("completion", "Complete commands, flags and operations with the Tab key."),
 }
 
 
@@ -66,12 +66,12 @@ class Commands(click.Group):
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        place = _COMMANDS.get(cmd_name)
-        if place is None:
+        found = _COMMANDS.get(cmd_name)
+        if found is None:
             return None
-        command = getattr(import_module(f"authorizer.cli.{place.module}"), f"{place.module}_command")
+        command = getattr(import_module(f"authorizer.cli.{found.module}"), f"{cmd_name}_command")
         if not isinstance(command, click.Command):
-            raise TypeError(f"{place.module}_command is not a command")
+            raise TypeError(f"{cmd_name}_command is not a command")
         _name_as_started(command)
         return command
 
@@ -89,8 +89,8 @@ class Commands(click.Group):
 
         # A group's own would import each command for its first line.
         commands = [
-            CompletionItem(name, help=place.summary)
-            for name, place in _COMMANDS.items()
+            CompletionItem(name, help=each.summary)
+            for name, each in _COMMANDS.items()
             if name.startswith(incomplete)
         ]
         return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
@@ -101,7 +101,7 @@ class Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, place.summary) for name, place in _COMMANDS.items()])
+            formatter.write_dl([(name, each.summary) for name, each in _COMMANDS.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

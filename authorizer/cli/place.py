@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from records.log.directory.log import Mode
     from replay.load import LoadResult
     from replay.snapshot_source import SnapshotSource
-    from snapshot.store import SnapshotStore
-    from snapshot.stored import SkippedSnapshot
+    from snapshot.store.snapshot_store import SnapshotStore
+    from snapshot.store.stored import SkippedSnapshot
 
 #: What was committed can be read within milliseconds; nobody is kept longer than this for it.
 _READABLE_TIMEOUT_S: Final = 5.0
@@ -102,7 +102,7 @@ class Place:
 
     def store(self) -> SnapshotStore:
         """The snapshot store, which need not be there yet."""
-        from snapshot.store import SnapshotStore
+        from snapshot.store.snapshot_store import SnapshotStore
 
         if self.config.snapshot_store is None:
             raise click.UsageError(_missing("--snapshots", SNAPSHOT_STORE))

@@ -11,7 +11,7 @@ from typing import Final
 
 import click
 
-from authorizer.cli.kafka_acls_script import usage
+from authorizer.cli.acls.kafka_acls_script import usage
 from authorizer.cli.main import cli
 
 PLACE: Final = Path("docs/cli.md")

@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from authorizer.audit import AUDIT_LEVELS
 from authorizer.configuration.broker_file import BROKER_KEYS, LOG_DIR, LOG_DIRS, METADATA_LOG_DIR
 from authorizer.configuration.listeners import LISTENERS_ALLOWED, PROTOCOL_MAP_ALLOWED, split_list
 from authorizer.configuration.super_users import (
@@ -24,6 +23,7 @@ from authorizer.configuration.super_users import (
     parse_principals,
     parse_super_users,
 )
+from authorizer.decisions.audit import AUDIT_LEVELS
 from authorizer.errors import ConfigError
 
 if TYPE_CHECKING:

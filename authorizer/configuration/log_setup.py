@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 import structlog
 
-from authorizer.audit import AUDIT_LOGGER_NAME
 from authorizer.control_characters import ESCAPED
+from authorizer.decisions.audit import AUDIT_LOGGER_NAME
 
 if TYPE_CHECKING:
     from structlog.typing import EventDict, Processor

@@ -1,6 +1,6 @@
 """Explanation: why an answer is what it is, which ACLs nearly changed it, and what would allow it.
 
-Nothing here decides: the decision is `authorizer.decision`'s. Text for people is made by the command line.
+Nothing here decides: that is for `authorizer.decisions`. Text for people is made by the command line.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from authorizer.acl_json import applied_acl_json
-from authorizer.decision import Decision, Rule, decide
+from authorizer.decisions.decision import Decision, Rule, decide
+from authorizer.decisions.matching import matching_acls
 from authorizer.explanation.fix import fix_flags
 from authorizer.explanation.near_misses import NearMiss, near_misses
-from authorizer.matching import matching_acls
 from records.acl import SUPPORTED_OPERATIONS
 
 if TYPE_CHECKING:
     from authorizer.api import Action, AuthorizableRequestContext
-    from authorizer.state import AuthorizerState
+    from authorizer.decisions.state import AuthorizerState
     from snapshot.rows import AppliedAcl
 
 

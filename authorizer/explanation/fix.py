@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from authorizer.decisions.matching import allows
 from authorizer.index.places import is_odd
-from authorizer.matching import allows
 from records.acl import SUPPORTED_OPERATIONS, AclOperation, PatternType, ResourceType
 
 if TYPE_CHECKING:

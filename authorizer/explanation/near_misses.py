@@ -12,9 +12,9 @@ from heapq import nsmallest
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
+from authorizer.decisions.listing import list_acls
+from authorizer.decisions.matching import acl_principals, allows, covers_operation
 from authorizer.index.places import PREFIXED
-from authorizer.listing import list_acls
-from authorizer.matching import acl_principals, allows, covers_operation
 from records.acl import (
     WILDCARD,
     AccessControlEntryFilter,

@@ -11,7 +11,7 @@ ALLOW DESCRIBE_CONFIGS without implication, for authorize-by-resource-type (KIP-
 CPython does arithmetic on such an int without going through its big-number code.
 
 An operation without a name (UNKNOWN, and what a newer Kafka may write) and ANY have no bits: they match only
-themselves and ALL, nobody asks for them, and `authorizer.matching` answers if somebody does.
+themselves and ALL, nobody asks for them, and `authorizer.decisions.matching` answers if somebody does.
 
 A leaf is the mask itself if every ACL has the host ``*``; else a dict of masks by host, those of ``*`` folded
 into each, with the key ``*`` for every host that is not named.

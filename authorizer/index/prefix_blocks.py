@@ -86,7 +86,7 @@ class Blocks:
         self.made_for = made_for
 
     def of_name(self, name: str) -> Ranges:
-        """The ranges among which ``name`` is; as authorizer.fast_path finds them, without a call."""
+        """The ranges among which ``name`` is; as `authorize` finds them, without a call."""
         return self.by_head.get(name[self.head]) or self.rest
 
 

@@ -21,8 +21,8 @@ import msgspec
 import structlog
 
 from authorizer.acl_json import acl_json
+from authorizer.decisions.listing import list_acls
 from authorizer.errors import AuthorizerNotReadyError
-from authorizer.listing import list_acls
 from authorizer.sidecar.acl_bodies import bindings_of, filters_of, listing_of
 from authorizer.sidecar.acl_results import created_json, deleted_json
 from authorizer.sidecar.caller import Caller
@@ -32,9 +32,9 @@ from authorizer.sidecar.min_offset import visible_end, wait_for_offset
 from records.acl import AclOperation
 
 if TYPE_CHECKING:
+    from authorizer.decisions.state import AuthorizerState
     from authorizer.node import Node
     from authorizer.sidecar.http import Request
-    from authorizer.state import AuthorizerState
     from records.acl import AclBindingFilter
 
 log = structlog.get_logger(__name__)

@@ -49,9 +49,9 @@ from records.ids import uuid_to_string
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
+    from authorizer.decisions.state import AuthorizerState
     from authorizer.node import Node
     from authorizer.sidecar.http import Receive, Scope, Send
-    from authorizer.state import AuthorizerState
 
     Handler = Callable[[Request], Awaitable[Response]]
 

@@ -21,9 +21,9 @@ from records.acl import CLUSTER_NAME, AclOperation, PatternType, ResourcePattern
 from records.principal import ANONYMOUS
 
 if TYPE_CHECKING:
+    from authorizer.decisions.state import AuthorizerState
     from authorizer.node import Node
     from authorizer.sidecar.http import Request
-    from authorizer.state import AuthorizerState
     from records.principal import KafkaPrincipal
 
 _CLUSTER: Final = ResourcePattern(ResourceType.CLUSTER, CLUSTER_NAME, PatternType.LITERAL)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.acl_json import acl_json
-from authorizer.decision import Rule
+from authorizer.decisions.decision import Rule
 
 if TYPE_CHECKING:
-    from authorizer.decision import Decision
-    from authorizer.state import AuthorizerState
+    from authorizer.decisions.decision import Decision
+    from authorizer.decisions.state import AuthorizerState
 
 _REASONS: Final = {
     Rule.SUPER_USER: "the principal is a super user",

@@ -28,7 +28,7 @@ from records.ids import binding_uuid
 from records.log.directory import DirectoryLog
 from records.principal import KafkaPrincipal, parse_kafka_principal
 from replay.snapshot_source import StoredSnapshots
-from snapshot.store import SnapshotStore
+from snapshot.store.snapshot_store import SnapshotStore
 
 _GOALS = {"w2": Goal("at most", 5, 2)}
 _THROUGH_LOG = 200

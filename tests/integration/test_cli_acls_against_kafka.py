@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from authorizer.cli.kafka_acls_script import _TAKES, main, run
+from authorizer.cli.acls.kafka_acls_script import _TAKES, main, run
 from authorizer.cli.main import cli
 from records.acl import (
     AccessControlEntry,

@@ -23,7 +23,7 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from authorizer.cli.main import cli
-from authorizer.cli.quickstart import EXAMPLE_LOG
+from authorizer.cli.quickstart.command import EXAMPLE_LOG
 from records.log.directory import DirectoryLog
 from support.data import real_log
 

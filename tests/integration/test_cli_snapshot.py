@@ -19,8 +19,8 @@ from records.log.base import LogIdentity
 from records.log.directory import DirectoryLog
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage, Provenance
-from snapshot.layout import SnapshotRef
-from snapshot.store import SnapshotStore
+from snapshot.store.layout import SnapshotRef
+from snapshot.store.snapshot_store import SnapshotStore
 from support.data import real_log
 
 ROOT = Path(__file__).resolve().parents[2]

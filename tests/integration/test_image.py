@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from authorizer.cli.quickstart import EXAMPLE_LOG
+from authorizer.cli.quickstart.command import EXAMPLE_LOG
 from support.containers import Container, ContainerError, docker, running
 
 pytestmark = pytest.mark.containers

@@ -12,8 +12,8 @@ from authorizer.configuration.load import load_config
 from authorizer.errors import NotControllerError
 from authorizer.node import Node
 from records.errors import LogError, LogNotFoundError
-from snapshot.store import SnapshotStore
-from snapshot.stored import SnapshotState
+from snapshot.store.snapshot_store import SnapshotStore
+from snapshot.store.stored import SnapshotState
 from support.kafka_broker import Broker
 from support.node_acls import ANY_ACL, CONTEXT, may, names, topic_acl
 from support.nodes import SOON_S, create, delete, running_node

@@ -17,10 +17,10 @@ import pytest
 
 from snapshot.errors import SnapshotStoreUnavailableError
 from snapshot.image import AclsImage
-from snapshot.layout import MANIFEST_NAME
-from snapshot.retention import WRITING_S
-from snapshot.store import SnapshotStore
-from snapshot.stored import SnapshotState
+from snapshot.store.layout import MANIFEST_NAME
+from snapshot.store.retention import WRITING_S
+from snapshot.store.snapshot_store import SnapshotStore
+from snapshot.store.stored import SnapshotState
 from support.data import real_log
 from support.kafka_broker import HOST, free_ports
 from support.s3_server import BUCKET, S3Server, missing_reason, s3_server, server_program

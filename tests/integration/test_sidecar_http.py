@@ -13,8 +13,8 @@ import pytest
 import uvicorn
 from structlog.testing import capture_logs
 
-from authorizer.audit import AUDIT_LOGGER_NAME
 from authorizer.configuration.load import load_config
+from authorizer.decisions.audit import AUDIT_LOGGER_NAME
 from authorizer.errors import ConfigError
 from authorizer.node import Node
 from authorizer.sidecar import min_offset

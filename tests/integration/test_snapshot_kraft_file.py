@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from records.entries import METADATA_VERSION_FEATURE, FeatureLevelRecord
-from snapshot.kraft_file import read_checkpoint, write_checkpoint
+from snapshot.files.kraft_checkpoint import read_checkpoint, write_checkpoint
 from support.data import real_log
 from support.kafka_tools import dump_batches, dump_log
 from support.snapshots import acl, payload_acl, replayed

@@ -14,10 +14,10 @@ import pytest
 from click.testing import CliRunner
 
 from authorizer.cli.main import cli
-from snapshot.layout import MANIFEST_NAME
-from snapshot.retention import WRITING_S
-from snapshot.store import SnapshotStore
-from snapshot.stored import SnapshotState
+from snapshot.store.layout import MANIFEST_NAME
+from snapshot.store.retention import WRITING_S
+from snapshot.store.snapshot_store import SnapshotStore
+from snapshot.store.stored import SnapshotState
 from support.node_acls import topic_acl
 from support.nodes import SOON_S, create, running_node
 from support.snapshots import CLUSTER, IDENTITY, image_of
@@ -28,7 +28,7 @@ CHANGES = 40
 #: Writes snapshots of one row a part, for ever.
 WRITER = """
 import sys
-from snapshot.store import SnapshotStore
+from snapshot.store.snapshot_store import SnapshotStore
 from support.snapshots import IDENTITY, image_of
 store = SnapshotStore(sys.argv[1], rows_per_part=1)
 for number in range(100, 1_000_000):

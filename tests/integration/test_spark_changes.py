@@ -33,8 +33,8 @@ from records.log.open import open_log
 from replay.load import load_image
 from snapshot.digest import digest_of
 from snapshot.errors import HistoryForeignError, HistoryMissingError, HistoryRangeError
-from snapshot.jobs.changes import ChangeTopic, run_changes
-from snapshot.jobs.history import (
+from snapshot.jobs.changes.changes_job import ChangeTopic, run_changes
+from snapshot.jobs.changes.history import (
     History,
     changes,
     covering_resource,
@@ -43,9 +43,9 @@ from snapshot.jobs.history import (
     of_principal,
     of_resource,
 )
-from snapshot.jobs.job import JobSettings
-from snapshot.jobs.logs import resolve_logs
-from snapshot.store import SnapshotStore
+from snapshot.jobs.engine.job import JobSettings
+from snapshot.jobs.sources.logs import resolve_logs
+from snapshot.store.snapshot_store import SnapshotStore
 from support.data import real_log
 from support.feed_topics import feed_messages, new_feed_topic
 from support.histories import as_record

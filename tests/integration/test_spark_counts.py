@@ -38,12 +38,12 @@ from records.log.topic import TopicLog
 from replay.load import load_image
 from replay.snapshot_source import CheckpointFiles
 from snapshot.errors import SnapshotError, SparkJobError
-from snapshot.jobs.count_tables import by_window, read_count_deltas, read_counts, running_counts
-from snapshot.jobs.counts import run_counts
-from snapshot.jobs.job import BatchReport, JobSettings
-from snapshot.jobs.logs import resolve_logs
-from snapshot.jobs.plot import plot_counts
-from snapshot.store import SnapshotStore
+from snapshot.jobs.counts.count_tables import by_window, read_count_deltas, read_counts, running_counts
+from snapshot.jobs.counts.counts_job import run_counts
+from snapshot.jobs.counts.plot import plot_counts
+from snapshot.jobs.engine.job import BatchReport, JobSettings
+from snapshot.jobs.sources.logs import resolve_logs
+from snapshot.store.snapshot_store import SnapshotStore
 from support.data import TESTS, real_log
 from support.directory_logs import read_batches, records_of
 from support.plain_counts import Kind, PlainCounts, kind_of

@@ -17,12 +17,12 @@ from pyspark.sql.types import StructType
 from records.entries import BeginTransactionRecord, EndTransactionRecord
 from records.ids import uuid_to_string
 from records.log.directory import DirectoryLog
-from snapshot.jobs.decode import decode, decode_batches
-from snapshot.jobs.decoded_rows import DECODED_ARROW
-from snapshot.jobs.directory_rows import SOURCE_ARROW, DirectoryRange, read_rows
-from snapshot.jobs.directory_source import read_directory, read_directory_stream
-from snapshot.jobs.logs import FollowedLog
-from snapshot.jobs.schema import DECODED, SOURCE
+from snapshot.jobs.engine.decode import decode, decode_batches
+from snapshot.jobs.engine.decoded_rows import DECODED_ARROW
+from snapshot.jobs.engine.schema import DECODED, SOURCE
+from snapshot.jobs.sources.directory_rows import SOURCE_ARROW, DirectoryRange, read_rows
+from snapshot.jobs.sources.directory_source import read_directory, read_directory_stream
+from snapshot.jobs.sources.logs import FollowedLog
 from support.data import real_log
 from support.directory_logs import acl, acls, batch_bytes, flip_bit, segment_path, write_segment
 from support.source_rows import SHARDS, rows_of

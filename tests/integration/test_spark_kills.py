@@ -33,11 +33,11 @@ from records.entries import (
 from records.ids import Uuid
 from records.log.directory import DirectoryLog
 from replay.load import load_image
-from snapshot.jobs.count_tables import read_count_deltas, read_counts
-from snapshot.jobs.history import History
-from snapshot.jobs.planned import parse_ends
-from snapshot.layout import MANIFEST_NAME, parse_snapshot_name
-from snapshot.store import SnapshotStore
+from snapshot.jobs.changes.history import History
+from snapshot.jobs.counts.count_tables import read_count_deltas, read_counts
+from snapshot.jobs.engine.planned_offsets import parse_ends
+from snapshot.store.layout import MANIFEST_NAME, parse_snapshot_name
+from snapshot.store.snapshot_store import SnapshotStore
 from support.data import TESTS
 from support.directory_logs import read_path, records_of
 from support.histories import as_record

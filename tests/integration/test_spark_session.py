@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.xdist_group
 PROGRAM = """
 import sys
 from snapshot.errors import SparkJarsError
-from snapshot.jobs.session import spark_session
+from snapshot.jobs.session.spark_session import spark_session
 try:
     spark_session("submitted", needs_kafka=True)
 except SparkJarsError as error:

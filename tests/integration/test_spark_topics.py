@@ -32,16 +32,16 @@ from replay.load import load_image
 from replay.snapshot_source import StoredSnapshots
 from snapshot.digest import digest_of, digest_to_string
 from snapshot.errors import SparkJobError
-from snapshot.jobs.changes import run_changes
-from snapshot.jobs.count_tables import read_counts
-from snapshot.jobs.counts import run_counts
-from snapshot.jobs.history import History
-from snapshot.jobs.job import BatchReport, JobSettings, LogPlan, LogReport, LogResult
-from snapshot.jobs.logs import FollowedLog, resolve_logs
-from snapshot.jobs.query import run_job
-from snapshot.jobs.snapshots import run_snapshots
-from snapshot.manifest import SnapshotManifest
-from snapshot.store import SnapshotStore
+from snapshot.jobs.changes.changes_job import run_changes
+from snapshot.jobs.changes.history import History
+from snapshot.jobs.counts.count_tables import read_counts
+from snapshot.jobs.counts.counts_job import run_counts
+from snapshot.jobs.engine.job import BatchReport, JobSettings, LogPlan, LogReport, LogResult
+from snapshot.jobs.engine.query import run_job
+from snapshot.jobs.snapshots_job import run_snapshots
+from snapshot.jobs.sources.logs import FollowedLog, resolve_logs
+from snapshot.store.manifest import SnapshotManifest
+from snapshot.store.snapshot_store import SnapshotStore
 from support.histories import as_record
 from support.kafka_broker import Broker, kafka_broker
 from support.kafka_cluster import wait_until

@@ -25,7 +25,7 @@ from replay.snapshot_source import StoredSnapshots
 from snapshot.delta import AclsDelta
 from snapshot.digest import digest_to_string
 from snapshot.image import AclsImage
-from snapshot.store import SnapshotStore
+from snapshot.store.snapshot_store import SnapshotStore
 from support.kafka_broker import Broker, kafka_broker
 from support.kafka_cluster import wait_until
 from support.node_acls import topic_acl

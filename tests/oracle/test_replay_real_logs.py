@@ -24,9 +24,9 @@ from replay.load import LoadResult, load_image
 from replay.loader import Loader
 from replay.snapshot_source import CheckpointFiles, SnapshotSource, StoredSnapshots
 from snapshot.digest import digest_of
+from snapshot.files.kraft_checkpoint import read_checkpoint
 from snapshot.image import AclsImage
-from snapshot.kraft_file import read_checkpoint
-from snapshot.store import SnapshotStore
+from snapshot.store.snapshot_store import SnapshotStore
 from support.data import real_log, real_log_home
 from support.sim_history import EMPTY_STATE, State, fold, state_of
 from support.sim_publisher import Witness

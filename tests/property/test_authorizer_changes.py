@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-import authorizer.fast_path
+import authorizer.decisions.authorize
+import authorizer.decisions.many_actions
 import authorizer.index.masks
 import authorizer.index.overlay
-import authorizer.many_actions
 from authorizer.api import AuthorizationResult
-from authorizer.audit import OFF, AuditLog
-from authorizer.decision_counts import DecisionCounts
-from authorizer.fast_path import authorize_actions
+from authorizer.decisions.audit import OFF, AuditLog
+from authorizer.decisions.authorize import authorize_actions
+from authorizer.decisions.decision_counts import DecisionCounts
+from authorizer.decisions.state import AuthorizerState
 from authorizer.standard import StandardAuthorizer
-from authorizer.state import AuthorizerState
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.entries import AccessControlEntryRecord, AclRecord, RemoveAccessControlEntryRecord
 from records.ids import Uuid
@@ -56,11 +56,11 @@ def acls(ids: SearchStrategy[Uuid]) -> SearchStrategy[AccessControlEntryRecord]:
 @pytest.fixture(params=["tiny", "usual"])
 def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The loop for many actions, and tables for many entries, also with few."""
-    monkeypatch.setattr(authorizer.fast_path, "MANY", 2)
+    monkeypatch.setattr(authorizer.decisions.authorize, "MANY", 2)
     if request.param == "tiny":
         monkeypatch.setattr(authorizer.index.overlay, "COPY_MAXIMUM", 2)
         monkeypatch.setattr(authorizer.index.masks, "UNION_HOSTS_MAXIMUM", 1)
-        monkeypatch.setattr(authorizer.many_actions, "_FEW_BOUNDS", 0)
+        monkeypatch.setattr(authorizer.decisions.many_actions, "_FEW_BOUNDS", 0)
 
 
 @pytest.mark.usefixtures("sizes")

@@ -17,14 +17,14 @@ import authorizer.index.prefix_ranges
 import authorizer.index.versioned
 import snapshot.image
 from authorizer.api import AuthorizationResult
-from authorizer.audit import OFF, AuditLog
-from authorizer.decision_counts import DecisionCounts
+from authorizer.decisions.audit import OFF, AuditLog
+from authorizer.decisions.authorize import authorize_actions
+from authorizer.decisions.decision_counts import DecisionCounts
+from authorizer.decisions.kafka_order import entry_order, utf16
+from authorizer.decisions.listing import list_acls
+from authorizer.decisions.state import AuthorizerState
 from authorizer.explanation.near_misses import NearMiss
-from authorizer.fast_path import authorize_actions
-from authorizer.kafka_order import entry_order, utf16
-from authorizer.listing import list_acls
 from authorizer.standard import StandardAuthorizer
-from authorizer.state import AuthorizerState
 from records.acl import AclBindingFilter, AclOperation, PatternType, ResourceType
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from records.ids import Uuid

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from msgspec.structs import replace
 
-import authorizer.fast_path
+import authorizer.decisions.authorize
+import authorizer.decisions.many_actions
 import authorizer.index.masks
 import authorizer.index.overlay
 import authorizer.index.prefix_ranges
-import authorizer.many_actions
 from authorizer.api import Action, AuthorizationResult, RequestContext
-from authorizer.audit import AUDIT_LEVELS, AUDIT_LOGGER_NAME, AuditLog
-from authorizer.decision_counts import DecisionCounts
+from authorizer.decisions.audit import AUDIT_LEVELS, AUDIT_LOGGER_NAME, AuditLog
+from authorizer.decisions.decision_counts import DecisionCounts
 from authorizer.errors import AuthorizerNotReadyError
 from authorizer.index.masks import Leaf
 from authorizer.index.prefix_ranges import PrefixRanges
@@ -38,11 +38,11 @@ Outcome = tuple[list[AuthorizationResult], str, dict[str, int], list[str]]
 def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables and chunks for many entries, and the loop for many actions, also with few."""
     if request.param == "heads":
-        monkeypatch.setattr(authorizer.many_actions, "_FEW_BOUNDS", 0)
+        monkeypatch.setattr(authorizer.decisions.many_actions, "_FEW_BOUNDS", 0)
     if request.param == "blocks":
         monkeypatch.setattr(authorizer.index.prefix_ranges, "UNDIVIDED_MAXIMUM", 0)
     if request.param != "usual":
-        monkeypatch.setattr(authorizer.fast_path, "MANY", 2)
+        monkeypatch.setattr(authorizer.decisions.authorize, "MANY", 2)
         monkeypatch.setattr(authorizer.index.overlay, "COPY_MAXIMUM", 2)
         monkeypatch.setattr(authorizer.index.prefix_ranges, "CHUNK_MAXIMUM", 2)
         monkeypatch.setattr(authorizer.index.masks, "UNION_HOSTS_MAXIMUM", 2)
@@ -71,8 +71,8 @@ def requests() -> SearchStrategy[list[Action]]:
                 st.booleans(),
                 st.booleans(),
             ),
-            min_size=authorizer.fast_path.MANY,
-            max_size=3 * authorizer.fast_path.MANY,
+            min_size=authorizer.decisions.authorize.MANY,
+            max_size=3 * authorizer.decisions.authorize.MANY,
         )
     )
 

@@ -113,7 +113,7 @@ def test_a_successor_bounds_what_starts_with_a_prefix(prefix: str, name: str) ->
 
 
 def said(rights: Rights, name: str, host: str) -> int:
-    """As authorizer.fast_path reads rights."""
+    """As authorizer.decisions.authorize reads rights."""
     apart = None if rights.others is None else rights.others.get(name)
     leaf = rights.named.get(name) if apart is None else None
     if leaf is not None:

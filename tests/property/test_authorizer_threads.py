@@ -11,9 +11,9 @@ from contextlib import contextmanager
 import pytest
 
 from authorizer.api import Action, AuthorizationResult
-from authorizer.audit import OFF, AuditLog
-from authorizer.decision_counts import DecisionCounts
-from authorizer.fast_path import authorize_actions
+from authorizer.decisions.audit import OFF, AuditLog
+from authorizer.decisions.authorize import authorize_actions
+from authorizer.decisions.decision_counts import DecisionCounts
 from records.acl import AclOperation
 from records.entries import AccessControlEntryRecord, AclRecord, RemoveAccessControlEntryRecord
 from records.ids import Uuid

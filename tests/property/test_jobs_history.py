@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from records.entries import AccessControlEntryRecord
 from records.ids import Uuid
 from records.log.base import LogRecord
-from snapshot.jobs.change_files import write_changes
-from snapshot.jobs.change_table import CHANGES_SCHEMA, changes_table, ended_intervals
-from snapshot.jobs.coverage import Coverage
-from snapshot.manifest import SnapshotManifest
-from snapshot.storage import Storage
-from snapshot.store import SnapshotStore
+from snapshot.jobs.changes.change_files import write_changes
+from snapshot.jobs.changes.change_table import CHANGES_SCHEMA, changes_table, ended_intervals
+from snapshot.jobs.changes.coverage import Coverage
+from snapshot.store.manifest import SnapshotManifest
+from snapshot.store.snapshot_store import SnapshotStore
+from snapshot.store.storage import Storage
 from support.histories import as_record, open_intervals
 from support.shard_folds import Counted, counted, folded, plan
 from support.sim_history import EMPTY_STATE, State, fold

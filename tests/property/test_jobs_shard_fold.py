@@ -18,10 +18,10 @@ from records.ids import uuid_to_string
 from records.log.base import LogRecord
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage, Provenance
-from snapshot.jobs.job import LogResult
-from snapshot.jobs.shard_fold import _kind_of, _readable
-from snapshot.manifest import SnapshotManifest
-from snapshot.store import SnapshotStore
+from snapshot.jobs.engine.job import LogResult
+from snapshot.jobs.engine.shard_fold import _kind_of, _readable
+from snapshot.store.manifest import SnapshotManifest
+from snapshot.store.snapshot_store import SnapshotStore
 from support.shard_folds import Counted, counted, folded, plan
 from support.snapshots import IDENTITY, contents, logged
 from support.strategies import record_lists, strange_acl_records

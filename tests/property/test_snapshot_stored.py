@@ -14,15 +14,15 @@ from records.acl import AclOperation, AclPermissionType, PatternType, ResourceTy
 from records.entries import AccessControlEntryRecord, MetadataRecord
 from snapshot.code_names import code_from_name
 from snapshot.columns import AclColumns
-from snapshot.export import export_image
-from snapshot.export_format import ExportFormat
+from snapshot.files.export import export_image
+from snapshot.files.export_format import ExportFormat
+from snapshot.files.import_file import import_csv, import_json_lines
+from snapshot.files.kip11 import kip11_document
+from snapshot.files.kraft_checkpoint import read_checkpoint, write_checkpoint
 from snapshot.image import AclsImage
-from snapshot.import_file import import_csv, import_json_lines
-from snapshot.kip11 import kip11_document
-from snapshot.kraft_file import read_checkpoint, write_checkpoint
-from snapshot.layout import cluster_directory, parse_cluster_directory
 from snapshot.rows import AppliedAcl
-from snapshot.store import SnapshotStore
+from snapshot.store.layout import cluster_directory, parse_cluster_directory
+from snapshot.store.snapshot_store import SnapshotStore
 from support.snapshots import IDENTITY, contents, replayed
 from support.strategies import access_control_entry_records, record_lists, strange_acl_records
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import count
 
 from authorizer.api import Action, AuthorizationResult, Authorizer, RequestContext
-from authorizer.audit import OFF, AuditLog
+from authorizer.decisions.audit import OFF, AuditLog
 from authorizer.standard import StandardAuthorizer
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourcePattern, ResourceType
 from records.entries import AccessControlEntryRecord, AclRecord

@@ -16,13 +16,13 @@ from typing import Any
 from unittest.mock import patch
 
 from snapshot.errors import SnapshotError
-from snapshot.jobs.count_tables import read_count_deltas, read_counts
-from snapshot.jobs.counts import run_counts
-from snapshot.jobs.delta_lake import SESSION_CONF
-from snapshot.jobs.job import BatchReport, JobSettings
-from snapshot.jobs.logs import resolve_logs
-from snapshot.jobs.session import spark_session
-from snapshot.store import SnapshotStore
+from snapshot.jobs.counts.count_tables import read_count_deltas, read_counts
+from snapshot.jobs.counts.counts_job import run_counts
+from snapshot.jobs.counts.delta_lake import SESSION_CONF
+from snapshot.jobs.engine.job import BatchReport, JobSettings
+from snapshot.jobs.session.spark_session import spark_session
+from snapshot.jobs.sources.logs import resolve_logs
+from snapshot.store.snapshot_store import SnapshotStore
 from support.delta_jars import delta_jars
 
 

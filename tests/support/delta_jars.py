@@ -1,6 +1,6 @@
 """Delta Lake's jars, for the test that writes its tables.
 
-They come as those of the Spark jobs do (snapshot.jobs.ivy), and must be the ones below. A user has Spark
+They come as those of the Spark jobs do (session.ivy), and must be the ones below. A user has Spark
 fetch them: delta_lake.PACKAGE. What else that package names, Spark brings, or nothing here needs it.
 
 As a program: `python tests/support/delta_jars.py` fetches and prints the directory.
@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from snapshot.errors import SparkJarsError
-from snapshot.jobs.ivy import Jar, jar_directory
+from snapshot.jobs.session.ivy import Jar, jar_directory
 
 DELTA_VERSION = "4.4.0"
 JARS = (

@@ -9,7 +9,7 @@ from records.acl import AclOperation, AclPermissionType, PatternType, ResourceTy
 from records.entries import AccessControlEntryRecord
 from records.ids import Uuid
 from snapshot.code_names import code_from_name
-from snapshot.jobs.shard_fold import _readable
+from snapshot.jobs.engine.shard_fold import _readable
 from snapshot.rows import AppliedAcl
 
 

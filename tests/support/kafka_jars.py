@@ -1,6 +1,6 @@
 """Kafka's own jars, for tests that run the real broker and the real tools.
 
-They come as those of the Spark jobs do (snapshot.jobs.ivy), and must equal `kafka_jars.sha256`, name by
+They come as those of the Spark jobs do (session.ivy), and must equal `kafka_jars.sha256`, name by
 name and byte by byte. The first call fetches them; later ones only compare checksums, offline.
 
 As a program: `python tests/support/kafka_jars.py` fetches and prints the directory; `--write-checksums`
@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 from snapshot.errors import SparkJarsError
-from snapshot.jobs.ivy import Jar, ivy_jar, jar_directory, java_command
+from snapshot.jobs.session.ivy import Jar, ivy_jar, jar_directory, java_command
 
 KAFKA_VERSION = "4.3.1"
 SLF4J_VERSION = "1.7.36"  # of the slf4j-api that Kafka 4.3.1 resolves to

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from authorizer.audit import AUDIT_LOGGER_NAME, OFF, TRACE, AuditLog
 from authorizer.batch_query import answer, question
+from authorizer.decisions.audit import AUDIT_LOGGER_NAME, OFF, TRACE, AuditLog
 from authorizer.errors import ApiError, ConfigError
 from authorizer.standard import StandardAuthorizer
 from records.codecs.json import from_json

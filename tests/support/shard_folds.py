@@ -21,14 +21,14 @@ from records.entries import (
 )
 from records.log.base import LogIdentity, LogRecord
 from snapshot.image import Provenance
-from snapshot.jobs.decoded_rows import DECODED_ARROW
-from snapshot.jobs.job import LogPlan, LogResult, ShardSummary
-from snapshot.jobs.schema import KIND_ACL, KIND_FEATURE, KIND_PLAN, KIND_REMOVAL
-from snapshot.jobs.shard_fold import fold_shard
-from snapshot.jobs.sharding import shards_of
-from snapshot.jobs.summed import summed
-from snapshot.manifest import SnapshotManifest
-from snapshot.store import SnapshotStore
+from snapshot.jobs.engine.decoded_rows import DECODED_ARROW
+from snapshot.jobs.engine.job import LogPlan, LogResult, ShardSummary
+from snapshot.jobs.engine.log_result import summed
+from snapshot.jobs.engine.schema import KIND_ACL, KIND_FEATURE, KIND_PLAN, KIND_REMOVAL
+from snapshot.jobs.engine.shard_fold import fold_shard
+from snapshot.jobs.engine.sharding import shards_of
+from snapshot.store.manifest import SnapshotManifest
+from snapshot.store.snapshot_store import SnapshotStore
 from support.snapshots import IDENTITY
 
 

@@ -14,12 +14,12 @@ from pyspark.sql import SparkSession
 from records.log.directory import DirectoryLog
 from replay.load import load_image
 from snapshot.digest import digest_to_string
-from snapshot.jobs.job import BatchReport, JobSettings, LogReport
-from snapshot.jobs.logs import resolve_logs
-from snapshot.jobs.snapshots import run_snapshots
-from snapshot.layout import SnapshotRef
-from snapshot.manifest import SnapshotManifest
-from snapshot.store import SnapshotStore
+from snapshot.jobs.engine.job import BatchReport, JobSettings, LogReport
+from snapshot.jobs.snapshots_job import run_snapshots
+from snapshot.jobs.sources.logs import resolve_logs
+from snapshot.store.layout import SnapshotRef
+from snapshot.store.manifest import SnapshotManifest
+from snapshot.store.snapshot_store import SnapshotStore
 from support.snapshots import contents
 
 

@@ -17,9 +17,9 @@ from records.entries import (
     MetadataRecord,
     RemoveAccessControlEntryRecord,
 )
-from snapshot.jobs.directory_rows import SOURCE_ARROW
-from snapshot.jobs.schema import KIND_ACL, KIND_FEATURE, KIND_REMOVAL
-from snapshot.jobs.sharding import shards_of
+from snapshot.jobs.engine.schema import KIND_ACL, KIND_FEATURE, KIND_REMOVAL
+from snapshot.jobs.engine.sharding import shards_of
+from snapshot.jobs.sources.directory_rows import SOURCE_ARROW
 
 CLUSTER_ID = "c-1"
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from snapshot.jobs import jars
-from snapshot.jobs.session import spark_session
+from snapshot.jobs.session import jars
+from snapshot.jobs.session.spark_session import spark_session
 
 ROOT = Path(__file__).resolve().parents[2]
 CORES = 2

@@ -27,17 +27,17 @@ from unittest.mock import patch
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from snapshot.jobs import batch
-from snapshot.jobs.changes import run_changes
-from snapshot.jobs.counts import run_counts
-from snapshot.jobs.job import BatchReport, JobSettings, LogPlan
-from snapshot.jobs.logs import resolve_logs
-from snapshot.jobs.plan import LogStates
-from snapshot.jobs.session import spark_session
-from snapshot.jobs.shard_fold import fold_shard
-from snapshot.jobs.snapshots import run_snapshots
-from snapshot.jobs.summed import summed
-from snapshot.store import SnapshotStore
+from snapshot.jobs.changes.changes_job import run_changes
+from snapshot.jobs.counts.counts_job import run_counts
+from snapshot.jobs.engine import micro_batch
+from snapshot.jobs.engine.job import BatchReport, JobSettings, LogPlan
+from snapshot.jobs.engine.log_result import summed
+from snapshot.jobs.engine.log_states import LogStates
+from snapshot.jobs.engine.shard_fold import fold_shard
+from snapshot.jobs.session.spark_session import spark_session
+from snapshot.jobs.snapshots_job import run_snapshots
+from snapshot.jobs.sources.logs import resolve_logs
+from snapshot.store.snapshot_store import SnapshotStore
 
 POINTS = ("planned", "part", "folded", "written", "stored")
 JOBS = ("snapshots", "changes", "counts")
@@ -111,8 +111,8 @@ def stop_at(home: Path, point: str, after: int) -> None:
     for owner, name, held in (
         (LogStates, "place", held_place),
         (SnapshotStore, "commit", held_commit),
-        (batch, "summed", held_summed),
-        (batch, "fold_shard", held_fold),
+        (micro_batch, "summed", held_summed),
+        (micro_batch, "fold_shard", held_fold),
     ):
         patch.object(owner, name, held).start()
 

@@ -14,7 +14,8 @@ import pytest
 
 from authorizer.api import Action, HttpRequestContext, RequestContext
 from authorizer.api_keys import API_KEY_NAMES, api_key_name
-from authorizer.audit import (
+from authorizer.configuration.log_setup import setup_logging
+from authorizer.decisions.audit import (
     AUDIT_LEVELS,
     AUDIT_LOGGER_NAME,
     DEBUG,
@@ -25,7 +26,6 @@ from authorizer.audit import (
     audit_level,
     audit_message,
 )
-from authorizer.configuration.log_setup import setup_logging
 from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 from records.ids import ZERO_UUID
 from records.principal import KafkaPrincipal, parse_kafka_principal

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from authorizer.audit import TRACE, AuditLog
-from authorizer.authorized_operations import authorized_operations, to_bit_field
+from authorizer.decisions.audit import TRACE, AuditLog
+from authorizer.decisions.authorized_operations import authorized_operations, to_bit_field
 from records.acl import SUPPORTED_OPERATIONS, AclOperation, ResourceType
 from support.decisions import ALL, READ, TOPIC, Fed, allow, context, deny, topic
 

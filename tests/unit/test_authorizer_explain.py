@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from authorizer.api import Action
-from authorizer.decision import Rule
+from authorizer.decisions.decision import Rule
 from authorizer.explanation.explain import Explanation
 from authorizer.explanation.near_misses import KEPT_MAXIMUM, KEPT_OF_ONE_FIELD
 from records.acl import SUPPORTED_OPERATIONS, AclOperation, PatternType, ResourcePattern, ResourceType

@@ -16,7 +16,7 @@ from authorizer.api import (
     Endpoint,
     SecurityProtocol,
 )
-from authorizer.audit import DEBUG, INFO, OFF, TRACE, AuditLog
+from authorizer.decisions.audit import DEBUG, INFO, OFF, TRACE, AuditLog
 from authorizer.errors import (
     AuthorizerNotReadyError,
     ConfigError,

@@ -67,13 +67,13 @@ def test_the_list_of_commands_imports_none_of_them() -> None:
     """`aclog --help`."""
     modules = modules_after(["--help"])
     assert third_parties(modules) == {"click"}
-    assert "authorizer.cli.check" not in modules
+    assert "authorizer.cli.check.command" not in modules
 
 
 def test_help_imports_nothing_heavy() -> None:
     """No numpy, no Parquet, no HTTP and no log of any kind to say which options a command has."""
     modules = modules_after(*([*path, "--help"] for path in every_command()))
-    assert {"authorizer.cli.check", "authorizer.cli.spark_history"} <= modules
+    assert {"authorizer.cli.check.command", "authorizer.cli.spark.history"} <= modules
     assert third_parties(modules) <= OF_HELP
     assert not modules & SLOW_STDLIB
 

@@ -14,16 +14,16 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from authorizer.cli import spark_needs
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.main import cli
 from authorizer.cli.place import Place
-from authorizer.cli.spark_history import _POINT_TYPE
-from authorizer.cli.spark_job import default_checkpoint, job_settings, located
-from authorizer.cli.spark_needs import require_spark, what_spark_lacks
-from authorizer.cli.spark_options import INTERVAL_S, PAIR, JobFlags
+from authorizer.cli.spark import needs
+from authorizer.cli.spark.history import _POINT_TYPE
+from authorizer.cli.spark.job import default_checkpoint, job_settings, located
+from authorizer.cli.spark.needs import require_spark, what_spark_lacks
+from authorizer.cli.spark.options import INTERVAL_S, PAIR, JobFlags
 from records.log.directory import DirectoryLog
-from snapshot.layout import parse_cluster_directory
+from snapshot.store.layout import parse_cluster_directory
 
 NOTHING_GIVEN: dict[str, Any] = {
     "log_urls": (),
@@ -138,7 +138,7 @@ def test_java_home_counts_before_path(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_under_spark_submit_java_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """spark-submit's JVM has started this process: no Java of our own is looked for."""
-    monkeypatch.setenv(spark_needs._GATEWAY, "4711")
+    monkeypatch.setenv(needs._GATEWAY, "4711")
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
     assert what_spark_lacks() is None
 

@@ -15,13 +15,13 @@ import pytest
 from records.ids import uuid_to_string
 from records.log.base import LogIdentity
 from snapshot.errors import HistoryForeignError, SnapshotCorruptError, SnapshotUnsupportedError
-from snapshot.jobs.change_files import history_files, write_changes
-from snapshot.jobs.change_messages import messages_of
-from snapshot.jobs.change_table import CHANGES_SCHEMA, changes_table
-from snapshot.jobs.changes import ChangesSink, _may_come_again
-from snapshot.jobs.coverage import Coverage, covered_clusters, put_coverage, read_coverage
-from snapshot.jobs.job import LogPlan, LogResult
-from snapshot.storage import Storage
+from snapshot.jobs.changes.change_files import history_files, write_changes
+from snapshot.jobs.changes.change_messages import messages_of
+from snapshot.jobs.changes.change_table import CHANGES_SCHEMA, changes_table
+from snapshot.jobs.changes.changes_job import ChangesSink, _may_come_again
+from snapshot.jobs.changes.coverage import Coverage, covered_clusters, put_coverage, read_coverage
+from snapshot.jobs.engine.job import LogPlan, LogResult
+from snapshot.store.storage import Storage
 from support.shard_folds import folded, plan
 from support.snapshots import CLUSTER, IDENTITY, acl_id
 
@@ -167,7 +167,7 @@ def sink(store: Storage, *, compacting: bool = False) -> ChangesSink:
 
 
 def planned(start: int, end: int) -> LogPlan:
-    from snapshot.store import SnapshotStore  # noqa: PLC0415
+    from snapshot.store.snapshot_store import SnapshotStore  # noqa: PLC0415
 
     return plan(SnapshotStore("memory://unused"), end, base=None, start=start)
 

@@ -18,11 +18,11 @@ from records.log.base import LogIdentity
 from snapshot.delta import DeltaCounts
 from snapshot.errors import SparkJobError
 from snapshot.image import Provenance
-from snapshot.jobs.count_files import CountFiles
-from snapshot.jobs.count_rows import MINUTE_MS, AclKind, CountRows, count_rows, counts_by_kind
-from snapshot.jobs.counts import CountsSink
-from snapshot.jobs.job import AclCount, AclCountDelta, LogPlan, LogResult, ShardSummary
-from snapshot.manifest import SnapshotManifest
+from snapshot.jobs.counts.count_files import CountFiles
+from snapshot.jobs.counts.count_rows import MINUTE_MS, AclKind, CountRows, count_rows, counts_by_kind
+from snapshot.jobs.counts.counts_job import CountsSink
+from snapshot.jobs.engine.job import AclCount, AclCountDelta, LogPlan, LogResult, ShardSummary
+from snapshot.store.manifest import SnapshotManifest
 from support.snapshots import IDENTITY
 
 # Kafka's codes: TOPIC, LITERAL, READ or WRITE, ALLOW.

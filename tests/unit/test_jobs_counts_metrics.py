@@ -13,10 +13,10 @@ from prometheus_client.registry import Collector
 from pyspark.sql.streaming.listener import SinkProgress, SourceProgress, StreamingQueryProgress
 
 from records.log.base import LogIdentity
-from snapshot.jobs.count_metrics import AclCountMetric
-from snapshot.jobs.count_rows import AclKind
-from snapshot.jobs.logs import FollowedLog
-from snapshot.jobs.progress_metrics import QueryProgress
+from snapshot.jobs.counts.count_metrics import AclCountMetric
+from snapshot.jobs.counts.count_rows import AclKind
+from snapshot.jobs.engine.progress_metrics import QueryProgress
+from snapshot.jobs.sources.logs import FollowedLog
 from support.snapshots import TOPIC_ID
 
 READ = AclKind("TOPIC", "LITERAL", "ALLOW", "READ")

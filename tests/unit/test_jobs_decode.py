@@ -18,9 +18,9 @@ from records.entries import (
 from records.errors import DecodeError, UnsupportedVersionError
 from records.ids import uuid_to_string
 from records.log.directory import DirectoryLog
-from snapshot.jobs.decode import decode_batches
-from snapshot.jobs.directory_ranges import DirectoryRanges, Place
-from snapshot.jobs.directory_rows import DirectoryRange, read_rows
+from snapshot.jobs.engine.decode import decode_batches
+from snapshot.jobs.sources.directory_ranges import DirectoryRanges, Place
+from snapshot.jobs.sources.directory_rows import DirectoryRange, read_rows
 from support.data import REAL_LOGS, real_log
 from support.directory_logs import read_batches, records_of
 from support.plain_logs import frame_of

@@ -23,8 +23,8 @@ from records.ids import Uuid, uuid_to_string
 from records.log.base import LogIdentity
 from records.log.directory import DirectoryLog
 from snapshot.errors import CheckpointForeignError
-from snapshot.jobs.directory_ranges import DirectoryRanges, Place
-from snapshot.jobs.directory_rows import DirectoryRange, read_rows
+from snapshot.jobs.sources.directory_ranges import DirectoryRanges, Place
+from snapshot.jobs.sources.directory_rows import DirectoryRange, read_rows
 from support.directory_logs import TIMESTAMP_MS, acl, append_bytes, batch_bytes, flip_bit, write_segment
 from support.source_rows import rows_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from snapshot.errors import SparkBusyError
-from snapshot.jobs.failure import job_failure
+from snapshot.jobs.engine.failure import job_failure
 
 WORKER = """An exception was thrown from the Python worker:
 Traceback (most recent call last):

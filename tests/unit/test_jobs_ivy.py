@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from snapshot.errors import SparkJarsError
-from snapshot.jobs import ivy
-from snapshot.jobs.ivy import Jar, jar_directory
+from snapshot.jobs.session import ivy
+from snapshot.jobs.session.ivy import Jar, jar_directory
 
 VARIABLE = "ACLOG_TEST_JARS"
 CONTENTS = {f"org/example/part-{number}/1.0/part-{number}-1.0.jar": bytes([number]) for number in range(20)}

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from snapshot.errors import SparkJarsError
-from snapshot.jobs import ivy
-from snapshot.jobs.jars import DIRECTORY_VARIABLE, JARS, PACKAGE, connector_jars, main
+from snapshot.jobs.session import ivy
+from snapshot.jobs.session.jars import DIRECTORY_VARIABLE, JARS, PACKAGE, connector_jars, main
 from support.spark import SPARK_JARS
 
 
@@ -59,6 +59,6 @@ def test_who_cannot_reach_maven_is_told_the_ways_out(
 
 def test_another_pyspark_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """The connector of one Spark does not run in another."""
-    monkeypatch.setattr("snapshot.jobs.jars.version", lambda _: "4.3.0")
+    monkeypatch.setattr("snapshot.jobs.session.jars.version", lambda _: "4.3.0")
     with pytest.raises(SparkJarsError, match=r"does not fit pyspark 4\.3\.0: install pyspark==4\.2\.0"):
         connector_jars()

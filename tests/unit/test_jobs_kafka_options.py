@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from records.errors import LogError
-from snapshot.jobs.kafka_options import connector_options
+from snapshot.jobs.sources.kafka_options import connector_options
 
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 KEY = "-----BEGIN PRIVATE KEY-----\nBBBB\n-----END PRIVATE KEY-----\n"

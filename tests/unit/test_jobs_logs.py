@@ -15,7 +15,7 @@ from records.ids import Uuid, uuid_to_string
 from records.log.base import LogIdentity
 from records.log.directory import DirectoryLog
 from snapshot.errors import CheckpointForeignError
-from snapshot.jobs.logs import BINDING_NAME, FollowedLog, bind_checkpoint, resolve_logs, sources_of
+from snapshot.jobs.sources.logs import BINDING_NAME, FollowedLog, bind_checkpoint, resolve_logs, sources_of
 from support.directory_logs import acls
 
 OLD, RECREATED = Uuid(b"a" * 16), Uuid(b"b" * 16)

@@ -16,11 +16,11 @@ from records.log.base import LogIdentity, LogRecord
 from snapshot.delta import AclsDelta
 from snapshot.errors import SnapshotError, SparkJobError
 from snapshot.image import AclsImage, Provenance
-from snapshot.jobs.beginning import BEGINNING_NAME, begin
-from snapshot.jobs.logs import FollowedLog
-from snapshot.jobs.plan import LogStates, Place
-from snapshot.manifest import SnapshotManifest
-from snapshot.store import SnapshotStore
+from snapshot.jobs.engine.first_offsets import BEGINNING_NAME, begin
+from snapshot.jobs.engine.log_states import LogStates, Place
+from snapshot.jobs.sources.logs import FollowedLog
+from snapshot.store.manifest import SnapshotManifest
+from snapshot.store.snapshot_store import SnapshotStore
 from support.sim_log import FIRST_TIMESTAMP_MS, SimLog, identity
 from support.sim_scenario import acl_named
 

@@ -9,8 +9,8 @@ import pytest
 from records.ids import Uuid
 from records.log.base import LogIdentity
 from snapshot.errors import SparkJobError
-from snapshot.jobs.logs import FollowedLog
-from snapshot.jobs.planned import parse_ends
+from snapshot.jobs.engine.planned_offsets import parse_ends
+from snapshot.jobs.sources.logs import FollowedLog
 
 
 def log(url: str, cluster_id: str) -> FollowedLog:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from snapshot.jobs import session
+from snapshot.jobs.session import spark_session
 from support.spark import SPARK_JARS
 
 
@@ -26,7 +26,7 @@ def nothing_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def own_jvm(settings: dict[str, str], *, needs_kafka: bool = True) -> dict[str, str]:
-    return session._of_own_jvm(settings, needs_kafka=needs_kafka)
+    return spark_session._of_own_jvm(settings, needs_kafka=needs_kafka)
 
 
 def test_on_this_machine_workers_run_our_interpreter_and_nothing_listens_outside() -> None:
@@ -76,15 +76,15 @@ def test_errors_only_unless_somebody_configured_logging(nothing_given: Path) -> 
 
 def test_what_spark_reads_itself_is_known(nothing_given: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Our defaults must not hide it."""
-    assert session._defaults_file() == {}
+    assert spark_session._defaults_file() == {}
     (nothing_given / "spark-defaults.conf").write_text(
         "# ours\nspark.sql.shuffle.partitions   5\nspark.jars=a.jar\n", encoding="utf-8"
     )
-    assert session._defaults_file() == {"spark.sql.shuffle.partitions": "5", "spark.jars": "a.jar"}
+    assert spark_session._defaults_file() == {"spark.sql.shuffle.partitions": "5", "spark.jars": "a.jar"}
     monkeypatch.setenv(
         "PYSPARK_SUBMIT_ARGS", "--master local[3] --jars 'a b.jar' --conf spark.x=1=2 --verbose pyspark-shell"
     )
-    assert session._submit_arguments() == {
+    assert spark_session._submit_arguments() == {
         "spark.master": "local[3]",
         "spark.jars": "a b.jar",
         "spark.x": "1=2",

@@ -12,14 +12,14 @@ import pytest
 from records.entries import MetadataRecord, RemoveAccessControlEntryRecord
 from snapshot.columns import AclColumns
 from snapshot.errors import SnapshotCorruptError, SparkJobError
-from snapshot.jobs.shard_fold import fold_shard
-from snapshot.jobs.stored_shard import read_shard
-from snapshot.jobs.summed import summed
-from snapshot.layout import shard_part_name
-from snapshot.manifest import SnapshotManifest, SnapshotPart
-from snapshot.parquet import encode_part
-from snapshot.storage import Storage
-from snapshot.store import SnapshotStore
+from snapshot.jobs.engine.log_result import summed
+from snapshot.jobs.engine.shard_fold import fold_shard
+from snapshot.jobs.engine.stored_shard import read_shard
+from snapshot.store.layout import shard_part_name
+from snapshot.store.manifest import SnapshotManifest, SnapshotPart
+from snapshot.store.parquet import encode_part
+from snapshot.store.snapshot_store import SnapshotStore
+from snapshot.store.storage import Storage
 from support.shard_folds import counted, decoded, folded, plan
 from support.snapshots import acl, acl_id, logged
 

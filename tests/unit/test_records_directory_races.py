@@ -17,7 +17,7 @@ from records.errors import LogNotFoundError
 from records.log.directory import DirectoryLog
 from replay.load import load_image
 from replay.snapshot_source import CheckpointFiles
-from snapshot.kraft_file import write_checkpoint
+from snapshot.files.kraft_checkpoint import write_checkpoint
 from support.directory_logs import (
     TIMESTAMP_MS,
     acl,

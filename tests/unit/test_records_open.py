@@ -37,7 +37,8 @@ def test_a_topic_without_the_kafka_client_says_what_to_install() -> None:
     """confluent-kafka is an extra: everything else works without, and is not kept waiting for its import."""
     program = """
 import sys
-from authorizer.cli import main, log_create, log_compare
+from authorizer.cli import main
+from authorizer.cli.log import compare, create
 from records.log.open import open_log
 from records.errors import LogError
 assert "confluent_kafka" not in sys.modules

@@ -20,8 +20,8 @@ from replay.loader import Loader
 from replay.manifest import ReloadManifest
 from replay.snapshot_generator import SnapshotGenerator
 from replay.snapshot_source import CheckpointFiles, StoredSnapshots
-from snapshot.kraft_file import write_checkpoint
-from snapshot.store import SnapshotStore
+from snapshot.files.kraft_checkpoint import write_checkpoint
+from snapshot.store.snapshot_store import SnapshotStore
 from support.directory_logs import acl, acls, batch_bytes, flip_bit, segment_path, write_segment
 from support.sim_history import state_of
 from support.sim_publisher import Witness

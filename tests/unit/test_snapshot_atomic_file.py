@@ -15,7 +15,7 @@ from typing import IO
 
 import pytest
 
-from snapshot.atomic_file import LEFT_BEHIND_S, TEMPORARY_PREFIX, atomic_write, make_directories
+from snapshot.files.atomic_file import LEFT_BEHIND_S, TEMPORARY_PREFIX, atomic_write, make_directories
 
 
 def test_a_file_appears_when_the_block_ends(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_a_fifo_gets_everything_at_once(tmp_path: Path) -> None:
 
 WRITE_TO_STDOUT = """
 from pathlib import Path
-from snapshot.atomic_file import atomic_write
+from snapshot.files.atomic_file import atomic_write
 with atomic_write(Path("{path}")) as file:
     file.write(b"new")
 """

@@ -18,10 +18,10 @@ from snapshot.errors import (
     SnapshotForeignError,
     SnapshotUnsupportedError,
 )
-from snapshot.layout import MANIFEST_NAME
-from snapshot.manifest import SnapshotManifest
-from snapshot.store import SnapshotStore
-from snapshot.stored import SkippedSnapshot, SnapshotState
+from snapshot.store.layout import MANIFEST_NAME
+from snapshot.store.manifest import SnapshotManifest
+from snapshot.store.snapshot_store import SnapshotStore
+from snapshot.store.stored import SkippedSnapshot, SnapshotState
 from support.snapshots import CLUSTER, IDENTITY, contents, edit_manifest, image_of
 
 

@@ -17,12 +17,12 @@ from records.ids import uuid_to_string
 from snapshot.code_names import code_from_name, code_to_name
 from snapshot.digest import digest_to_string
 from snapshot.errors import SnapshotError, SnapshotMissingError
-from snapshot.export import export_image
-from snapshot.export_format import ExportFormat
+from snapshot.files.export import export_image
+from snapshot.files.export_format import ExportFormat
+from snapshot.files.import_file import import_csv, import_json_lines
+from snapshot.files.kip11 import kip11_document
+from snapshot.files.kraft_checkpoint import read_checkpoint
 from snapshot.image import AclsImage, Provenance
-from snapshot.import_file import import_csv, import_json_lines
-from snapshot.kip11 import kip11_document
-from snapshot.kraft_file import read_checkpoint
 from snapshot.rows import AppliedAcl
 from support.data import real_log, real_log_home
 from support.snapshots import acl, acl_id, contents, payload_acl, replayed

@@ -28,8 +28,7 @@ from snapshot.errors import (
     SnapshotMissingError,
     SnapshotUnsupportedError,
 )
-from snapshot.image import AclsImage, Provenance
-from snapshot.kraft_file import (
+from snapshot.files.kraft_checkpoint import (
     BATCH_BYTES_MAX,
     checkpoint_name,
     decode_checkpoint,
@@ -37,6 +36,7 @@ from snapshot.kraft_file import (
     read_checkpoint,
     write_checkpoint,
 )
+from snapshot.image import AclsImage, Provenance
 from snapshot.rows import AppliedAcl
 from support.data import REAL_LOGS, real_log, real_log_home
 from support.snapshots import acl, acl_id, contents, image_of, payload_acl, replayed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from snapshot.errors import SnapshotError
-from snapshot.layout import (
+from snapshot.store.layout import (
     SnapshotRef,
     cluster_directory,
     is_part_name,

@@ -12,7 +12,7 @@ import pytest
 from records.log.base import LogIdentity
 from snapshot.errors import SnapshotCorruptError, SnapshotUnsupportedError
 from snapshot.image import Provenance
-from snapshot.manifest import SnapshotManifest, SnapshotPart
+from snapshot.store.manifest import SnapshotManifest, SnapshotPart
 from support.snapshots import IDENTITY
 
 MANIFEST = SnapshotManifest(

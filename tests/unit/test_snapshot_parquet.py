@@ -13,8 +13,8 @@ import pytest
 from records.errors import EncodeError
 from snapshot.columns import AclColumns
 from snapshot.errors import SnapshotCorruptError
-from snapshot.parquet import SCHEMA, decode_part, encode_part, part_digest
 from snapshot.rows import AppliedAcl
+from snapshot.store.parquet import SCHEMA, decode_part, encode_part, part_digest
 from support.snapshots import acl, acl_id
 
 
@@ -147,7 +147,7 @@ import sys
 from records.entries import AccessControlEntryRecord
 from snapshot.columns import AclColumns
 from snapshot.rows import AppliedAcl
-from snapshot.parquet import decode_part, encode_part
+from snapshot.store.parquet import decode_part, encode_part
 record = AccessControlEntryRecord(b"i" * 16, 2, "t", 3, "User:a", "*", 3, 3)
 acls = [AppliedAcl(record, 7, 8), AppliedAcl(record, None, 8)]
 assert list(decode_part(encode_part(AclColumns.of(acls)), source="p")) == acls

@@ -15,10 +15,10 @@ from fsspec.implementations.memory import MemoryFileSystem
 from records.ids import Uuid
 from records.log.base import LogIdentity
 from snapshot.errors import SnapshotError, SnapshotMissingError
-from snapshot.layout import MANIFEST_NAME, snapshot_name
-from snapshot.retention import GRACE_S, WRITING_S
-from snapshot.storage import Storage
-from snapshot.store import SnapshotStore
+from snapshot.store.layout import MANIFEST_NAME, snapshot_name
+from snapshot.store.retention import GRACE_S, WRITING_S
+from snapshot.store.snapshot_store import SnapshotStore
+from snapshot.store.storage import Storage
 from support.snapshots import CLUSTER, IDENTITY, contents, edit_manifest, image_of
 
 

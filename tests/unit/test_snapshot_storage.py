@@ -14,7 +14,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from snapshot.errors import SnapshotError, SnapshotStoreMissingError, SnapshotStoreUnavailableError
-from snapshot.storage import Storage
+from snapshot.store.storage import Storage
 
 
 class ObjectStore(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types

@@ -24,9 +24,9 @@ from snapshot.errors import (
     SnapshotRefusedError,
 )
 from snapshot.image import NOWHERE, AclsImage, Provenance
-from snapshot.layout import SnapshotRef
-from snapshot.store import SnapshotStore
-from snapshot.stored import SkippedSnapshot, SnapshotState
+from snapshot.store.layout import SnapshotRef
+from snapshot.store.snapshot_store import SnapshotStore
+from snapshot.store.stored import SkippedSnapshot, SnapshotState
 from support.snapshots import CLUSTER, IDENTITY, acl, acl_id, contents, image_of, replayed
 
 OTHER_TOPIC = LogIdentity(CLUSTER, Uuid(b"o" * 16))

@@ -1,0 +1,131 @@
+"""``aclog check --batch``: a file of questions, one JSON line each, in order (tests/data/oracle/README.md).
+
+A question may say at which state it is to be asked. ``atOffset`` n: after the first n records of the
+--records file, or of the log. ``logOffset``: after the record at that offset of the log, where it wins.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, closing
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from authorizer.batch_query import answer
+from authorizer.cli.check.records_log import RecordsLog
+from authorizer.cli.failure import ExitCode, Failure
+from authorizer.cli.input import bad_line, lines_of, payload_of
+from authorizer.cli.output import JsonLines, Progress
+from authorizer.cli.place import Place, load_state, note_guess, note_trailing
+from authorizer.decisions.audit import OFF, AuditLog
+from authorizer.standard import StandardAuthorizer
+from records.errors import DecodeError
+from replay.errors import OffsetUnavailableError
+from snapshot.image import AclsImage
+
+if TYPE_CHECKING:
+    from records.log.base import MetadataLog
+
+#: Questions that are held at once: those of one state are answered together, in whatever order they come.
+_CHUNK: Final = 50_000
+_BAD_RECORD: Final = "A line of --records is one JSON object, as `aclog log dump` prints it."
+
+
+def answer_batch(place: Place, queries: str, records: str | None, *, progress: bool | None) -> None:
+    """Print one answer for each line; one that is no question gets its error, and exit code 4."""
+    bad: list[str] = []
+    with ExitStack() as opened:
+        lines = (line for line in opened.enter_context(lines_of(queries)) if line.strip())
+        if records is None:
+            log = opened.enter_context(place.log())
+        else:
+            with lines_of(records) as payloads:
+                try:
+                    log = opened.enter_context(closing(RecordsLog(payloads, records)))
+                except DecodeError as error:
+                    raise bad_line(error, _BAD_RECORD) from error
+        states = _States(place, log, from_file=records is not None)
+        answers = opened.enter_context(JsonLines())
+        shown_progress = opened.enter_context(Progress("answers", wanted=progress))
+        done = 0
+        while chunk := list(islice(lines, _CHUNK)):
+            for found in states.answers(chunk, first_line=done + 1, bad=bad):
+                answers.write(found)
+            done += len(chunk)
+            shown_progress.at(done)
+    if bad:
+        raise Failure(f"{len(bad)} of {done} lines were no questions; the first: {bad[0]}", ExitCode.BAD_DATA)
+
+
+class _States:
+    """Answers lines on the states that they ask for."""
+
+    def __init__(self, place: Place, log: MetadataLog, *, from_file: bool) -> None:
+        self._place = place
+        self._log = log
+        self._from_file = from_file
+        self._newest: StandardAuthorizer | None = None
+        if not from_file:
+            note_guess(log)
+
+    def answers(self, lines: list[bytes], *, first_line: int, bad: list[str]) -> list[dict[str, Any]]:
+        """One for each line; what is wrong with lines goes to ``bad`` as well."""
+        found: list[dict[str, Any]] = [{}] * len(lines)
+        asked: dict[int | None, list[tuple[int, dict[str, Any]]]] = {}
+
+        def refuse(number: int, error: Exception) -> None:
+            found[number] = {"error": f"{type(error).__name__}: {error}"}
+            bad.append(f"line {first_line + number}: {error}")
+
+        for number, line in enumerate(lines):
+            try:
+                query = payload_of(line)
+                asked.setdefault(self._end_offset(query), []).append((number, query))
+            except DecodeError as error:
+                refuse(number, error)
+        for end_offset, queries in asked.items():
+            try:
+                authorizer = self._authorizer(end_offset)
+            except OffsetUnavailableError as error:
+                for number, _ in queries:
+                    refuse(number, error)
+                continue
+            for number, query in queries:
+                try:
+                    found[number] = answer(authorizer, query)
+                except DecodeError as error:
+                    refuse(number, error)
+        return found
+
+    def _end_offset(self, query: dict[str, Any]) -> int | None:
+        """Of the state asked for: everything below it counts; None for the newest state."""
+        if not self._from_file and "logOffset" in query:
+            return _offset(query, "logOffset") + 1
+        return _offset(query, "atOffset") if "atOffset" in query else None
+
+    def _authorizer(self, end_offset: int | None) -> StandardAuthorizer:
+        if end_offset is None and self._newest is not None:
+            return self._newest
+        authorizer = StandardAuthorizer(audit=AuditLog(OFF))
+        authorizer.configure(self._place.config.properties)
+        authorizer.load(self._image(end_offset))
+        if end_offset is None:
+            # All lines of all chunks that name no offset are answered on one state.
+            self._newest = authorizer
+        return authorizer
+
+    def _image(self, end_offset: int | None) -> AclsImage:
+        if end_offset == 0:
+            return AclsImage.EMPTY
+        sources = [] if self._from_file else self._place.sources()
+        if end_offset is not None:
+            return load_state(self._log, sources, at_offset=end_offset - 1).image
+        image = load_state(self._log, sources).image
+        note_trailing(self._log)
+        return image
+
+
+def _offset(query: dict[str, Any], key: str) -> int:
+    value = query[key]
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise DecodeError(f"{key} is a whole number from 0 on, not `{value}`")
+    return value

@@ -1,0 +1,84 @@
+"""An explanation as text: the decision, what decided, what nearly did, and what would allow it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from authorizer.cli.command_name import command_words
+from authorizer.cli.output import shown, utc
+from authorizer.cli.terminal import verdict, wrapped, wrapped_command
+from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from records.ids import uuid_to_string
+from snapshot.code_names import code_to_name
+
+if TYPE_CHECKING:
+    from authorizer.decisions.decision import Decision
+    from authorizer.explanation.explain import Explanation
+    from snapshot.rows import AppliedAcl
+
+#: Where what is said begins, after its label.
+_INDENT: Final = 14
+_WAYS: Final = ("to allow it", "or in Kafka")
+#: A broker's usual address: where its directory is, this can be pasted as it is.
+_KAFKA_ACLS: Final = ("kafka-acls", "--bootstrap-server", "localhost:9092")
+
+
+def decision_line(decision: Decision, end_offset: int) -> str:
+    """One line: ``ALLOWED by MatchingAcl(acl=StandardAcl[...]) at end offset 281``."""
+    return f"{_result(decision)} by {shown(str(decision))} at end offset {end_offset}"
+
+
+def explanation_lines(
+    explanation: Explanation, *, columns: int | None, log_flags: Sequence[str] | None
+) -> Iterator[str]:
+    """All of it; the ACLs in words, each with its place in the log and its id.
+
+    Args:
+        explanation: what to tell.
+        columns: where to wrap; None for a pipe, which has one line for each thing.
+        log_flags: those that lead ``aclog acls`` to the log; None where it cannot write to that.
+    """
+    for label, text in _told(explanation):
+        yield wrapped(f"  {label:11} {text}" if label else text, columns, _INDENT)
+    ways = [_KAFKA_ACLS] if log_flags is None else [(*command_words(), "acls", *log_flags), _KAFKA_ACLS]
+    narrower = None if columns is None else columns - _INDENT
+    for label, words in zip(_WAYS, ways, strict=False):
+        for number, flags in enumerate(explanation.fix):
+            command = wrapped_command([*words, *map(shown, flags)], narrower, indent=4)
+            yield f"  {'' if number else label:11} " + command.replace("\n", "\n" + " " * _INDENT)
+
+
+def _told(explanation: Explanation) -> Iterator[tuple[str, str]]:
+    """Each line's label and text; the first has no label."""
+    context, action, decision = explanation.context, explanation.action, explanation.decision
+    yield "", f"{_result(decision)} by {decision.rule.value} at end offset {explanation.end_offset}"
+    pattern = action.resource_pattern
+    resource = f"{pattern.resource_type.title}:{pattern.pattern_type.name}:{shown(pattern.name)}"
+    who, where = shown(str(context.principal)), shown(context.client_address)
+    yield "asked", f"{who} {action.operation.name} on {resource} from {where}"
+    yield "because", explanation.reason
+    if decision.acl is not None:
+        yield "decided by", _acl(decision.acl)
+    for acl in explanation.also_matched:
+        yield "matches too", _acl(acl)
+    for miss in explanation.near_misses:
+        yield "near miss", _acl(miss.acl)
+        yield " ", f"{miss.field} would have to be {shown(miss.asked)}, not {shown(miss.has)}"
+
+
+def _result(decision: Decision) -> str:
+    return verdict(decision.result.value, is_good=decision.is_allowed)
+
+
+def _acl(acl: AppliedAcl) -> str:
+    record = acl.record
+    text = (
+        f"{code_to_name(AclPermissionType, record.permission_type)} {record.principal} "
+        f"{code_to_name(AclOperation, record.operation)} on "
+        f"{ResourceType.from_code(record.resource_type).title}:"
+        f"{code_to_name(PatternType, record.pattern_type)}:{record.resource_name} from {record.host}"
+    )
+    # A checkpoint keeps neither the offset nor the time of the record that wrote an ACL.
+    place = "from a checkpoint" if acl.offset is None else f"offset {acl.offset}, {utc(acl.timestamp_ms)}"
+    return f"{shown(text)} ({place}, {uuid_to_string(record.id)})"

@@ -1,0 +1,228 @@
+"""``aclog log verify``: every committed batch of a log, its state, and how other sources of it compare."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from authorizer.cli.differences import LABEL
+from authorizer.cli.failure import ExitCode, Failure
+from authorizer.cli.options import config_option, json_option, log_option, progress_option, snapshots_option
+from authorizer.cli.output import Progress, answer, note, print_json, shown
+from authorizer.cli.place import Place, described, has_beginning, load_state
+from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from records.errors import OffsetOutOfRangeError
+from records.ids import uuid_to_string
+from records.log.patience import read_patiently
+from replay.errors import LogChangedError
+
+if TYPE_CHECKING:
+    from records.log.base import MetadataLog, TrailingBytes
+    from snapshot.image import AclsImage
+
+
+# A broker writes a batch in one call, which may be held up, but not for so long.
+_PATIENCE_S: Final = 2.0
+
+_TRAILING: Final = (
+    "All before them is whole. A broker cuts them off when it starts, and aclog when it opens a log of its "
+    "own for writing. If this is a copy, make another one."
+)
+
+# A log whose files change is read anew, but not for ever.
+_WALKS: Final = 10
+
+
+@click.command("verify")
+@log_option
+@click.option(
+    "--with",
+    "others",
+    metavar="URL|STORE",
+    multiple=True,
+    help="Also compare the state with that of another log, of a store's newest snapshot, or of a running "
+    "node (http://HOST:PORT of its sidecar), at one offset. Repeatable.",
+)
+@click.option(
+    "--at-offset",
+    type=click.IntRange(min=0),
+    metavar="OFFSET",
+    help="Where to compare: the state after this record.  [default: the last offset that both have; the "
+    "ends of two different logs]",
+)
+@snapshots_option
+@config_option
+@json_option
+@progress_option
+def verify_command(
+    *,
+    log_url: str | None,
+    others: tuple[str, ...],
+    at_offset: int | None,
+    snapshots_url: str | None,
+    config_file: str | None,
+    as_json: bool,
+    progress: bool | None,
+) -> None:
+    """Read every committed batch of a log, and say what it holds.
+
+    Checks each batch's CRC, that offsets rise, that every record that aclog must understand decodes, and that
+    the state can be built. Exit code 4 when the log is damaged, or a directory ends with bytes that are no
+    whole batch and that nobody is writing; 1 when --with differs.
+
+    A log whose beginning was trimmed leads to its state from a snapshot only: one of --snapshots, or else of
+    a store in --with. Such a store's newest snapshot is compared with what the log makes of another one.
+
+    \b
+    Examples:
+      aclog log verify --log /var/kafka/__cluster_metadata-0
+      aclog log verify --log DIR --with s3://bucket/snapshots
+      aclog log verify --log DIR --with OTHER-DIR --json
+      aclog log verify --log kafka://HOST:9092/acls --with STORE --with http://127.0.0.1:8180
+    """
+    if at_offset is not None and not others:
+        raise click.UsageError("--at-offset says where to compare: it goes with --with")
+    from authorizer.cli.log.compare import compare, stores_among
+
+    place = Place.named(config_file=config_file, log_url=log_url, snapshots_url=snapshots_url)
+    with place.log() as log:
+        with Progress("offsets", wanted=progress) as shown_progress:
+            walk = _Walk.through(log, shown_progress)
+        sources = place.sources()
+        if not sources and not has_beginning(log):
+            sources = stores_among(others)
+        image = load_state(log, sources).image
+        trailing = log.trailing(patience_s=_PATIENCE_S)
+        report = _report(log, walk, image, trailing)
+        comparisons = [compare(place, log, sources, other, at_offset) for other in others]
+    if as_json:
+        rows = [comparison.to_json() for comparison in comparisons]
+        if len(rows) == 1:
+            report["comparison"] = rows[0]
+        elif rows:
+            report["comparisons"] = rows
+        print_json(report)
+    else:
+        _print(report)
+        for comparison in comparisons:
+            comparison.print()
+    if trailing is not None:
+        if not trailing.is_being_written:
+            raise Failure(described(trailing), ExitCode.BAD_DATA, _TRAILING)
+        note(f"note: {described(trailing)}")
+    if not all(comparison.is_equal for comparison in comparisons):
+        raise click.exceptions.Exit(ExitCode.NO)
+
+
+@dataclass(slots=True)
+class _Walk:
+    """What was met on the way from the log's start to its high watermark."""
+
+    start: int
+    end: int
+    batches: int = 0
+    size_bytes: int = 0
+    types: Counter[str] = field(default_factory=Counter)
+    epochs: set[int] = field(default_factory=set)
+    missing: int = 0
+
+    @classmethod
+    def through(cls, log: MetadataLog, progress: Progress) -> _Walk:
+        """Read it all, anew where it is trimmed or truncated meanwhile.
+
+        Raises:
+            DecodeError, LogCorruptError: at the first damage.
+            LogChangedError: it was trimmed or truncated again and again.
+        """
+        for _ in range(_WALKS):
+            with suppress(OffsetOutOfRangeError):
+                return cls._through(log, progress)
+        raise LogChangedError(f"{log.url} was changed each time it was read: {_WALKS} times")
+
+    @classmethod
+    def _through(cls, log: MetadataLog, progress: Progress) -> _Walk:
+        walk = cls(log.start_offset(), log.high_watermark())
+        position = walk.start
+        while position < walk.end and (batches := read_patiently(log, position)):
+            for batch in batches:
+                # Not an error by itself: a transaction marker or compaction leaves holes (I6).
+                walk.missing += max(batch.base_offset - position, 0)
+                walk.missing += batch.end_offset - batch.base_offset - len(batch.records)
+                walk.batches += 1
+                walk.size_bytes += batch.size_bytes
+                walk.epochs.add(batch.epoch)
+                walk.types.update(map(_type_name, (logged.record for logged in batch.records)))
+                position = batch.end_offset
+            progress.at(position - walk.start, walk.end - walk.start)
+        if (end := log.high_watermark()) < walk.end:
+            raise OffsetOutOfRangeError(walk.end, start=walk.start, end=end)
+        return walk
+
+
+def _type_name(record: object) -> str:
+    match record:
+        case AccessControlEntryRecord():
+            return "added"
+        case RemoveAccessControlEntryRecord():
+            return "removed"
+        case _:
+            return "other"
+
+
+def _report(
+    log: MetadataLog, walk: _Walk, image: AclsImage, trailing: TrailingBytes | None
+) -> dict[str, Any]:
+    from snapshot.digest import digest_to_string
+
+    return {
+        "log": log.url,
+        "clusterId": log.identity.cluster_id,
+        "topicId": uuid_to_string(log.identity.topic_id),
+        "startOffset": walk.start,
+        "highWatermark": walk.end,
+        "highWatermarkIsGuess": log.high_watermark_is_guess,
+        "batches": walk.batches,
+        "bytes": walk.size_bytes,
+        "epochs": sorted(walk.epochs),
+        "records": walk.types.total(),
+        "aclsAdded": walk.types["added"],
+        "aclsRemoved": walk.types["removed"],
+        "missingOffsets": walk.missing,
+        "trailing": None if trailing is None else _trailing_json(trailing),
+        "aclCount": len(image),
+        "digest": digest_to_string(image.digest),
+    }
+
+
+def _trailing_json(trailing: TrailingBytes) -> dict[str, Any]:
+    return {
+        "file": trailing.path.name,
+        "position": trailing.position,
+        "bytes": trailing.size_bytes,
+        "offset": trailing.offset,
+        "beingWritten": trailing.is_being_written,
+    }
+
+
+def _print(report: dict[str, Any]) -> None:
+    answer(f"log         {shown(report['log'])}, cluster {shown(report['clusterId'])}", LABEL)
+    guess = " (a guess: the last whole batch)" if report["highWatermarkIsGuess"] else ""
+    answer(
+        f"offsets     {report['startOffset']} up to the high watermark {report['highWatermark']}{guess}",
+        LABEL,
+    )
+    epochs = ", ".join(map(str, report["epochs"])) or "none"
+    answer(f"batches     {report['batches']}, all whole; {report['bytes']:,} bytes; epochs {epochs}", LABEL)
+    added, removed = report["aclsAdded"], report["aclsRemoved"]
+    others = report["records"] - added - removed
+    answer(f"records     {report['records']}: {added} ACLs added, {removed} removed, {others} others", LABEL)
+    if report["missingOffsets"]:
+        answer(
+            f"missing     {report['missingOffsets']} offsets, as compaction and transactions leave them",
+            LABEL,
+        )
+    answer(f"state       {report['aclCount']} ACLs, digest {report['digest']}", LABEL)

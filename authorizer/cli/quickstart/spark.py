@@ -1,0 +1,168 @@
+"""What ``aclog quickstart`` shows of Spark: snapshots, counts and changes of its log, made beside the node.
+
+In a process of its own, so that the node's stays small, and in one Spark session, so that Spark starts once:
+``python -m authorizer.cli.quickstart.spark CONFIG``.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from authorizer.cli.failure import failure_of
+from authorizer.cli.output import say, shown
+from authorizer.cli.place import Place
+from authorizer.cli.spark.history import change_text
+from authorizer.cli.spark.job import StartJob, default_checkpoint, located, spark_session_of
+from authorizer.cli.spark.needs import JAVA_MIN, what_spark_lacks
+from authorizer.cli.spark.options import SparkFlags
+from records.errors import AclogError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from snapshot.jobs.engine.job import LogReport
+
+#: What the jobs write to, in the quickstart's directory, beside its snapshots.
+COUNTS: Final = "counts"
+CHANGES: Final = "changes"
+
+#: For ending in order; what is killed is taken up again by the next run.
+_END_S: Final = 10.0
+_ROWS: Final = 5
+
+
+def run_spark_beside(config_file: Path) -> int | None:
+    """Run the three jobs in a process of their own; its exit code, None where Spark cannot run.
+
+    What went wrong, or is missing, is said. Whatever ends this function ends the process too.
+    """
+    if lack := what_spark_lacks():
+        say(f"Left out, as {lack}: pip install 'aclog[spark]', and Java {JAVA_MIN} or newer.")
+        return None
+    say("Spark starts beside the node, which goes on serving; that takes some seconds ...")
+    sys.stdout.flush()
+    process = subprocess.Popen(  # noqa: S603 - ourselves
+        [sys.executable, "-m", __spec__.name, str(config_file)],
+        stdin=subprocess.DEVNULL,
+        # Ctrl-C goes to every process of a terminal's group; this one is ended from here.
+        start_new_session=True,
+    )
+    try:
+        return process.wait()
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(_END_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+class _Jobs:
+    """The three jobs, one after the other, each on what is in the log."""
+
+    def __init__(self, spark: Any, config_file: Path) -> None:
+        self._spark = spark
+        self._directory = config_file.parent
+        self._place = Place.named(config_file=str(config_file))
+
+    def snapshots(self) -> None:
+        """Into the node's own store."""
+        from snapshot.jobs.snapshots_job import run_snapshots
+
+        store = self._place.store().url
+        with _told(f"Snapshots in {store}"):
+            log = self._run(run_snapshots, "snapshots", store, located(store))
+        if log is not None:
+            say(f"  end offset {log.end}, {log.count} ACLs, digest {log.digest}")
+
+    def counts(self) -> None:
+        """And the most frequent kinds."""
+        from snapshot.jobs.counts.count_tables import read_counts
+        from snapshot.jobs.counts.counts_job import run_counts
+
+        home = self._directory / COUNTS
+        output = located(str(home))
+        with _told(f"Counts in {home}"):
+            self._run(
+                lambda spark, settings, on_batch: run_counts(spark, settings, output, on_batch),
+                "counts",
+                output,
+                f"{output}/state",
+            )
+        rows = read_counts(self._spark, output).collect()
+        end_offset = max(row["end_offset"] for row in rows)
+        now = sorted(
+            (-row["count"], "{permission_type} {operation} on {resource_type}:{pattern_type}".format_map(row))
+            for row in rows
+            if row["end_offset"] == end_offset
+        )
+        for negative, kind in now[:_ROWS]:
+            say(f"  {-negative:>4} {kind}")
+
+    def changes(self) -> None:
+        """And the newest ones."""
+        from snapshot.jobs.changes.changes_job import run_changes
+        from snapshot.jobs.changes.history import History
+
+        home = self._directory / CHANGES
+        output = located(str(home))
+        with _told(f"Changes in {home}"):
+            self._run(
+                lambda spark, settings, on_batch: run_changes(spark, settings, output, on_batch),
+                "changes",
+                output,
+                f"{output}/state",
+            )
+        newest = History.open(self._spark, output).changed().rows.tail(_ROWS)
+        say(*(f"  {change_text(row.asDict(recursive=True))}" for row in newest))
+
+    def _run(self, start: StartJob, job: str, home: str, store: str) -> LogReport | None:
+        """Where the log stands then; None if nothing was left to do."""
+        from snapshot.jobs.engine.job import JobSettings
+        from snapshot.jobs.sources.logs import resolve_logs
+
+        settings = JobSettings(
+            logs=tuple(resolve_logs([self._place.log_url])),
+            checkpoint=default_checkpoint(home, job),
+            store=store,
+            keep=self._place.config.snapshot_keep,
+        )
+        reached: list[LogReport] = []
+        start(self._spark, settings, lambda report: reached.extend(report.logs))
+        return reached[-1] if reached else None
+
+
+@contextmanager
+def _told(what: str) -> Iterator[None]:
+    began_s = time.perf_counter()
+    yield
+    say(f"{shown(what)} ({time.perf_counter() - began_s:.1f} s)")
+    sys.stdout.flush()
+
+
+def main(config_file: Path) -> None:
+    """The process's program."""
+    began_s = time.perf_counter()
+    try:
+        with spark_session_of(SparkFlags(), "quickstart", needs_kafka=False, progress=False) as spark:
+            say(f"Up after {time.perf_counter() - began_s:.1f} s.")
+            sys.stdout.flush()
+            jobs = _Jobs(spark, config_file)
+            jobs.snapshots()
+            jobs.counts()
+            jobs.changes()
+    except AclogError as error:
+        failure = failure_of(error)
+        failure.show()
+        sys.exit(failure.exit_code)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

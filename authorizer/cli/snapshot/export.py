@@ -1,0 +1,161 @@
+"""``aclog snapshot export``."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from authorizer.cli.options import (
+    at_offset_option,
+    cluster_id_option,
+    config_option,
+    end_offset_option,
+    json_option,
+    log_option,
+    store_option,
+)
+from authorizer.cli.output import Waiting, answer, note, print_json, shown
+from authorizer.cli.place import Place
+from authorizer.cli.snapshot.stored import only_cluster
+from snapshot.errors import SnapshotMissingError
+from snapshot.files.export_format import ExportFormat
+
+if TYPE_CHECKING:
+    from snapshot.image import AclsImage
+    from snapshot.store.snapshot_store import SnapshotStore
+
+_CHECKPOINT: Final = "checkpoint"
+_STDOUT: Final = "-"
+_CHUNK_BYTES: Final = 1024 * 1024
+
+
+@click.command("export")
+@click.option(
+    "--format",
+    "export_format",
+    type=click.Choice([_CHECKPOINT, *(known.value for known in ExportFormat)]),
+    required=True,
+    help="checkpoint: Kafka's own file. avro: an object container. jsonl: kafka-dump-log's payloads. csv. "
+    "kip11: KIP-11's ACL JSON.",
+)
+@click.option(
+    "--output",
+    default=_STDOUT,
+    metavar="FILE",
+    help="Where to; for a checkpoint the directory, as its name says offset and epoch.  [default: stdout; "
+    "for a checkpoint the current directory]",
+)
+@log_option
+@at_offset_option
+@store_option
+@cluster_id_option
+@end_offset_option
+@config_option
+@json_option
+def export_command(
+    *,
+    export_format: str,
+    output: str,
+    log_url: str | None,
+    at_offset: int | None,
+    snapshots_url: str | None,
+    cluster_id: str | None,
+    end_offset: int | None,
+    config_file: str | None,
+    as_json: bool,
+) -> None:
+    """Write a state as a file for other tools: a log's, or a stored snapshot.
+
+    With --log the state of the log, at its high watermark or after --at-offset. Otherwise the newest whole
+    snapshot of the store, or the one that ends at --end-offset. Equal states give equal files.
+
+    \b
+    Examples:
+      aclog snapshot export --log DIR --format csv --output acls.csv
+      aclog snapshot export --snapshots STORE --format checkpoint --output /tmp
+      aclog snapshot export --log DIR --at-offset 1000 --format kip11 | jq .resources
+    """
+    place = Place.named(config_file=config_file, log_url=log_url, snapshots_url=snapshots_url)
+    if place.config.log_url is not None:
+        if end_offset is not None:
+            raise click.UsageError("--end-offset chooses a stored snapshot; of a log take --at-offset")
+        with place.log() as log:
+            image = place.state(log, at_offset=at_offset).image
+    else:
+        if at_offset is not None:
+            raise click.UsageError("--at-offset is of a log (--log); a store has --end-offset")
+        image = _stored(place.store_to_read(), cluster_id, end_offset)
+    written = _write(image, export_format, output)
+    if written is None:
+        return
+    if as_json:
+        from snapshot.digest import digest_to_string
+
+        print_json(
+            {
+                "file": str(written),
+                "format": export_format,
+                "endOffset": image.provenance.end_offset,
+                "epoch": image.provenance.epoch,
+                "count": len(image),
+                "digest": digest_to_string(image.digest),
+            }
+        )
+    else:
+        answer(f"{written}: {len(image)} ACLs at end offset {image.provenance.end_offset}")
+
+
+def _stored(store: SnapshotStore, cluster_id: str | None, end_offset: int | None) -> AclsImage:
+    statuses = store.survey(only_cluster(store, cluster_id))
+    wanted = [status for status in statuses if end_offset in (None, status.ref.end_offset)]
+    for status in reversed(wanted):
+        if status.problem is None:
+            with Waiting(f"reading {shown(status.ref.name)}"):
+                stored = store.read(status.ref)
+            if not stored.manifest.is_exact:
+                note(
+                    f"note: snapshot {status.ref.name} is good to be continued, and a state that the log had "
+                    f"once it is continued to {stored.manifest.gap_until}"
+                )
+            return stored.image
+        note(f"note: snapshot {status.ref.name} was passed over: {status.problem}")
+    at = "" if end_offset is None else f" that ends at {end_offset}"
+    raise SnapshotMissingError(f"{store.url} holds no whole snapshot{at}")
+
+
+def _is_stdout(output: str) -> bool:
+    """Whether that is where a word about the file would go: ``/dev/stdout``, say."""
+    try:
+        return os.path.samestat(Path(output).stat(), os.fstat(sys.stdout.fileno()))
+    except (OSError, ValueError):  # it is not there yet, or stdout is no file
+        return False
+
+
+def _write(image: AclsImage, export_format: str, output: str) -> Path | None:
+    """The file, or None for stdout."""
+    from snapshot.files.export import export_image
+    from snapshot.files.kraft_checkpoint import write_checkpoint
+
+    if export_format == _CHECKPOINT:
+        with Waiting("writing"):
+            return write_checkpoint(image, "." if output == _STDOUT else output)
+    if output != _STDOUT:
+        is_stdout = _is_stdout(output)
+        with Waiting("writing"):
+            export_image(image, Path(output), ExportFormat(export_format))
+        return None if is_stdout else Path(output)
+    if export_format == ExportFormat.AVRO and sys.stdout.isatty():
+        raise click.UsageError("Avro is not for a terminal: name a file with --output")
+    with tempfile.TemporaryDirectory(prefix="aclog-export-") as scratch:
+        staged = Path(scratch) / "export"
+        with Waiting("writing"):
+            export_image(image, staged, ExportFormat(export_format))
+        with staged.open("rb") as file:
+            while chunk := file.read(_CHUNK_BYTES):
+                click.echo(chunk, nl=False)
+    return None

@@ -1,0 +1,92 @@
+"""``aclog snapshot list``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from authorizer.cli.options import (
+    cluster_id_option,
+    config_option,
+    json_option,
+    log_option,
+    store_option,
+)
+from authorizer.cli.output import print_json, shown, utc
+from authorizer.cli.place import Place
+from authorizer.cli.snapshot.stored import status_json, surveyed
+from authorizer.cli.table import UNKNOWN, Column, Row, table_lines
+from authorizer.cli.terminal import doubtful, good, width
+from snapshot.store.stored import SnapshotState
+
+if TYPE_CHECKING:
+    from snapshot.store.stored import SnapshotStatus
+
+_COLUMNS: Final = (
+    Column("STATE", -11),
+    Column("END OFFSET", 12),
+    Column("EPOCH", 6),
+    Column("ACLS", 9),
+    Column("TIME", -20),
+    Column("BYTES", 12),
+    Column("DIGEST", -32),
+    Column("CLUSTER", -1),
+)
+
+
+@click.command("list")
+@store_option
+@log_option
+@cluster_id_option
+@config_option
+@json_option
+def list_command(
+    *,
+    snapshots_url: str | None,
+    log_url: str | None,
+    cluster_id: str | None,
+    config_file: str | None,
+    as_json: bool,
+) -> None:
+    """Show what a store holds, the newest last.
+
+    State is complete, unfinished, corrupt, foreign (of another log) or unsupported. Parts are looked at but
+    not read; `aclog snapshot verify` reads them.
+
+    \b
+    Examples:
+      aclog snapshot list --snapshots s3://bucket/aclog
+      aclog snapshot list --snapshots STORE --log DIR --json
+    """
+    place = Place.named(config_file=config_file, log_url=log_url, snapshots_url=snapshots_url)
+    store = place.store_to_read()
+    statuses = surveyed(place, store, cluster_id)
+    if as_json:
+        print_json({"store": store.url, "snapshots": [status_json(status) for status in statuses]})
+        return
+    if not statuses:
+        click.echo(f"no snapshots in {shown(store.url)}")
+        return
+    for line in table_lines(_COLUMNS, [_row(status) for status in statuses], width()):
+        click.echo(line)
+
+
+def _row(status: SnapshotStatus) -> Row:
+    ref, state = status.ref, status.state
+    style = good if state is SnapshotState.COMPLETE else doubtful
+    count = time = size = digest = UNKNOWN  # without a manifest
+    if status.manifest is not None:
+        known = status_json(status)
+        count, time = str(known["count"]), utc(known["timestampMs"])
+        size, digest = str(known["bytes"]), known["digest"]
+    return Row(
+        (
+            style(state.value),
+            str(ref.end_offset),
+            str(ref.epoch),
+            *(count, time, size, digest),
+            shown(ref.cluster_id),
+        ),
+        None if status.problem is None else shown(status.problem),
+    )

@@ -1,0 +1,162 @@
+"""``aclog snapshot verify``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from authorizer.cli.differences import Differences
+from authorizer.cli.failure import ExitCode
+from authorizer.cli.options import (
+    cluster_id_option,
+    config_option,
+    end_offset_option,
+    json_option,
+    log_option,
+    store_option,
+)
+from authorizer.cli.output import Waiting, answer, note, print_json, shown
+from authorizer.cli.place import Place, load_state
+from authorizer.cli.snapshot.stored import status_json, surveyed
+from authorizer.cli.terminal import bad, good
+from replay.errors import ReplayError
+from snapshot.errors import SnapshotError, SnapshotMissingError
+from snapshot.store.stored import SnapshotState
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from records.log.base import MetadataLog
+    from snapshot.store.snapshot_store import SnapshotStore
+    from snapshot.store.stored import SnapshotStatus
+
+#: Differences of each kind that are printed.
+_SHOWN: Final = 10
+
+
+@click.command("verify")
+@store_option
+@log_option
+@cluster_id_option
+@end_offset_option
+@config_option
+@json_option
+def verify_command(
+    *,
+    snapshots_url: str | None,
+    log_url: str | None,
+    cluster_id: str | None,
+    end_offset: int | None,
+    config_file: str | None,
+    as_json: bool,
+) -> None:
+    """Read snapshots whole: every part's checksum, the counts and the digest.
+
+    With --log also compares each with what the log alone gives at its end offset. Exit code 4 when a snapshot
+    is damaged or unfinished, 1 when one is whole and differs from the log. One that a node may be writing
+    just now is named and does not count.
+
+    \b
+    Examples:
+      aclog snapshot verify --snapshots STORE
+      aclog snapshot verify --snapshots STORE --log DIR --end-offset 266
+    """
+    place = Place.named(config_file=config_file, log_url=log_url, snapshots_url=snapshots_url)
+    store = place.store_to_read()
+    chosen = [
+        status
+        for status in surveyed(place, store, cluster_id)
+        if end_offset is None or status.ref.end_offset == end_offset
+    ]
+    if not chosen:
+        at = "" if end_offset is None else f" that ends at {end_offset}"
+        raise SnapshotMissingError(f"{store.url} holds no snapshot{at}")
+    if place.config.log_url is None:
+        verdicts = _verdicts(store, chosen, None)
+    else:
+        with place.log() as log:
+            verdicts = _verdicts(store, chosen, log)
+    if as_json:
+        print_json({"store": store.url, "snapshots": [verdict.to_json() for verdict in verdicts]})
+    else:
+        for verdict in verdicts:
+            verdict.print()
+    if any(verdict.problems and not verdict.is_being_written for verdict in verdicts):
+        raise click.exceptions.Exit(ExitCode.BAD_DATA)
+    if any(verdict.differences for verdict in verdicts):
+        raise click.exceptions.Exit(ExitCode.NO)
+
+
+def _verdicts(
+    store: SnapshotStore, statuses: Sequence[SnapshotStatus], log: MetadataLog | None
+) -> list[_Verdict]:
+    """Of all that are still there: nodes go on writing snapshots and removing old ones."""
+    found = []
+    for status in statuses:
+        try:
+            verdict = _Verdict.of(store, status, log)
+        except SnapshotError:
+            if not store.is_gone(status):
+                raise
+            continue
+        if not (verdict.problems and store.is_gone(status)):
+            found.append(verdict)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """One snapshot: what is wrong with it, and how it differs from the log; None where that is not known."""
+
+    status: SnapshotStatus
+    problems: tuple[str, ...]
+    differences: Differences | None
+    is_being_written: bool = False
+
+    @classmethod
+    def of(cls, store: SnapshotStore, status: SnapshotStatus, log: MetadataLog | None) -> _Verdict:
+        identity = None if log is None else log.identity
+        with Waiting(f"reading {shown(status.ref.name)}"):
+            problems = store.verify(status.ref, identity)
+        if problems and status.state is SnapshotState.UNFINISHED:
+            return cls(status, problems, None, is_being_written=store.is_being_written(status.ref))
+        if problems or log is None:
+            return cls(status, problems, None)
+        if status.manifest is not None and not status.manifest.is_exact:
+            note(
+                f"note: {status.ref.name} was not compared with the log: it is good to be continued, and a "
+                f"state that the log had once it is continued to {status.manifest.gap_until}"
+            )
+            return cls(status, (), None)
+        try:
+            # The store takes no part in this, or it would vouch for itself.
+            there = load_state(log, at_offset=status.ref.end_offset - 1).image
+        except ReplayError as error:
+            note(f"note: {status.ref.name} was not compared with the log: {error}")
+            return cls(status, (), None)
+        return cls(status, (), Differences.between(store.read(status.ref, identity).image, there))
+
+    def to_json(self) -> dict[str, Any]:
+        row = status_json(self.status) | {"whole": not self.problems, "problems": list(self.problems)}
+        if self.is_being_written:
+            row["beingWritten"] = True
+        if self.differences is not None:
+            row |= {"equalToLog": not self.differences, **self.differences.to_json(_SHOWN)}
+        return row
+
+    def print(self) -> None:
+        name = shown(str(self.status.ref))
+        if self.is_being_written:
+            answer(f"{name}: being written, or its writer was killed a few minutes ago", indent=2)
+        elif self.problems:
+            answer(f"{name}: {bad('DAMAGED')}", indent=2)
+            for problem in self.problems:
+                answer(f"  {shown(problem)}", indent=4)
+        elif self.differences:
+            answer(f"{name}: whole, and {bad('DIFFERENT')} from the log", indent=2)
+            self.differences.print(_SHOWN)
+        else:
+            beside = "" if self.differences is None else ", equal to the log"
+            answer(f"{name}: {good('whole')}{beside}", indent=2)

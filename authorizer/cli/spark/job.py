@@ -1,0 +1,177 @@
+"""From flags to a running Spark job: its logs, settings and session. pyspark is imported from here on."""
+
+from __future__ import annotations
+
+import re
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import click
+
+from authorizer.cli.output import note
+from authorizer.cli.place import Place
+from authorizer.cli.spark.batches import Batches
+from authorizer.cli.spark.needs import require_spark
+from authorizer.cli.spark.options import INTERVAL_S, JobFlags, SparkFlags
+from records.log.open import TOPIC, kind_of
+from records.properties import parse_properties
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from snapshot.jobs.engine.job import BatchReport, JobSettings
+
+#: Given a Spark session, the settings and what to tell of each batch; returns when the job has ended.
+StartJob: TypeAlias = "Callable[[Any, JobSettings, Callable[[BatchReport], None]], None]"
+
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+_NO_SETTINGS: Final[Mapping[str, str]] = MappingProxyType({})
+#: A snapshot store takes every other name for a cluster's; Spark passes by what begins with a dot.
+_CHECKPOINTS: Final = ".checkpoints"
+
+
+def located(path: str) -> str:
+    """A local path as a URL that Hadoop and fsspec both read as local, whatever Hadoop's default is."""
+    # As it is, not percent-encoded: neither of them decodes.
+    return path if _SCHEME.match(path) else f"file://{Path(path).absolute()}"
+
+
+def run(
+    flags: JobFlags,
+    place: Place,
+    start: StartJob,
+    *,
+    job: str,
+    home: str,
+    store: str,
+    keep: int | None = None,
+    conf: Mapping[str, str] = _NO_SETTINGS,
+) -> None:
+    """Start a job, print its batches, and see it end.
+
+    Args:
+        flags: as given.
+        place: the configuration under the flags.
+        start: see StartJob.
+        job: its name; of its checkpoint too, unless ``--checkpoint`` names one.
+        home: what it writes to; the checkpoint is kept below it.
+        store: where the states of its batches go.
+        keep: whole snapshots of each log that stay there; None for what the configuration says.
+        conf: settings of Spark that the job needs, below those of ``--conf``.
+    """
+    flags.check()
+    require_spark()
+    settings = job_settings(flags, place, job=job, home=home, store=store, keep=keep)
+    batches = Batches(as_json=flags.as_json)
+    needs_kafka = any(kind_of(log.url) == TOPIC for log in settings.logs)
+    with spark_session_of(flags, job, needs_kafka=needs_kafka, progress=flags.progress, conf=conf) as spark:
+        start(spark, settings, batches.show)
+    batches.end(home)
+
+
+def job_settings(
+    flags: JobFlags, place: Place, *, job: str, home: str, store: str, keep: int | None = None
+) -> JobSettings:
+    """What the engine is to do; arguments as those of ``run``. Each log is looked at once."""
+    from snapshot.jobs.engine.job import JobSettings
+    from snapshot.jobs.engine.sharding import SHARDS_DEFAULT
+    from snapshot.jobs.sources.logs import resolve_logs
+
+    interval_s = INTERVAL_S if flags.interval_s is None else flags.interval_s
+    pattern = flags.followed_pattern
+    # The configuration's log is for those who name none.
+    urls = flags.urls or (() if pattern is not None else (place.log_url,))
+    return JobSettings(
+        # First of all: a missing directory or topic is found before anything is written.
+        logs=tuple(resolve_logs(urls, kafka=place.config.kafka, topics_pattern=pattern)),
+        checkpoint=located(flags.checkpoint) if flags.checkpoint else default_checkpoint(home, job),
+        store=store,
+        keep=place.config.snapshot_keep if keep is None else keep,
+        shards=flags.shards or SHARDS_DEFAULT,
+        interval_s=None if flags.once else interval_s,
+        max_offsets=flags.max_offsets,
+        topics_pattern=pattern,
+        kafka_options=_kafka_options(flags),
+    )
+
+
+@contextmanager
+def serving_metrics(flags: JobFlags, spark: Any, settings: JobSettings) -> Iterator[None]:
+    """Prometheus metrics of the job while the block runs, if ``--metrics-port`` wants them."""
+    if flags.metrics_port is None:
+        yield
+        return
+    from snapshot.jobs.engine.progress_metrics import serve_metrics
+
+    with serve_metrics(spark, settings.logs, port=flags.metrics_port, host=flags.metrics_host) as port:
+        note_metrics(flags, port)
+        yield
+
+
+def note_metrics(flags: JobFlags, port: int) -> None:
+    """Say where they are: port 0 became another one."""
+    note(f"metrics on http://{flags.metrics_host}:{port}/metrics")
+
+
+@contextmanager
+def spark_session_of(
+    flags: SparkFlags,
+    job: str,
+    *,
+    needs_kafka: bool,
+    progress: bool | None,
+    conf: Mapping[str, str] = _NO_SETTINGS,
+) -> Iterator[Any]:
+    """A Spark session as the flags want it, or the one that is there; ``conf`` is below ``--conf``.
+
+    It ends with the block, unless it was there before. What Spark raises there comes out as SparkJobError.
+    """
+    from snapshot.jobs.engine.failure import told_as_job_failure
+    from snapshot.jobs.session.spark_session import has_session, spark_session
+
+    is_ours = not has_session()
+    if progress or (progress is None and sys.stderr.isatty()):
+        note("Spark starts; that takes some seconds ...")
+    spark = spark_session(
+        f"aclog {job}",
+        master=flags.master,
+        packages=flags.package_list,
+        conf={**conf, **dict(flags.spark_conf)},
+        needs_kafka=needs_kafka,
+        shows_output=_is_debugging(),
+    )
+    try:
+        with told_as_job_failure():
+            yield spark
+    finally:
+        if is_ours:
+            spark.stop()
+
+
+def _is_debugging() -> bool:
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.find_root().params.get("debug"))
+
+
+def default_checkpoint(home: str, job: str) -> str:
+    """Below what the job writes to; click.UsageError where Hadoop cannot be told where that is."""
+    url = located(home)
+    if not url.lower().startswith("file:"):
+        raise click.UsageError(
+            f"--checkpoint: say where Spark keeps how far it is, by a URL of Hadoop's file systems "
+            f"(s3a://..., gs://..., abfss://..., hdfs://...); {home} is no local directory to keep it in"
+        )
+    return f"{url.rstrip('/')}/{_CHECKPOINTS}/{job}"
+
+
+def _kafka_options(flags: JobFlags) -> dict[str, str]:
+    """The file's, with single ones over them; what is not allowed among them, the source says."""
+    options: dict[str, str] = {}
+    if flags.kafka_properties is not None:
+        # A secret may hold any letter; Java reads such a file as Latin-1.
+        options.update(parse_properties(Path(flags.kafka_properties).read_text(encoding="latin-1")))
+    options.update(flags.kafka_options)
+    return options

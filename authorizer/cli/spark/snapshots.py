@@ -1,0 +1,53 @@
+"""``aclog spark snapshots``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from authorizer.cli.options import store_option
+from authorizer.cli.place import Place
+from authorizer.cli.spark.job import located, run, serving_metrics
+from authorizer.cli.spark.options import JobFlags, job_options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from snapshot.jobs.engine.job import BatchReport, JobSettings
+
+
+@click.command("snapshots")
+@store_option
+@click.option(
+    "--keep",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Whole snapshots of each log that stay, the newest ones.  [default: aclog.snapshot.keep, 3]",
+)
+@job_options
+def snapshots_command(*, snapshots_url: str | None, keep: int | None, **flags: Any) -> None:
+    """Build snapshots of one log or of many, which nodes start from.
+
+    Each batch of each log yields a snapshot of the state at its end: in the same format and with the same
+    digest as a node's own. Only the shards that changed are written anew. A run goes on where the last one
+    ended, and does again what a crash, SIGTERM or Ctrl-C broke off.
+
+    \b
+    Examples:
+      aclog spark snapshots --log file:DIR --snapshots STORE --once
+      aclog spark snapshots --log kafka://b1:9092,b2:9092/acls --snapshots s3://bucket/aclog \\
+          --checkpoint s3a://bucket/checkpoints/snapshots --interval 60
+      aclog spark snapshots --bootstrap-servers b1:9092 --topics-pattern 'acls-(.+)' --snapshots STORE --once
+    """
+    job = JobFlags(**flags)
+    place = Place.named(config_file=job.config_file, snapshots_url=snapshots_url)
+    store = place.store().url
+
+    def start(spark: Any, settings: JobSettings, on_batch: Callable[[BatchReport], None]) -> None:
+        from snapshot.jobs.snapshots_job import run_snapshots
+
+        with serving_metrics(job, spark, settings):
+            run_snapshots(spark, settings, on_batch)
+
+    run(job, place, start, job="snapshots", home=store, store=located(store), keep=keep)

@@ -1,0 +1,127 @@
+"""KIP-679: may a principal do something to *any* resource of a type?
+
+Kafka's own algorithm, which is not "is there a name that authorize() allows": it first authorizes the name
+``hardcode``, so that super users, the default, ``*`` and prefixes of "hardcode" count, with implication; then
+it looks at the ACLs themselves, without implication. A DENY for ``*`` denies, then an ALLOW for ``*`` allows;
+an ALLOW for a name counts unless the same name is denied literally or a prefix of it is; an ALLOW for a
+prefix counts unless that or a shorter prefix is denied. The empty prefix denies nothing here. ACLs whose
+pattern or permission type has no meaning are passed over (where Kafka throws for ANY and MATCH,
+architecture.md 8.4).
+
+Source: Authorizer.authorizeByResourceType (the interface's default method), SecurityUtils.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from authorizer.api import Action
+from authorizer.decisions.listing import list_acls
+from authorizer.decisions.matching import acl_principals
+from authorizer.index.masks import ASKED_AS_STATED, DENY_BASE, Leaf, acl_mask, add_to_leaf, leaf_mask
+from authorizer.index.places import is_odd
+from authorizer.index.prefix_ranges import PrefixRanges
+from authorizer.index.rights import Rights
+from records.acl import (
+    AccessControlEntryFilter,
+    AclBindingFilter,
+    AclOperation,
+    PatternType,
+    ResourcePattern,
+    ResourcePatternFilter,
+    ResourceType,
+)
+
+if TYPE_CHECKING:
+    from authorizer.index.acl_index import AclIndex
+    from records.principal import KafkaPrincipal
+
+_PROBED_NAME: Final = "hardcode"
+_DENY_BITS: Final = ~(DENY_BASE - 1)
+
+
+def check_arguments(operation: AclOperation, resource_type: ResourceType) -> None:
+    """ValueError, with Kafka's message, for what only filters may say."""
+    if resource_type is ResourceType.ANY:
+        raise ValueError("Must specify a non-filter resource type for authorizeByResourceType")
+    if resource_type is ResourceType.UNKNOWN:
+        raise ValueError("Unknown resource type")
+    if operation is AclOperation.ANY:
+        raise ValueError("Must specify a non-filter operation type for authorizeByResourceType")
+    if operation is AclOperation.UNKNOWN:
+        raise ValueError("Unknown operation type")
+
+
+def probe(operation: AclOperation, resource_type: ResourceType) -> Action:
+    """What is authorized, and audited, first."""
+    return Action(
+        operation,
+        ResourcePattern(resource_type, _PROBED_NAME, PatternType.LITERAL),
+        resource_reference_count=0,
+        log_if_denied=False,
+    )
+
+
+def allows_some_resource(
+    index: AclIndex,
+    principal: KafkaPrincipal,
+    host: str,
+    operation: AclOperation,
+    resource_type: ResourceType,
+) -> bool:
+    """The second half: whether the ACLs leave any resource of the type to the principal."""
+    asked = ASKED_AS_STATED[operation]
+    deny, allow = asked & _DENY_BITS, asked & ~_DENY_BITS
+    askers = _rights(index, principal, resource_type)
+
+    star = 0
+    for rights in askers:
+        if rights.star is not None:
+            star |= leaf_mask(rights.star, host)
+    if star & asked:
+        return not star & deny
+
+    def is_dominated(name: str) -> bool:
+        return any(
+            prefix and leaf_mask(leaf, host) & deny
+            for rights in askers
+            if rights.prefixes is not None
+            for prefix, leaf in rights.prefixes.of_name(name)
+        )
+
+    def is_denied(name: str) -> bool:
+        leaves = (rights.literal(name) for rights in askers)
+        return any(leaf is not None and leaf_mask(leaf, host) & deny for leaf in leaves)
+
+    for rights in askers:
+        for name, leaf in rights.literals():
+            if leaf_mask(leaf, host) & allow and not is_denied(name) and not is_dominated(name):
+                return True
+        if rights.prefixes is not None:
+            for prefix, leaf in rights.prefixes.values.items():
+                if leaf_mask(leaf, host) & allow and not is_dominated(prefix):
+                    return True
+    return False
+
+
+def _rights(index: AclIndex, principal: KafkaPrincipal, resource_type: ResourceType) -> list[Rights]:
+    """What the ACLs of the asker and of ``User:*`` say about the type, without those to be passed over."""
+    if index.odd[resource_type]:
+        return [_without_odd(index, each, resource_type) for each in acl_principals(principal)]
+    mine = map(index.rights_of, acl_principals(principal))
+    return [rights for each in mine if each is not None and (rights := each[resource_type]) is not None]
+
+
+def _without_odd(index: AclIndex, principal: str, resource_type: ResourceType) -> Rights:
+    acl_filter = AclBindingFilter(
+        ResourcePatternFilter(resource_type), AccessControlEntryFilter(principal=principal)
+    )
+    literals: dict[str, Leaf] = {}
+    prefixes: dict[str, Leaf] = {}
+    for acl in list_acls(index, acl_filter).acls():
+        record = acl.record
+        if not is_odd(record):
+            leaves = literals if record.pattern_type == PatternType.LITERAL else prefixes
+            mask = acl_mask(record.operation, record.permission_type)
+            leaves[record.resource_name] = add_to_leaf(leaves.get(record.resource_name), record.host, mask)
+    return Rights.of(literals, PrefixRanges.of(prefixes) if prefixes else None)

@@ -1,0 +1,101 @@
+"""A decision with its reason: the result, the rule, and the ACL if one decided.
+
+What Kafka does, in order: a super user is allowed; before the ACLs are loaded nobody else gets an answer; a
+matching DENY denies; a matching ALLOW allows; what no ACL covers, whoever it is for, has the default of
+``allow.everyone.if.no.acl.found``; anything else is denied.
+
+`authorizer.decisions.authorize` comes to the same results without looking for the reason.
+
+Source: StandardAuthorizerData.authorize and its rules.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from authorizer.api import AuthorizationResult
+from authorizer.decisions.matching import allows, deciding_acl, matching_acls
+from authorizer.errors import AuthorizerNotReadyError
+from records.acl import PatternType
+
+if TYPE_CHECKING:
+    from authorizer.api import Action, AuthorizableRequestContext
+    from authorizer.decisions.state import AuthorizerState
+    from snapshot.rows import AppliedAcl
+
+
+class Rule(Enum):
+    """What decided, by the names that the audit log has."""
+
+    SUPER_USER = "SuperUser"
+    MATCHING_ACL = "MatchingAcl"
+    DEFAULT_ALLOW = "DefaultAllow"
+    DEFAULT_DENY = "DefaultDeny"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A result and why; prints as Kafka's rule does: ``DefaultDeny``, ``MatchingAcl(acl=StandardAcl[...])``.
+
+    Attributes:
+        acl: the deciding one; exactly if the rule is MATCHING_ACL.
+    """
+
+    result: AuthorizationResult
+    rule: Rule
+    acl: AppliedAcl | None = None
+
+    @property
+    def is_allowed(self) -> bool:
+        return self.result is AuthorizationResult.ALLOWED
+
+    def __str__(self) -> str:
+        return self.rule.value if self.acl is None else f"MatchingAcl(acl={self.acl.record.standard_acl()})"
+
+
+def decide(state: AuthorizerState, context: AuthorizableRequestContext, action: Action) -> Decision:
+    """Decide one action.
+
+    Raises:
+        ValueError: the resource is not LITERAL.
+        AuthorizerNotReadyError: not ready, and not a super user.
+    """
+    require_literal(action)
+    if state.is_super_user(context.principal):
+        return Decision(AuthorizationResult.ALLOWED, Rule.SUPER_USER)
+    require_ready(state)
+    pattern = action.resource_pattern
+    matching = matching_acls(
+        state.index,
+        context.principal,
+        context.client_address,
+        pattern.resource_type,
+        pattern.name,
+        action.operation,
+    )
+    acl = deciding_acl(matching)
+    if acl is not None:
+        result = AuthorizationResult.ALLOWED if allows(acl.record) else AuthorizationResult.DENIED
+        return Decision(result, Rule.MATCHING_ACL, acl)
+    if state.settings.allow_everyone and not state.index.resources.covers(
+        pattern.resource_type, pattern.name
+    ):
+        return Decision(AuthorizationResult.ALLOWED, Rule.DEFAULT_ALLOW)
+    return Decision(AuthorizationResult.DENIED, Rule.DEFAULT_DENY)
+
+
+def require_literal(action: Action) -> None:
+    """Only literal resources can be asked about; ValueError with Kafka's message otherwise."""
+    pattern_type = action.resource_pattern.pattern_type
+    if pattern_type is not PatternType.LITERAL:
+        raise ValueError(f"Only literal resources are supported. Got: {pattern_type.name}")
+
+
+def require_ready(state: AuthorizerState) -> None:
+    """AuthorizerNotReadyError, without a message as Kafka's has none, if the ACLs cannot be relied on."""
+    if not state.is_ready:
+        error = AuthorizerNotReadyError()
+        error.add_note(state.not_ready_reason)
+        raise error

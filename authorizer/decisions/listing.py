@@ -1,0 +1,130 @@
+"""Which ACLs a filter means, from one index, in Kafka's order: what describeAcls answers.
+
+A filter that names a resource or a principal looks only at what is stored for it; any other one looks at
+every ACL, a column at a time. Objects are made of what is meant, a piece at a time.
+Source: AclBindingFilter.matches, StandardAcl.compareTo. Unlike Kafka, an ACL whose pattern type has no name
+does not make a MATCH filter throw: it is matched as it decides, as a prefix (architecture.md 8.4).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from authorizer.decisions.kafka_order import in_kafka_order
+from authorizer.index.places import PREFIXED, known_codes
+from records.acl import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
+from snapshot.rows import AclRows, in_pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+    from authorizer.index.acl_index import AclIndex
+    from authorizer.index.places import Place
+    from records.acl import AclBinding, AclBindingFilter, ResourcePatternFilter
+    from snapshot.rows import AppliedAcl
+    from snapshot.text_column import TextColumn
+
+    _Rows = npt.NDArray[np.int32]
+
+
+class Listing:
+    """ACLs of one state, in Kafka's order. Immutable."""
+
+    __slots__ = ("_columns", "_rows")
+
+    def __init__(self, columns: AclRows, rows: _Rows) -> None:
+        """These rows, in this order."""
+        self._columns = columns
+        self._rows = rows
+
+    def acls(self) -> Iterator[AppliedAcl]:
+        """All of them."""
+        for piece in in_pieces(self._rows):
+            yield from self._columns.acls(piece)
+
+    def bindings(self) -> Iterator[AclBinding]:
+        """The same as Kafka's API has them. An ACL with two ids is one ACL here."""
+        pattern = entry = None
+        for piece in in_pieces(self._rows):
+            for binding in self._columns.bindings(piece):
+                # Entries first: they mostly differ, and quickly.
+                if binding.entry != entry or binding.pattern != pattern:
+                    yield binding
+                pattern, entry = binding.pattern, binding.entry
+
+
+def list_acls(index: AclIndex, acl_filter: AclBindingFilter) -> Listing:
+    """The ACLs that the filter means: by resource type, then name (the last name first), then entry."""
+    rows, added = _candidates(index, acl_filter)
+    columns: AclRows = index.rows.columns
+    rows = rows[_is_meant(columns, rows, acl_filter)]
+    if added:
+        others = AclRows.of(added)
+        others = others.taken(_is_meant(others, np.arange(len(others), dtype=np.int32), acl_filter))
+        columns = AclRows.joined([columns.taken(rows), others])
+        rows = np.arange(len(columns), dtype=np.int32)
+    return Listing(columns, in_kafka_order(columns, rows))
+
+
+def _candidates(index: AclIndex, acl_filter: AclBindingFilter) -> tuple[_Rows, list[AppliedAcl]]:
+    """Rows of the index's columns, and ACLs that are no rows, among which is all that the filter means."""
+    patterns, principal = acl_filter.pattern_filter, acl_filter.entry_filter.principal
+    if patterns.name is None:
+        return index.rows_of(principal), [*index.added_of(principal)]
+    resources = index.resources
+    places = [*_places(index, patterns, patterns.name)]
+    rows = [resources.rows_at(place, principal) for place in places]
+    added = [acl for place in places for acl in resources.added_at(place, principal)]
+    return np.concatenate(rows), added
+
+
+def _places(index: AclIndex, patterns: ResourcePatternFilter, name: str) -> Iterator[Place]:
+    """Where all are that the filter means, and few others."""
+    wanted = patterns.resource_type
+    for resource_type in ResourceType if wanted is ResourceType.ANY else (wanted,):
+        prefixed = resource_type + PREFIXED
+        if patterns.pattern_type is PatternType.MATCH:
+            for literal in dict.fromkeys((name, WILDCARD)):
+                yield int(resource_type), literal
+            for prefix in index.resources.prefixes_of(resource_type, name):
+                yield prefixed, prefix
+        else:
+            yield int(resource_type), name
+            yield prefixed, name
+
+
+def _is_meant(columns: AclRows, rows: _Rows, acl_filter: AclBindingFilter) -> npt.NDArray[np.bool_]:
+    """Of some candidates, which ones the filter means."""
+    patterns, entries = acl_filter.pattern_filter, acl_filter.entry_filter
+    is_meant = np.ones(len(rows), np.bool_)
+    for codes, named, wanted in (
+        (columns.resource_types, ResourceType, patterns.resource_type),
+        (columns.pattern_types, PatternType, patterns.pattern_type),
+        (columns.operations, AclOperation, entries.operation),
+        (columns.permission_types, AclPermissionType, entries.permission_type),
+    ):
+        # By identity: codes of different kinds are equal numbers.
+        if wanted is not named.ANY and wanted is not PatternType.MATCH:
+            is_meant &= known_codes(codes[rows], named) == wanted
+    if entries.host is not None:
+        is_meant &= _is_text(columns.hosts, rows, entries.host)
+    if patterns.name is not None and patterns.pattern_type is PatternType.MATCH:
+        # A MATCH that an ACL itself has is not a prefix to this filter, but the same word.
+        is_match = columns.pattern_types[rows] == PatternType.MATCH
+        if is_match.any():
+            is_meant &= ~is_match | _is_text(columns.names, rows, patterns.name)
+    return is_meant
+
+
+def _is_text(column: TextColumn, rows: _Rows, text: str) -> npt.NDArray[np.bool_]:
+    """Whose text it is."""
+    codes = column.codes[rows]
+    if len(codes) < len(column.texts):
+        return np.array([column.texts[code] == text for code in codes.tolist()], np.bool_)
+    code = column.texts.index(text) if text in column.texts else -1
+    is_text: npt.NDArray[np.bool_] = codes == code
+    return is_text

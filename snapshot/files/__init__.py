@@ -1,0 +1,1 @@
+"""A state as one file: exports, imports, and Kafka's own checkpoints."""

@@ -1,0 +1,226 @@
+"""Kafka's own snapshots: ``<end offset, 20 digits>-<epoch, 10 digits>.checkpoint`` beside a metadata log.
+
+Source: KIP-630, org.apache.kafka.snapshot.{Snapshots, RecordsSnapshotWriter, RecordsSnapshotReader},
+org.apache.kafka.image.MetadataImage.write. The rules:
+
+- A file of record batches whose offsets count from 0. The first record is the control record SnapshotHeader
+  (time of the last log record that is contained), the last one SnapshotFooter: without it the file is
+  unfinished. Where in the log it stands is said by its name alone.
+- Feature levels come first, metadata.version before the others; the ACLs are in no order.
+- Nothing of it is skipped but record types that are not ACLs: a batch that is missing in the middle, a
+  removal or a transaction marker make the file corrupt.
+- Its ACLs have no log offsets, and the time at which they were written is lost: theirs is the record's in the
+  file.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from records.batch import MAGIC, MAGIC_AT, decode_batch, encode_batch, to_log_batch
+from records.codecs.kraft import encode_frame
+from records.control import (
+    ControlType,
+    encode_control_key,
+    snapshot_footer_value,
+    snapshot_header_timestamp_ms,
+    snapshot_header_value,
+)
+from records.entries import (
+    METADATA_VERSION_FEATURE,
+    AccessControlEntryRecord,
+    ControlRecord,
+    FeatureLevelRecord,
+    OtherRecord,
+)
+from records.errors import DecodeError, UnsupportedVersionError
+from snapshot.errors import (
+    SnapshotCorruptError,
+    SnapshotError,
+    SnapshotMissingError,
+    SnapshotUnsupportedError,
+)
+from snapshot.files.atomic_file import atomic_write, make_directories
+from snapshot.image import AclsImage, Provenance
+from snapshot.restore import restore_image
+from snapshot.rows import AppliedAcl
+from snapshot.store.layout import parse_snapshot_name, snapshot_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+CHECKPOINT_SUFFIX: Final = ".checkpoint"
+
+#: Of records in one batch: a reader holds one batch at a time. Kafka writes, and reads, up to 8 MiB.
+BATCH_BYTES_MAX: Final = 1024 * 1024
+
+
+def checkpoint_name(end_offset: int, epoch: int) -> str:
+    """``00000000000000000266-0000000001.checkpoint``."""
+    return snapshot_name(end_offset, epoch) + CHECKPOINT_SUFFIX
+
+
+def parse_checkpoint_name(name: str) -> tuple[int, int] | None:
+    """(end offset, epoch), or None for any other text."""
+    stem = name.removesuffix(CHECKPOINT_SUFFIX)
+    return parse_snapshot_name(stem) if stem != name else None
+
+
+def is_checkpoint(path: Path) -> bool:
+    """Whether a file is one, whole or damaged: by its name, and by what its first record batch begins with.
+
+    Raises:
+        SnapshotError: the file cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            beginning = file.read(MAGIC_AT + 1)
+    except OSError as error:
+        raise SnapshotError(f"cannot read {path}: {error.strerror or error}") from error
+    # Offset 0, and the one version of record batches that Kafka has had since there are snapshots.
+    is_batch = beginning[:8] == bytes(8) and beginning[MAGIC_AT:] == bytes([MAGIC])
+    return is_batch and parse_checkpoint_name(path.name) is not None
+
+
+def read_checkpoint(path: str | Path) -> AclsImage:
+    """The ACLs and feature levels of a checkpoint file.
+
+    Raises:
+        SnapshotMissingError: no such file.
+        SnapshotCorruptError: not a checkpoint's name, unfinished, or damaged.
+        SnapshotUnsupportedError: an ACL record in a version that this build does not know.
+        SnapshotError: the file cannot be read.
+    """
+    path = Path(path)
+    place = parse_checkpoint_name(path.name)
+    if place is None:
+        raise SnapshotCorruptError(f"{path} is not named as a checkpoint: {checkpoint_name(0, 0)}, say")
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError as error:
+        raise SnapshotMissingError(f"there is no file {path}") from error
+    except OSError as error:
+        raise SnapshotError(f"cannot read {path}: {error.strerror or error}") from error
+    return decode_checkpoint(data, end_offset=place[0], epoch=place[1], source=str(path))
+
+
+def decode_checkpoint(data: bytes, *, end_offset: int, epoch: int, source: str) -> AclsImage:
+    """The same for the bytes of a file; ``source`` names it in errors.
+
+    Raises:
+        SnapshotCorruptError, SnapshotUnsupportedError: as ``read_checkpoint``.
+    """
+    try:
+        return _decode(data, end_offset, epoch)
+    except UnsupportedVersionError as error:
+        raise SnapshotUnsupportedError(str(error.located(source=source))) from error
+    except DecodeError as error:
+        raise SnapshotCorruptError(str(error.located(source=source))) from error
+
+
+def write_checkpoint(image: AclsImage, directory: str | Path) -> Path:
+    """Write the image as Kafka would, into ``directory``; equal images give equal files.
+
+    Returns:
+        The file, which is there whole or not at all.
+
+    Raises:
+        EncodeError: an ACL that the format cannot hold: a text of more than 32,767 bytes, say.
+        SnapshotError: the file cannot be written.
+    """
+    place = image.provenance
+    path = Path(directory) / checkpoint_name(place.end_offset, place.epoch)
+    try:
+        make_directories(path.parent)
+        with atomic_write(path) as file:
+            file.writelines(_batches(image))
+    except OSError as error:
+        raise SnapshotError(f"cannot write {path}: {error.strerror or error}") from error
+    return path
+
+
+def _decode(data: bytes, end_offset: int, epoch: int) -> AclsImage:
+    features: dict[str, int] = {}
+    acls: list[AppliedAcl] = []
+    timestamp_ms: int | None = None
+    finished = False
+    position = offset = 0
+    while position < len(data):
+        if finished:
+            raise DecodeError("something follows the snapshot's footer", position=position)
+        batch = decode_batch(data, position)
+        if batch.base_offset != offset or batch.record_count != batch.end_offset - offset:
+            raise DecodeError("records are missing", offset=offset, position=position)
+        for logged in to_log_batch(batch).records:
+            match logged.record:
+                case AccessControlEntryRecord() as acl:
+                    acls.append(AppliedAcl(acl, None, logged.timestamp_ms))
+                case FeatureLevelRecord(name=name, level=level):
+                    features[name] = level
+                case OtherRecord():
+                    pass
+                case ControlRecord(type=ControlType.SNAPSHOT_HEADER) as header if logged.offset == 0:
+                    timestamp_ms = snapshot_header_timestamp_ms(header)
+                case ControlRecord(type=ControlType.SNAPSHOT_FOOTER):
+                    finished = True
+                case ControlRecord():
+                    pass  # of the quorum: kraft.version, voters
+                case other:
+                    raise DecodeError(
+                        f"{type(other).__name__} has no place in a snapshot",
+                        offset=logged.offset,
+                        position=position,
+                    )
+        if timestamp_ms is None:
+            raise DecodeError("the file does not begin with a snapshot's header", position=position)
+        offset = batch.end_offset
+        position += batch.size_bytes
+    if timestamp_ms is None or not finished:
+        raise DecodeError("the snapshot is unfinished: it has no footer", position=position)
+    return restore_image(
+        acls,
+        features={name: level for name, level in features.items() if level},
+        provenance=Provenance(end_offset, epoch, timestamp_ms),
+    )
+
+
+def _batches(image: AclsImage) -> Iterator[bytes]:
+    """The file, batch by batch."""
+    place = image.provenance
+    offset = 0
+
+    def batch(values: list[bytes], control_type: ControlType | None = None) -> bytes:
+        nonlocal offset
+        encoded = encode_batch(
+            values,
+            base_offset=offset,
+            epoch=place.epoch,
+            timestamp_ms=place.timestamp_ms,
+            keys=None if control_type is None else [encode_control_key(control_type)],
+            is_control=control_type is not None,
+        )
+        offset += len(values)
+        return encoded
+
+    yield batch([snapshot_header_value(place.timestamp_ms)], ControlType.SNAPSHOT_HEADER)
+    values: list[bytes] = []
+    values_bytes = 0
+    for record in _records(image):
+        value = encode_frame(record)
+        if values_bytes + len(value) > BATCH_BYTES_MAX:
+            yield batch(values)
+            values = []
+            values_bytes = 0
+        values.append(value)
+        values_bytes += len(value)
+    if values:
+        yield batch(values)
+    yield batch([snapshot_footer_value()], ControlType.SNAPSHOT_FOOTER)
+
+
+def _records(image: AclsImage) -> Iterable[FeatureLevelRecord | AccessControlEntryRecord]:
+    # FeaturesImage.write: metadata.version may decide how what comes after it is read.
+    for name in sorted(image.features, key=lambda name: (name != METADATA_VERSION_FEATURE, name)):
+        yield FeatureLevelRecord(name, image.features[name])
+    yield from sorted((acl.record for acl in image), key=lambda record: record.id)

@@ -1,0 +1,122 @@
+"""The changes of a batch as one Arrow table, and the intervals that they ended.
+
+An ACL is in force, under one id with one content, from the offset of the change that brought it until that of
+the change that took it away. The second one tells of both: ``before`` has the offset of the first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from snapshot.jobs.engine.schema import CHANGE_ADDED, CHANGE_REMOVED, CHANGE_REPLACED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: The fields of an ACL that are its content.
+CONTENT: Final = (
+    "resource_type",
+    "resource_name",
+    "pattern_type",
+    "principal",
+    "host",
+    "operation",
+    "permission_type",
+)
+TIME: Final = pa.timestamp("ms", "UTC")
+
+_ACL: Final = pa.struct(
+    [*((name, pa.string()) for name in CONTENT), ("offset", pa.int64()), ("timestamp_ms", pa.int64())]
+)
+#: schema.CHANGE.
+CHANGES_SCHEMA: Final = pa.schema(
+    [
+        ("topic_id", pa.string()),
+        ("offset", pa.int64()),
+        ("timestamp_ms", pa.int64()),
+        ("change", pa.string()),
+        ("id", pa.binary()),
+        ("before", _ACL),
+        ("after", _ACL),
+    ]
+)
+_ORDER: Final = [("offset", "ascending"), ("id", "ascending")]
+
+
+def changes_table(rows: pa.ChunkedArray) -> pa.Table:
+    """The changes of one log in order of (offset, id), each of which is there once.
+
+    Args:
+        rows: structs of schema.CHANGE, in any order. The records of a metadata transaction all count from one
+            offset on; what an id had in between was never in force, and is not told.
+    """
+    columns = [pc.struct_field(rows, field.name).cast(field.type) for field in CHANGES_SCHEMA]
+    changes = pa.table(columns, schema=CHANGES_SCHEMA).sort_by(_ORDER)
+    is_shared = _is_shared(changes)
+    if not pc.any(is_shared).as_py():
+        return changes
+    net = pa.Table.from_pylist([*_net_changes(changes.filter(is_shared).to_pylist())], CHANGES_SCHEMA)
+    return pa.concat_tables([changes.filter(pc.invert(is_shared)), net]).sort_by(_ORDER)
+
+
+def ended_intervals(changes: pa.Table) -> pa.Table:
+    """The intervals that these changes ended: of every content that was in force before one of them."""
+    ended = changes.filter(pc.not_equal(changes.column("change"), CHANGE_ADDED))
+    before = ended.column("before")
+    columns: dict[str, Any] = {
+        "topic_id": ended.column("topic_id"),
+        "id": ended.column("id"),
+        **{name: pc.struct_field(before, name) for name in CONTENT},
+        "valid_from_offset": pc.struct_field(before, "offset"),
+        "valid_to_offset": ended.column("offset"),
+        "valid_from_time": pc.struct_field(before, "timestamp_ms").cast(TIME),
+        "valid_to_time": ended.column("timestamp_ms").cast(TIME),
+    }
+    return pa.table(columns)
+
+
+def _is_shared(changes: pa.Table) -> pa.Array:
+    """Which rows have an (offset, id) that a row beside them has too."""
+    keys = [changes.column(name).combine_chunks() for name, _ in _ORDER]
+    same: Any = pa.array([], pa.bool_())
+    if len(changes) > 1:
+        same = pc.and_(*(pc.equal(key[1:], key[:-1]) for key in keys))
+    none = pa.array([False] * min(1, len(changes)), pa.bool_())
+    return pc.or_(pa.concat_arrays([none, same]), pa.concat_arrays([same, none]))
+
+
+def _net_changes(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """One row, or none, of all rows with one (offset, id).
+
+    What one row of an id ends with, the next one begins with. So whatever their order was: what is begun with
+    once more than ended with is what came first, and the other way round.
+    """
+    for _, group in groupby(rows, key=lambda row: (row["offset"], row["id"])):
+        same = list(group)
+        begun = Counter(_hashable(row["before"]) for row in same)
+        ended = Counter(_hashable(row["after"]) for row in same)
+        (first,) = begun - ended or (None,)
+        (last,) = ended - begun or (None,)
+        if first == last:
+            continue
+        change = CHANGE_REPLACED
+        if first is None:
+            change = CHANGE_ADDED
+        elif last is None:
+            change = CHANGE_REMOVED
+        yield {
+            **same[0],
+            "timestamp_ms": max(row["timestamp_ms"] for row in same if _hashable(row["after"]) == last),
+            "change": change,
+            "before": None if first is None else dict(first),
+            "after": None if last is None else dict(last),
+        }
+
+
+def _hashable(acl: dict[str, Any] | None) -> tuple[tuple[str, Any], ...] | None:
+    return None if acl is None else tuple(acl.items())

@@ -1,0 +1,124 @@
+"""What the history of one log covers: from which offset on, and where it may be coarser than the log was.
+
+OUTPUT/coverage/<cluster id>.json
+
+formatVersion        1
+clusterId, topicId   the log (I9); topicId as Kafka's 22 characters
+beginOffset          the first offset whose change is told; the state below it is where the history begins
+beginTimeMs          time of the last record below it, 0 when there is none
+coarse               [[from, until], ...]: spans of offsets of a topic that were read behind its end, at the
+                     start of a run above all. Compaction may have taken records out of them before they
+                     were read: the states at offsets strictly within a span are what the records left
+                     there give, those at its bounds are exact.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from records.errors import DecodeError
+from records.ids import uuid_from_string, uuid_to_string
+from records.log.base import LogIdentity
+from snapshot.errors import SnapshotCorruptError, SnapshotUnsupportedError
+from snapshot.store.layout import cluster_directory, parse_cluster_directory
+
+if TYPE_CHECKING:
+    from snapshot.store.storage import Storage
+
+COVERAGE: Final = "coverage"
+_FORMAT_VERSION: Final = 1
+_SUFFIX: Final = ".json"
+
+
+class Coverage(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw_only=True):
+    """See the module."""
+
+    format_version: int = _FORMAT_VERSION
+    cluster_id: str
+    topic_id: str
+    begin_offset: int
+    begin_time_ms: int
+    coarse: tuple[tuple[int, int], ...] = ()
+
+    @classmethod
+    def beginning(cls, identity: LogIdentity, offset: int, time_ms: int) -> Coverage:
+        """Of a history that has nothing yet."""
+        return cls(
+            cluster_id=identity.cluster_id,
+            topic_id=uuid_to_string(identity.topic_id),
+            begin_offset=offset,
+            begin_time_ms=time_ms,
+        )
+
+    @property
+    def identity(self) -> LogIdentity:
+        """The log."""
+        return LogIdentity(self.cluster_id, uuid_from_string(self.topic_id))
+
+    def with_coarse(self, start: int, until: int) -> Coverage:
+        """With one more span; a batch that comes again brings the same one, or a longer one."""
+        spans = list(self.coarse)
+        while spans and start < spans[-1][1]:
+            last_start, last_until = spans.pop()
+            start, until = min(start, last_start), max(until, last_until)
+        return msgspec.structs.replace(self, coarse=(*spans, (start, until)))
+
+    def is_coarse(self, end_offset: int) -> bool:
+        """Whether the state that ends there may be one that the log never had."""
+        return any(start < end_offset < until for start, until in self.coarse)
+
+    def coarse_within(self, start: int, end: int) -> bool:
+        """Whether changes may be missing between these offsets, end exclusive."""
+        return any(span_start < end and start < until for span_start, until in self.coarse)
+
+
+def covered_clusters(storage: Storage) -> tuple[str, ...]:
+    """The ids of all clusters whose logs have a history, or begin to have one."""
+    names = (name.removesuffix(_SUFFIX) for name in storage.files(COVERAGE) if name.endswith(_SUFFIX))
+    found = map(parse_cluster_directory, names)
+    return tuple(sorted(cluster_id for cluster_id in found if cluster_id is not None))
+
+
+def read_coverage(storage: Storage, cluster_id: str) -> Coverage | None:
+    """What is known of the history of this cluster's log; None if there is none.
+
+    Raises:
+        SnapshotCorruptError: the file is damaged.
+        SnapshotUnsupportedError: it is in a newer format.
+        SnapshotError: it cannot be read.
+    """
+    path = _path(cluster_id)
+    try:
+        data = storage.read(path)
+    except FileNotFoundError:
+        return None
+    shown = storage.shown(path)
+    try:
+        # The version first: a newer format may have other fields.
+        version = json.loads(data)["formatVersion"]
+        if isinstance(version, int) and version > _FORMAT_VERSION:
+            raise SnapshotUnsupportedError(
+                f"{shown} has format version {version}; this build of aclog knows up to {_FORMAT_VERSION}"
+            )
+        coverage = msgspec.json.decode(data, type=Coverage)
+        uuid_from_string(coverage.topic_id)
+    except (ValueError, KeyError, TypeError, DecodeError) as error:
+        # ValueError: json's and msgspec's errors are some.
+        raise SnapshotCorruptError(f"{shown} is damaged: {error}") from error
+    return coverage
+
+
+def put_coverage(storage: Storage, coverage: Coverage) -> None:
+    """Write it, over what is there.
+
+    Raises:
+        SnapshotError: it cannot be written.
+    """
+    storage.put(_path(coverage.cluster_id), msgspec.json.encode(coverage) + b"\n")
+
+
+def _path(cluster_id: str) -> str:
+    return f"{COVERAGE}/{cluster_directory(cluster_id)}{_SUFFIX}"

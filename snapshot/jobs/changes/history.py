@@ -1,0 +1,363 @@
+"""Questions to a history (changes.py): what was in force at an offset or a time, what changed between two.
+
+    intervals   a row for each time that an ACL was in force under one id with one content: from
+                valid_from_offset on, before valid_to_offset, which is null while it is. Those that ended are
+                in OUTPUT/intervals, the others are the ACLs of the newest state in OUTPUT/state
+    changes     a row for each change, of OUTPUT/changes
+
+Only what is committed counts: offsets below the end of the newest state. ``at_offset`` N is the state after
+the record at N, as for `aclog check --at-offset`. A time is that of the log's records: the state at a time is
+the one after the last change whose record is not later.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import reduce
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql.types import DataType, StructType
+
+from records.acl import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
+from snapshot.code_names import code_to_name
+from snapshot.errors import HistoryMissingError, HistoryRangeError
+from snapshot.jobs.changes.change_files import CHANGES, INTERVALS, cluster_path, state_url
+from snapshot.jobs.changes.coverage import Coverage, covered_clusters, read_coverage
+from snapshot.jobs.engine.schema import CHANGE
+from snapshot.store.snapshot_store import SnapshotStore
+from snapshot.store.storage import Storage
+from snapshot.store.stored import SnapshotState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from enum import IntEnum
+
+    from pyspark.sql import Column, SparkSession
+
+    from snapshot.store.manifest import SnapshotManifest
+
+#: Rows of intervals. Times are those of the records that began and ended them.
+INTERVAL: Final = (
+    "cluster_id string, topic_id string, id binary, resource_type string, resource_name string, "
+    "pattern_type string, principal string, host string, operation string, permission_type string, "
+    "valid_from_offset long, valid_to_offset long, valid_from_time timestamp, valid_to_time timestamp"
+)
+# A part of a stored state (snapshot.store.parquet).
+_PART: Final = (
+    "id binary, resource_type tinyint, resource_name string, pattern_type tinyint, principal string, "
+    "host string, operation tinyint, permission_type tinyint, offset long, timestamp_ms long"
+)
+_PATTERN: Final = ("resource_type", "resource_name", "pattern_type")
+_ENTRY: Final = ("principal", "operation", "permission_type", "host")
+_CODES: Final[dict[str, type[IntEnum]]] = {
+    "resource_type": ResourceType,
+    "pattern_type": PatternType,
+    "operation": AclOperation,
+    "permission_type": AclPermissionType,
+}
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Rows, and which part of the history they are.
+
+    Attributes:
+        rows: not computed yet. Spark reads the files when they are: soon, for the job that writes the history
+            removes old states.
+        after_offset: of changes: theirs are greater; None for ACLs in force.
+        at_offset: the last offset that counts; -1: none does.
+        notes: what a reader of the answer should know.
+    """
+
+    rows: DataFrame
+    after_offset: int | None = None
+    at_offset: int
+    notes: tuple[str, ...] = ()
+
+
+class History:
+    """The history of one log, as far as it was committed when this was made.
+
+    Attributes:
+        coverage: which log, and from where on.
+        manifest: of the newest state: where the history ends.
+    """
+
+    def __init__(
+        self, spark: SparkSession, output: str, coverage: Coverage, manifest: SnapshotManifest
+    ) -> None:
+        self.coverage = coverage
+        self.manifest = manifest
+        self._spark = spark
+        self._output = output.rstrip("/")
+
+    @classmethod
+    def open(cls, spark: SparkSession, output: str, cluster_id: str | None = None) -> History:
+        """The history of this cluster's log, or of the only one there is.
+
+        Raises:
+            HistoryMissingError: there is none, or several and none was named.
+            SnapshotError: the output cannot be read, or is damaged.
+        """
+        storage = Storage(output)
+        if cluster_id is None:
+            clusters = covered_clusters(storage)
+            if not clusters:
+                raise HistoryMissingError(
+                    f"{storage.shown('')} holds no history: `aclog spark changes` writes one"
+                )
+            if len(clusters) > 1:
+                raise HistoryMissingError(
+                    f"{storage.shown('')} holds the histories of {len(clusters)} clusters: name one of "
+                    f"{', '.join(clusters)}"
+                )
+            (cluster_id,) = clusters
+        coverage = read_coverage(storage, cluster_id)
+        manifest = None if coverage is None else _newest_state(output, coverage)
+        if coverage is None or manifest is None:
+            raise HistoryMissingError(
+                f"{storage.shown('')} holds no history of cluster {cluster_id}: `aclog spark changes` "
+                "writes one"
+            )
+        return cls(spark, output, coverage, manifest)
+
+    @property
+    def end(self) -> int:
+        """One past the last offset that it tells of."""
+        return self.manifest.provenance.end_offset
+
+    @property
+    def known_until_ms(self) -> int:
+        """The last time, since the epoch, at which nothing was missing."""
+        return max(self.manifest.log_end_time_ms, self.manifest.provenance.timestamp_ms)
+
+    def in_force(self, *, at_offset: int | None = None, at_time: datetime | None = None) -> Answer:
+        """The ACLs in force after the record at an offset, or at a time, or else at the end: INTERVAL.
+
+        They are in the order of their patterns, then of their entries, then of their ids.
+
+        Raises:
+            HistoryRangeError: the history does not reach there; its text says what it covers.
+            ValueError: both are given, or a time without a time zone.
+        """
+        if at_offset is not None and at_time is not None:
+            raise ValueError("an offset and a time are two questions")
+        offset = self._offset(at_offset if at_time is None else at_time, self.end - 1)
+        notes = self._notes(self.coverage.is_coarse(offset + 1))
+        rows = in_force_at(self.intervals(), offset).orderBy(*_PATTERN, *_ENTRY, "id")
+        return Answer(rows=rows, at_offset=offset, notes=notes)
+
+    def changed(self, *, after: int | datetime | None = None, until: int | datetime | None = None) -> Answer:
+        """What changed after one offset or time, up to and with another: CHANGE, in order of (offset, id).
+
+        Args:
+            after: exclusive; by default where the history begins.
+            until: inclusive; by default where it ends.
+
+        Raises:
+            HistoryRangeError: the history does not reach there, or ``until`` lies before ``after``.
+            ValueError: a time without a time zone.
+        """
+        after_offset = self._offset(after, self.coverage.begin_offset - 1)
+        until_offset = self._offset(until, self.end - 1)
+        if until_offset < after_offset:
+            raise HistoryRangeError(f"nothing is both after offset {after_offset} and up to {until_offset}")
+        rows = self.changes().where((F.col("offset") > after_offset) & (F.col("offset") <= until_offset))
+        notes = self._notes(self.coverage.coarse_within(after_offset + 1, until_offset + 1))
+        return Answer(
+            rows=rows.orderBy("offset", "id"), after_offset=after_offset, at_offset=until_offset, notes=notes
+        )
+
+    def changes(self) -> DataFrame:
+        """All changes: ``cluster_id`` and CHANGE."""
+        rows = self._read(CHANGES, _struct(CHANGE)).where(F.col("offset") < self.end)
+        return rows.select(self._cluster(), *_struct(CHANGE).names)
+
+    def intervals(self) -> DataFrame:
+        """All intervals, those without an end too: INTERVAL."""
+        schema = _ddl(INTERVAL)
+        ended = self._read(INTERVALS, StructType([field for field in schema if field.name != "cluster_id"]))
+        ended = ended.where(F.col("valid_to_offset") < self.end)
+        return ended.select(self._cluster(), *schema.names[1:]).unionByName(self._open())
+
+    def _open(self) -> DataFrame:
+        """The intervals that had no end when the state was stored: its ACLs."""
+        manifest, schema = self.manifest, _ddl(INTERVAL)
+        paths = [f"{state_url(self._output)}/{manifest.ref.file(part.name)}" for part in manifest.parts]
+        if not paths:
+            return self._spark.createDataFrame([], schema)
+        acls = self._spark.read.schema(_PART).parquet(*paths)
+        columns = {
+            "cluster_id": self._cluster(),
+            "topic_id": F.lit(self.coverage.topic_id),
+            **{name: _named(name, kind) for name, kind in _CODES.items()},
+            "valid_from_offset": F.col("offset"),
+            "valid_to_offset": F.lit(None).cast("long"),
+            "valid_from_time": F.timestamp_millis("timestamp_ms"),
+            "valid_to_time": F.lit(None).cast("timestamp"),
+        }
+        return acls.select(*(columns.get(name, F.col(name)).alias(name) for name in schema.names))
+
+    def _read(self, table: str, schema: StructType) -> DataFrame:
+        path = cluster_path(table, self.coverage.cluster_id)
+        if not Storage(self._output).directories(path):
+            return self._spark.createDataFrame([], schema)
+        return self._spark.read.schema(schema).parquet(f"{self._output}/{path}")
+
+    def _cluster(self) -> Column:
+        return F.lit(self.coverage.cluster_id).alias("cluster_id")
+
+    def _offset(self, moment: int | datetime | None, otherwise: int) -> int:
+        """The last offset that counts at this moment."""
+        if moment is None:
+            return otherwise
+        if isinstance(moment, datetime):
+            return self._offset_at(moment)
+        begin = self.coverage.begin_offset
+        if moment >= self.end:
+            raise HistoryRangeError(
+                f"offset {moment} is not in the history yet: its last one is {self.end - 1}"
+            )
+        if moment < begin - 1:
+            raise HistoryRangeError(
+                f"offset {moment} is not in the history: what it begins with is the state at {begin - 1}"
+            )
+        return moment
+
+    def _offset_at(self, time: datetime) -> int:
+        """The offset of the last change whose record is not later than ``time``."""
+        time_ms = (time - _EPOCH) // timedelta(milliseconds=1) if time.tzinfo is not None else None
+        if time_ms is None:
+            raise ValueError(f"{time} has no time zone")
+        if time_ms > self.known_until_ms:
+            raise HistoryRangeError(
+                f"the history is known until {_shown(self.known_until_ms)}, not until {_shown(time_ms)}: run "
+                "the job again"
+            )
+        not_later = self.changes().where(F.col("timestamp_ms") <= time_ms)
+        (found,) = not_later.agg(F.max("offset").alias("offset")).collect()
+        if found.offset is not None:
+            return int(found.offset)
+        begin = self.coverage
+        if begin.begin_offset and time_ms < begin.begin_time_ms:
+            raise HistoryRangeError(
+                f"the history begins with the state at {_shown(begin.begin_time_ms)}, after {_shown(time_ms)}"
+            )
+        return begin.begin_offset - 1
+
+    def _notes(self, is_coarse: bool) -> tuple[str, ...]:
+        if not is_coarse:
+            return ()
+        text = (
+            "the log is compacted, and this part was not read as it was written: changes may be missing "
+            "here, and an ACL may seem to begin later than it did"
+        )
+        return (text,)
+
+
+def changes(spark: SparkSession, output: str) -> DataFrame:
+    """All changes of all clusters: ``cluster_id`` and CHANGE.
+
+    Raises:
+        HistoryMissingError: there is none.
+        SnapshotError: the output cannot be read, or is damaged.
+    """
+    return reduce(DataFrame.unionByName, [history.changes() for history in _all(spark, output)])
+
+
+def intervals(spark: SparkSession, output: str) -> DataFrame:
+    """All intervals of all clusters: INTERVAL.
+
+    Raises:
+        HistoryMissingError: there is none.
+        SnapshotError: the output cannot be read, or is damaged.
+    """
+    return reduce(DataFrame.unionByName, [history.intervals() for history in _all(spark, output)])
+
+
+def in_force_at(rows: DataFrame, offset: int | Column) -> DataFrame:
+    """Of intervals those in which the state after the record at ``offset`` lies; it may be a column."""
+    has_begun = F.col("valid_from_offset").isNull() | (F.col("valid_from_offset") <= offset)
+    goes_on = F.col("valid_to_offset").isNull() | (F.col("valid_to_offset") > offset)
+    return rows.where(has_begun & goes_on)
+
+
+def of_principal(rows: DataFrame, principal: str) -> DataFrame:
+    """Of intervals or changes those whose ACL, before or after, names this principal, to the letter."""
+    return _about(rows, lambda field: field("principal") == principal)
+
+
+def of_resource(rows: DataFrame, resource_type: str, name: str, pattern_type: str | None = None) -> DataFrame:
+    """Those whose ACL, before or after, is on just this pattern; of either pattern type if none is named."""
+    return _about(
+        rows,
+        lambda field: (
+            (field("resource_type") == resource_type)
+            & (field("resource_name") == name)
+            & (F.lit(True) if pattern_type is None else field("pattern_type") == pattern_type)
+        ),
+    )
+
+
+def covering_resource(rows: DataFrame, resource_type: str, name: str) -> DataFrame:
+    """Those whose ACL, before or after, covers this resource: by its name, by a prefix of it, or by ``*``."""
+
+    def covers(field: Callable[[str], Column]) -> Column:
+        is_literal = (field("pattern_type") == PatternType.LITERAL.name) & field("resource_name").isin(
+            name, WILDCARD
+        )
+        is_prefix = (field("pattern_type") == PatternType.PREFIXED.name) & F.startswith(
+            F.lit(name), field("resource_name")
+        )
+        return (field("resource_type") == resource_type) & (is_literal | is_prefix)
+
+    return _about(rows, covers)
+
+
+def _about(rows: DataFrame, wanted: Callable[[Callable[[str], Column]], Column]) -> DataFrame:
+    if "before" not in rows.columns:
+        return rows.where(wanted(F.col))
+    before = wanted(lambda name: F.col(f"before.{name}"))
+    after = wanted(lambda name: F.col(f"after.{name}"))
+    return rows.where(F.coalesce(before, F.lit(False)) | F.coalesce(after, F.lit(False)))
+
+
+def _all(spark: SparkSession, output: str) -> Sequence[History]:
+    storage = Storage(output)
+    found = [History.open(spark, output, cluster_id) for cluster_id in covered_clusters(storage)]
+    if not found:
+        raise HistoryMissingError(f"{storage.shown('')} holds no history: `aclog spark changes` writes one")
+    return found
+
+
+def _newest_state(output: str, coverage: Coverage) -> SnapshotManifest | None:
+    statuses = SnapshotStore(state_url(output)).survey(coverage.identity)
+    complete = [status.manifest for status in statuses if status.state is SnapshotState.COMPLETE]
+    return complete[-1] if complete else None
+
+
+def _named(column: str, kind: type[IntEnum]) -> Column:
+    """Names for codes, as snapshot.code_names has them."""
+    names = F.create_map(*(F.lit(each) for code in kind for each in (int(code), code_to_name(kind, code))))
+    code = F.col(column).cast("int")
+    return F.coalesce(names[code], code.cast("string"))
+
+
+def _struct(fields: str) -> StructType:
+    schema = DataType.fromDDL(f"struct<{fields}>")
+    assert isinstance(schema, StructType)
+    return schema
+
+
+def _ddl(fields: str) -> StructType:
+    schema = DataType.fromDDL(fields)
+    assert isinstance(schema, StructType)
+    return schema
+
+
+def _shown(time_ms: int) -> str:
+    return (_EPOCH + timedelta(milliseconds=time_ms)).isoformat(timespec="milliseconds")

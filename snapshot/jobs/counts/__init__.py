@@ -1,0 +1,1 @@
+"""The counts job: how many ACLs of each kind there are, over time."""

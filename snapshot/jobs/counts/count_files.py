@@ -1,0 +1,110 @@
+"""The count tables as Parquet files, written by the driver: they are small.
+
+    OUTPUT/counts/cluster_id=<id>/date=YYYY-MM-DD/<end offset>.parquet
+    OUTPUT/counts_by_time/cluster_id=<id>/date=YYYY-MM-DD/<end offset>.parquet
+
+The layout is Hive's; the id is encoded as in a snapshot store, the offset has 20 digits. A batch that is
+done again writes the same names. A file counts once the state of its batch is stored, so readers take end
+offsets up to that of the newest stored state; what a batch left that never was committed is removed before
+the next one goes over the same offsets.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from snapshot.errors import SparkJobError
+from snapshot.jobs.counts.count_rows import AclKind, CountRows, counts_by_kind
+from snapshot.store.layout import cluster_directory
+from snapshot.store.storage import Storage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+COUNTS: Final = "counts"
+COUNTS_BY_TIME: Final = "counts_by_time"
+
+_FILE: Final = re.compile(r"([0-9]{20})\.parquet")
+
+
+class CountFiles:
+    """Both tables below ``output``, a URL for fsspec or a path. One job writes to them.
+
+    Raises:
+        SnapshotError: an unknown scheme, or its package is not installed.
+    """
+
+    def __init__(self, output: str) -> None:
+        self._storage = Storage(output)
+        self._swept: set[str] = set()
+
+    def counts_at(self, cluster_id: str, end: int) -> Mapping[AclKind, int]:
+        """What the last batch that ended at ``end`` or before counted; nothing if there was none.
+
+        Raises:
+            SparkJobError: a file is damaged.
+            SnapshotError: the files cannot be read.
+        """
+        found = [(offset, path) for offset, path in self._files(COUNTS, cluster_id) if offset <= end]
+        if not found:
+            return {}
+        _, path = max(found)
+        try:
+            rows = pq.read_table(pa.BufferReader(self._storage.read(path)))
+            return counts_by_kind(rows)
+        except (pa.ArrowException, OSError, KeyError) as error:
+            raise SparkJobError(
+                f"{self._storage.shown(path)} is not a table of counts: {error}. Start anew with another "
+                "--output and --checkpoint"
+            ) from error
+
+    def ends(self, cluster_id: str) -> set[int]:
+        """Of all batches that are counted, committed or not.
+
+        Raises:
+            SnapshotError: the files cannot be listed.
+        """
+        return {end for end, _ in self._files(COUNTS, cluster_id)}
+
+    def append(self, batch: Sequence[CountRows]) -> None:
+        """Write what one batch adds.
+
+        Raises:
+            SnapshotError: a file cannot be written.
+        """
+        for rows in batch:
+            if rows.cluster_id not in self._swept:
+                self._sweep(rows)
+                self._swept.add(rows.cluster_id)
+            name = f"date={rows.date.isoformat()}/{rows.end:020d}.parquet"
+            if len(rows.deltas):
+                self._put(f"{_directory(COUNTS_BY_TIME, rows.cluster_id)}/{name}", rows.deltas)
+            self._put(f"{_directory(COUNTS, rows.cluster_id)}/{name}", rows.counts)
+
+    def _sweep(self, rows: CountRows) -> None:
+        """Remove what a batch left that was not committed: it ends beyond where this one starts."""
+        for table in (COUNTS, COUNTS_BY_TIME):
+            for end, path in list(self._files(table, rows.cluster_id)):
+                if end > rows.start:
+                    self._storage.remove(path)
+
+    def _files(self, table: str, cluster_id: str) -> Iterator[tuple[int, str]]:
+        """(end offset, path) of every file, whether it counts or not."""
+        directory = _directory(table, cluster_id)
+        for of_date in self._storage.directories(directory):
+            for name in self._storage.files(f"{directory}/{of_date}"):
+                if found := _FILE.fullmatch(name):
+                    yield int(found[1]), f"{directory}/{of_date}/{name}"
+
+    def _put(self, path: str, rows: pa.Table) -> None:
+        sink = pa.BufferOutputStream()
+        pq.write_table(rows, sink, compression="zstd")
+        self._storage.put(path, bytes(sink.getvalue()))
+
+
+def _directory(table: str, cluster_id: str) -> str:
+    return f"{table}/cluster_id={cluster_directory(cluster_id)}"

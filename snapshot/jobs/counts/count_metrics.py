@@ -1,0 +1,44 @@
+"""KIP-801's AclCount for Prometheus, by cluster and kind, as of the last committed batch of each log."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from snapshot.jobs.counts.count_rows import AclKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from prometheus_client import Metric
+
+
+class AclCountMetric(Collector):
+    """One gauge; a kind that had ACLs and has none stays, with 0, so that its graph goes down to it."""
+
+    def __init__(self) -> None:
+        self._counts: Mapping[str, Mapping[AclKind, int]] = MappingProxyType({})
+
+    def publish(self, cluster_id: str, counts: Mapping[AclKind, int]) -> None:
+        """What is in force in one cluster now. Called by one thread."""
+        before = self._counts.get(cluster_id, {})
+        # One assignment: a scrape in another thread sees the old counts or these.
+        self._counts = {**self._counts, cluster_id: {**dict.fromkeys(before, 0), **counts}}
+
+    def describe(self) -> list[Metric]:
+        """Nothing: names do not clash in a registry that is ours."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        family = GaugeMetricFamily(
+            "kafka_server_authorizer_aclcount",
+            "ACLs in force (KIP-801 AclCount).",
+            labels=["cluster_id", *AclKind._fields],
+        )
+        for cluster_id, counts in sorted(self._counts.items()):
+            for kind, count in sorted(counts.items()):
+                family.add_metric([cluster_id, *kind], count)
+        yield family

@@ -1,0 +1,164 @@
+"""The rows of the count tables that one batch makes of one log.
+
+    counts            end_offset, time, KIND, count          a row for each kind of ACL: how many at the end
+    counts_by_time    end_offset, minute, KIND, delta        by how many the records of a minute changed them
+
+KIND is the resource type, pattern type, permission type and operation, by Kafka's names, or the number of a
+code that has none. ``time`` is that of the last record below the batch's end; ``minute`` is by the timestamps
+of the records themselves, so a record that is older than its neighbours counts in its own minute.
+
+The deltas of a log add up, at the end of every batch, to its counts there. What no record of a batch told has
+a row too: the state that the job began from, and ACLs that a compacted topic forgot to say are gone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import pyarrow as pa
+
+from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from snapshot.code_names import code_to_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from snapshot.jobs.engine.job import AclCount, AclCountDelta, LogPlan, LogResult
+
+#: What is stored; `count_tables.by_window` makes longer windows of it.
+MINUTE_MS: Final = 60_000
+
+# A record's timestamp is whatever its writer said; a date has a year of four digits.
+_FIRST_MS: Final = -62_135_596_800_000  # 0001-01-01
+_LAST_MS: Final = 253_402_300_740_000  # 9999-12-31 23:59
+
+
+class AclKind(NamedTuple):
+    """What ACLs are counted by, in Kafka's names."""
+
+    resource_type: str
+    pattern_type: str
+    permission_type: str
+    operation: str
+
+    @classmethod
+    def of(cls, counted: AclCount | AclCountDelta) -> AclKind:
+        """From Kafka's codes."""
+        return cls(
+            code_to_name(ResourceType, counted.resource_type),
+            code_to_name(PatternType, counted.pattern_type),
+            code_to_name(AclPermissionType, counted.permission_type),
+            code_to_name(AclOperation, counted.operation),
+        )
+
+
+_KIND: Final = [pa.field(name, pa.string(), nullable=False) for name in AclKind._fields]
+_TIME: Final = pa.timestamp("ms", "UTC")
+COUNTS_SCHEMA: Final = pa.schema(
+    [
+        pa.field("end_offset", pa.int64(), nullable=False),
+        pa.field("time", _TIME, nullable=False),
+        *_KIND,
+        pa.field("count", pa.int64(), nullable=False),
+    ]
+)
+DELTAS_SCHEMA: Final = pa.schema(
+    [
+        pa.field("end_offset", pa.int64(), nullable=False),
+        pa.field("minute", _TIME, nullable=False),
+        *_KIND,
+        pa.field("delta", pa.int64(), nullable=False),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountRows:
+    """What one batch adds to both tables for one log.
+
+    Attributes:
+        cluster_id: the log's.
+        start: the first offset whose records are told; the tables hold those before it.
+        end: the batch's end.
+        date: of the last record below the end, UTC: the partition of all its rows.
+        after: how many ACLs of each kind there are at the end; kinds without any are left out.
+        counts: rows of COUNTS_SCHEMA. A kind that had ACLs before and has none now has a row with 0.
+        deltas: rows of DELTAS_SCHEMA, none with 0.
+    """
+
+    cluster_id: str
+    start: int
+    end: int
+    date: date
+    after: Mapping[AclKind, int]
+    counts: pa.Table
+    deltas: pa.Table
+
+
+def count_rows(result: LogResult, before: Mapping[AclKind, int]) -> CountRows:
+    """The rows of one batch and log; ``before`` is what the tables say about `told_from` of its plan."""
+    plan, end_ms = result.plan, result.manifest.provenance.timestamp_ms
+    after: Counter[AclKind] = Counter()
+    deltas: Counter[tuple[int, AclKind]] = Counter()
+    untold: Counter[AclKind] = Counter()
+    untold.subtract(before)
+    for summary in result.summaries:
+        for counted in summary.acl_counts:
+            after[AclKind.of(counted)] += counted.count
+            untold[AclKind.of(counted)] += counted.count
+        for changed in summary.count_deltas:
+            deltas[_in_calendar(changed.minute_ms), AclKind.of(changed)] += changed.delta
+            untold[AclKind.of(changed)] -= changed.delta
+    # A state to begin from stands for records of its time and before; what was forgotten is seen now.
+    known_ms = end_ms if plan.base is None else plan.base.provenance.timestamp_ms
+    for kind, delta in untold.items():
+        deltas[_minute_of(known_ms), kind] += delta
+    counts = {**dict.fromkeys(before, 0), **after}
+    return CountRows(
+        cluster_id=plan.identity.cluster_id,
+        start=told_from(plan),
+        end=plan.end,
+        date=datetime.fromtimestamp(_in_calendar(end_ms) / 1000, UTC).date(),
+        after={kind: count for kind, count in after.items() if count},
+        counts=pa.Table.from_pylist(
+            [
+                {"end_offset": plan.end, "time": _in_calendar(end_ms), **kind._asdict(), "count": count}
+                for kind, count in sorted(counts.items())
+            ],
+            schema=COUNTS_SCHEMA,
+        ),
+        deltas=pa.Table.from_pylist(
+            [
+                {"end_offset": plan.end, "minute": minute_ms, **kind._asdict(), "delta": delta}
+                for (minute_ms, kind), delta in sorted(deltas.items())
+                if delta
+            ],
+            schema=DELTAS_SCHEMA,
+        ),
+    )
+
+
+def told_from(plan: LogPlan) -> int:
+    """The first offset whose records a batch tells: a stored state may be further than Spark's checkpoint."""
+    states = (plan.base, plan.before)
+    return max([plan.start, *(state.provenance.end_offset for state in states if state is not None)])
+
+
+def counts_by_kind(counts: pa.Table) -> dict[AclKind, int]:
+    """From rows with COUNTS_SCHEMA's kind and count of one log and one end offset; zeros are left out."""
+    return {
+        AclKind(*(row[name] for name in AclKind._fields)): row["count"]
+        for row in counts.to_pylist()
+        if row["count"]
+    }
+
+
+def _minute_of(timestamp_ms: int) -> int:
+    return _in_calendar(timestamp_ms) // MINUTE_MS * MINUTE_MS
+
+
+def _in_calendar(timestamp_ms: int) -> int:
+    return min(max(timestamp_ms, _FIRST_MS), _LAST_MS)

@@ -1,0 +1,131 @@
+"""The count tables as DataFrames, and what is made of them: DataFrame in, DataFrame out.
+
+    read_counts           cluster_id, date, end_offset, time, KIND, count     at the end of every batch
+    read_count_deltas     cluster_id, date, end_offset, minute, KIND, delta   by the records' own minutes
+    by_window             cluster_id, window_start, window_end, last_minute, KIND, delta
+                                                                              of deltas: longer, fewer kinds
+    running_counts        ... and count, at window_end                        of windows: added up over time
+
+KIND is the columns of count_rows.AclKind. Only what is committed is read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from snapshot.errors import SparkJobError
+from snapshot.jobs.counts.count_files import COUNTS, COUNTS_BY_TIME
+from snapshot.jobs.counts.count_rows import MINUTE_MS, AclKind
+from snapshot.jobs.counts.delta_lake import MISSING
+from snapshot.jobs.engine.committed import committed_ends
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import timedelta
+
+    from pyspark.sql import DataFrame, SparkSession
+
+TableFormat = Literal["parquet", "delta"]
+
+_KINDS: Final = AclKind._fields
+_KIND: Final = ", ".join(f"{name} string" for name in _KINDS)
+_PARTITION: Final = "cluster_id string, date date"
+COUNTS_DDL: Final = f"end_offset long, time timestamp, {_KIND}, count long, {_PARTITION}"
+DELTAS_DDL: Final = f"end_offset long, minute timestamp, {_KIND}, delta long, {_PARTITION}"
+
+
+def state_store(output: str) -> str:
+    """The store of the states that the tables are made of: what it holds is what counts."""
+    return f"{output.rstrip('/')}/state"
+
+
+def read_counts(spark: SparkSession, output: str, table_format: TableFormat = "parquet") -> DataFrame:
+    """How many ACLs of each kind there were at the end of every batch; 0 where the last of a kind went.
+
+    Raises:
+        SnapshotError: the store of the states cannot be read.
+    """
+    return _committed(spark, output, COUNTS, COUNTS_DDL, table_format).select(
+        "cluster_id", "date", "end_offset", "time", *_KINDS, "count"
+    )
+
+
+def read_count_deltas(spark: SparkSession, output: str, table_format: TableFormat = "parquet") -> DataFrame:
+    """By how many the records of each minute changed the counts; a minute may have rows of several batches.
+
+    Raises:
+        SnapshotError: the store of the states cannot be read.
+    """
+    return _committed(spark, output, COUNTS_BY_TIME, DELTAS_DDL, table_format).select(
+        "cluster_id", "date", "end_offset", "minute", *_KINDS, "delta"
+    )
+
+
+def by_window(deltas: DataFrame, window: timedelta, by: Sequence[str] = _KINDS) -> DataFrame:
+    """The deltas of each window in which a count changed; ``last_minute`` is that of the last change.
+
+    Args:
+        deltas: what read_count_deltas gives.
+        window: whole minutes; windows begin at multiples of it since the epoch.
+        by: the columns of the kind that are to be told apart.
+
+    Raises:
+        SparkJobError: a window that is not whole minutes.
+    """
+    window_ms = round(window.total_seconds() * 1000)
+    if window_ms < MINUTE_MS or window_ms % MINUTE_MS:
+        raise SparkJobError(f"counts are kept by the minute: a window of {window} cannot be made of them")
+    windows = F.window("minute", f"{window_ms // 1000} seconds")
+    changed = deltas.groupBy("cluster_id", windows.alias("window"), *by).agg(
+        F.max("minute").alias("last_minute"), F.sum("delta").alias("delta")
+    )
+    return changed.where("delta != 0").select(
+        "cluster_id",
+        F.col("window.start").alias("window_start"),
+        F.col("window.end").alias("window_end"),
+        "last_minute",
+        *by,
+        "delta",
+    )
+
+
+def running_counts(windows: DataFrame) -> DataFrame:
+    """With ``count``: of the kind at the window's end, by the records' own times.
+
+    A record that removes and is older than the one that added makes it negative for a while.
+    """
+    by = [name for name in windows.columns if name in _KINDS]
+    before = Window.partitionBy("cluster_id", *by).orderBy("window_start")
+    until_now = before.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    return windows.select("*", F.sum("delta").over(until_now).alias("count"))
+
+
+def _committed(
+    spark: SparkSession, output: str, table: str, ddl: str, table_format: TableFormat
+) -> DataFrame:
+    """The rows of one table up to the newest stored state of each cluster."""
+    ends = sorted(committed_ends(state_store(output)).items())
+    rows = _rows(spark, f"{output.rstrip('/')}/{table}", ddl, table_format) if ends else None
+    if rows is None:
+        return spark.createDataFrame([], ddl)
+    committed = F.broadcast(spark.createDataFrame(ends, "cluster_id string, committed_end long"))
+    return rows.join(committed, "cluster_id").where("end_offset <= committed_end").drop("committed_end")
+
+
+def _rows(spark: SparkSession, path: str, ddl: str, table_format: TableFormat) -> DataFrame | None:
+    """All rows, or None where there is no table yet."""
+    try:
+        if table_format == "delta":
+            return spark.read.format("delta").load(path)
+        # With its schema: a cluster id that is a number stays a text.
+        rows = spark.read.schema(ddl).parquet(path)
+    except AnalysisException as error:
+        if error.getCondition() in MISSING:
+            return None
+        raise
+    # Spark takes each %XX of a partition's name for a letter; it is one byte of UTF-8.
+    return rows.withColumn("cluster_id", F.decode(F.encode("cluster_id", "ISO-8859-1"), "UTF-8"))

@@ -1,0 +1,146 @@
+"""The counts job: how many ACLs of each kind there are, by cluster, after every batch and over time.
+
+OUTPUT/state            the states that the batches lead to: a snapshot store, and the job's commit
+OUTPUT/counts           as count_rows says
+OUTPUT/counts_by_time
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from snapshot.errors import SparkJobError
+from snapshot.jobs.counts.count_files import CountFiles
+from snapshot.jobs.counts.count_metrics import AclCountMetric
+from snapshot.jobs.counts.count_rows import AclKind, CountRows, count_rows, told_from
+from snapshot.jobs.counts.count_tables import state_store
+from snapshot.jobs.counts.delta_lake import DeltaTables, require_delta
+from snapshot.jobs.engine.committed import committed_ends
+from snapshot.jobs.engine.progress_metrics import LOOPBACK, serve_metrics
+from snapshot.jobs.engine.query import run_job
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from snapshot.jobs.counts.count_tables import TableFormat
+    from snapshot.jobs.engine.job import BatchReport, JobSettings, LogPlan, LogResult
+
+
+def run_counts(
+    spark: SparkSession,
+    settings: JobSettings,
+    output: str,
+    on_batch: Callable[[BatchReport], None],
+    *,
+    table_format: TableFormat = "parquet",
+    metrics_port: int | None = None,
+    metrics_host: str = LOOPBACK,
+    on_serving: Callable[[int], None] | None = None,
+) -> None:
+    """Count until the job ends, as run_job.
+
+    Args:
+        spark: the session; for Delta with delta_lake.SESSION_CONF and its jars.
+        settings: of the job; the store is ``OUTPUT/state``, whatever they say.
+        output: where the tables are, a URL that Hadoop and fsspec both know, or a local path.
+        on_batch: called after each batch.
+        table_format: of the tables.
+        metrics_port: where Prometheus finds the counts and the job's progress; 0 for any free port, None for
+            nowhere.
+        metrics_host: the address to listen on.
+        on_serving: told the port once it is open.
+
+    Raises:
+        SparkJobError: Delta is not there, the port is taken, there are counts but no states to go on from,
+            or as run_job.
+    """
+    settings = replace(settings, store=state_store(output))
+    tables: CountTables
+    if table_format == "delta":
+        require_delta(spark)
+        tables = DeltaTables(spark, output)
+    else:
+        tables = CountFiles(output)
+    sink = CountsSink(tables)
+    metric = AclCountMetric()
+
+    def committed(report: BatchReport) -> None:
+        for log in report.logs:
+            metric.publish(log.cluster_id, sink.counts(log.cluster_id))
+        on_batch(report)
+
+    with ExitStack() as stack:
+        if metrics_port is not None:
+            ends = committed_ends(settings.store)
+            for log in settings.logs:
+                cluster_id = log.identity.cluster_id
+                if cluster_id in ends:
+                    metric.publish(cluster_id, tables.counts_at(cluster_id, ends[cluster_id]))
+            server = serve_metrics(
+                spark, settings.logs, port=metrics_port, host=metrics_host, collectors=[metric]
+            )
+            port = stack.enter_context(server)
+            if on_serving is not None:
+                on_serving(port)
+        run_job(spark, settings, sink, committed)
+
+
+class CountTables(Protocol):
+    """Both tables, in one format."""
+
+    def counts_at(self, cluster_id: str, end: int) -> Mapping[AclKind, int]:
+        """What the last batch that ended at ``end`` or before counted; nothing if there was none."""
+
+    def ends(self, cluster_id: str) -> set[int]:
+        """Of all batches that are counted, committed or not."""
+
+    def append(self, batch: Sequence[CountRows]) -> None:
+        """Write what one batch adds, over what an earlier try at the same offsets left."""
+
+
+class CountsSink:
+    """What counting adds to the snapshots: rows of both tables, written by the driver."""
+
+    wants_changes = False
+    wants_count_deltas = True
+
+    def __init__(self, tables: CountTables) -> None:
+        self._tables = tables
+        # By cluster: the end of the last batch that was written, and what it counted.
+        self._last: dict[str, tuple[int, Mapping[AclKind, int]]] = {}
+
+    def counts(self, cluster_id: str) -> Mapping[AclKind, int]:
+        """Of the last batch."""
+        return self._last[cluster_id][1]
+
+    def transform(self, folded: DataFrame, plans: Sequence[LogPlan]) -> DataFrame:
+        return folded
+
+    def commit(self, results: Sequence[LogResult]) -> None:
+        batch = [count_rows(result, self._before(result.plan)) for result in results]
+        if batch:
+            self._tables.append(batch)
+        self._last |= {rows.cluster_id: (rows.end, rows.after) for rows in batch}
+
+    def _before(self, plan: LogPlan) -> Mapping[AclKind, int]:
+        cluster_id, start = plan.identity.cluster_id, told_from(plan)
+        end, counts = self._last.get(cluster_id, (None, {}))
+        if end == start:
+            return counts
+        if start == 0:
+            self._see_that_it_is_new(cluster_id)
+        return self._tables.counts_at(cluster_id, start)
+
+    def _see_that_it_is_new(self, cluster_id: str) -> None:
+        # What is beyond a batch's start gives way to it. One batch may never have been committed; several
+        # were, and read from its start a compacted topic would not tell them again.
+        ends = self._tables.ends(cluster_id)
+        if len(ends) > 1:
+            raise SparkJobError(
+                f"cluster {cluster_id} is counted up to offset {max(ends)} already, and no stored state to "
+                "go on from is left. Start anew with another --output and --checkpoint"
+            )

@@ -1,0 +1,1 @@
+"""What all jobs share: a streaming query whose micro-batches fold logs into stored snapshots."""

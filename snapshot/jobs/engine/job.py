@@ -1,0 +1,222 @@
+"""What a job is made of: its settings, what a batch does to each log, and what a job adds to the engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from snapshot.delta import DeltaCounts
+from snapshot.jobs.engine.sharding import SHARDS_DEFAULT
+from snapshot.store.layout import SnapshotRef
+from snapshot.store.manifest import SnapshotPart
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import DataFrame
+
+    from records.log.base import LogIdentity
+    from snapshot.image import Provenance
+    from snapshot.jobs.sources.logs import FollowedLog
+    from snapshot.store.manifest import SnapshotManifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSettings:
+    """What one job follows, and where it keeps what.
+
+    Attributes:
+        logs: what is followed; no two of one cluster.
+        checkpoint: Spark's checkpoint, a URL that Hadoop and fsspec both know, or a local path.
+        store: URL of the snapshot store that the batches' states go to.
+        keep: whole snapshots of each log that stay in it.
+        shards: pieces in which a log's state is folded and stored.
+        interval_s: a batch every so many seconds; None: what there is now, then end (availableNow).
+        max_offsets: of one batch; None: all that there is.
+        topics_pattern: bootstrap servers and regular expression, where topics are followed by a pattern.
+        kafka_options: client settings of Spark's Kafka source, without the prefix ``kafka.``.
+    """
+
+    logs: tuple[FollowedLog, ...]
+    checkpoint: str
+    store: str
+    keep: int = 3
+    shards: int = SHARDS_DEFAULT
+    interval_s: float | None = None
+    max_offsets: int | None = None
+    topics_pattern: tuple[str, str] | None = None
+    kafka_options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogPlan:
+    """What one batch is to make of one log. Goes to the executors.
+
+    Attributes:
+        identity: the log.
+        start: first offset of Spark's batch: changes are told from here on.
+        end: where the state will stand.
+        provenance: of that state.
+        log_end_time_ms: for its manifest (I10).
+        shards: how many pieces.
+        attempt: part of the names of what this batch writes; each try at a batch has its own.
+        store_url: the snapshot store.
+        base: the stored state that the records from its end on are folded onto; None: the empty one.
+        before: a stored state that could not be continued, because the log may have forgotten removals since
+            (I10): the batch's changes are the difference between it and the state built anew.
+        wants_changes: see JobSink.
+        wants_count_deltas: see JobSink.
+    """
+
+    identity: LogIdentity
+    start: int
+    end: int
+    provenance: Provenance
+    log_end_time_ms: int
+    shards: int
+    attempt: str
+    store_url: str
+    base: SnapshotManifest | None
+    before: SnapshotManifest | None
+    wants_changes: bool
+    wants_count_deltas: bool
+
+    @property
+    def rows_from(self) -> int:
+        """Offset of the first record that is folded; below ``start`` where the log is read again."""
+        return 0 if self.base is None else self.base.provenance.end_offset
+
+    @property
+    def is_read_again(self) -> bool:
+        """Whether the rows do not come with Spark's batch, but by a read of their own."""
+        return self.rows_from < self.start
+
+    @property
+    def ref(self) -> SnapshotRef:
+        """Where the state is stored."""
+        return SnapshotRef(
+            cluster_id=self.identity.cluster_id, epoch=self.provenance.epoch, end_offset=self.end
+        )
+
+
+class AclCount(msgspec.Struct, frozen=True, array_like=True):
+    """How many ACLs of one kind there are; Kafka's codes."""
+
+    resource_type: int
+    pattern_type: int
+    operation: int
+    permission_type: int
+    count: int
+
+
+class AclCountDelta(msgspec.Struct, frozen=True, array_like=True):
+    """By how many ACLs of one kind the records of one minute changed the count; Kafka's codes.
+
+    ``minute_ms`` is the minute's start, in milliseconds since the epoch, by the records' timestamps.
+    """
+
+    minute_ms: int
+    resource_type: int
+    pattern_type: int
+    operation: int
+    permission_type: int
+    delta: int
+
+
+class ShardSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """What folding one shard gave; travels to the driver as JSON.
+
+    Attributes:
+        shard: which.
+        part: its file; None where no ACL is left in it.
+        digest: of its ACLs, 32 hexadecimal digits; those of all shards add up (I12).
+        count_by_resource_type: ACLs by resource type code.
+        features: all feature levels; of shard 0, empty elsewhere.
+        counts: what the records did. Those that are no ACL's are not among them: they are never rows.
+        acl_counts: all its ACLs, by kind.
+        count_deltas: where they were asked for.
+    """
+
+    shard: int
+    part: SnapshotPart | None
+    digest: str
+    count_by_resource_type: dict[int, int]
+    features: dict[str, int]
+    counts: DeltaCounts
+    acl_counts: list[AclCount]
+    count_deltas: list[AclCountDelta]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogResult:
+    """What a batch made of one log, once its parts are written, before its manifest is.
+
+    Attributes:
+        plan: what was to be made.
+        manifest: what will be put.
+        summaries: of all shards, in their order.
+        counts: of all shards together.
+        outputs: what the sink's ``transform`` said in ``output``.
+    """
+
+    plan: LogPlan
+    manifest: SnapshotManifest
+    summaries: tuple[ShardSummary, ...]
+    counts: DeltaCounts
+    outputs: tuple[str, ...]
+
+
+class JobSink(Protocol):
+    """What a job adds to the snapshots: outputs of its own."""
+
+    @property
+    def wants_changes(self) -> bool:
+        """Folding gives a row for each change; the offsets in the stored state are then applied offsets."""
+
+    @property
+    def wants_count_deltas(self) -> bool:
+        """Summaries have ``count_deltas``."""
+
+    def transform(self, folded: DataFrame, plans: Sequence[LogPlan]) -> DataFrame:
+        """Write what executors write: FOLDED rows in, FOLDED rows without any ``change`` out. No action."""
+
+    def commit(self, results: Sequence[LogResult]) -> None:
+        """Write what the driver writes, before the manifests are put.
+
+        A batch that failed after this comes again, with the same ranges: the same names must be written. The
+        plans' attempts differ then.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogReport:
+    """What a batch did to one log.
+
+    Attributes:
+        cluster_id: the log's.
+        start: its first offset.
+        end: where the state stands.
+        count: ACLs in force.
+        digest: of them, 32 hexadecimal digits.
+        counts: what its records did.
+        is_read_again: the log was read again from before the batch, no later state could be continued.
+    """
+
+    cluster_id: str
+    start: int
+    end: int
+    count: int
+    digest: str
+    counts: DeltaCounts
+    is_read_again: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchReport:
+    """What one batch did; ``logs`` has those that it changed, or moved the end of."""
+
+    batch_id: int
+    logs: tuple[LogReport, ...]
+    elapsed_ms: float

@@ -1,0 +1,259 @@
+"""One micro-batch of a job: plan each log, fold all of them in one action, put the manifests last.
+
+    rows -> decode -> by (log, shard), in log order -> fold_shard -> the sink's files -> summaries
+                                                                                            |
+    the sink's own outputs, then the manifests, then what is not to be kept     <-----------+
+
+A batch that failed comes again with the same offsets. Parts without a manifest count for nothing, and a log
+whose manifest was put is not folded again.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from functools import reduce
+from typing import TYPE_CHECKING, Final
+from uuid import uuid4
+
+import msgspec
+import pyarrow as pa  # PySpark asks `fold` for its hints: what they name must be there
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from snapshot.digest import digest_to_string
+from snapshot.jobs.engine.decode import decode
+from snapshot.jobs.engine.job import BatchReport, LogPlan, LogReport, ShardSummary
+from snapshot.jobs.engine.log_result import summed
+from snapshot.jobs.engine.log_states import LogStates
+from snapshot.jobs.engine.planned_offsets import OffsetLog, PlannedBatch
+from snapshot.jobs.engine.schema import FOLDED, KIND_PLAN
+from snapshot.jobs.engine.shard_fold import fold_shard
+from snapshot.jobs.sources.directory_source import read_directory
+from snapshot.jobs.sources.topic_source import read_topic
+from snapshot.store.snapshot_store import SnapshotStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from snapshot.jobs.engine.first_offsets import Beginning
+    from snapshot.jobs.engine.job import JobSettings, JobSink, LogResult
+    from snapshot.jobs.sources.logs import FollowedLog
+
+_SHARDS: Final = "array<struct<cluster_id string, shards int>>"
+_LOG_ORDER: Final = ("cluster_id", "shard", "applied_offset", "offset")
+
+
+class Batches:
+    """What a query calls for each of its micro-batches; one job's, on the driver.
+
+    Args:
+        settings: of the job.
+        sink: what the job adds.
+        beginning: where it began.
+        states: of each log, by cluster id.
+        offsets: Spark's offset log.
+        on_batch: told of each batch that changed something.
+    """
+
+    def __init__(
+        self,
+        settings: JobSettings,
+        sink: JobSink,
+        beginning: Beginning,
+        states: Mapping[str, LogStates],
+        offsets: OffsetLog,
+        on_batch: Callable[[BatchReport], None],
+    ) -> None:
+        self._settings = settings
+        self._sink = sink
+        self._beginning = beginning
+        self._states = states
+        self._offsets = offsets
+        self._on_batch = on_batch
+        self._store = SnapshotStore(settings.store)
+        self._began_ms = time.time_ns() // 1_000_000
+        # A batch and `freshen` use the logs and the store's manifests, each from its own thread.
+        self._working = threading.Lock()
+
+    def run(self, rows: DataFrame, batch_id: int) -> None:
+        """Do one batch: SOURCE rows of Spark's offsets.
+
+        Raises:
+            SparkJobError: a log cannot be gone on with; the text says why.
+            AclogError: a log or the store cannot be used, or a record cannot be decoded.
+            PySparkException: the action failed, for a reason that is in its text.
+        """
+        with self._working:
+            began_s = time.monotonic()
+            planned = self._offsets.planned(batch_id, self._settings.logs, self._beginning.starts)
+            plans = self._plans(planned)
+            if not plans:
+                return
+            results = self._folded(rows, plans)
+            self._sink.commit(results)
+            reports = tuple(self._committed(result) for result in results)
+            elapsed_ms = (time.monotonic() - began_s) * 1000
+        self._on_batch(BatchReport(batch_id=batch_id, logs=reports, elapsed_ms=elapsed_ms))
+
+    def freshen(self) -> None:
+        """See LogStates.freshen: for all logs, unless a batch is running."""
+        if self._working.acquire(blocking=False):
+            try:
+                for states in self._states.values():
+                    states.freshen()
+            finally:
+                self._working.release()
+
+    def _plans(self, planned: PlannedBatch) -> list[LogPlan]:
+        settings = self._settings
+        attempt = f"{self._beginning.writer}-{uuid4().hex[:8]}"
+        plans = []
+        for log in settings.logs:
+            start, end = planned.ranges.get(log.identity.cluster_id, (0, 0))
+            if start == end:
+                continue
+            place = self._states[log.identity.cluster_id].place(
+                end, end_time_ms=self._end_time_ms(planned, log)
+            )
+            if place is None:
+                continue
+            plans.append(
+                LogPlan(
+                    identity=log.identity,
+                    start=start,
+                    end=end,
+                    provenance=place.provenance,
+                    log_end_time_ms=place.log_end_time_ms,
+                    shards=settings.shards,
+                    attempt=attempt,
+                    store_url=settings.store,
+                    base=place.base,
+                    before=place.before,
+                    wants_changes=self._sink.wants_changes,
+                    wants_count_deltas=self._sink.wants_count_deltas,
+                )
+            )
+        return plans
+
+    def _end_time_ms(self, planned: PlannedBatch, log: FollowedLog) -> int | None:
+        """When the batch's end was surely the log's end, if it was (I10).
+
+        A batch without a limit ends where its log ended when it was planned; a run over what is there, where
+        it ended when the run began. A batch from before this run may have been planned under another limit.
+        """
+        settings = self._settings
+        if planned.timestamp_ms < self._began_ms or (
+            settings.max_offsets is not None and not self._is_below_limit(planned, settings.max_offsets, log)
+        ):
+            return None
+        return self._began_ms if settings.interval_s is None else planned.timestamp_ms
+
+    def _is_below_limit(self, planned: PlannedBatch, max_offsets: int, log: FollowedLog) -> bool:
+        """Whether the limit surely left nothing out.
+
+        Spark divides it among the topics of a source, and rounds down. A directory's record batch is taken
+        whole or not at all, so a small batch says nothing.
+        """
+        topics = [other.identity.cluster_id for other in self._settings.logs if other.topic is not None]
+        ranges = (planned.ranges.get(cluster_id, (0, 0)) for cluster_id in topics)
+        offsets = sum(end - start for start, end in ranges)
+        return log.topic is not None and offsets + len(topics) < max_offsets
+
+    def _folded(self, rows: DataFrame, plans: Sequence[LogPlan]) -> list[LogResult]:
+        """The batch's one action: parts are written, and the sink's files."""
+        by_cluster = {plan.identity.cluster_id: plan for plan in plans}
+
+        def fold(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return fold_shard(by_cluster[key[0].as_py()], key[1].as_py(), batches)
+
+        groups = len(plans) * self._settings.shards
+        spark = rows.sparkSession
+        # The partitions and their order are said below; planning anew between stages would only take time.
+        spark.conf.set("spark.sql.adaptive.enabled", "false")
+        decoded = decode(self._source(rows, plans), self._settings.shards)
+        in_order = (
+            decoded.unionByName(_plan_rows(spark, plans), allowMissingColumns=True)
+            .repartition(min(groups, 2 * spark.sparkContext.defaultParallelism), *_LOG_ORDER[:2])
+            .sortWithinPartitions(*_LOG_ORDER)
+        )
+        folded = in_order.groupBy(*_LOG_ORDER[:2]).applyInArrow(fold, FOLDED)
+        told = self._sink.transform(folded, plans).select("cluster_id", "summary", "output")
+        summaries: dict[str, list[ShardSummary]] = {cluster_id: [] for cluster_id in by_cluster}
+        outputs: dict[str, list[str]] = {cluster_id: [] for cluster_id in by_cluster}
+        for cluster_id, summary, output in told.where("summary IS NOT NULL OR output IS NOT NULL").collect():
+            if summary is not None:
+                summaries[cluster_id].append(msgspec.json.decode(summary, type=ShardSummary))
+            else:
+                outputs[cluster_id].append(output)
+        return [
+            summed(
+                plan,
+                summaries[cluster_id],
+                outputs=outputs[cluster_id],
+                gap_until=self._states[cluster_id].gap_until(plan.end),
+            )
+            for cluster_id, plan in by_cluster.items()
+        ]
+
+    def _source(self, rows: DataFrame, plans: Sequence[LogPlan]) -> DataFrame:
+        """SOURCE rows of the plans: those that came with the batch, and logs that are read again."""
+        logs = {log.identity.cluster_id: log for log in self._settings.logs}
+        with_batch = [plan.identity.cluster_id for plan in plans if not plan.is_read_again]
+        sources = []
+        if len(with_batch) == len(logs):
+            sources.append(rows)
+        elif with_batch:
+            # A row of nobody's log stops the job, in `decode`.
+            of_plans = F.col("cluster_id").isin(with_batch) | F.col("cluster_id").isNull()
+            sources.append(rows.where(of_plans))
+        for plan in plans:
+            if plan.is_read_again:
+                log = logs[plan.identity.cluster_id]
+                sources.append(self._read_again(rows.sparkSession, log, plan))
+        return reduce(DataFrame.unionByName, sources)
+
+    def _read_again(self, spark: SparkSession, log: FollowedLog, plan: LogPlan) -> DataFrame:
+        if log.topic is None:
+            return read_directory(spark, log, plan.rows_from, plan.end)
+        return read_topic(spark, log, plan.rows_from, plan.end, self._settings.kafka_options)
+
+    def _committed(self, result: LogResult) -> LogReport:
+        plan = result.plan
+        stored = self._store.commit(
+            result.manifest, attempts=self._beginning.writer, keep=self._settings.keep
+        )
+        self._states[plan.identity.cluster_id].committed(stored)
+        return LogReport(
+            cluster_id=plan.identity.cluster_id,
+            start=plan.start,
+            end=plan.end,
+            count=stored.count,
+            digest=digest_to_string(stored.digest),
+            counts=result.counts,
+            is_read_again=plan.is_read_again,
+        )
+
+
+def _plan_rows(spark: SparkSession, plans: Sequence[LogPlan]) -> DataFrame:
+    """A row for each shard of each log: also one that has no record is folded.
+
+    Not by createDataFrame: it makes its session, here the batch's own, what everybody in this process gets as
+    the active one, long after the batch (pyspark 4.2).
+    """
+    shards = [{"cluster_id": plan.identity.cluster_id, "shards": plan.shards} for plan in plans]
+    text = F.lit(msgspec.json.encode(shards).decode())
+    return (
+        spark.range(1)
+        .select(F.inline(F.from_json(text, _SHARDS)))
+        .select(
+            "cluster_id",
+            F.explode(F.sequence(F.lit(0), F.col("shards") - 1)).alias("shard"),
+            F.lit(KIND_PLAN).cast("byte").alias("kind"),
+            F.lit(-1).cast("long").alias("offset"),
+            F.lit(-1).cast("long").alias("applied_offset"),
+        )
+    )

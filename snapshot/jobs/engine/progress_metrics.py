@@ -1,0 +1,254 @@
+"""What Prometheus is shown of a running job: Spark's own progress of its query, and whatever the job adds.
+
+Spark reports every batch to a listener, and nothing is asked of Spark when Prometheus asks here. A job has
+one query: the listener follows the first that starts in its session.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector, start_http_server
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from snapshot.errors import SparkJobError
+from snapshot.jobs.engine.planned_offsets import end_of
+from snapshot.jobs.sources.logs import sources_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from uuid import UUID
+
+    from prometheus_client import Metric
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.listener import (
+        QueryIdleEvent,
+        QueryProgressEvent,
+        QueryStartedEvent,
+        QueryTerminatedEvent,
+        StreamingQueryProgress,
+    )
+
+    from snapshot.jobs.sources.logs import FollowedLog
+
+#: Nobody else sees a metric unless the user says so.
+LOOPBACK: Final = "127.0.0.1"
+
+
+@contextmanager
+def serve_metrics(
+    spark: SparkSession,
+    logs: Sequence[FollowedLog],
+    *,
+    port: int,
+    host: str = LOOPBACK,
+    collectors: Sequence[Collector] = (),
+) -> Iterator[int]:
+    """Serve ``/metrics`` while the block runs; gives the port. The job's query is to be started in the block.
+
+    Args:
+        spark: the session that the query is started in.
+        logs: what the query follows.
+        port: 0 for any that is free.
+        host: the address to listen on.
+        collectors: what the job shows besides.
+
+    Raises:
+        SparkJobError: the port is taken, or is not ours to take.
+    """
+    progress = QueryProgress(logs)
+    registry = CollectorRegistry()
+    for collector in (progress, *collectors):
+        registry.register(collector)
+    ProcessCollector(registry=registry)
+    PlatformCollector(registry=registry)
+    try:
+        server, thread = start_http_server(port, host, registry)
+    except OSError as error:
+        raise SparkJobError(
+            f"cannot serve metrics on {host}:{port}: {error.strerror or error}. Choose another "
+            "--metrics-port, or 0 for any free one"
+        ) from error
+    listener = _Listener(progress)
+    try:
+        spark.streams.addListener(listener)
+        try:
+            yield server.server_port
+        finally:
+            spark.streams.removeListener(listener)
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """What Spark has said so far; immutable, so that a scrape sees one moment."""
+
+    is_active: bool = False
+    batches: int = 0
+    rows: int = 0
+    batch_rows: int | None = None
+    input_rate: float = 0.0
+    processed_rate: float = 0.0
+    trigger_s: float | None = None
+    phases_s: Mapping[str, float]
+    ends: Mapping[str, int]
+    lags: Mapping[str, int]
+
+
+class QueryProgress(Collector):
+    """The progress of one query over ``logs``, as metrics."""
+
+    def __init__(self, logs: Sequence[FollowedLog]) -> None:
+        self._sources = sources_of(logs)
+        self._lock = threading.Lock()
+        self._run_id: UUID | None = None
+        self._seen = _Seen(phases_s={}, ends={}, lags={})
+
+    def describe(self) -> list[Metric]:
+        """Nothing: names do not clash in a registry that is ours."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        seen = self._seen
+        yield _gauge("aclog_spark_query_active", "1 while the job's query runs.", int(seen.is_active))
+        yield _counter("aclog_spark_batches", "Batches done since the job started.", seen.batches)
+        yield _counter("aclog_spark_rows", "Rows read from the logs since the job started.", seen.rows)
+        if seen.trigger_s is not None:
+            yield _gauge(
+                "aclog_spark_last_trigger_timestamp_seconds",
+                "When Spark last looked for a batch, since the epoch.",
+                seen.trigger_s,
+            )
+        if seen.batch_rows is not None:
+            yield _gauge("aclog_spark_batch_rows", "Rows of the last batch.", seen.batch_rows)
+            yield _gauge("aclog_spark_input_rows_per_second", "Rate at which rows arrived.", seen.input_rate)
+            yield _gauge(
+                "aclog_spark_processed_rows_per_second",
+                "Rate at which the last batch's rows were worked on.",
+                seen.processed_rate,
+            )
+        durations = GaugeMetricFamily(
+            "aclog_spark_batch_duration_seconds",
+            "Time that the last batch took, by Spark's phases; triggerExecution is all of it.",
+            labels=["phase"],
+        )
+        ends = GaugeMetricFamily(
+            "aclog_spark_end_offset", "End offset of the log that the job has done.", labels=["cluster_id"]
+        )
+        lags = GaugeMetricFamily(
+            "aclog_spark_lag_offsets",
+            "Offsets of the log that the job had still to do when Spark last looked.",
+            labels=["cluster_id"],
+        )
+        for family, values in ((durations, seen.phases_s), (ends, seen.ends), (lags, seen.lags)):
+            for label, value in sorted(values.items()):
+                family.add_metric([label], value)
+            yield family
+
+    def started(self, run_id: UUID) -> None:
+        """A query began."""
+        with self._lock:
+            if self._run_id is None:
+                self._run_id = run_id
+                self._seen = replace(self._seen, is_active=True)
+
+    def idle(self, run_id: UUID, timestamp: str) -> None:
+        """Spark looked, and there was nothing to do."""
+        with self._lock:
+            if run_id == self._run_id:
+                self._seen = replace(self._seen, trigger_s=_seconds(timestamp), input_rate=0.0)
+
+    def progressed(self, progress: StreamingQueryProgress) -> None:
+        """A batch is done; or, also with this, there was nothing to do."""
+        with self._lock:
+            if progress.runId != self._run_id:
+                return
+            seen = self._seen
+            is_batch = "addBatch" in progress.durationMs
+            ends, lags = dict(seen.ends), dict(seen.lags)
+            for source, told in zip(self._sources, progress.sources, strict=True):
+                reached, latest = _ends(source, told.endOffset), _ends(source, told.latestOffset)
+                ends |= reached
+                lags |= {log: max(latest[log] - end, 0) for log, end in reached.items() if log in latest}
+            self._seen = replace(
+                seen,
+                trigger_s=_seconds(progress.timestamp),
+                input_rate=_rate(progress.inputRowsPerSecond),
+                ends=ends,
+                lags=lags,
+            )
+            if is_batch:
+                self._seen = replace(
+                    self._seen,
+                    batches=seen.batches + 1,
+                    rows=seen.rows + progress.numInputRows,
+                    batch_rows=progress.numInputRows,
+                    processed_rate=_rate(progress.processedRowsPerSecond),
+                    phases_s={phase: ms / 1000 for phase, ms in progress.durationMs.items()},
+                )
+
+    def terminated(self, run_id: UUID) -> None:
+        """The query ended, in order or not."""
+        with self._lock:
+            if run_id == self._run_id:
+                self._seen = replace(self._seen, is_active=False, input_rate=0.0)
+
+
+class _Listener(StreamingQueryListener):
+    """Passes on what Spark says."""
+
+    def __init__(self, progress: QueryProgress) -> None:
+        self._progress = progress
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's names
+        self._progress.started(event.runId)
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
+        self._progress.progressed(event.progress)
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
+        self._progress.idle(event.runId, event.timestamp)
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+        self._progress.terminated(event.runId)
+
+
+def _ends(source: Sequence[FollowedLog], text: str | None) -> dict[str, int]:
+    """Offsets by cluster id in what Spark says of one source; it says nothing before the first batch."""
+    offsets = json.loads(text) if text else None
+    if not isinstance(offsets, dict):
+        return {}
+    found = {log.identity.cluster_id: end_of(log, offsets) for log in source}
+    return {cluster_id: end for cluster_id, end in found.items() if end is not None}
+
+
+def _seconds(timestamp: str) -> float:
+    return datetime.fromisoformat(timestamp).timestamp()
+
+
+def _rate(per_second: float) -> float:
+    """Spark divides by the time between two batches, which is none before the second."""
+    return per_second if math.isfinite(per_second) else 0.0
+
+
+def _gauge(name: str, text: str, value: float) -> Metric:
+    family = GaugeMetricFamily(name, text)
+    family.add_metric([], value)
+    return family
+
+
+def _counter(name: str, text: str, value: float) -> Metric:
+    family = CounterMetricFamily(name, text)
+    family.add_metric([], value)
+    return family

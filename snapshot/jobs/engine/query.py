@@ -1,0 +1,179 @@
+"""run_job: the streaming query of a job, from its start to its end."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from contextlib import ExitStack, contextmanager
+from functools import reduce
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from snapshot.errors import SparkBusyError, SparkJobError
+from snapshot.jobs.engine.failure import told_as_job_failure
+from snapshot.jobs.engine.first_offsets import begin
+from snapshot.jobs.engine.log_states import LogStates
+from snapshot.jobs.engine.micro_batch import Batches
+from snapshot.jobs.engine.planned_offsets import OffsetLog
+from snapshot.jobs.sources.directory_source import read_directory_stream
+from snapshot.jobs.sources.logs import bind_checkpoint, sources_of
+from snapshot.jobs.sources.topic_source import read_topics_stream
+from snapshot.store.snapshot_store import SnapshotStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from snapshot.jobs.engine.job import BatchReport, JobSettings, JobSink
+
+# Plain logging: a program that sets none up gets warnings on stderr, and keeps stdout for its batches.
+_log: Final = logging.getLogger(__name__)
+# Starts of a query on a machine that is too busy for Spark.
+_STARTS_MAX: Final = 3
+# Between two looks at whether the job is to end.
+_LOOK_S: Final = 0.2
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+def run_job(
+    spark: SparkSession, settings: JobSettings, sink: JobSink, on_batch: Callable[[BatchReport], None]
+) -> None:
+    """Run a job until everything is done (without an interval), it fails, or SIGINT or SIGTERM come.
+
+    A signal ends the query in the middle of a batch, which the next start does again. A query that does not
+    get to its first batch because the machine is too busy for Spark is started again, up to twice.
+
+    Args:
+        spark: the session.
+        settings: of the job.
+        sink: what it adds.
+        on_batch: told of each batch, in another thread.
+
+    Raises:
+        SparkJobError: the job cannot start or go on; what failed inside Spark is one, with the cause's text.
+        AclogError: whatever failed on the driver.
+    """
+    for start in count(1):
+        begun = threading.Event()
+        try:
+            _run_query(spark, settings, sink, on_batch, begun)
+        except SparkBusyError as error:
+            if begun.is_set() or start == _STARTS_MAX:
+                raise
+            _log.warning("%s; the job is started again", error)
+        else:
+            return
+
+
+def _run_query(
+    spark: SparkSession,
+    settings: JobSettings,
+    sink: JobSink,
+    on_batch: Callable[[BatchReport], None],
+    begun: threading.Event,
+) -> None:
+    """One start of the query, to its end; sets ``begun`` with its first batch."""
+    with ExitStack() as on_exit, told_as_job_failure():
+        store = SnapshotStore(settings.store)
+        states = {log.identity.cluster_id: LogStates(log, store) for log in settings.logs}
+        for log_states in states.values():
+            on_exit.callback(log_states.close)
+        bind_checkpoint(settings.checkpoint, settings.logs)
+        beginning = begin(
+            settings.checkpoint,
+            settings.logs,
+            lambda log: states[log.identity.cluster_id].choose_start(),
+        )
+        batches = Batches(settings, sink, beginning, states, OffsetLog(spark, settings.checkpoint), on_batch)
+        failures: list[BaseException] = []
+
+        def run_batch(rows: DataFrame, batch_id: int) -> None:
+            begun.set()
+            try:
+                batches.run(rows, batch_id)
+            except BaseException as error:
+                # Through Java it would come back as text.
+                failures.append(error)
+                raise
+
+        stream = _stream(spark, settings, beginning.starts)
+        writer = stream.writeStream.foreachBatch(run_batch).option("checkpointLocation", settings.checkpoint)
+        if settings.interval_s is None:
+            writer = writer.trigger(availableNow=True)
+        else:
+            writer = writer.trigger(processingTime=f"{int(settings.interval_s * 1000)} milliseconds")
+        with _stop_signals() as is_stopped:
+            try:
+                query = writer.start()
+                on_exit.callback(query.stop)
+                _wait(query, is_stopped, batches)
+            except PySparkException as error:
+                if is_stopped():
+                    return
+                if failures:
+                    raise failures[0] from error
+                raise
+
+
+def _wait(query: StreamingQuery, is_stopped: Callable[[], bool], batches: Batches) -> None:
+    while not is_stopped():
+        is_ended = query.awaitTermination(_LOOK_S)  # type: ignore[arg-type] # any number, its code says
+        batches.freshen()
+        if is_ended:
+            return
+    query.stop()
+
+
+def _stream(spark: SparkSession, settings: JobSettings, starts: Mapping[str, int]) -> DataFrame:
+    """SOURCE rows of all logs, by the sources and in the order that the checkpoint is bound to."""
+    streams = []
+    for source in sources_of(settings.logs):
+        first = source[0]
+        if first.topic is None:
+            start = starts[first.identity.cluster_id]
+            streams.append(
+                read_directory_stream(spark, first, max_offsets=settings.max_offsets, starting_offset=start)
+            )
+            continue
+        pattern = settings.topics_pattern
+        streams.append(
+            read_topics_stream(
+                spark,
+                source,
+                topics_pattern=None
+                if pattern is None or pattern[0] != first.bootstrap_servers
+                else pattern[1],
+                max_offsets=settings.max_offsets,
+                starting_offsets={
+                    log.topic: starts[log.identity.cluster_id] for log in source if log.topic is not None
+                },
+                kafka_options=settings.kafka_options,
+            )
+        )
+    if not streams:
+        raise SparkJobError("no log to follow was named")
+    return reduce(DataFrame.unionByName, streams)
+
+
+@contextmanager
+def _stop_signals() -> Iterator[Callable[[], bool]]:
+    """Whether one of the signals that end a program came; they do nothing else meanwhile."""
+    stopped = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        # Python delivers signals to the main thread, whose business they are then.
+        yield stopped.is_set
+        return
+    before: dict[signal.Signals, Any] = {
+        number: signal.signal(number, lambda *_: stopped.set()) for number in _SIGNALS
+    }
+    try:
+        yield stopped.is_set
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,112 @@
+"""Spark's Kafka connector: which jars, with their checksums, fetched once and kept.
+
+They are in ``~/.cache/aclog/spark-jars/<Spark's version>`` (XDG_CACHE_HOME is heeded), or where
+ACLOG_SPARK_JARS says. A machine without a way to Maven's central repository gets a copy of that directory.
+
+As a program: ``python -m snapshot.jobs.session.jars`` fetches and prints the directory; ``--checksums``
+prints path and SHA-256 of what Maven gives (for another version).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import tempfile
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final
+
+from snapshot.errors import SparkJarsError
+from snapshot.jobs.session.ivy import Jar, fetch, jar_directory
+
+#: Of the connector, and of the pyspark that it belongs to.
+SPARK_VERSION: Final = "4.2.0"
+#: 4.0.0 works with it, and is at hand also where the registry lacks the later ones.
+TOKEN_PROVIDER_VERSION: Final = "4.0.0"  # noqa: S105 - not a password
+_SCALA: Final = "2.13"
+
+DIRECTORY_VARIABLE: Final = "ACLOG_SPARK_JARS"
+#: How a user says that Spark is to fetch the connector.
+PACKAGE: Final = f"org.apache.spark:spark-sql-kafka-0-10_{_SCALA}:{SPARK_VERSION}"
+#: In a jar's or package's name: this is the connector.
+CONNECTOR_NAME: Final = "spark-sql-kafka-0-10"
+
+#: What the connector needs beyond the jars that pyspark brings.
+JARS: Final = (
+    Jar(
+        f"org/apache/spark/spark-sql-kafka-0-10_{_SCALA}/{SPARK_VERSION}/"
+        f"spark-sql-kafka-0-10_{_SCALA}-{SPARK_VERSION}.jar",
+        "64539c45e5d39f7ddb747312c239f38f5208d08c1a0ddf7d70beb2fbd9373705",
+    ),
+    Jar(
+        f"org/apache/spark/spark-token-provider-kafka-0-10_{_SCALA}/{TOKEN_PROVIDER_VERSION}/"
+        f"spark-token-provider-kafka-0-10_{_SCALA}-{TOKEN_PROVIDER_VERSION}.jar",
+        "f2be3b76f9e6cbe63379d4e4e0dc14f59dbf056ae2ad16ff15ac108004c86767",
+    ),
+    Jar(
+        "org/apache/kafka/kafka-clients/3.9.2/kafka-clients-3.9.2.jar",
+        "014b4ef36884478a932641818b080c36a8f8e2e92dc771e800c9d2694f4f83d8",
+    ),
+    Jar(
+        "org/apache/commons/commons-pool2/2.13.1/commons-pool2-2.13.1.jar",
+        "f77a5060d6936a9144023584232f9de3f2248f1abfe156e9d31795f18770674f",
+    ),
+)
+_WHAT: Final = f"Spark's Kafka connector {SPARK_VERSION}"
+
+
+def connector_jars() -> list[Path]:
+    """The jars, fetched if they are not there.
+
+    Raises:
+        SparkJarsError: they cannot be had, or are not the ones that were reviewed; with the ways out.
+    """
+    try:
+        installed = version("pyspark")
+    except PackageNotFoundError:
+        raise SparkJarsError("pyspark is not installed: pip install 'aclog[spark]'") from None
+    if installed != SPARK_VERSION:
+        raise SparkJarsError(
+            f"{_WHAT} does not fit pyspark {installed}: install pyspark=={SPARK_VERSION}, or name the "
+            f"connector of that version with --packages"
+        )
+    default = _cache() / SPARK_VERSION
+    try:
+        directory = jar_directory(default, DIRECTORY_VARIABLE, JARS, _WHAT)
+    except SparkJarsError as error:
+        raise SparkJarsError(
+            f"{error}\nOnly logs in topics need the jars. Ways out: copy {default} from a machine that "
+            f"could fetch them, and say with {DIRECTORY_VARIABLE} where it is; or let Spark find the "
+            f"connector: --packages {PACKAGE}, or --conf spark.jars=..."
+        ) from error
+    return [directory / jar.file for jar in JARS]
+
+
+def _cache() -> Path:
+    home = os.environ.get("XDG_CACHE_HOME")
+    return (Path(home) if home else Path.home() / ".cache") / "aclog" / "spark-jars"
+
+
+def main(argv: list[str]) -> int:
+    """Fetch and check; or print checksums. Exit codes: 0, 2 wrong usage, 3 the jars cannot be had."""
+    try:
+        if argv == ["--checksums"]:
+            with tempfile.TemporaryDirectory() as scratch:
+                fetch(Path(scratch), JARS, _WHAT)
+                for jar in JARS:
+                    digest = hashlib.sha256(Path(scratch, jar.file).read_bytes()).hexdigest()
+                    print(f"{digest}  {jar.path}")  # noqa: T201
+            return 0
+        if argv:
+            print("usage: python -m snapshot.jobs.session.jars [--checksums]", file=sys.stderr)  # noqa: T201
+            return 2
+        print(connector_jars()[0].parent)  # noqa: T201
+    except SparkJarsError as error:
+        print(f"Error: {error}", file=sys.stderr)  # noqa: T201
+        return 3
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

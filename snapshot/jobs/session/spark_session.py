@@ -1,0 +1,180 @@
+"""The Spark session of a job: what spark-submit, spark-defaults.conf and the user say, else our defaults.
+
+A plain ``aclog spark ...`` starts a JVM of its own, on this machine unless a master is given. Under
+spark-submit the JVM runs already: what was given to it counts, and jars can no longer be added.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.find_spark_home import _find_spark_home
+from pyspark.sql import SparkSession
+
+from records.properties import parse_properties
+from snapshot.errors import SparkJarsError, SparkJobError
+from snapshot.jobs.session.jars import CONNECTOR_NAME, PACKAGE, connector_jars
+from snapshot.jobs.session.jvm import start_jvm
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_LOG4J: Final = Path(__file__).with_name("log4j2.properties")
+#: Set by spark-submit, whose JVM runs this program.
+_GATEWAY: Final = "PYSPARK_GATEWAY_PORT"
+_SUBMIT_ARGS: Final = "PYSPARK_SUBMIT_ARGS"
+_CONNECTOR_CLASS: Final = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
+_LOOPBACK: Final = "127.0.0.1"
+
+_MASTER: Final = "spark.master"
+_JARS: Final = "spark.jars"
+_PACKAGES: Final = "spark.jars.packages"
+_JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+#: Where a user may have put the connector.
+_CLASS_PATHS: Final = (_JARS, _PACKAGES, "spark.driver.extraClassPath")
+
+#: Ours, wherever the user says nothing else.
+_DEFAULTS: Final[Mapping[str, str]] = {
+    "spark.sql.session.timeZone": "UTC",
+    # A batch is small, and its shards are few: Spark's 200 tasks would take longer than the work.
+    "spark.sql.shuffle.partitions": "8",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # Client settings are options of the source, and may hold a key or a password.
+    "spark.sql.redaction.options.regex": r"(?i)url|secret|password|token|kafka\.(ssl|sasl)",
+}
+
+
+def spark_session(
+    app_name: str,
+    *,
+    master: str | None = None,
+    packages: Sequence[str] = (),
+    conf: Mapping[str, str] | None = None,
+    needs_kafka: bool,
+    shows_output: bool = False,
+) -> SparkSession:
+    """The session that is there, or a new one.
+
+    Args:
+        app_name: shown by Spark's own tools.
+        master: as Spark's; None: what spark-submit or spark-defaults.conf say, else all cores of this one.
+        packages: Maven coordinates that Spark fetches by itself.
+        conf: Spark's settings, over all others. A session that is there already keeps its own.
+        needs_kafka: a log is a topic. The connector's jars are added if the user brings none.
+        shows_output: let through what the JVM and its Python processes print, too.
+
+    Raises:
+        SparkJarsError: the connector is needed, and cannot be had or added; with the way out.
+        SparkJobError: Spark does not start.
+    """
+    wanted = dict(conf or {})
+    if master is not None:
+        wanted[_MASTER] = master
+    if packages:
+        wanted[_PACKAGES] = ",".join(filter(None, (*packages, wanted.get(_PACKAGES, ""))))
+    session = SparkSession.getActiveSession()
+    if session is None:
+        is_submitted = _GATEWAY in os.environ
+        given = _submitted() if is_submitted else _defaults_file() | _submit_arguments()
+        settings = {key: value for key, value in _DEFAULTS.items() if key not in given} | wanted
+        if not is_submitted:
+            configures_logging = _configures_logging(given | settings)
+            settings |= _of_own_jvm(given | settings, needs_kafka=needs_kafka)
+            jvm_conf = SparkConf().setAll(list(settings.items())).setAppName(app_name)
+            start_jvm(jvm_conf, passes_all=shows_output or configures_logging)
+        session = _started(app_name, settings)
+    if needs_kafka and not _has_connector(session):
+        raise SparkJarsError(
+            f"this Spark runs without its Kafka connector: give spark-submit --packages {PACKAGE}, or the "
+            "connector's jars with --jars"
+        )
+    return session
+
+
+def has_session() -> bool:
+    """Whether there is a session already (a notebook's, a shell's): whoever made it ends it."""
+    return SparkSession.getActiveSession() is not None
+
+
+def _of_own_jvm(settings: Mapping[str, str], *, needs_kafka: bool) -> dict[str, str]:
+    """What a JVM that is started from here needs besides ``settings``; sets its environment too."""
+    added = {}
+    if settings.get(_MASTER, os.environ.get("MASTER", "local")).startswith("local"):
+        # Workers run the interpreter that aclog is installed for, and nothing listens beyond this machine.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
+    if not _configures_logging(settings):
+        option = f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}"
+        added[_JAVA_OPTIONS] = " ".join(filter(None, (settings.get(_JAVA_OPTIONS), option)))
+    if needs_kafka and not _brings_connector(settings):
+        jars = [str(jar) for jar in connector_jars()]
+        added[_JARS] = ",".join(filter(None, (settings.get(_JARS), *jars)))
+    return added
+
+
+def _started(app_name: str, settings: Mapping[str, str]) -> SparkSession:
+    builder = SparkSession.builder.appName(app_name)
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    try:
+        return builder.getOrCreate()
+    except (PySparkException, OSError) as error:
+        # Why, the JVM has said on stderr.
+        raise SparkJobError(f"Spark does not start: {error}") from error
+
+
+def _submitted() -> dict[str, str]:
+    """What spark-submit was given, from its JVM."""
+    SparkContext._ensure_initialized()  # noqa: SLF001 - SparkConf alone does not connect to it
+    return dict(SparkConf().getAll())
+
+
+def _has_connector(session: SparkSession) -> bool:
+    jvm: Any = session._jvm  # noqa: SLF001 - there is no public way to ask for a class
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    return loader.getResource(f"{_CONNECTOR_CLASS.replace('.', '/')}.class") is not None
+
+
+def _brings_connector(settings: Mapping[str, str]) -> bool:
+    """Whether the user, or this installation of Spark, has the connector already."""
+    named = any(CONNECTOR_NAME in settings.get(key, "") for key in _CLASS_PATHS)
+    return named or any(Path(_find_spark_home(), "jars").glob(f"{CONNECTOR_NAME}*.jar"))
+
+
+def _configures_logging(settings: Mapping[str, str]) -> bool:
+    return "log4j" in settings.get(_JAVA_OPTIONS, "") or any(_configuration().glob("log4j*"))
+
+
+def _defaults_file() -> dict[str, str]:
+    """Settings of spark-defaults.conf, which Spark reads itself; ours must not hide them."""
+    try:
+        loaded = parse_properties(Path(_configuration(), "spark-defaults.conf").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    return {key: value.strip() for key, value in loaded.items()}
+
+
+def _submit_arguments() -> dict[str, str]:
+    """What PYSPARK_SUBMIT_ARGS sets, which pyspark hands on to its own spark-submit, as far as it matters."""
+    flags = {"--master": _MASTER, "--packages": _PACKAGES, "--jars": _JARS}
+    found = {}
+    arguments = shlex.split(os.environ.get(_SUBMIT_ARGS, ""))
+    for flag, value in pairwise(arguments):
+        if flag in flags:
+            found[flags[flag]] = value
+        elif flag == "--conf":
+            key, _, text = value.partition("=")
+            found[key] = text
+    return found
+
+
+def _configuration() -> Path:
+    return Path(os.environ.get("SPARK_CONF_DIR") or Path(_find_spark_home(), "conf"))

@@ -1,0 +1,34 @@
+"""The job that builds snapshots: each micro-batch's state into the store that nodes recover from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from snapshot.jobs.engine.query import run_job
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from snapshot.jobs.engine.job import BatchReport, JobSettings, LogPlan, LogResult
+
+
+def run_snapshots(
+    spark: SparkSession, settings: JobSettings, on_batch: Callable[[BatchReport], None]
+) -> None:
+    """As run_job: the snapshots are all that there is."""
+    run_job(spark, settings, _SnapshotsAlone(), on_batch)
+
+
+class _SnapshotsAlone:
+    """Adds nothing."""
+
+    wants_changes = False
+    wants_count_deltas = False
+
+    def transform(self, folded: DataFrame, plans: Sequence[LogPlan]) -> DataFrame:
+        return folded
+
+    def commit(self, results: Sequence[LogResult]) -> None:
+        pass

@@ -1,0 +1,1 @@
+"""Where the rows of a job come from: logs in directories and in topics."""

@@ -1,0 +1,238 @@
+"""Spark's data source `aclog-directory`: a directory log (records.log.directory) as rows of SOURCE.
+
+    spark.readStream.format("aclog-directory").option("path", "/var/lib/kafka/__cluster_metadata-0")
+
+Options: ``path``, a directory or file:DIR; ``clusterId`` and ``topicId``, whose log it must be (both or
+none); ``startingOffset`` (0 if absent); for a stream ``maxOffsetsPerTrigger``; for a batch ``endingOffset``
+(the log's end if absent). Each batch has one input partition: a log is one sequence.
+
+The offsets that Spark keeps are ``{"clusterId", "topicId", "offset", "epoch"}``: a range that was planned is
+read again as it was, or the query fails. ``epoch`` is that of the batch which ends there; null at the start.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from records.ids import uuid_from_string, uuid_to_string
+from records.log.base import LogIdentity
+from records.log.directory.log import directory_of
+from snapshot.errors import CheckpointForeignError
+from snapshot.jobs.engine.schema import SOURCE
+from snapshot.jobs.sources.directory_ranges import DirectoryRanges, Place, describe
+from snapshot.jobs.sources.directory_rows import DirectoryRange, read_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+    from snapshot.jobs.sources.logs import FollowedLog
+
+FORMAT: Final = "aclog-directory"
+
+
+def read_directory_stream(
+    spark: SparkSession, log: FollowedLog, *, max_offsets: int | None, starting_offset: int
+) -> DataFrame:
+    """SOURCE rows of a log from an offset on, followed.
+
+    Args:
+        spark: the session.
+        log: a directory log.
+        max_offsets: of one micro-batch; None: all that there is.
+        starting_offset: for a checkpoint without offsets.
+    """
+    _register(spark)
+    stream = spark.readStream.format(FORMAT).options(**_whose(log)).option("startingOffset", starting_offset)
+    if max_offsets is not None:
+        stream = stream.option("maxOffsetsPerTrigger", max_offsets)
+    return stream.load()
+
+
+def read_directory(spark: SparkSession, log: FollowedLog, start: int, end: int) -> DataFrame:
+    """SOURCE rows of a range of offsets."""
+    _register(spark)
+    options = {"startingOffset": str(start), "endingOffset": str(end)}
+    return spark.read.format(FORMAT).options(**_whose(log), **options).load()
+
+
+def _register(spark: SparkSession) -> None:
+    """Let this session know the source.
+
+    Spark looks names up in the thread's active session, whichever session asks: where that is another one
+    that knows the source, registering it here is refused (DATA_SOURCE_ALREADY_EXISTS, Spark 4.2).
+    """
+    java_session: Any = SparkSession._get_j_spark_session_class(spark._jvm)  # noqa: SLF001 - no public way
+    java_session.setActiveSession(spark._jsparkSession)  # noqa: SLF001
+    spark.dataSource.register(DirectoryLogSource)
+
+
+def _whose(log: FollowedLog) -> dict[str, str]:
+    return {
+        "path": str(directory_of(log.url)),  # absolute: executors may work elsewhere
+        "clusterId": log.identity.cluster_id,
+        "topicId": uuid_to_string(log.identity.topic_id),
+    }
+
+
+class DirectoryLogSource(DataSource):
+    """The data source."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> str:
+        return SOURCE
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return DirectoryReader(self.options)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - pyspark's name
+        return DirectoryStreamReader(self.options)
+
+
+class _DirectoryPartition(InputPartition):
+    """The one input partition of a batch."""
+
+    value: DirectoryRange
+
+
+class DirectoryReader(DataSourceReader):
+    """A range of a log, once."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._path = _path(options)
+        self._identity = _identity(options)
+        self._start = _offset(options, "startingOffset") or 0
+        self._end = _offset(options, "endingOffset")
+
+    def partitions(self) -> Sequence[InputPartition]:
+        ranges = DirectoryRanges(self._path, self._identity)
+        try:
+            end = Place(self._end, None) if self._end is not None else _last_end(ranges, self._start)
+            # Also of an empty range: without any, Spark makes one up.
+            return [_partition(self._path, ranges, self._start, end)]
+        finally:
+            ranges.close()
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return read_rows(partition.value)
+
+
+class DirectoryStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """A log, followed. Plans on the driver, in a process of its own; ``read`` runs on executors."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._path = _path(options)
+        self._identity = _identity(options)
+        self._start = _offset(options, "startingOffset") or 0
+        self._max_offsets = _offset(options, "maxOffsetsPerTrigger")
+        if self._max_offsets == 0:
+            raise ValueError("maxOffsetsPerTrigger must be 1 at least")
+        # Opened by the process that plans; the copy that executors get is made before that.
+        self._ranges: DirectoryRanges | None = None
+        # With Trigger.AvailableNow, the log's end when the query began.
+        self._final: int | None = None
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - pyspark's name, as those below
+        return self._to_json(Place(self._start, None))
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        return ReadAllAvailable() if self._max_offsets is None else ReadMaxRows(self._max_offsets)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._final = self._opened().high_watermark()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        begin = self._from_json(start)
+        ranges = self._opened()
+        below = ranges.high_watermark() if self._final is None else self._final
+        max_offsets = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        end = ranges.next_end(begin, below=below, max_offsets=max_offsets)
+        return start if end == begin else self._to_json(end)
+
+    def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
+        return self._to_json(Place(self._opened().high_watermark(), None))
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        first, last = self._from_json(start), self._from_json(end)
+        if first.offset == last.offset:
+            return []
+        return [_partition(self._path, self._opened(), first.offset, last)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return read_rows(partition.value)
+
+    def stop(self) -> None:
+        if self._ranges is not None:
+            self._ranges.close()
+            self._ranges = None
+
+    def _opened(self) -> DirectoryRanges:
+        if self._ranges is None:
+            self._ranges = DirectoryRanges(self._path, self._identity)
+        return self._ranges
+
+    def _to_json(self, place: Place) -> dict[str, Any]:
+        identity = self._opened().identity
+        return {
+            "clusterId": identity.cluster_id,
+            "topicId": uuid_to_string(identity.topic_id),
+            "offset": place.offset,
+            "epoch": place.epoch,
+        }
+
+    def _from_json(self, stored: Mapping[str, Any]) -> Place:
+        identity = self._opened().identity
+        of = LogIdentity(stored["clusterId"], uuid_from_string(stored["topicId"]))
+        if of != identity:
+            raise CheckpointForeignError(
+                f"{self._path}: the checkpoint is of {describe(of)}, and this is {describe(identity)}. "
+                "Follow that one with another checkpoint"
+            )
+        return Place(stored["offset"], stored["epoch"])
+
+
+def _partition(path: str, ranges: DirectoryRanges, start: int, end: Place) -> InputPartition:
+    cluster_id, topic_id = ranges.identity.cluster_id, uuid_to_string(ranges.identity.topic_id)
+    near = ranges.place_near(start) if start < end.offset else None
+    return _DirectoryPartition(DirectoryRange(path, cluster_id, topic_id, start, end.offset, end.epoch, near))
+
+
+def _last_end(ranges: DirectoryRanges, start: int) -> Place:
+    return ranges.next_end(Place(start, None), below=ranges.high_watermark(), max_offsets=None)
+
+
+def _path(options: Mapping[str, str]) -> str:
+    return str(directory_of(options.get("path", "")))
+
+
+def _identity(options: Mapping[str, str]) -> LogIdentity | None:
+    cluster_id, topic_id = options.get("clusterId"), options.get("topicId")
+    if cluster_id is None and topic_id is None:
+        return None
+    if cluster_id is None or topic_id is None:
+        raise ValueError("clusterId and topicId go together")
+    return LogIdentity(cluster_id, uuid_from_string(topic_id))
+
+
+def _offset(options: Mapping[str, str], name: str) -> int | None:
+    text = options.get(name)
+    if text is None:
+        return None
+    if not text.isascii() or not text.isdigit():
+        raise ValueError(f"{name} must be a whole number from 0 on, not `{text}`")
+    return int(text)

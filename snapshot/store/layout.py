@@ -1,0 +1,104 @@
+"""Where things are in a snapshot store.
+
+    <store>/<cluster id>/<end offset>-<epoch>/part-*.parquet
+    <store>/<cluster id>/<end offset>-<epoch>/manifest.json
+
+The snapshot's own name is Kafka's (org.apache.kafka.snapshot.Snapshots): the end offset in 20 digits, the
+epoch in 10. A cluster id is any text, so its directory is the id percent-encoded: letters, digits, ``_``,
+``-`` and ``.`` stay (Kafka's own 22 characters therefore stay as they are), all else becomes ``%XX`` of its
+UTF-8 bytes, and so does a leading ``.``: no id can name another directory.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote, unquote
+
+from snapshot.errors import SnapshotError
+
+MANIFEST_NAME: Final = "manifest.json"
+_PART_NAME: Final = re.compile(r"part-[A-Za-z0-9][A-Za-z0-9._-]*\.parquet")
+_SHARD_PART_NAME: Final = re.compile(r"part-([0-9]{5})-of-([0-9]{5})-([A-Za-z0-9._-]+)\.parquet")
+_SNAPSHOT_NAME: Final = re.compile(r"([0-9]{20})-([0-9]{10})")
+
+
+@dataclass(frozen=True, slots=True, order=True, kw_only=True)
+class SnapshotRef:
+    """Which snapshot of which cluster.
+
+    The order is Kafka's (OffsetAndEpoch): by epoch, then by end offset. Within one history both grow
+    together; after a truncation what the older epoch wrote is not the newest, however long it was.
+    """
+
+    cluster_id: str
+    epoch: int
+    end_offset: int
+
+    def __str__(self) -> str:
+        return f"{self.cluster_id}/{self.name}"
+
+    @property
+    def name(self) -> str:
+        """Its directory's name."""
+        return snapshot_name(self.end_offset, self.epoch)
+
+    @property
+    def directory(self) -> str:
+        """Its directory, below the store."""
+        return f"{cluster_directory(self.cluster_id)}/{self.name}"
+
+    def file(self, name: str) -> str:
+        """One of its files, below the store."""
+        return f"{self.directory}/{name}"
+
+
+def snapshot_name(end_offset: int, epoch: int) -> str:
+    """``00000000000000000266-0000000001``."""
+    return f"{end_offset:020d}-{epoch:010d}"
+
+
+def parse_snapshot_name(name: str) -> tuple[int, int] | None:
+    """(end offset, epoch), or None for any other text."""
+    found = _SNAPSHOT_NAME.fullmatch(name)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def cluster_directory(cluster_id: str) -> str:
+    """The name of a cluster's directory.
+
+    Raises:
+        SnapshotError: no id at all.
+    """
+    if not cluster_id:
+        raise SnapshotError("a log without a cluster id has no place in a snapshot store")
+    encoded = quote(cluster_id, safe="", errors="surrogatepass").replace("~", "%7E")
+    return f"%2E{encoded[1:]}" if encoded.startswith(".") else encoded
+
+
+def parse_cluster_directory(name: str) -> str | None:
+    """The cluster id whose directory this is, or None for a directory that no id makes."""
+    cluster_id = unquote(name, errors="surrogatepass")
+    return cluster_id if cluster_id and cluster_directory(cluster_id) == name else None
+
+
+def part_name(index: int, attempt: str) -> str:
+    """A part's name, unique to one attempt at writing: two nodes may write the same snapshot at once."""
+    return f"part-{index:05d}-{attempt}.parquet"
+
+
+def shard_part_name(shard: int, shards: int, attempt: str) -> str:
+    """The name of a part that holds one shard's ACLs, all of them and no others (jobs.engine.sharding)."""
+    return f"part-{shard:05d}-of-{shards:05d}-{attempt}.parquet"
+
+
+def parse_shard_part_name(name: str) -> tuple[int, int, str] | None:
+    """(shard, shards, attempt), or None for a part that no shard wrote."""
+    found = _SHARD_PART_NAME.fullmatch(name)
+    return (int(found[1]), int(found[2]), found[3]) if found else None
+
+
+def is_part_name(name: str) -> bool:
+    """Whether a manifest may name this: a file in the snapshot's own directory, never a path."""
+    return _PART_NAME.fullmatch(name) is not None

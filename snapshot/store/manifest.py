@@ -1,0 +1,227 @@
+"""The manifest of a stored snapshot: what it holds, of which log, at which offset. It is the commit.
+
+JSON, one object, format version 1:
+
+    formatVersion        1; anything newer is SnapshotUnsupportedError
+    clusterId, topicId   the log (I9); topicId as Kafka's 22 characters
+    endOffset            last contained offset + 1
+    epoch, timestampMs   leader epoch of the last contained batch; time of the last contained record
+    emptyTail            only where it is not 0: so many offsets just below endOffset hold no record
+    logEndTimeMs         last time at which endOffset was the log's end (I10)
+    gapUntil             only where it is beyond endOffset: gaps before endOffset may hide records that
+                         counted (I6); continued to gapUntil, the state is one that the log had
+    count                ACLs; countByResourceType the same by type: Kafka's names, or the code as text
+    digest               32 hexadecimal digits (I12)
+    features             feature levels of the log, metadata.version among them
+    parts                name, rows, bytes and SHA-256 of each Parquet file
+    checksum             SHA-256 of all fields above, as compact JSON with sorted keys in ASCII
+
+The checksum is there because most of this decides something and is nowhere else to be compared with: a
+flipped bit in the metadata.version would change how hosts are matched.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+
+from records.acl import ResourceType
+from records.errors import DecodeError
+from records.ids import uuid_from_string, uuid_to_string
+from records.log.base import LogIdentity
+from snapshot.code_names import code_from_name, code_to_name
+from snapshot.digest import digest_from_string, digest_to_string
+from snapshot.errors import SnapshotCorruptError, SnapshotUnsupportedError
+from snapshot.image import Provenance
+from snapshot.store.layout import SnapshotRef, is_part_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FORMAT_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotPart:
+    """One Parquet file of a snapshot."""
+
+    name: str
+    rows: int
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotManifest:
+    """What a stored snapshot says of itself.
+
+    Attributes:
+        identity: the log that it is a state of.
+        provenance: where in that log.
+        log_end_time_ms: the last time, since the epoch, at which its end offset was the log's end (I10).
+        gap_until: where this is beyond the end offset, the state is not known to be one that the log had, but
+            good to be continued (I6).
+        count: ACLs in it.
+        count_by_resource_type: the same by resource type code.
+        digest: of all ACLs (I12).
+        features: feature levels at that offset.
+        parts: its files.
+    """
+
+    identity: LogIdentity
+    provenance: Provenance
+    log_end_time_ms: int
+    count: int
+    count_by_resource_type: Mapping[int, int]
+    digest: int
+    features: Mapping[str, int]
+    parts: tuple[SnapshotPart, ...]
+    gap_until: int = 0
+
+    @property
+    def ref(self) -> SnapshotRef:
+        """Its place in the store."""
+        return SnapshotRef(
+            cluster_id=self.identity.cluster_id,
+            epoch=self.provenance.epoch,
+            end_offset=self.provenance.end_offset,
+        )
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the log surely had this state at its end offset (I6)."""
+        return self.gap_until <= self.provenance.end_offset
+
+    def to_json(self) -> bytes:
+        """The text of ``manifest.json``."""
+        fields: dict[str, Any] = {
+            "formatVersion": FORMAT_VERSION,
+            "clusterId": self.identity.cluster_id,
+            "topicId": uuid_to_string(self.identity.topic_id),
+            "endOffset": self.provenance.end_offset,
+            "epoch": self.provenance.epoch,
+            "timestampMs": self.provenance.timestamp_ms,
+            "logEndTimeMs": self.log_end_time_ms,
+            "count": self.count,
+            "countByResourceType": {
+                code_to_name(ResourceType, code): count
+                for code, count in sorted(self.count_by_resource_type.items())
+            },
+            "digest": digest_to_string(self.digest),
+            "features": dict(sorted(self.features.items())),
+            "parts": [
+                {"name": part.name, "rows": part.rows, "bytes": part.bytes, "sha256": part.sha256}
+                for part in self.parts
+            ],
+        }
+        if not self.is_exact:
+            fields["gapUntil"] = self.gap_until
+        if self.provenance.empty_tail:
+            fields["emptyTail"] = self.provenance.empty_tail
+        return json.dumps(fields | {"checksum": _checksum(fields)}, indent=2).encode("ascii") + b"\n"
+
+    @classmethod
+    def from_json(cls, data: bytes, *, source: str) -> SnapshotManifest:
+        """Parse and check the text of ``manifest.json``; ``source`` names it in errors.
+
+        Raises:
+            SnapshotCorruptError: not what ``to_json`` writes, or not what it wrote.
+            SnapshotUnsupportedError: a newer format version.
+        """
+        try:
+            fields = json.loads(data)
+            _require(isinstance(fields, dict), "not a JSON object")
+            # The version first: a newer format may have other fields.
+            _check_version(fields.get("formatVersion"), source)
+            stored = msgspec.convert(fields, _Fields)
+            checksum = fields.pop("checksum")
+            _require(checksum == _checksum(fields), "its checksum does not fit its fields")
+            return stored.manifest()
+        except (ValueError, DecodeError, RecursionError) as error:
+            # ValueError: json.JSONDecodeError, UnicodeDecodeError and msgspec.ValidationError are some.
+            raise SnapshotCorruptError(f"{source} is not a snapshot manifest: {error}") from error
+
+
+_Count = Annotated[int, msgspec.Meta(ge=0)]
+_Sha256 = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]
+
+
+class _Part(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    rows: _Count
+    bytes: _Count
+    sha256: _Sha256
+
+
+class _Fields(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+    """The JSON object with its types; what one field says about another is checked in ``manifest``."""
+
+    format_version: int
+    cluster_id: str
+    topic_id: str
+    end_offset: _Count
+    epoch: _Count
+    timestamp_ms: int
+    log_end_time_ms: int
+    count: _Count
+    count_by_resource_type: dict[str, _Count]
+    digest: str
+    features: dict[str, int]
+    parts: list[_Part]
+    checksum: _Sha256
+    gap_until: _Count = 0
+    empty_tail: _Count = 0
+
+    def manifest(self) -> SnapshotManifest:
+        names = {part.name for part in self.parts}
+        _require(len(names) == len(self.parts), "a part is named twice")
+        _require(
+            not 0 < self.gap_until <= self.end_offset, f"gap until {self.gap_until} and end {self.end_offset}"
+        )
+        _require(
+            self.empty_tail <= self.end_offset, f"empty tail {self.empty_tail} and end {self.end_offset}"
+        )
+        for name in names:
+            _require(is_part_name(name), f"`{name}` cannot be a part's name")
+        rows = sum(part.rows for part in self.parts)
+        _require(rows == self.count, f"its parts have {rows} rows, its count is {self.count}")
+        by_type = {
+            code_from_name(ResourceType, name): count for name, count in self.count_by_resource_type.items()
+        }
+        _require(
+            sum(by_type.values()) == self.count,
+            f"its counts by resource type are {sum(by_type.values())} in all, its count is {self.count}",
+        )
+        return SnapshotManifest(
+            identity=LogIdentity(self.cluster_id, uuid_from_string(self.topic_id)),
+            provenance=Provenance(self.end_offset, self.epoch, self.timestamp_ms, self.empty_tail),
+            log_end_time_ms=self.log_end_time_ms,
+            count=self.count,
+            count_by_resource_type=by_type,
+            digest=digest_from_string(self.digest),
+            features=self.features,
+            parts=tuple(SnapshotPart(part.name, part.rows, part.bytes, part.sha256) for part in self.parts),
+            gap_until=self.gap_until,
+        )
+
+
+def _check_version(version: object, source: str) -> None:
+    if isinstance(version, int) and version > FORMAT_VERSION:
+        raise SnapshotUnsupportedError(
+            f"{source} has format version {version}; this build of aclog knows up to {FORMAT_VERSION}"
+        )
+    _require(version == FORMAT_VERSION and version is not True, f"format version {version!r} does not exist")
+
+
+def _checksum(fields: Mapping[str, Any]) -> str:
+    canonical = json.dumps(fields, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode("ascii")).hexdigest()
+
+
+def _require(condition: bool, otherwise: str) -> None:
+    if not condition:
+        raise ValueError(otherwise)

@@ -1,0 +1,419 @@
+"""SnapshotStore: stored snapshots of any number of clusters, at one fsspec URL.
+
+Rules:
+
+- A snapshot is put once, parts first, ``manifest.json`` last: the manifest is the commit. Two nodes that
+  write the same snapshot at once share no file but the manifest; the first to put it wins, and the other's
+  parts go.
+- A manifest that is put over its like (``freshen``) may meet another node's retention, which removes the
+  manifest and then the parts. Each looks again when it is done, and takes back a manifest without parts.
+- Corrupt, unfinished, foreign or unsupported: ``latest`` takes the one before and says why (I9).
+- A store holds one log of each cluster: a snapshot's directory tells the cluster, not the topic. A second log
+  of the same cluster is refused where it would overwrite, and is never deleted.
+
+A store may be used from several threads and nodes at once; it holds no state of its own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from snapshot.digest import digest_of, digest_to_string
+from snapshot.errors import (
+    SnapshotCorruptError,
+    SnapshotError,
+    SnapshotForeignError,
+    SnapshotMissingError,
+    SnapshotRefusedError,
+    SnapshotUnsupportedError,
+)
+from snapshot.store.layout import (
+    MANIFEST_NAME,
+    SnapshotRef,
+    cluster_directory,
+    parse_cluster_directory,
+    parse_shard_part_name,
+    parse_snapshot_name,
+)
+from snapshot.store.reading import read_manifest, read_part, read_snapshot
+from snapshot.store.retention import WRITING_S, remove_partless_manifest, retain
+from snapshot.store.storage import Storage
+from snapshot.store.stored import SkippedSnapshot, SnapshotState, SnapshotStatus, StoredSnapshot
+from snapshot.store.writing import ROWS_PER_PART, write_snapshot
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+
+    from records.log.base import LogIdentity
+    from snapshot.image import AclsImage
+    from snapshot.store.manifest import SnapshotManifest
+
+#: Count, digest and features.
+_State = tuple[int, int, Mapping[str, int]]
+
+#: One may turn out damaged, and still there is one to fall back to while the next is written.
+KEEP_DEFAULT: Final = 3
+
+
+class SnapshotStore:
+    """Snapshots below ``url``: a local path, ``file:``, or whatever the user's fsspec packages know.
+
+    Args:
+        url: the store; it need not exist before the first write.
+        rows_per_part: see ROWS_PER_PART.
+        clock_s: seconds since the epoch; retention compares the files' times with it.
+
+    Raises:
+        SnapshotError: an unknown scheme, or its package is not installed.
+    """
+
+    def __init__(
+        self,
+        url: str | os.PathLike[str],
+        *,
+        rows_per_part: int = ROWS_PER_PART,
+        clock_s: Callable[[], float] = time.time,
+    ) -> None:
+        self.url = str(url)
+        self._storage = Storage(self.url)
+        self._rows_per_part = rows_per_part
+        self._clock_s = clock_s
+
+    def require(self) -> None:
+        """See that the store is there, though it may be empty.
+
+        Raises:
+            SnapshotStoreMissingError: there is no such directory, or on an object store no such bucket.
+            SnapshotError: it cannot be looked at.
+        """
+        self._storage.require()
+
+    def clusters(self) -> tuple[str, ...]:
+        """The ids of all clusters that the store has a directory for."""
+        named = map(parse_cluster_directory, self._storage.directories(""))
+        return tuple(sorted(cluster_id for cluster_id in named if cluster_id is not None))
+
+    def list(self, identity: LogIdentity) -> tuple[SnapshotRef, ...]:
+        """The complete snapshots of this log, newest last."""
+        return tuple(status.ref for status in self.survey(identity) if status.state is SnapshotState.COMPLETE)
+
+    def survey(self, log: LogIdentity | str) -> tuple[SnapshotStatus, ...]:
+        """Everything stored of a log, or of a cluster by its id, newest last; unfinished and corrupt too.
+
+        Manifests are read; parts are only looked at: there, and of the right size.
+        """
+        identity = None if isinstance(log, str) else log
+        cluster_id = log if isinstance(log, str) else log.cluster_id
+        return tuple(self._status(ref, identity) for ref in self._refs(cluster_id))
+
+    def read(self, ref: SnapshotRef, identity: LogIdentity | None = None) -> StoredSnapshot:
+        """Read one snapshot and check it, its digest excepted; against a log, when one is given (I9).
+
+        Raises:
+            SnapshotMissingError: there is no such snapshot.
+            SnapshotCorruptError: it is unfinished, or not what was written.
+            SnapshotForeignError: it is of another log.
+            SnapshotUnsupportedError: it is in a newer format.
+            SnapshotError: the store cannot be read.
+        """
+        return read_snapshot(self._storage, ref, identity)
+
+    def latest(
+        self,
+        identity: LogIdentity,
+        *,
+        max_end_offset: int | None = None,
+        on_skipped: Callable[[SkippedSnapshot], None] | None = None,
+    ) -> StoredSnapshot | None:
+        """The newest usable snapshot of this log, or None.
+
+        Args:
+            identity: the log (I9).
+            max_end_offset: the log's end, or whatever else the snapshot must not go beyond.
+            on_skipped: called for each newer one that cannot be used, also when the answer is None.
+
+        Raises:
+            SnapshotError: the store cannot be listed.
+        """
+        skipped: list[SkippedSnapshot] = []
+        for ref in reversed(self._refs(identity.cluster_id)):
+            try:
+                if max_end_offset is not None and ref.end_offset > max_end_offset:
+                    raise SnapshotForeignError(
+                        f"{self._storage.shown(ref.directory)} ends at offset {ref.end_offset}, "
+                        f"beyond {max_end_offset}"
+                    )
+                found = self.read(ref, identity)
+            except SnapshotError as error:
+                skipped.append(SkippedSnapshot(ref, error))
+                if on_skipped is not None:
+                    on_skipped(skipped[-1])
+            else:
+                return replace(found, skipped=tuple(skipped))
+        return None
+
+    def verify(self, ref: SnapshotRef, identity: LogIdentity | None = None) -> tuple[str, ...]:
+        """Everything that is wrong with one snapshot, its digest computed anew; empty when it is whole.
+
+        Raises:
+            SnapshotMissingError: there is no such snapshot.
+        """
+        try:
+            manifest = read_manifest(self._storage, ref, identity)
+            problems = self.part_problems(manifest)
+            if problems:
+                return problems
+            image = self.read(ref, identity).image
+        except SnapshotMissingError:
+            raise
+        except SnapshotError as error:
+            return (str(error),)
+        digest = digest_of(acl.record for acl in image)
+        if digest == manifest.digest:
+            return ()
+        shown = self._storage.shown(ref.directory)
+        computed, said = digest_to_string(digest), digest_to_string(manifest.digest)
+        return (f"{shown} has digest {computed}, its manifest says {said}",)
+
+    def is_gone(self, status: SnapshotStatus) -> bool:
+        """Whether another node has removed it since it was looked at, or is about to: manifests go first."""
+        files = self._storage.files(status.ref.directory)
+        return not files if status.state is SnapshotState.UNFINISHED else MANIFEST_NAME not in files
+
+    def is_being_written(self, ref: SnapshotRef) -> bool:
+        """Whether a writer may be at it: something in it is new. Or the writer was killed a moment ago."""
+        now_s = self._clock_s()
+        times = (self._storage.modified_s(ref.file(name)) for name in self._storage.files(ref.directory))
+        return any(modified_s is not None and now_s - modified_s <= WRITING_S for modified_s in times)
+
+    def part_problems(self, manifest: SnapshotManifest) -> tuple[str, ...]:
+        """What is wrong with the parts that a manifest names; all of them are read."""
+        problems = []
+        for part in manifest.parts:
+            try:
+                read_part(self._storage, manifest.ref, part)
+            except SnapshotError as error:
+                problems.append(str(error))
+        return tuple(problems)
+
+    def write(
+        self,
+        image: AclsImage,
+        identity: LogIdentity,
+        *,
+        log_end_time_ms: int,
+        keep: int = KEEP_DEFAULT,
+    ) -> SnapshotRef:
+        """Store the image, then delete what is not to be kept (retention.py).
+
+        When the same snapshot is there already and whole, only its ``logEndTimeMs`` moves forward; a damaged
+        or half-written one is written anew.
+
+        Args:
+            image: what to store.
+            identity: the log that it is a state of.
+            log_end_time_ms: the last time at which the image's end offset was the log's end (I10).
+            keep: whole snapshots of this log that stay at least; 1 or more.
+
+        Raises:
+            SnapshotRefusedError: the image's digest is not its content's, or another state is stored at the
+                same end offset and epoch.
+            SnapshotForeignError: another log's snapshot is in this place.
+            SnapshotUnsupportedError: one in a newer format is.
+            EncodeError: an ACL that the format cannot hold.
+            SnapshotError: the store cannot be written to, or something old cannot be removed from it.
+        """
+        _check_keep(keep)
+        place = image.provenance
+        ref = SnapshotRef(cluster_id=identity.cluster_id, epoch=place.epoch, end_offset=place.end_offset)
+        here = (len(image), image.digest, image.features)
+        if self._kept(ref, identity, here, log_end_time_ms=log_end_time_ms, is_exact=True) is None:
+            write_snapshot(
+                self._storage,
+                ref,
+                image,
+                identity,
+                log_end_time_ms=log_end_time_ms,
+                rows_per_part=self._rows_per_part,
+                commit=self._put_manifest,
+            )
+        self._retain(ref, identity, keep)
+        return ref
+
+    def commit(
+        self, manifest: SnapshotManifest, *, attempts: str, keep: int = KEEP_DEFAULT
+    ) -> SnapshotManifest:
+        """Put the manifest of a snapshot whose parts others have put, then delete what is not to be kept.
+
+        When the same snapshot is there already and whole, that one stays, and the parts go.
+
+        Args:
+            manifest: names shards' parts (layout.shard_part_name), all of which are there.
+            attempts: what the attempts of this writer begin with, and of nobody else. Its parts that no
+                manifest came to name, because it died, go at once.
+            keep: whole snapshots of this log that stay at least; 1 or more.
+
+        Returns:
+            The manifest that is stored.
+
+        Raises:
+            SnapshotRefusedError: another state is stored at the same end offset and epoch.
+            SnapshotForeignError: another log's snapshot is in this place.
+            SnapshotUnsupportedError: one in a newer format is.
+            SnapshotError: the store cannot be written to, or something old cannot be removed from it.
+        """
+        _check_keep(keep)
+        ref = manifest.ref
+        stored = self._kept_like(manifest) or self._put_manifest(manifest)
+        named = {part.name for part in stored.parts}
+        for name in self._storage.files(ref.directory):
+            shard = parse_shard_part_name(name)
+            if shard is not None and shard[2].startswith(attempts) and name not in named:
+                self._storage.remove(ref.file(name))
+        self._retain(ref, manifest.identity, keep)
+        return stored
+
+    def freshen(self, manifest: SnapshotManifest, *, log_end_time_ms: int) -> SnapshotManifest:
+        """Move ``logEndTimeMs`` of a stored snapshot forward, where its end is still the log's end (I10).
+
+        Raises:
+            SnapshotMissingError: another node has removed the snapshot meanwhile.
+            SnapshotError: the store cannot be written to.
+        """
+        return self._freshen(manifest, log_end_time_ms=log_end_time_ms, is_exact=manifest.is_exact)
+
+    def _freshen(self, stored: SnapshotManifest, *, log_end_time_ms: int, is_exact: bool) -> SnapshotManifest:
+        fresh = replace(
+            stored,
+            log_end_time_ms=max(stored.log_end_time_ms, log_end_time_ms),
+            gap_until=0 if is_exact else stored.gap_until,
+        )
+        if fresh != stored:
+            self._storage.put(stored.ref.file(MANIFEST_NAME), fresh.to_json())
+            if remove_partless_manifest(self._storage, stored.ref):
+                raise SnapshotMissingError(f"{self._storage.shown(stored.ref.directory)} is being removed")
+        return fresh
+
+    def _put_manifest(self, manifest: SnapshotManifest) -> SnapshotManifest:
+        """Commit a snapshot whose parts are there, unless the same one is by now; gives the stored one."""
+        ref = manifest.ref
+        files = self._storage.files(ref.directory)
+        for part in manifest.parts:
+            if part.name not in files:
+                # The writer was so slow, or its clock so wrong, that a node took this for a leftover.
+                raise SnapshotError(f"{self._storage.shown(ref.file(part.name))} was removed by another node")
+        if self._storage.put_new(ref.file(MANIFEST_NAME), manifest.to_json()):
+            return manifest
+        stored = self._kept_like(manifest)
+        if stored is None:
+            # What is there is damaged, or was made past a gap.
+            self._storage.put(ref.file(MANIFEST_NAME), manifest.to_json())
+            stored = manifest
+        return stored
+
+    def _kept_like(self, manifest: SnapshotManifest) -> SnapshotManifest | None:
+        return self._kept(
+            manifest.ref,
+            manifest.identity,
+            (manifest.count, manifest.digest, manifest.features),
+            log_end_time_ms=manifest.log_end_time_ms,
+            is_exact=manifest.is_exact,
+        )
+
+    def _kept(
+        self,
+        ref: SnapshotRef,
+        identity: LogIdentity,
+        state: _State,
+        *,
+        log_end_time_ms: int,
+        is_exact: bool,
+    ) -> SnapshotManifest | None:
+        """The same snapshot if it is there already and whole, freshened; None if it is to be written."""
+        stored = self._whole(ref, identity)
+        if stored is None or not self._is_same(stored, state, is_exact=is_exact):
+            return None
+        try:
+            return self._freshen(stored, log_end_time_ms=log_end_time_ms, is_exact=is_exact)
+        except SnapshotMissingError:
+            return None
+
+    def _retain(self, ref: SnapshotRef, identity: LogIdentity, keep: int) -> None:
+        retain(self._storage, self.survey(identity), keep=keep, written=ref, now_s=self._clock_s())
+
+    def _refs(self, cluster_id: str) -> tuple[SnapshotRef, ...]:
+        places = map(parse_snapshot_name, self._storage.directories(cluster_directory(cluster_id)))
+        return tuple(
+            sorted(
+                SnapshotRef(cluster_id=cluster_id, end_offset=place[0], epoch=place[1])
+                for place in places
+                if place is not None
+            )
+        )
+
+    def _status(self, ref: SnapshotRef, identity: LogIdentity | None) -> SnapshotStatus:
+        try:
+            manifest = read_manifest(self._storage, ref, identity)
+            sizes = self._storage.files(ref.directory)
+        except SnapshotError as error:
+            return SnapshotStatus(ref, self._state(ref, error), None, str(error))
+        for part in manifest.parts:
+            size = sizes.get(part.name)
+            if size != part.bytes:
+                found = "is missing" if size is None else f"has {size} bytes, its manifest says {part.bytes}"
+                problem = f"{self._storage.shown(ref.file(part.name))} {found}"
+                return SnapshotStatus(ref, SnapshotState.CORRUPT, manifest, problem)
+        return SnapshotStatus(ref, SnapshotState.COMPLETE, manifest, None)
+
+    def _state(self, ref: SnapshotRef, error: SnapshotError) -> SnapshotState:
+        match error:
+            case SnapshotForeignError():
+                return SnapshotState.FOREIGN
+            case SnapshotUnsupportedError():
+                return SnapshotState.UNSUPPORTED
+            case SnapshotMissingError():
+                return SnapshotState.UNFINISHED  # an empty directory
+            case SnapshotCorruptError():
+                finished = MANIFEST_NAME in self._storage.files(ref.directory)
+                return SnapshotState.CORRUPT if finished else SnapshotState.UNFINISHED
+            case _:
+                return SnapshotState.UNREADABLE
+
+    def _whole(self, ref: SnapshotRef, identity: LogIdentity) -> SnapshotManifest | None:
+        """The manifest of the snapshot that is there, if it and its parts are what was written."""
+        try:
+            manifest = read_manifest(self._storage, ref, identity)
+            for part in manifest.parts:
+                read_part(self._storage, ref, part)
+        except (SnapshotMissingError, SnapshotCorruptError):
+            return None
+        return manifest
+
+    def _is_same(self, stored: SnapshotManifest, here: _State, *, is_exact: bool) -> bool:
+        """Whether the stored state is the one here; if not, it may be overwritten.
+
+        I12: two replicas at one offset have one state; if not, neither may overwrite the other. Only a state
+        made past a gap (I6) depends on when the log was read.
+        """
+        there = (stored.count, stored.digest, stored.features)
+        if there == here:
+            return True
+        if stored.is_exact and is_exact:
+            raise SnapshotRefusedError(
+                f"{self._storage.shown(stored.ref.directory)} holds another state: {_described(*there)}; "
+                f"this node has {_described(*here)}"
+            )
+        return False
+
+
+def _check_keep(keep: int) -> None:
+    if keep < 1:
+        raise ValueError(f"at least 1 snapshot must be kept, not {keep}")
+
+
+def _described(count: int, digest: int, features: object) -> str:
+    return f"{count} ACLs with digest {digest_to_string(digest)} and features {features}"

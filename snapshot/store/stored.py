@@ -1,0 +1,57 @@
+"""What a snapshot store answers with: a snapshot, those passed over on the way, a row of its listing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from snapshot.errors import SnapshotError
+    from snapshot.image import AclsImage
+    from snapshot.store.layout import SnapshotRef
+    from snapshot.store.manifest import SnapshotManifest
+
+
+class SnapshotState(StrEnum):
+    """What a look at a snapshot's directory tells, without reading its parts.
+
+    ``COMPLETE``: a good manifest, and its parts are there in the right size. ``UNFINISHED``: no manifest.
+    ``CORRUPT``: a damaged manifest, or parts missing or of another size. ``FOREIGN``: of another log.
+    ``UNSUPPORTED``: in a newer format. ``UNREADABLE``: the store did not let us look.
+    """
+
+    COMPLETE = "complete"
+    UNFINISHED = "unfinished"
+    CORRUPT = "corrupt"
+    FOREIGN = "foreign"
+    UNSUPPORTED = "unsupported"
+    UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotStatus:
+    """One row of a listing; ``problem`` says why it is not complete, a good ``manifest`` is there."""
+
+    ref: SnapshotRef
+    state: SnapshotState
+    manifest: SnapshotManifest | None
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedSnapshot:
+    """A snapshot that was passed over, and why."""
+
+    ref: SnapshotRef
+    error: SnapshotError
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSnapshot:
+    """A snapshot that was read and checked; ``skipped`` are newer ones that could not be used."""
+
+    ref: SnapshotRef
+    image: AclsImage
+    manifest: SnapshotManifest
+    skipped: tuple[SkippedSnapshot, ...] = ()
