@@ -17,8 +17,17 @@ from typing import TYPE_CHECKING, Final
 
 from authorizer.api import Action
 from authorizer.decisions.listing import list_acls
-from authorizer.decisions.matching import acl_principals
-from authorizer.index.masks import ASKED_AS_STATED, DENY_BASE, Leaf, acl_mask, add_to_leaf, leaf_mask
+from authorizer.decisions.reason import acl_principals
+from authorizer.index.masks import (
+    ALLOW_BITS,
+    ASKED_AS_STATED,
+    DENY_BITS,
+    Leaf,
+    acl_mask,
+    add_to_leaf,
+    denies,
+    leaf_mask,
+)
 from authorizer.index.places import is_odd
 from authorizer.index.prefix_ranges import PrefixRanges
 from authorizer.index.rights import Rights
@@ -37,7 +46,6 @@ if TYPE_CHECKING:
     from records.principal import KafkaPrincipal
 
 _PROBED_NAME: Final = "hardcode"
-_DENY_BITS: Final = ~(DENY_BASE - 1)
 
 
 def check_arguments(operation: AclOperation, resource_type: ResourceType) -> None:
@@ -71,7 +79,7 @@ def allows_some_resource(
 ) -> bool:
     """The second half: whether the ACLs leave any resource of the type to the principal."""
     asked = ASKED_AS_STATED[operation]
-    deny, allow = asked & _DENY_BITS, asked & ~_DENY_BITS
+    deny, allow = asked & DENY_BITS, asked & ALLOW_BITS
     askers = _rights(index, principal, resource_type)
 
     star = 0
@@ -79,7 +87,7 @@ def allows_some_resource(
         if rights.star is not None:
             star |= leaf_mask(rights.star, host)
     if star & asked:
-        return not star & deny
+        return not denies(star & asked)
 
     def is_dominated(name: str) -> bool:
         return any(

@@ -4,7 +4,7 @@ What Kafka does, in order: a super user is allowed; before the ACLs are loaded n
 matching DENY denies; a matching ALLOW allows; what no ACL covers, whoever it is for, has the default of
 ``allow.everyone.if.no.acl.found``; anything else is denied.
 
-`authorizer.decisions.authorize` comes to the same results without looking for the reason.
+The result always comes from what all ACLs of a name say together, as in `authorize`; `reason` finds the ACL.
 
 Source: StandardAuthorizerData.authorize and its rules.
 """
@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from authorizer.api import AuthorizationResult
-from authorizer.decisions.matching import allows, deciding_acl, matching_acls
+from authorizer.decisions.reason import answer_acl_by_acl, deciding_acl
 from authorizer.errors import AuthorizerNotReadyError
+from authorizer.index.masks import ASKED, denies
 from records.acl import PatternType
 
 if TYPE_CHECKING:
@@ -55,6 +56,10 @@ class Decision:
         return self.rule.value if self.acl is None else f"MatchingAcl(acl={self.acl.record.standard_acl()})"
 
 
+#: Of a super user, about anything.
+BY_SUPER_USER: Final = Decision(AuthorizationResult.ALLOWED, Rule.SUPER_USER)
+
+
 def decide(state: AuthorizerState, context: AuthorizableRequestContext, action: Action) -> Decision:
     """Decide one action.
 
@@ -64,24 +69,31 @@ def decide(state: AuthorizerState, context: AuthorizableRequestContext, action: 
     """
     require_literal(action)
     if state.is_super_user(context.principal):
-        return Decision(AuthorizationResult.ALLOWED, Rule.SUPER_USER)
+        return BY_SUPER_USER
     require_ready(state)
+    asked = ASKED[action.operation]
+    if not asked:
+        return decision_by(answer_acl_by_acl(state.index, context, action), state, context, action)
     pattern = action.resource_pattern
-    matching = matching_acls(
-        state.index,
-        context.principal,
-        context.client_address,
-        pattern.resource_type,
-        pattern.name,
-        action.operation,
-    )
-    acl = deciding_acl(matching)
-    if acl is not None:
-        result = AuthorizationResult.ALLOWED if allows(acl.record) else AuthorizationResult.DENIED
-        return Decision(result, Rule.MATCHING_ACL, acl)
-    if state.settings.allow_everyone and not state.index.resources.covers(
-        pattern.resource_type, pattern.name
-    ):
+    mask = 0
+    for rights_by_type in state.index.rights_for(context.principal):
+        rights = rights_by_type[pattern.resource_type]
+        if rights is not None:
+            mask |= rights.said(pattern.name, context.client_address)
+    return decision_by(mask & asked, state, context, action)
+
+
+def decision_by(
+    answer: int, state: AuthorizerState, context: AuthorizableRequestContext, action: Action
+) -> Decision:
+    """The decision that an answer of the ACLs comes to, with its reason."""
+    if denies(answer):
+        acl = deciding_acl(state.index, context, action, denied=True)
+        return Decision(AuthorizationResult.DENIED, Rule.MATCHING_ACL, acl)
+    if answer:
+        acl = deciding_acl(state.index, context, action, denied=False)
+        return Decision(AuthorizationResult.ALLOWED, Rule.MATCHING_ACL, acl)
+    if state.allows_by_default(action.resource_pattern):
         return Decision(AuthorizationResult.ALLOWED, Rule.DEFAULT_ALLOW)
     return Decision(AuthorizationResult.DENIED, Rule.DEFAULT_DENY)
 

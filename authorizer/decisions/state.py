@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from authorizer.index.acl_index import AclIndex
+    from records.acl import ResourcePattern
     from records.principal import KafkaPrincipal
 
 
@@ -75,6 +76,12 @@ class AuthorizerState(msgspec.Struct, frozen=True):
     settings: AuthorizerSettings
     is_ready: bool
     not_ready_reason: str
+
+    def allows_by_default(self, pattern: ResourcePattern) -> bool:
+        """Whether a question that no ACL answers is allowed: if none covers the name, for any principal."""
+        return self.settings.allow_everyone and not self.index.resources.covers(
+            pattern.resource_type, pattern.name
+        )
 
     def is_super_user(self, principal: KafkaPrincipal) -> bool:
         """Whether the principal may do everything, whatever the ACLs say."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from authorizer.acl_json import applied_acl_json
 from authorizer.decisions.decision import Decision, Rule, decide
-from authorizer.decisions.matching import matching_acls
+from authorizer.decisions.reason import matching_acls
 from authorizer.explanation.fix import fix_flags
 from authorizer.explanation.near_misses import NearMiss, near_misses
 from records.acl import SUPPORTED_OPERATIONS
@@ -83,15 +83,7 @@ def explain(state: AuthorizerState, context: AuthorizableRequestContext, action:
     matching: list[AppliedAcl] = []
     misses: tuple[NearMiss, ...] = ()
     if decision.rule is not Rule.SUPER_USER:
-        pattern = action.resource_pattern
-        matching = matching_acls(
-            state.index,
-            context.principal,
-            context.client_address,
-            pattern.resource_type,
-            pattern.name,
-            action.operation,
-        )
+        matching = matching_acls(state.index, context, action)
         misses = near_misses(state.index, context, action, allowing=not decision.is_allowed)
     decided_by = None if decision.acl is None else decision.acl.record.id
     return Explanation(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from authorizer.decisions.matching import allows
+from authorizer.decisions.reason import allows
 from authorizer.index.places import is_odd
 from records.acl import SUPPORTED_OPERATIONS, AclOperation, PatternType, ResourceType
 

@@ -13,7 +13,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
 from authorizer.decisions.listing import list_acls
-from authorizer.decisions.matching import acl_principals, allows, covers_operation
+from authorizer.decisions.reason import acl_principals, allows, covers_operation
 from authorizer.index.places import PREFIXED
 from records.acl import (
     WILDCARD,

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from authorizer.index.places import Place
     from authorizer.index.resource_index import Step
     from authorizer.index.row_index import LeavesByKind
+    from records.principal import KafkaPrincipal
     from snapshot.delta import AclsDelta
     from snapshot.image import AclsImage
     from snapshot.rows import AppliedAcl
@@ -178,6 +179,16 @@ class AclIndex:
         principal_type, colon, name = acl_principal.partition(":")
         named = self.principals.get(principal_type) if colon else None
         return None if named is None else named.get(name)
+
+    def rights_for(self, principal: KafkaPrincipal) -> tuple[PrincipalRights, ...]:
+        """What counts for who asks: the principal's own rights, if it has any, and those of ``User:*``."""
+        named = self.principals.get(principal.principal_type)
+        if named is None:
+            return (self.everyone,)
+        own = named.newest.get(principal.name)
+        if named.since is not None:
+            own = named.get(principal.name)
+        return (self.everyone,) if own is None else (own.rights or self.made(own), self.everyone)
 
     def rights_of(self, acl_principal: str) -> PrincipalRights | None:
         """What the ACLs for exactly this principal say; None if there are none, or it matches nobody."""

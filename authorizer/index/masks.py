@@ -11,7 +11,7 @@ ALLOW DESCRIBE_CONFIGS without implication, for authorize-by-resource-type (KIP-
 CPython does arithmetic on such an int without going through its big-number code.
 
 An operation without a name (UNKNOWN, and what a newer Kafka may write) and ANY have no bits: they match only
-themselves and ALL, nobody asks for them, and `authorizer.decisions.matching` answers if somebody does.
+themselves and ALL, no broker asks for them, and `authorizer.decisions.reason` answers ACL by ACL if one does.
 
 A leaf is the mask itself if every ACL has the host ``*``; else a dict of masks by host, those of ``*`` folded
 into each, with the key ``*`` for every host that is not named.
@@ -38,8 +38,11 @@ if TYPE_CHECKING:
 Leaf = int | dict[str, int]
 
 _DENY_SHIFT: Final = 16
-#: Every mask from here on has a deny bit: ``mask & asked >= DENY_BASE`` means denied.
-DENY_BASE: Final = 1 << _DENY_SHIFT
+# Every mask from here on has a deny bit.
+_DENY_BASE: Final = 1 << _DENY_SHIFT
+#: The two halves of a mask.
+ALLOW_BITS: Final = _DENY_BASE - 1
+DENY_BITS: Final = ~ALLOW_BITS
 
 # Unions are copies; a name below a prefix with a thousand hosts must not hold a thousand of its own.
 UNION_HOSTS_MAXIMUM: Final = 32
@@ -92,6 +95,11 @@ ASKED_AS_STATED: Final = tuple(
     (_STATED.get(operation) or _allow_bit(operation)) | _deny_bit(operation) if operation in _NAMED else 0
     for operation in AclOperation
 )
+
+
+def denies(answer: int) -> bool:
+    """Whether an answer, a mask of what was asked and anything said, is no: a DENY beats every ALLOW."""
+    return answer >= _DENY_BASE
 
 
 def acl_mask(operation: int, permission_type: int) -> int:

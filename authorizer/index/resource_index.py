@@ -133,13 +133,20 @@ class ResourceIndex:
             return ()
         return added if principal is None else acls_of(added, principal)
 
-    def acls_for(self, place: Place, principal: str, host: str) -> list[AppliedAcl]:
-        """Those for exactly this principal that match a host."""
+    def acls_for(self, place: Place, principal: str, host: str, asked: int | None = None) -> list[AppliedAcl]:
+        """Those for exactly this principal that match a host; with ``asked``, that say any of these bits."""
         rows, added = self._of(place, principal)
         columns = self._rows.columns
         host_of = columns.hosts.text
-        found = [columns.acl(row) for row in rows if host_of(row) in (host, WILDCARD)]
-        return found if added is None else [*found, *acls_for(added, principal, host)]
+        rows = [row for row in rows if host_of(row) in (host, WILDCARD)]
+        if asked is not None:
+            rows = [row for row in rows if self._rows.mask(row) & asked]
+        found = [columns.acl(row) for row in rows]
+        for acl in () if added is None else acls_for(added, principal, host):
+            record = acl.record
+            if asked is None or acl_mask(record.operation, record.permission_type) & asked:
+                found.append(acl)
+        return found
 
     def leaf(self, place: Place, principal: str) -> Leaf | None:
         """What the ACLs there for exactly this principal say together; None if there are none."""

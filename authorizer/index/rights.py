@@ -15,6 +15,7 @@ What changes later is kept beside that table and overrules it: here, when carts 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Final
 
 from authorizer.index.masks import Leaf, union_leaf
@@ -38,7 +39,7 @@ class Rights:
         named: by literal name, unless it is in ``others``: what it, ``*`` and its prefixes say together.
     """
 
-    __slots__ = ("_heads", "_literals", "named", "others", "prefixes", "star")
+    __slots__ = ("_literals", "named", "others", "prefixes", "star")
 
     def __init__(
         self,
@@ -47,7 +48,6 @@ class Rights:
         named: dict[str, Leaf],
         others: Table[str, Leaf] | None,
     ) -> None:
-        self._heads: tuple[slice, frozenset[str]] | None = None
         self._literals = literals  # as they were made; `others` overrules it
         self.prefixes = prefixes
         self.named = named
@@ -71,10 +71,29 @@ class Rights:
                 named[name] = together
         return cls(literals, prefixes, named, others or None)
 
-    def together(self, name: str) -> Leaf | None:
-        """What covers a literal name, if that is put together."""
-        is_apart = self.others is not None and self.others.get(name) is not None
-        return None if is_apart else self.named.get(name)
+    def said(self, name: str, host: str) -> int:
+        """The mask of everything that covers ``name``, the literal ``*`` among it, for ``host``."""
+        leaf = self.named.get(name)
+        others = self.others
+        if leaf is not None and (others is None or others.get(name) is None):
+            return leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
+        mask = 0
+        leaf = self.star
+        if leaf is not None:
+            mask = leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
+        if others is not None:
+            leaf = others.get(name)
+            if leaf is not None:
+                mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
+        prefixes = self.prefixes
+        if prefixes is not None:
+            only = prefixes.only
+            leaf = None if only is None else only.leaves[bisect_right(only.bounds, name)]
+            if leaf is None:
+                mask |= prefixes.mask(name, host)
+            else:
+                mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
+        return mask
 
     def literal(self, name: str) -> Leaf | None:
         """The leaf of a literal name, ``*`` among them; None if there are no ACLs of it."""
@@ -91,29 +110,6 @@ class Rights:
         for item in others.items():
             if item[1] is not _GONE:
                 yield item
-
-    def heads(self) -> tuple[slice, frozenset[str]]:
-        """Where in a name its head is, as long as the shortest prefix; heads of all literals and prefixes.
-
-        Nothing but ``*`` covers a name with another head. Worked out at the first question and kept; two
-        threads may do it at once.
-        """
-        if self._heads is None:
-            prefixes = [prefix for prefix, _ in (self.prefixes or _NO_PREFIXES).values.items()]
-            head = slice(min(map(len, prefixes), default=None))
-            literals = [name for name, _ in self.literals()]
-            self._heads = head, frozenset(name[head] for name in (*literals, *prefixes))
-        return self._heads
-
-    def covering(self, name: str) -> Iterator[tuple[str, bool]]:
-        """What covers ``name``: (name, prefixed) of entries, in no particular order."""
-        if self.star is not None:
-            yield WILDCARD, False
-        if name != WILDCARD and self.literal(name) is not None:
-            yield name, False
-        if self.prefixes is not None:
-            for prefix, _ in self.prefixes.of_name(name):
-                yield prefix, True
 
     def with_literals(self, leaves: Mapping[str, Leaf | None]) -> Rights:
         """With the leaves of these literal names set, or removed where None.

@@ -225,9 +225,13 @@ class RowIndex:
         columns = self.columns
         leaf: Leaf | None = None
         for row in rows:
-            mask = acl_mask(columns.operations.item(row), columns.permission_types.item(row))
-            leaf = add_to_leaf(leaf, columns.hosts.text(row), mask)
+            leaf = add_to_leaf(leaf, columns.hosts.text(row), self.mask(row))
         return leaf
+
+    def mask(self, row: int) -> int:
+        """What one row says."""
+        columns = self.columns
+        return acl_mask(columns.operations.item(row), columns.permission_types.item(row))
 
     # -- by name -------------------------------------------------------------------------------------------
 

@@ -9,8 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-import authorizer.decisions.authorize
-import authorizer.decisions.many_actions
 import authorizer.index.masks
 import authorizer.index.overlay
 from authorizer.api import AuthorizationResult
@@ -55,12 +53,10 @@ def acls(ids: SearchStrategy[Uuid]) -> SearchStrategy[AccessControlEntryRecord]:
 
 @pytest.fixture(params=["tiny", "usual"])
 def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The loop for many actions, and tables for many entries, also with few."""
-    monkeypatch.setattr(authorizer.decisions.authorize, "MANY", 2)
+    """Tables for many entries, also with few."""
     if request.param == "tiny":
         monkeypatch.setattr(authorizer.index.overlay, "COPY_MAXIMUM", 2)
         monkeypatch.setattr(authorizer.index.masks, "UNION_HOSTS_MAXIMUM", 1)
-        monkeypatch.setattr(authorizer.decisions.many_actions, "_FEW_BOUNDS", 0)
 
 
 @pytest.mark.usefixtures("sizes")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from authorizer.index.masks import (
+    ALLOW_BITS,
     ASKED,
     ASKED_AS_STATED,
-    DENY_BASE,
     acl_mask,
     add_to_leaf,
+    denies,
     leaf_mask,
     union_leaf,
 )
@@ -33,8 +34,8 @@ def said(mask: int, asked: tuple[int, ...] = ASKED) -> tuple[set[AclOperation], 
     """(allowed, denied) by a mask."""
     hits = {operation: mask & asked[operation] for operation in NAMED}
     return (
-        {operation for operation, hit in hits.items() if hit % DENY_BASE},
-        {operation for operation, hit in hits.items() if hit >= DENY_BASE},
+        {operation for operation, hit in hits.items() if hit & ALLOW_BITS},
+        {operation for operation, hit in hits.items() if denies(hit)},
     )
 
 

@@ -37,7 +37,7 @@ def check(ranges: PrefixRanges, truth: dict[str, int]) -> None:
 
 
 def in_blocks(ranges: PrefixRanges, name: str) -> int:
-    """As authorizer.decisions.many_actions finds a name there."""
+    """In blocks, as a caller that remembers names finds it."""
     leaf = ranges.remembered.get(name)
     if leaf is None:
         leaf = ranges.remember(name)

@@ -1,0 +1,172 @@
+"""Reasons: which ACL decided, in the order in which Kafka meets those that match.
+
+Masks say at once what all ACLs of a name come to; they cannot tell which one of them it was. That is looked
+for when the audit log writes a line, and for answers and explanations: among the ACLs of the asker and of
+``User:*`` at the places that cover the name, those for the host and the operation.
+
+Kafka scans the names that cover the resource, the longest first, then ``*``, then the empty name; within a
+name by pattern type, operation (both by code), principal, host and permission, texts by UTF-16 code unit. The
+first DENY decides; else the last ALLOW (StandardAcl.compareTo, StandardAuthorizerData.findAclRule).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from authorizer.decisions.kafka_order import entry_order, utf16
+from authorizer.index.masks import ALLOW_BITS, ASKED, DENY_BITS, acl_mask, leaf_mask
+from authorizer.index.places import PREFIXED
+from records.acl import (
+    IMPLIES_DESCRIBE,
+    IMPLIES_DESCRIBE_CONFIGS,
+    WILDCARD,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+)
+from records.principal import WILDCARD_PRINCIPAL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from authorizer.api import Action, AuthorizableRequestContext
+    from authorizer.index.acl_index import AclIndex
+    from authorizer.index.masks import Leaf
+    from authorizer.index.places import Place
+    from authorizer.index.resource_index import ResourceIndex
+    from records.entries import AccessControlEntryRecord
+    from records.principal import KafkaPrincipal
+    from snapshot.rows import AppliedAcl
+
+
+# Looked up once, not for each ACL: a member of an Enum class costs as much as two dict look-ups.
+_ALL: Final = AclOperation.ALL
+_UNKNOWN: Final = AclOperation.UNKNOWN
+_ALLOW: Final = AclPermissionType.ALLOW
+
+_IMPLIED_BY: Final = {
+    AclOperation.DESCRIBE: IMPLIES_DESCRIBE,
+    AclOperation.DESCRIBE_CONFIGS: IMPLIES_DESCRIBE_CONFIGS,
+}
+
+
+def acl_principals(principal: KafkaPrincipal) -> tuple[str, ...]:
+    """The texts that an ACL for this principal can have. An ACL's principal type ends at its first colon."""
+    if ":" in principal.principal_type:
+        return (WILDCARD_PRINCIPAL,)
+    own = str(principal)
+    return (own,) if own == WILDCARD_PRINCIPAL else (own, WILDCARD_PRINCIPAL)
+
+
+def allows(record: AccessControlEntryRecord) -> bool:
+    """Whether the ACL allows; any other permission type denies."""
+    return record.permission_type == _ALLOW
+
+
+def covers_operation(record: AccessControlEntryRecord, operation: AclOperation) -> bool:
+    """Whether the ACL is about this operation. Only an ALLOW implies others."""
+    code = record.operation
+    if code in (_ALL, operation):
+        return True
+    if operation is _UNKNOWN:
+        return AclOperation.from_code(code) is operation
+    return allows(record) and code in _IMPLIED_BY.get(operation, ())
+
+
+def answer_acl_by_acl(index: AclIndex, context: AuthorizableRequestContext, action: Action) -> int:
+    """The answer to what masks have no bits for: UNKNOWN and ANY, as if it were about ALL."""
+    answer = 0
+    for acl in matching_acls(index, context, action):
+        answer |= acl_mask(_ALL, acl.record.permission_type) & ASKED[_ALL]
+    return answer
+
+
+def deciding_acl(
+    index: AclIndex, context: AuthorizableRequestContext, action: Action, *, denied: bool
+) -> AppliedAcl:
+    """Of the ACLs that match, the one that Kafka names: the first DENY, else the last ALLOW. There is one."""
+    end = 0 if denied else -1
+    asked = ASKED[action.operation] & (DENY_BITS if denied else ALLOW_BITS)
+    if not asked:
+        matching = matching_acls(index, context, action)
+        return [acl for acl in matching if allows(acl.record) is not denied][end]
+    host = context.client_address
+    by_name: dict[str, list[tuple[Place, str]]] = {}
+    for place, acl_principal, leaf in _covering(index, context, action):
+        if leaf_mask(leaf, host) & asked:
+            by_name.setdefault(place[1], []).append((place, acl_principal))
+    name = sorted(by_name, key=_rank)[end]
+    if denied and name == WILDCARD and "" in by_name and not _meets_star_first(index.resources, action):
+        name = ""
+    acls_for = index.resources.acls_for
+    acls = [
+        acl for place, acl_principal in by_name[name] for acl in acls_for(place, acl_principal, host, asked)
+    ]
+    return _sorted(acls)[end]
+
+
+def matching_acls(index: AclIndex, context: AuthorizableRequestContext, action: Action) -> list[AppliedAcl]:
+    """The ACLs that match in every field, in Kafka's order."""
+    resources, host, operation = index.resources, context.client_address, action.operation
+    by_name: dict[str, list[AppliedAcl]] = {}
+    for place, acl_principal, _ in _covering(index, context, action):
+        by_name.setdefault(place[1], []).extend(
+            acl
+            for acl in resources.acls_for(place, acl_principal, host)
+            if covers_operation(acl.record, operation)
+        )
+    names = sorted(by_name, key=_rank)
+    if names[-2:] == [WILDCARD, ""] and all(_denied(by_name[name]) for name in names[-2:]):
+        names[-2:] = names[-2:] if _meets_star_first(resources, action) else ["", WILDCARD]
+    return [acl for name in names for acl in _sorted(by_name[name])]
+
+
+def _covering(
+    index: AclIndex, context: AuthorizableRequestContext, action: Action
+) -> Iterator[tuple[Place, str, Leaf]]:
+    """The places that cover the name and have ACLs for the asker or for ``User:*``: with what those say."""
+    pattern = action.resource_pattern
+    literal, prefixed, name = int(pattern.resource_type), pattern.resource_type + PREFIXED, pattern.name
+    for acl_principal in acl_principals(context.principal):
+        mine = index.rights_of(acl_principal)
+        rights = None if mine is None else mine[literal]
+        if rights is None:
+            continue
+        for each in (name,) if name == WILDCARD else (name, WILDCARD):
+            leaf = rights.literal(each)
+            if leaf is not None:
+                yield (literal, each), acl_principal, leaf
+        if rights.prefixes is not None:
+            for prefix, leaf in rights.prefixes.of_name(name):
+                yield (prefixed, prefix), acl_principal, leaf
+
+
+def _rank(name: str) -> int:
+    """When Kafka comes to a name; last to the empty one, because its search for ``*`` runs on into it."""
+    return 0 if name == WILDCARD else -len(name) or 1
+
+
+def _sorted(acls: list[AppliedAcl]) -> list[AppliedAcl]:
+    """ACLs of one name in Kafka's order."""
+    return sorted(acls, key=lambda acl: entry_order(acl.record)) if len(acls) > 1 else acls
+
+
+def _denied(acls: list[AppliedAcl]) -> bool:
+    return any(not allows(acl.record) for acl in acls)
+
+
+def _meets_star_first(resources: ResourceIndex, action: Action) -> bool:
+    """Whether Kafka comes upon ``*`` before the empty name.
+
+    It does if ``*`` is what it meets when it has passed all names with the first character of ``name``;
+    otherwise it jumps to the empty name, and searches for ``*`` afterwards. Only a DENY under both makes it
+    matter which is first, and no controller accepts empty names: so this may take its time.
+    """
+    resource_type, name = action.resource_pattern.resource_type, action.resource_pattern.name
+    if name == WILDCARD:
+        return True
+    first = utf16(name)[:2]
+    below = max((key for key in map(utf16, resources.names(resource_type)) if key[:2] < first), default=b"")
+    # Pattern types without a meaning sort before LITERAL, and end that part of the search.
+    other = resources.acls((resource_type + PREFIXED, WILDCARD))
+    return below == utf16(WILDCARD) and all(acl.record.pattern_type == PatternType.PREFIXED for acl in other)
