@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from records.log.base import MetadataLog
 
 
-class Place(Protocol):
+class StateEnd(Protocol):
     """Where a state stands in its log: a Provenance says it, and the offer of a snapshot."""
 
     @property
@@ -45,18 +45,18 @@ def too_old(log_end_time_ms: int | None, *, now_ms: int, removal_retention_ms: i
     )
 
 
-def diverged(log: MetadataLog, place: Place) -> str | None:
+def diverged(log: MetadataLog, state: StateEnd) -> str | None:
     """Whether the log has another history there than the state that stands there (I9, I11).
 
     Raises:
         LogError: the log cannot be read.
     """
-    match log.is_history(place.end_offset, place.epoch, empty_tail=place.empty_tail):
+    match log.is_history(state.end_offset, state.epoch, empty_tail=state.empty_tail):
         case True:
             return None
         case False:
             return (
-                f"it ends in epoch {place.epoch}, and the log goes on there in another one: "
+                f"it ends in epoch {state.epoch}, and the log goes on there in another one: "
                 "it may have been truncated and written on"
             )
         case None:

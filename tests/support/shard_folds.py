@@ -23,7 +23,7 @@ from records.log.base import LogIdentity, LogRecord
 from snapshot.image import Provenance
 from snapshot.jobs.engine.decoded_rows import DECODED_ARROW
 from snapshot.jobs.engine.job import LogPlan, LogResult, ShardSummary
-from snapshot.jobs.engine.log_result import summed
+from snapshot.jobs.engine.log_result import log_result
 from snapshot.jobs.engine.schema import KIND_ACL, KIND_FEATURE, KIND_PLAN, KIND_REMOVAL
 from snapshot.jobs.engine.shard_fold import fold_shard
 from snapshot.jobs.engine.sharding import shards_of
@@ -144,4 +144,4 @@ def folded(of: LogPlan, records: Sequence[Counted], rows_at_once: int = 3) -> tu
         summaries.append(msgspec.json.decode(told[-1]["summary"], type=ShardSummary))
         changes += [row["change"] for row in told[:-1]]
     # Of one transaction all count from one offset: their own order is per shard.
-    return summed(of, summaries), sorted(changes, key=lambda change: (change["offset"], change["id"]))
+    return log_result(of, summaries), sorted(changes, key=lambda change: (change["offset"], change["id"]))

@@ -31,7 +31,7 @@ from snapshot.jobs.changes.changes_job import run_changes
 from snapshot.jobs.counts.counts_job import run_counts
 from snapshot.jobs.engine import micro_batch
 from snapshot.jobs.engine.job import BatchReport, JobSettings, LogPlan
-from snapshot.jobs.engine.log_result import summed
+from snapshot.jobs.engine.log_result import log_result
 from snapshot.jobs.engine.log_states import LogStates
 from snapshot.jobs.engine.shard_fold import fold_shard
 from snapshot.jobs.session.spark_session import spark_session
@@ -85,15 +85,15 @@ def stop_at(home: Path, point: str, after: int) -> None:
         if here == point and end > after:
             stand_still(home, store_url)
 
-    place, commit = LogStates.place, SnapshotStore.commit
+    next_state, commit = LogStates.next_state, SnapshotStore.commit
 
-    def held_place(states: LogStates, end: int, **given: Any) -> Any:
+    def held_next_state(states: LogStates, end: int, **given: Any) -> Any:
         halt("planned", end, states._store.url)
-        return place(states, end, **given)
+        return next_state(states, end, **given)
 
-    def held_summed(plan: LogPlan, summaries: Sequence[Any], **given: Any) -> Any:
+    def held_log_result(plan: LogPlan, summaries: Sequence[Any], **given: Any) -> Any:
         halt("folded", plan.end, plan.store_url)
-        return summed(plan, summaries, **given)
+        return log_result(plan, summaries, **given)
 
     def held_commit(store: SnapshotStore, manifest: Any, **given: Any) -> Any:
         halt("written", manifest.provenance.end_offset, store.url)
@@ -109,9 +109,9 @@ def stop_at(home: Path, point: str, after: int) -> None:
             stand_still(home, plan.store_url)
 
     for owner, name, held in (
-        (LogStates, "place", held_place),
+        (LogStates, "next_state", held_next_state),
         (SnapshotStore, "commit", held_commit),
-        (micro_batch, "summed", held_summed),
+        (micro_batch, "log_result", held_log_result),
         (micro_batch, "fold_shard", held_fold),
     ):
         patch.object(owner, name, held).start()

@@ -19,7 +19,7 @@ from records.errors import DecodeError, UnsupportedVersionError
 from records.ids import uuid_to_string
 from records.log.directory import DirectoryLog
 from snapshot.jobs.engine.decode import decode_batches
-from snapshot.jobs.sources.directory_ranges import DirectoryRanges, Place
+from snapshot.jobs.sources.directory_ranges import DirectoryRanges, OffsetAndEpoch
 from snapshot.jobs.sources.directory_rows import DirectoryRange, read_rows
 from support.data import REAL_LOGS, real_log
 from support.directory_logs import read_batches, records_of
@@ -74,7 +74,7 @@ def test_a_real_log_in_small_ranges(name: str) -> None:
     topic_id, path = uuid_to_string(identity.topic_id), str(real_log(name))
     whole = DirectoryRange(path, identity.cluster_id, topic_id, start, end, None)
     ranges, found = DirectoryRanges(path, identity), []
-    place, size = Place(start, None), max((end - start) // 7, 1)
+    place, size = OffsetAndEpoch(start, None), max((end - start) // 7, 1)
     while (following := ranges.next_end(place, below=end, max_offsets=size)) != place:
         assert following.offset in ends
         part = DirectoryRange(

@@ -23,7 +23,7 @@ from records.ids import Uuid, uuid_to_string
 from records.log.base import LogIdentity
 from records.log.directory import DirectoryLog
 from snapshot.errors import CheckpointForeignError
-from snapshot.jobs.sources.directory_ranges import DirectoryRanges, Place
+from snapshot.jobs.sources.directory_ranges import DirectoryRanges, OffsetAndEpoch
 from snapshot.jobs.sources.directory_rows import DirectoryRange, read_rows
 from support.directory_logs import TIMESTAMP_MS, acl, append_bytes, batch_bytes, flip_bit, write_segment
 from support.source_rows import rows_of
@@ -44,7 +44,7 @@ def ends(
     ranges = DirectoryRanges(str(path), None)
     try:
         below = ranges.high_watermark() if below is None else below
-        place, found = Place(start, None), []
+        place, found = OffsetAndEpoch(start, None), []
         while (following := ranges.next_end(place, below=below, max_offsets=max_offsets)) != place:
             found.append(following.offset)
             place = following
@@ -129,12 +129,12 @@ def test_what_stands_before_a_damaged_batch_is_read_first(tmp_path: Path) -> Non
     """I7: then the query fails, naming file and offset; also where the range was planned before."""
     path = write_segment(tmp_path, 0, *(batch_bytes(at, 2) for at in range(0, 8, 2)))
     flip_bit(path, 2 * len(batch_bytes(0, 2)) + 100)
-    place = Place(4, 1)
+    place = OffsetAndEpoch(4, 1)
     with pytest.raises(ChecksumMismatchError) as caught:
         ends(tmp_path)
     assert (caught.value.source, caught.value.offset) == (str(path), 4)
     ranges = DirectoryRanges(str(tmp_path), None)
-    assert ranges.next_end(Place(0, None), below=8, max_offsets=None) == place
+    assert ranges.next_end(OffsetAndEpoch(0, None), below=8, max_offsets=None) == place
     with pytest.raises(ChecksumMismatchError):
         ranges.next_end(place, below=8, max_offsets=None)
     ranges.close()
@@ -153,7 +153,7 @@ def test_an_epoch_that_goes_back_is_refused(tmp_path: Path) -> None:
     assert ends(tmp_path, below=8) == [8]
     ranges = DirectoryRanges(str(tmp_path), None)
     with pytest.raises(LogError, match="follows epoch 65281"):
-        ranges.next_end(Place(8, 65281), below=12, max_offsets=None)
+        ranges.next_end(OffsetAndEpoch(8, 65281), below=12, max_offsets=None)
     ranges.close()
 
 
@@ -169,7 +169,7 @@ def test_a_batch_of_nonsense_is_named(tmp_path: Path) -> None:
     assert (caught.value.source, caught.value.offset) == (str(tmp_path / "b"), 2)
 
 
-def failure(path: Path, start: Place) -> AclogError:
+def failure(path: Path, start: OffsetAndEpoch) -> AclogError:
     ranges = DirectoryRanges(str(path), None)
     try:
         with pytest.raises(AclogError) as caught:
@@ -182,7 +182,7 @@ def failure(path: Path, start: Place) -> AclogError:
 def test_a_trimmed_log_fails_loudly(tmp_path: Path) -> None:
     """Records between the checkpoint and the log's start are gone: the message says so, and the way out."""
     write_segment(tmp_path, 10, batch_bytes(10, 2))
-    error = failure(tmp_path, Place(5, 1))
+    error = failure(tmp_path, OffsetAndEpoch(5, 1))
     assert isinstance(error, LogError)
     assert str(error).startswith(f"{tmp_path}: the log was trimmed: it starts at offset 10, and 5 was to be")
     assert "another checkpoint" in str(error)
@@ -193,7 +193,7 @@ def test_a_trimmed_log_fails_loudly(tmp_path: Path) -> None:
 def test_a_truncated_log_fails_loudly(tmp_path: Path) -> None:
     """It ends before what was read from it."""
     write_segment(tmp_path, 0, batch_bytes(0, 2))
-    error = failure(tmp_path, Place(5, 1))
+    error = failure(tmp_path, OffsetAndEpoch(5, 1))
     assert str(error).startswith(f"{tmp_path}: the log was truncated: it ends at offset 2, and 5 was to be")
     with pytest.raises(LogError, match="the log ends at offset 2 now, not at 5"):
         list(read_rows(wanted(tmp_path, 0, 5)))
@@ -209,7 +209,7 @@ def test_an_end_that_is_gone_is_not_waited_for(tmp_path: Path) -> None:
 def test_a_log_that_was_written_anew_fails_loudly(tmp_path: Path) -> None:
     """A new leader's records are where those were that the query has read: the epoch tells."""
     write_segment(tmp_path, 0, batch_bytes(0, 2), batch_bytes(2, 2, epoch=2), batch_bytes(4, 2, epoch=2))
-    assert "epoch 1 does not end there any more" in str(failure(tmp_path, Place(4, 1)))
+    assert "epoch 1 does not end there any more" in str(failure(tmp_path, OffsetAndEpoch(4, 1)))
     with pytest.raises(LogError, match=r"was truncated and written anew: .* one of epoch 2 ends at 4 now"):
         list(read_rows(wanted(tmp_path, 0, 4, 1)))
     assert len(rows_of(read_rows(wanted(tmp_path, 0, 4, 2)))) == 4
@@ -239,7 +239,7 @@ def test_readers_are_told_where_to_look(tmp_path: Path) -> None:
     batches = [batch_bytes(at, 50) for at in range(0, 3000, 50)]
     path = write_segment(tmp_path, 0, *batches)
     ranges = DirectoryRanges(str(tmp_path), None)
-    place = ranges.next_end(Place(0, None), below=3000, max_offsets=2500)
+    place = ranges.next_end(OffsetAndEpoch(0, None), below=3000, max_offsets=2500)
     near = ranges.place_near(place.offset)
     ranges.close()
     assert 0 < near.position == sum(map(len, batches[: near.base_offset // 50]))

@@ -16,8 +16,8 @@ from records.log.base import LogIdentity, LogRecord
 from snapshot.delta import AclsDelta
 from snapshot.errors import SnapshotError, SparkJobError
 from snapshot.image import AclsImage, Provenance
-from snapshot.jobs.engine.first_offsets import BEGINNING_NAME, begin
-from snapshot.jobs.engine.log_states import LogStates, Place
+from snapshot.jobs.engine.first_offsets import FIRST_OFFSETS_NAME, read_first_offsets
+from snapshot.jobs.engine.log_states import LogStates, NextState
 from snapshot.jobs.sources.logs import FollowedLog
 from snapshot.store.manifest import SnapshotManifest
 from snapshot.store.snapshot_store import SnapshotStore
@@ -70,25 +70,25 @@ class World:
             self.store._storage.put(ref.file("manifest.json"), manifest.to_json())
         return manifest
 
-    def place(self, end: int, *, end_time_ms: int | None = None) -> Place:
-        place = self.states.place(end, end_time_ms=end_time_ms)
-        assert place is not None
-        return place
+    def next_state(self, end: int, *, end_time_ms: int | None = None) -> NextState:
+        state = self.states.next_state(end, end_time_ms=end_time_ms)
+        assert state is not None
+        return state
 
     def base_end(self, end: int) -> int | None:
-        base = self.place(end).base
+        base = self.next_state(end).base
         return None if base is None else base.provenance.end_offset
 
 
 def test_without_a_stored_state_a_batch_begins_with_nothing() -> None:
     """As long as the log still has its start; and what stands there says where in the log that is."""
     world = World()
-    place = world.place(10)
-    assert (place.base, place.before) == (None, None)
-    assert place.provenance == Provenance(10, 1, FIRST_TIMESTAMP_MS + 9)
+    state = world.next_state(10)
+    assert (state.base, state.before) == (None, None)
+    assert state.provenance == Provenance(10, 1, FIRST_TIMESTAMP_MS + 9)
     world.log.trim(3)
     with pytest.raises(SparkJobError, match=r"sim:log starts at 3, and memory.* has no snapshot that leads"):
-        world.place(10)
+        world.next_state(10)
 
 
 def test_the_newest_state_up_to_the_end_is_taken() -> None:
@@ -97,7 +97,7 @@ def test_the_newest_state_up_to_the_end_is_taken() -> None:
     for end in (2, 4, 7):
         world.snapshot(end)
     assert [world.base_end(end) for end in (3, 5, 6, 9)] == [2, 4, 4, 7]
-    assert world.states.place(7, end_time_ms=None) is None
+    assert world.states.next_state(7, end_time_ms=None) is None
 
 
 def test_a_state_before_the_logs_start_is_none() -> None:
@@ -106,7 +106,7 @@ def test_a_state_before_the_logs_start_is_none() -> None:
     world.snapshot(4)
     world.log.trim(5)
     with pytest.raises(SparkJobError, match="starts at 5"):
-        world.place(8)
+        world.next_state(8)
     world.snapshot(5)
     assert world.base_end(8) == 5
 
@@ -148,10 +148,10 @@ def test_an_outdated_state_is_only_compared_with() -> None:
     world = World(Compacted())
     world.snapshot(3, log_end_time_ms=NOW_MS - DAY_MS)
     stale = world.snapshot(6, log_end_time_ms=NOW_MS - DAY_MS // 2)
-    place = world.place(9)
-    assert (place.base, place.before) == (None, stale)
+    state = world.next_state(9)
+    assert (state.base, state.before) == (None, stale)
     world.now_ms -= 1
-    assert world.place(9).base == stale
+    assert world.next_state(9).base == stale
     everlasting = World()
     everlasting.snapshot(6, log_end_time_ms=0)
     assert everlasting.base_end(9) == 6
@@ -161,7 +161,7 @@ def test_a_stale_state_at_the_batchs_end_is_that_batchs() -> None:
     """The program ended between its manifest and Spark's commit, long ago: what it wrote counts."""
     world = World(Compacted())
     world.snapshot(7, log_end_time_ms=NOW_MS - DAY_MS)
-    assert world.states.place(7, end_time_ms=None) is None
+    assert world.states.next_state(7, end_time_ms=None) is None
 
 
 def test_a_state_made_past_a_gap_needs_what_the_gap_may_hide() -> None:
@@ -177,21 +177,21 @@ def test_the_log_is_still_the_one_that_is_followed() -> None:
     """A topic that was made anew, or truncated, ends the job."""
     world = World()
     with pytest.raises(SparkJobError, match="ends at 10, and the batch at 12: the log was truncated"):
-        world.place(12)
+        world.next_state(12)
     world.log.replace(LogIdentity("sim-cluster", Uuid(b"n" * 16)))
     with pytest.raises(SparkJobError, match="deleted and made again: the job follows topic id"):
-        world.place(10)
+        world.next_state(10)
 
 
 def test_when_the_batchs_end_was_the_logs_end() -> None:
     """I10: now; when Spark planned the batch; else when the state before was; else when reading began."""
     world = World(Compacted())
-    assert world.place(10, end_time_ms=5).log_end_time_ms == NOW_MS
-    assert world.place(9, end_time_ms=NOW_MS - 5).log_end_time_ms == NOW_MS - 5
-    assert world.place(9).log_end_time_ms == NOW_MS
+    assert world.next_state(10, end_time_ms=5).log_end_time_ms == NOW_MS
+    assert world.next_state(9, end_time_ms=NOW_MS - 5).log_end_time_ms == NOW_MS - 5
+    assert world.next_state(9).log_end_time_ms == NOW_MS
     world.snapshot(3, log_end_time_ms=NOW_MS - 70)
-    assert world.place(9).log_end_time_ms == NOW_MS - 70
-    assert world.place(9, end_time_ms=NOW_MS - 90).log_end_time_ms == NOW_MS - 70
+    assert world.next_state(9).log_end_time_ms == NOW_MS - 70
+    assert world.next_state(9, end_time_ms=NOW_MS - 90).log_end_time_ms == NOW_MS - 70
 
 
 def test_the_place_is_that_of_the_last_record() -> None:
@@ -202,10 +202,10 @@ def test_the_place_is_that_of_the_last_record() -> None:
     world.log.append([acl_named("k")])
     world.log.compact(50)
     base = world.snapshot(2)
-    assert world.place(51).provenance == Provenance(51, 1, FIRST_TIMESTAMP_MS + 50)
-    assert world.place(49).provenance == Provenance(49, 1, FIRST_TIMESTAMP_MS + 8, 40)
+    assert world.next_state(51).provenance == Provenance(51, 1, FIRST_TIMESTAMP_MS + 50)
+    assert world.next_state(49).provenance == Provenance(49, 1, FIRST_TIMESTAMP_MS + 8, 40)
     world.snapshot(12)
-    assert world.place(49).provenance == Provenance(49, 1, base.provenance.timestamp_ms, 37)
+    assert world.next_state(49).provenance == Provenance(49, 1, base.provenance.timestamp_ms, 37)
 
 
 def test_what_a_gap_may_hide() -> None:
@@ -242,7 +242,7 @@ def test_a_quiet_logs_state_stays_fresh() -> None:
 
 
 def test_a_log_out_of_reach_ends_no_job_that_waits() -> None:
-    """The next batch will say what is wrong; another log in its place is said at once."""
+    """The next batch will say what is wrong; another log in its state is said at once."""
     world = World(Compacted())
     newest = world.snapshot(10)
     world.now_ms += MINUTE_MS
@@ -260,25 +260,28 @@ def test_where_a_job_begins_is_decided_once(tmp_path: Path) -> None:
     world = World()
     world.snapshot(7)
     logs = [cast("FollowedLog", world)]
-    begun = begin(str(tmp_path), logs, lambda _: world.states.choose_start())
+    begun = read_first_offsets(str(tmp_path), logs, lambda _: world.states.choose_start())
     assert begun.starts == {"sim-cluster": 7}
     world.snapshot(9)
-    assert begin(str(tmp_path), logs, lambda _: world.states.choose_start()) == begun
+    assert read_first_offsets(str(tmp_path), logs, lambda _: world.states.choose_start()) == begun
     joined = FollowedLog(url="kafka://k:1/t", identity=LogIdentity("joined", Uuid(b"t" * 16)))
-    assert begin(str(tmp_path), [*logs, joined], lambda _: 5).starts == {"sim-cluster": 7, "joined": 0}
-    assert begin(str(tmp_path / "other"), logs, lambda _: 0).writer != begun.writer
+    assert read_first_offsets(str(tmp_path), [*logs, joined], lambda _: 5).starts == {
+        "sim-cluster": 7,
+        "joined": 0,
+    }
+    assert read_first_offsets(str(tmp_path / "other"), logs, lambda _: 0).writer != begun.writer
 
 
 @pytest.mark.parametrize("text", ["", "{}", json.dumps({"writer": 1, "starts": {}})])
 def test_a_damaged_beginning_is_refused(tmp_path: Path, text: str) -> None:
     """It is not known any more which offsets the checkpoint covers."""
-    (tmp_path / BEGINNING_NAME).write_text(text)
+    (tmp_path / FIRST_OFFSETS_NAME).write_text(text)
     with pytest.raises(SparkJobError, match=r"is damaged: .*another --checkpoint"):
-        begin(str(tmp_path), [], lambda _: 0)
+        read_first_offsets(str(tmp_path), [], lambda _: 0)
 
 
 def manifests(**changes: Any) -> tuple[SnapshotStore, SnapshotManifest]:
-    """A store with one snapshot, and the manifest of the same place with these changes."""
+    """A store with one snapshot, and the manifest of the same state with these changes."""
     store = SnapshotStore(f"memory://{uuid.uuid4().hex}")
     image = AclsDelta(AclsImage.EMPTY).apply(Provenance(4, 1, 0))
     ref = store.write(image, identity(), log_end_time_ms=7)
@@ -294,7 +297,7 @@ def test_the_same_state_is_committed_once() -> None:
 
 
 def test_another_state_is_refused_where_both_are_exact() -> None:
-    """I12; one made past a gap gives way, and takes the place of an older one."""
+    """I12; one made past a gap gives way, and takes the state of an older one."""
     store, other = manifests(digest=5)
     with pytest.raises(SnapshotError, match="holds another state"):
         store.commit(other, attempts="job")

@@ -12,7 +12,7 @@ import pytest
 from records.entries import MetadataRecord, RemoveAccessControlEntryRecord
 from snapshot.columns import AclColumns
 from snapshot.errors import SnapshotCorruptError, SparkJobError
-from snapshot.jobs.engine.log_result import summed
+from snapshot.jobs.engine.log_result import log_result
 from snapshot.jobs.engine.shard_fold import fold_shard
 from snapshot.jobs.engine.stored_shard import read_shard
 from snapshot.store.layout import shard_part_name
@@ -118,7 +118,7 @@ def test_every_shard_is_summed_once(store: SnapshotStore) -> None:
     result, _ = folded(of, counted(logged([acl(1), acl(2)])))
     for summaries in (result.summaries[:1], [*result.summaries, result.summaries[0]]):
         with pytest.raises(SparkJobError, match="not each of 2 once"):
-            summed(of, summaries)
+            log_result(of, summaries)
 
 
 def test_a_shards_part_is_named_for_its_shard() -> None:

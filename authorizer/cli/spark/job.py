@@ -129,7 +129,7 @@ def spark_session_of(
 
     It ends with the block, unless it was there before. What Spark raises there comes out as SparkJobError.
     """
-    from snapshot.jobs.engine.failure import told_as_job_failure
+    from snapshot.jobs.engine.failure import as_job_failure
     from snapshot.jobs.session.spark_session import has_session, spark_session
 
     is_ours = not has_session()
@@ -144,7 +144,7 @@ def spark_session_of(
         shows_output=_is_debugging(),
     )
     try:
-        with told_as_job_failure():
+        with as_job_failure():
             yield spark
     finally:
         if is_ours:

@@ -99,7 +99,7 @@ class CountRows:
 
 
 def count_rows(result: LogResult, before: Mapping[AclKind, int]) -> CountRows:
-    """The rows of one batch and log; ``before`` is what the tables say about `told_from` of its plan."""
+    """The rows of one batch and log; ``before`` is what the tables say about `counted_from` of its plan."""
     plan, end_ms = result.plan, result.manifest.provenance.timestamp_ms
     after: Counter[AclKind] = Counter()
     deltas: Counter[tuple[int, AclKind]] = Counter()
@@ -119,7 +119,7 @@ def count_rows(result: LogResult, before: Mapping[AclKind, int]) -> CountRows:
     counts = {**dict.fromkeys(before, 0), **after}
     return CountRows(
         cluster_id=plan.identity.cluster_id,
-        start=told_from(plan),
+        start=counted_from(plan),
         end=plan.end,
         date=datetime.fromtimestamp(_in_calendar(end_ms) / 1000, UTC).date(),
         after={kind: count for kind, count in after.items() if count},
@@ -141,7 +141,7 @@ def count_rows(result: LogResult, before: Mapping[AclKind, int]) -> CountRows:
     )
 
 
-def told_from(plan: LogPlan) -> int:
+def counted_from(plan: LogPlan) -> int:
     """The first offset whose records a batch tells: a stored state may be further than Spark's checkpoint."""
     states = (plan.base, plan.before)
     return max([plan.start, *(state.provenance.end_offset for state in states if state is not None)])

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from snapshot.errors import SparkJobError
 from snapshot.jobs.counts.count_files import CountFiles
 from snapshot.jobs.counts.count_metrics import AclCountMetric
-from snapshot.jobs.counts.count_rows import AclKind, CountRows, count_rows, told_from
+from snapshot.jobs.counts.count_rows import AclKind, CountRows, count_rows, counted_from
 from snapshot.jobs.counts.count_tables import state_store
 from snapshot.jobs.counts.delta_lake import DeltaTables, require_delta
 from snapshot.jobs.engine.committed import committed_ends
@@ -127,7 +127,7 @@ class CountsSink:
         self._last |= {rows.cluster_id: (rows.end, rows.after) for rows in batch}
 
     def _before(self, plan: LogPlan) -> Mapping[AclKind, int]:
-        cluster_id, start = plan.identity.cluster_id, told_from(plan)
+        cluster_id, start = plan.identity.cluster_id, counted_from(plan)
         end, counts = self._last.get(cluster_id, (None, {}))
         if end == start:
             return counts

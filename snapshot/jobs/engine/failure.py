@@ -51,7 +51,7 @@ def job_failure(error: BaseException) -> SparkJobError:
 
 
 @contextmanager
-def told_as_job_failure() -> Iterator[None]:
+def as_job_failure() -> Iterator[None]:
     """What Spark raises in the block is raised as SparkJobError: for callers that do not import pyspark."""
     try:
         yield

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
     from snapshot.jobs.sources.logs import FollowedLog
 
-BEGINNING_NAME: Final = "aclog-job.json"
+FIRST_OFFSETS_NAME: Final = "aclog-job.json"
 
 
-class Beginning(msgspec.Struct, frozen=True):
+class FirstOffsets(msgspec.Struct, frozen=True):
     """What is kept.
 
     Attributes:
@@ -34,9 +34,9 @@ class Beginning(msgspec.Struct, frozen=True):
     starts: dict[str, int]
 
 
-def begin(
+def read_first_offsets(
     checkpoint: str, logs: Sequence[FollowedLog], choose_start: Callable[[FollowedLog], int]
-) -> Beginning:
+) -> FirstOffsets:
     """The job's beginning, as it was decided at its first start.
 
     A topic that joined the job later begins at 0: there Spark begins with it.
@@ -52,19 +52,19 @@ def begin(
     """
     storage = Storage(checkpoint)
     try:
-        stored: Beginning | None = msgspec.json.decode(storage.read(BEGINNING_NAME), type=Beginning)
+        stored: FirstOffsets | None = msgspec.json.decode(storage.read(FIRST_OFFSETS_NAME), type=FirstOffsets)
     except FileNotFoundError:
         stored = None
     except msgspec.MsgspecError as error:
         raise SparkJobError(
-            f"{storage.shown(BEGINNING_NAME)} is damaged: {error}. Start with another --checkpoint"
+            f"{storage.shown(FIRST_OFFSETS_NAME)} is damaged: {error}. Start with another --checkpoint"
         ) from error
     if stored is None:
         starts = {log.identity.cluster_id: choose_start(log) for log in logs}
-        made = Beginning(writer=uuid4().hex[:12], starts=starts)
+        made = FirstOffsets(writer=uuid4().hex[:12], starts=starts)
     else:
         joined = {log.identity.cluster_id: 0 for log in logs}
-        made = Beginning(writer=stored.writer, starts=joined | stored.starts)
+        made = FirstOffsets(writer=stored.writer, starts=joined | stored.starts)
     if made != stored:
-        storage.put(BEGINNING_NAME, msgspec.json.encode(made) + b"\n")
+        storage.put(FIRST_OFFSETS_NAME, msgspec.json.encode(made) + b"\n")
     return made

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
-def summed(
+def log_result(
     plan: LogPlan, summaries: Iterable[ShardSummary], *, outputs: Sequence[str] = (), gap_until: int = 0
 ) -> LogResult:
     """The result of one log.

@@ -39,7 +39,7 @@ _ONE_BATCH_BYTES: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NextState:
     """What a batch's state stands on, and where it will stand.
 
     Attributes:
@@ -98,7 +98,7 @@ class LogStates:
         self._check_start(log)
         return 0
 
-    def place(self, end: int, *, end_time_ms: int | None) -> Place | None:
+    def next_state(self, end: int, *, end_time_ms: int | None) -> NextState | None:
         """What a batch that ends there builds on; None if its state is stored already.
 
         Args:
@@ -124,7 +124,7 @@ class LogStates:
             return None
         if base is None:
             self._check_start(log)
-        return Place(
+        return NextState(
             base=base,
             before=before,
             provenance=_provenance(log, end, base),

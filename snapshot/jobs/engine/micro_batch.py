@@ -25,9 +25,9 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from snapshot.digest import digest_to_string
 from snapshot.jobs.engine.decode import decode
 from snapshot.jobs.engine.job import BatchReport, LogPlan, LogReport, ShardSummary
-from snapshot.jobs.engine.log_result import summed
+from snapshot.jobs.engine.log_result import log_result
 from snapshot.jobs.engine.log_states import LogStates
-from snapshot.jobs.engine.planned_offsets import OffsetLog, PlannedBatch
+from snapshot.jobs.engine.planned_offsets import OffsetLog, PlannedOffsets
 from snapshot.jobs.engine.schema import FOLDED, KIND_PLAN
 from snapshot.jobs.engine.shard_fold import fold_shard
 from snapshot.jobs.sources.directory_source import read_directory
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from snapshot.jobs.engine.first_offsets import Beginning
+    from snapshot.jobs.engine.first_offsets import FirstOffsets
     from snapshot.jobs.engine.job import JobSettings, JobSink, LogResult
     from snapshot.jobs.sources.logs import FollowedLog
 
@@ -47,13 +47,13 @@ _SHARDS: Final = "array<struct<cluster_id string, shards int>>"
 _LOG_ORDER: Final = ("cluster_id", "shard", "applied_offset", "offset")
 
 
-class Batches:
+class MicroBatches:
     """What a query calls for each of its micro-batches; one job's, on the driver.
 
     Args:
         settings: of the job.
         sink: what the job adds.
-        beginning: where it began.
+        first_offsets: where it began.
         states: of each log, by cluster id.
         offsets: Spark's offset log.
         on_batch: told of each batch that changed something.
@@ -63,14 +63,14 @@ class Batches:
         self,
         settings: JobSettings,
         sink: JobSink,
-        beginning: Beginning,
+        first_offsets: FirstOffsets,
         states: Mapping[str, LogStates],
         offsets: OffsetLog,
         on_batch: Callable[[BatchReport], None],
     ) -> None:
         self._settings = settings
         self._sink = sink
-        self._beginning = beginning
+        self._first_offsets = first_offsets
         self._states = states
         self._offsets = offsets
         self._on_batch = on_batch
@@ -89,7 +89,7 @@ class Batches:
         """
         with self._working:
             began_s = time.monotonic()
-            planned = self._offsets.planned(batch_id, self._settings.logs, self._beginning.starts)
+            planned = self._offsets.planned(batch_id, self._settings.logs, self._first_offsets.starts)
             plans = self._plans(planned)
             if not plans:
                 return
@@ -108,38 +108,38 @@ class Batches:
             finally:
                 self._working.release()
 
-    def _plans(self, planned: PlannedBatch) -> list[LogPlan]:
+    def _plans(self, planned: PlannedOffsets) -> list[LogPlan]:
         settings = self._settings
-        attempt = f"{self._beginning.writer}-{uuid4().hex[:8]}"
+        attempt = f"{self._first_offsets.writer}-{uuid4().hex[:8]}"
         plans = []
         for log in settings.logs:
             start, end = planned.ranges.get(log.identity.cluster_id, (0, 0))
             if start == end:
                 continue
-            place = self._states[log.identity.cluster_id].place(
+            state = self._states[log.identity.cluster_id].next_state(
                 end, end_time_ms=self._end_time_ms(planned, log)
             )
-            if place is None:
+            if state is None:
                 continue
             plans.append(
                 LogPlan(
                     identity=log.identity,
                     start=start,
                     end=end,
-                    provenance=place.provenance,
-                    log_end_time_ms=place.log_end_time_ms,
+                    provenance=state.provenance,
+                    log_end_time_ms=state.log_end_time_ms,
                     shards=settings.shards,
                     attempt=attempt,
                     store_url=settings.store,
-                    base=place.base,
-                    before=place.before,
+                    base=state.base,
+                    before=state.before,
                     wants_changes=self._sink.wants_changes,
                     wants_count_deltas=self._sink.wants_count_deltas,
                 )
             )
         return plans
 
-    def _end_time_ms(self, planned: PlannedBatch, log: FollowedLog) -> int | None:
+    def _end_time_ms(self, planned: PlannedOffsets, log: FollowedLog) -> int | None:
         """When the batch's end was surely the log's end, if it was (I10).
 
         A batch without a limit ends where its log ended when it was planned; a run over what is there, where
@@ -152,7 +152,7 @@ class Batches:
             return None
         return self._began_ms if settings.interval_s is None else planned.timestamp_ms
 
-    def _is_below_limit(self, planned: PlannedBatch, max_offsets: int, log: FollowedLog) -> bool:
+    def _is_below_limit(self, planned: PlannedOffsets, max_offsets: int, log: FollowedLog) -> bool:
         """Whether the limit surely left nothing out.
 
         Spark divides it among the topics of a source, and rounds down. A directory's record batch is taken
@@ -190,7 +190,7 @@ class Batches:
             else:
                 outputs[cluster_id].append(output)
         return [
-            summed(
+            log_result(
                 plan,
                 summaries[cluster_id],
                 outputs=outputs[cluster_id],
@@ -224,7 +224,7 @@ class Batches:
     def _committed(self, result: LogResult) -> LogReport:
         plan = result.plan
         stored = self._store.commit(
-            result.manifest, attempts=self._beginning.writer, keep=self._settings.keep
+            result.manifest, attempts=self._first_offsets.writer, keep=self._settings.keep
         )
         self._states[plan.identity.cluster_id].committed(stored)
         return LogReport(

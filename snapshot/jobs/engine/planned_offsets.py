@@ -44,7 +44,7 @@ class PlannedEnds:
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedBatch:
+class PlannedOffsets:
     """One batch.
 
     Attributes:
@@ -67,7 +67,9 @@ class OffsetLog:
         root = self._path(self._offsets)
         self._files = root.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())  # noqa: SLF001
 
-    def planned(self, batch_id: int, logs: Sequence[FollowedLog], starts: Mapping[str, int]) -> PlannedBatch:
+    def planned(
+        self, batch_id: int, logs: Sequence[FollowedLog], starts: Mapping[str, int]
+    ) -> PlannedOffsets:
         """What a batch has.
 
         Args:
@@ -84,7 +86,7 @@ class OffsetLog:
             cluster_id: (before.get(cluster_id, starts[cluster_id]), end)
             for cluster_id, end in here.ends.items()
         }
-        return PlannedBatch(
+        return PlannedOffsets(
             here.timestamp_ms, {log: place for log, place in ranges.items() if place[0] < place[1]}
         )
 

@@ -14,10 +14,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from snapshot.errors import SparkBusyError, SparkJobError
-from snapshot.jobs.engine.failure import told_as_job_failure
-from snapshot.jobs.engine.first_offsets import begin
+from snapshot.jobs.engine.failure import as_job_failure
+from snapshot.jobs.engine.first_offsets import read_first_offsets
 from snapshot.jobs.engine.log_states import LogStates
-from snapshot.jobs.engine.micro_batch import Batches
+from snapshot.jobs.engine.micro_batch import MicroBatches
 from snapshot.jobs.engine.planned_offsets import OffsetLog
 from snapshot.jobs.sources.directory_source import read_directory_stream
 from snapshot.jobs.sources.logs import bind_checkpoint, sources_of
@@ -79,30 +79,32 @@ def _run_query(
     begun: threading.Event,
 ) -> None:
     """One start of the query, to its end; sets ``begun`` with its first batch."""
-    with ExitStack() as on_exit, told_as_job_failure():
+    with ExitStack() as on_exit, as_job_failure():
         store = SnapshotStore(settings.store)
         states = {log.identity.cluster_id: LogStates(log, store) for log in settings.logs}
         for log_states in states.values():
             on_exit.callback(log_states.close)
         bind_checkpoint(settings.checkpoint, settings.logs)
-        beginning = begin(
+        first_offsets = read_first_offsets(
             settings.checkpoint,
             settings.logs,
             lambda log: states[log.identity.cluster_id].choose_start(),
         )
-        batches = Batches(settings, sink, beginning, states, OffsetLog(spark, settings.checkpoint), on_batch)
+        micro_batches = MicroBatches(
+            settings, sink, first_offsets, states, OffsetLog(spark, settings.checkpoint), on_batch
+        )
         failures: list[BaseException] = []
 
         def run_batch(rows: DataFrame, batch_id: int) -> None:
             begun.set()
             try:
-                batches.run(rows, batch_id)
+                micro_batches.run(rows, batch_id)
             except BaseException as error:
                 # Through Java it would come back as text.
                 failures.append(error)
                 raise
 
-        stream = _stream(spark, settings, beginning.starts)
+        stream = _stream(spark, settings, first_offsets.starts)
         writer = stream.writeStream.foreachBatch(run_batch).option("checkpointLocation", settings.checkpoint)
         if settings.interval_s is None:
             writer = writer.trigger(availableNow=True)
@@ -112,7 +114,7 @@ def _run_query(
             try:
                 query = writer.start()
                 on_exit.callback(query.stop)
-                _wait(query, is_stopped, batches)
+                _wait(query, is_stopped, micro_batches)
             except PySparkException as error:
                 if is_stopped():
                     return
@@ -121,10 +123,10 @@ def _run_query(
                 raise
 
 
-def _wait(query: StreamingQuery, is_stopped: Callable[[], bool], batches: Batches) -> None:
+def _wait(query: StreamingQuery, is_stopped: Callable[[], bool], micro_batches: MicroBatches) -> None:
     while not is_stopped():
         is_ended = query.awaitTermination(_LOOK_S)  # type: ignore[arg-type] # any number, its code says
-        batches.freshen()
+        micro_batches.freshen()
         if is_ended:
             return
     query.stop()

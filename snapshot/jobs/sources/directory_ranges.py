@@ -31,7 +31,7 @@ _MARKER: Final = re.compile(rb"\x01[\x17-\x19]\x00")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class OffsetAndEpoch:
     """Between two batches of a log; ``epoch`` is that of the batch before, None where nobody has looked."""
 
     offset: int
@@ -60,7 +60,7 @@ class DirectoryRanges:
         """Where the log's readers may look for ``offset``."""
         return self._log.place_near(offset)
 
-    def next_end(self, start: Place, *, below: int, max_offsets: int | None) -> Place:
+    def next_end(self, start: OffsetAndEpoch, *, below: int, max_offsets: int | None) -> OffsetAndEpoch:
         """Where a batch of the query that begins at ``start`` ends; ``start`` itself if nothing can be read.
 
         Args:
@@ -93,7 +93,7 @@ class DirectoryRanges:
                         ):
                             return end
                         if not is_open:
-                            end = Place(position, batch.epoch)
+                            end = OffsetAndEpoch(position, batch.epoch)
                 except (DecodeError, LogError):
                     # What stands before it is read first.
                     if end is start:
@@ -108,7 +108,7 @@ class DirectoryRanges:
     def close(self) -> None:
         self._log.close()
 
-    def _check(self, start: Place) -> None:
+    def _check(self, start: OffsetAndEpoch) -> None:
         """The log still has what a query was told before."""
         first, end = self._log.start_offset(), self._log.high_watermark()
         if not first <= start.offset <= end:

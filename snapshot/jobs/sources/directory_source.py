@@ -28,7 +28,7 @@ from records.log.base import LogIdentity
 from records.log.directory.log import directory_of
 from snapshot.errors import CheckpointForeignError
 from snapshot.jobs.engine.schema import SOURCE
-from snapshot.jobs.sources.directory_ranges import DirectoryRanges, Place, describe
+from snapshot.jobs.sources.directory_ranges import DirectoryRanges, OffsetAndEpoch, describe
 from snapshot.jobs.sources.directory_rows import DirectoryRange, read_rows
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class DirectoryReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         ranges = DirectoryRanges(self._path, self._identity)
         try:
-            end = Place(self._end, None) if self._end is not None else _last_end(ranges, self._start)
+            end = OffsetAndEpoch(self._end, None) if self._end is not None else _last_end(ranges, self._start)
             # Also of an empty range: without any, Spark makes one up.
             return [_partition(self._path, ranges, self._start, end)]
         finally:
@@ -148,7 +148,7 @@ class DirectoryStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._final: int | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - pyspark's name, as those below
-        return self._to_json(Place(self._start, None))
+        return self._to_json(OffsetAndEpoch(self._start, None))
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         return ReadAllAvailable() if self._max_offsets is None else ReadMaxRows(self._max_offsets)
@@ -165,7 +165,7 @@ class DirectoryStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         return start if end == begin else self._to_json(end)
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
-        return self._to_json(Place(self._opened().high_watermark(), None))
+        return self._to_json(OffsetAndEpoch(self._opened().high_watermark(), None))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         first, last = self._from_json(start), self._from_json(end)
@@ -186,7 +186,7 @@ class DirectoryStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             self._ranges = DirectoryRanges(self._path, self._identity)
         return self._ranges
 
-    def _to_json(self, place: Place) -> dict[str, Any]:
+    def _to_json(self, place: OffsetAndEpoch) -> dict[str, Any]:
         identity = self._opened().identity
         return {
             "clusterId": identity.cluster_id,
@@ -195,7 +195,7 @@ class DirectoryStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             "epoch": place.epoch,
         }
 
-    def _from_json(self, stored: Mapping[str, Any]) -> Place:
+    def _from_json(self, stored: Mapping[str, Any]) -> OffsetAndEpoch:
         identity = self._opened().identity
         of = LogIdentity(stored["clusterId"], uuid_from_string(stored["topicId"]))
         if of != identity:
@@ -203,17 +203,17 @@ class DirectoryStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
                 f"{self._path}: the checkpoint is of {describe(of)}, and this is {describe(identity)}. "
                 "Follow that one with another checkpoint"
             )
-        return Place(stored["offset"], stored["epoch"])
+        return OffsetAndEpoch(stored["offset"], stored["epoch"])
 
 
-def _partition(path: str, ranges: DirectoryRanges, start: int, end: Place) -> InputPartition:
+def _partition(path: str, ranges: DirectoryRanges, start: int, end: OffsetAndEpoch) -> InputPartition:
     cluster_id, topic_id = ranges.identity.cluster_id, uuid_to_string(ranges.identity.topic_id)
     near = ranges.place_near(start) if start < end.offset else None
     return _DirectoryPartition(DirectoryRange(path, cluster_id, topic_id, start, end.offset, end.epoch, near))
 
 
-def _last_end(ranges: DirectoryRanges, start: int) -> Place:
-    return ranges.next_end(Place(start, None), below=ranges.high_watermark(), max_offsets=None)
+def _last_end(ranges: DirectoryRanges, start: int) -> OffsetAndEpoch:
+    return ranges.next_end(OffsetAndEpoch(start, None), below=ranges.high_watermark(), max_offsets=None)
 
 
 def _path(options: Mapping[str, str]) -> str:
