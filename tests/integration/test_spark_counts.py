@@ -38,7 +38,7 @@ from records.log.topic import TopicLog
 from replay.load import load_image
 from replay.snapshot_source import CheckpointFiles
 from snapshot.errors import SnapshotError, SparkJobError
-from snapshot.jobs.counts.count_tables import by_window, read_count_deltas, read_counts, running_counts
+from snapshot.jobs.counts.count_tables import by_window, read_count_deltas, read_counts
 from snapshot.jobs.counts.counts_job import run_counts
 from snapshot.jobs.counts.plot import plot_counts
 from snapshot.jobs.engine.job import BatchReport, JobSettings
@@ -196,10 +196,10 @@ def test_counts_of_two_clusters_at_every_batch_and_in_every_minute(
         assert ends[-1] == max(expected.at_end)
         assert_counts(job, cluster_id, expected, ends)
 
-    # Over event time, by one label: each window's count is the sum of what came before.
-    running = running_counts(by_window(read_count_deltas(spark, job.output), 5 * MINUTE, ["permission_type"]))
+    # Over event time, by one label: the windows up to each one's end add up to what changed until then.
+    windows = by_window(read_count_deltas(spark, job.output), 5 * MINUTE, ["permission_type"]).collect()
     for cluster_id, expected in plain.items():
-        rows = [row for row in running.collect() if row.cluster_id == cluster_id]
+        rows = [row for row in windows if row.cluster_id == cluster_id]
         assert len(rows) > 1
         for row in rows:
             until_ms = milliseconds(row.window_end)
@@ -208,7 +208,11 @@ def test_counts_of_two_clusters_at_every_batch_and_in_every_minute(
                 for _, minute_ms, kind, delta in expected.changes
                 if minute_ms < until_ms and kind[2] == row.permission_type
             )
-            assert row["count"] == counted
+            assert counted == sum(
+                other.delta
+                for other in rows
+                if other.permission_type == row.permission_type and other.window_end <= row.window_end
+            )
     # A kind whose last ACL went is there once more, with 0.
     ends = ends_of(reports, "4711")
     found = job.counts()["4711"]

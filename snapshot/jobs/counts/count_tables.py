@@ -4,7 +4,6 @@
     read_count_deltas     cluster_id, date, end_offset, minute, KIND, delta   by the records' own minutes
     by_window             cluster_id, window_start, window_end, last_minute, KIND, delta
                                                                               of deltas: longer, fewer kinds
-    running_counts        ... and count, at window_end                        of windows: added up over time
 
 KIND is the columns of count_rows.AclKind. Only what is committed is read.
 """
@@ -14,7 +13,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from snapshot.errors import SparkJobError
@@ -91,17 +89,6 @@ def by_window(deltas: DataFrame, window: timedelta, by: Sequence[str] = _KINDS) 
         *by,
         "delta",
     )
-
-
-def running_counts(windows: DataFrame) -> DataFrame:
-    """With ``count``: of the kind at the window's end, by the records' own times.
-
-    A record that removes and is older than the one that added makes it negative for a while.
-    """
-    by = [name for name in windows.columns if name in _KINDS]
-    before = Window.partitionBy("cluster_id", *by).orderBy("window_start")
-    until_now = before.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    return windows.select("*", F.sum("delta").over(until_now).alias("count"))
 
 
 def _committed(
