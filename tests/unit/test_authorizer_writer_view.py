@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from authorizer.writing.writer_view import WriterView
 from records.entries import AccessControlEntryRecord, AclRecord, RemoveAccessControlEntryRecord
@@ -87,32 +89,38 @@ def test_the_whole_state_anew_forgets_what_was_held() -> None:
     assert [view.holds(each.content) for each in (acl(1), acl(2, "u"), acl(3, "v"))] == [False, True, True]
 
 
-def test_view_equals_a_plain_dict_in_any_interleaving() -> None:
-    """Random appends, replayed late and in lumps, always look like a dict that took every append at once."""
-    rng = random.Random(7)
-    for _ in range(60):
-        view, image, model = WriterView(), AclsImage.EMPTY, dict[Uuid, AccessControlEntryRecord]()
-        pending: list[list[AclRecord]] = []
-        end = replayed_end = 0
-        for _ in range(40):
-            if rng.random() < 0.6:
-                batch: list[AclRecord] = []
-                for _ in range(rng.randint(1, 3)):
-                    record = acl(rng.randint(1, 6), rng.choice("ab"))
-                    if record.id in model and rng.random() < 0.5:
-                        batch.append(RemoveAccessControlEntryRecord(record.id))
-                        del model[record.id]
-                    else:
-                        batch.append(record)
-                        model[record.id] = record
-                end += len(batch)
-                view.append(batch, end)
-                pending.append(batch)
-            elif pending:
-                lump = [pending.pop(0) for _ in range(rng.randint(1, len(pending)))]
-                replayed_end += sum(map(len, lump))
-                image = replay(view, image, [record for batch in lump for record in batch], replayed_end)
-            assert {record.id: record for record in view.frozen()} == model
-            held = {record.content for record in model.values()}
-            for name in "ab":
-                assert view.holds(acl(1, name).content) == (acl(1, name).content in held)
+# An id, a name, and whether what has that id is removed instead, if there is any.
+CHANGES = st.tuples(st.integers(1, 6), st.sampled_from("ab"), st.booleans())
+#: What is appended at once, or how much of what was appended is replayed at once.
+STEPS = st.lists(st.lists(CHANGES, min_size=1, max_size=3) | st.integers(1, 4), max_size=40)
+
+
+@settings(max_examples=100)
+@given(STEPS)
+def test_view_equals_a_plain_dict_in_any_interleaving(steps: list[list[tuple[int, str, bool]] | int]) -> None:
+    """Appends, replayed late and in lumps, always look like a dict that took every append at once."""
+    view, image, model = WriterView(), AclsImage.EMPTY, dict[Uuid, AccessControlEntryRecord]()
+    pending: list[list[AclRecord]] = []
+    end = replayed_end = 0
+    for step in steps:
+        if isinstance(step, int):
+            lump = [record for batch in pending[:step] for record in batch]
+            del pending[:step]
+            replayed_end += len(lump)
+            image = replay(view, image, lump, replayed_end)
+        else:
+            batch: list[AclRecord] = []
+            for number, name, is_removed in step:
+                record = acl(number, name)
+                if is_removed and model.pop(record.id, None) is not None:
+                    batch.append(RemoveAccessControlEntryRecord(record.id))
+                else:
+                    batch.append(record)
+                    model[record.id] = record
+            end += len(batch)
+            view.append(batch, end)
+            pending.append(batch)
+        assert {record.id: record for record in view.frozen()} == model
+        held = {record.content for record in model.values()}
+        for name in "ab":
+            assert view.holds(acl(1, name).content) == (acl(1, name).content in held)

@@ -60,15 +60,18 @@ def test_a_torn_append_is_cut(log_path: Path) -> None:
     assert_holds_acls(read_path(log_path), 0, 3)
 
 
-@pytest.mark.parametrize("position", range(0, len(LAST), 16))
-def test_a_damaged_append_is_cut(log_path: Path, position: int) -> None:
+def test_a_damaged_append_is_cut(log_path: Path, subtests: pytest.Subtests) -> None:
     """All bytes are there, but not all are right, and nothing was acknowledged: cut, with what follows."""
-    segment = segment_path(log_path, 0)
-    append_bytes(segment, LAST, batch_bytes(4))
-    flip_bit(segment, len(FIRST) + position)
-    with DirectoryLog.open(log_path, mode="write") as log:
-        assert log.append([acl(2)]) == 3
-    assert_holds_acls(read_path(log_path), 0, 3)
+    for position in range(0, len(LAST), 16):
+        with subtests.test(position=position):
+            directory = log_path.with_name(f"log-{position}")
+            shutil.copytree(log_path, directory)
+            segment = segment_path(directory, 0)
+            append_bytes(segment, LAST, batch_bytes(4))
+            flip_bit(segment, len(FIRST) + position)
+            with DirectoryLog.open(directory, mode="write") as log:
+                assert log.append([acl(2)]) == 3
+            assert_holds_acls(read_path(directory), 0, 3)
 
 
 def test_a_whole_append_that_was_not_acknowledged_is_kept(log_path: Path) -> None:
@@ -104,20 +107,24 @@ def test_nothing_acknowledged_is_ever_cut(log_path: Path) -> None:
         assert tree(log_path) == before
 
 
-@pytest.mark.parametrize("position", range(0, len(LAST), 16))
-def test_damage_below_the_high_watermark_is_not_repaired(log_path: Path, position: int) -> None:
+def test_damage_below_the_high_watermark_is_not_repaired(log_path: Path, subtests: pytest.Subtests) -> None:
     """A flipped bit in what was acknowledged: not opened for writing; what precedes it can be read."""
     with DirectoryLog.open(log_path, mode="write") as log:
         log.append(acls(2, 4))
         log.append(acls(4, 5))
-    flip_bit(segment_path(log_path, 0), len(FIRST) + position)
-    before = tree(log_path)
-    with pytest.raises(LogCorruptError, match="damaged at offset 2"):
-        DirectoryLog.open(log_path, mode="write")
-    assert tree(log_path) == before
-    batches, error = read_until_error(DirectoryLog.open(log_path))
-    assert_holds_acls(batches, 0, 2)
-    assert isinstance(error, (DecodeError, LogCorruptError))
+    segment = segment_path(log_path, 0)
+    whole = segment.read_bytes()
+    for position in range(0, len(LAST), 16):
+        with subtests.test(position=position):
+            segment.write_bytes(whole)
+            flip_bit(segment, len(FIRST) + position)
+            before = tree(log_path)
+            with pytest.raises(LogCorruptError, match="damaged at offset 2"):
+                DirectoryLog.open(log_path, mode="write")
+            assert tree(log_path) == before
+            batches, error = read_until_error(DirectoryLog.open(log_path))
+            assert_holds_acls(batches, 0, 2)
+            assert isinstance(error, (DecodeError, LogCorruptError))
 
 
 def test_lost_segments_are_corrupt(log_path: Path) -> None:
