@@ -20,6 +20,10 @@ _JVM_OPTIONS = (
     "-XX:+UseG1GC",
     "-Dfile.encoding=UTF-8",
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    # As Kafka's own log4j2.yaml has it: what is denied, with the time.
+    "-Dorg.slf4j.simpleLogger.log.kafka.authorizer.logger=info",
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+    "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss,SSS",
 )
 
 

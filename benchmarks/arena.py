@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import cycle, islice
+from typing import TypeVar
 
 from authorizer.api import Action, AuthorizableRequestContext, AuthorizationResult
 from benchmarks.anchor import Anchor
-from benchmarks.requests import PRINCIPALS, Request, actions_per_request, list_file, read_requests
+from benchmarks.requests import AUDITED, PRINCIPALS, Request, actions_per_request, list_file, read_requests
 from benchmarks.settings import Settings, progress
 from benchmarks.stored import log_directory, snapshot_directory
 from benchmarks.subject import Subject
@@ -17,6 +18,8 @@ from benchmarks.workload import workload_directory
 
 # Calls between two looks at the clock.
 _STRIDE = 256
+
+_What = TypeVar("_What")
 
 #: Who asks, and for what.
 Asked = tuple[AuthorizableRequestContext, Sequence[Action]]
@@ -97,7 +100,13 @@ class Arena:
         if name not in self._java_lists:
             self._java_lists.add(name)
             file = str(list_file(self.directory, name))
-            self.java.tell("read-requests", list=name, file=file, actions=actions_per_request(name))
+            self.java.tell(
+                "read-requests",
+                list=name,
+                file=file,
+                actions=actions_per_request(name),
+                audited=name == AUDITED,
+            )
             self.java.tell("authorize", list=name, seconds=self.settings.warm_s)
 
     def java_round(self, name: str) -> Callable[[], float]:
@@ -135,7 +144,11 @@ def sampled(requests: list[Request], count: int) -> list[Request]:
     return [requests[i * len(requests) // count] for i in range(count)]
 
 
-def timed_calls(authorize: Authorize, asked: Sequence[Asked], seconds: float) -> Callable[[], float]:
+def timed_calls(
+    ask: Callable[[AuthorizableRequestContext, _What], object],
+    asked: Sequence[tuple[AuthorizableRequestContext, _What]],
+    seconds: float,
+) -> Callable[[], float]:
     """Rounds of calls, each going on where the last one ended: ns of CPU for each call."""
     endless = cycle(asked)
 
@@ -143,8 +156,8 @@ def timed_calls(authorize: Authorize, asked: Sequence[Asked], seconds: float) ->
         calls, took_s = 0, 0.0
         began_s = time.thread_time()
         while took_s < seconds:
-            for context, actions in islice(endless, _STRIDE):
-                authorize(context, actions)
+            for context, what in islice(endless, _STRIDE):
+                ask(context, what)
             calls += _STRIDE
             took_s = time.thread_time() - began_s
         return took_s * 1e9 / calls

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from authorizer.configuration.log_setup import setup_logging
-from authorizer.index.acl_index import AclIndex
+from authorizer.standard import StandardAuthorizer
 from benchmarks.requests import PRINCIPALS, Request, read_requests
 from benchmarks.subject import Subject
 
@@ -93,9 +93,9 @@ def asked_ns(subject: Subject, requests: Sequence[Request]) -> list[int]:
 
 
 def index_s(subject: Subject) -> float:
-    """CPU of building the index."""
+    """CPU of building the index: another authorizer takes the same image."""
     began = time.process_time()
-    AclIndex.of(subject.image)
+    StandardAuthorizer().load(subject.image)
     return time.process_time() - began
 
 

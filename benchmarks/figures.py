@@ -43,19 +43,25 @@ Verdict = Literal["aim reached", "met", "MISSED"]
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What the ratio of a row should be: at least, or at most, ``bound``; and what it had better be."""
+    """What a row should say: at least, or at most, ``bound``; and what it had better be, if that is more.
+
+    Attributes:
+        of: the row's ratio, or what was measured of aclog, in the row's unit: that holds on machines like the
+            one that the goal was set on.
+    """
 
     kind: Literal["at least", "at most"]
     bound: float
-    aim: float
+    aim: float | None = None
+    of: Literal["ratio", "ours"] = "ratio"
 
-    def verdict(self, ratio: float) -> Verdict:
-        if self._reaches(ratio, self.aim):
+    def verdict(self, value: float) -> Verdict:
+        if self.aim is not None and self._reaches(value, self.aim):
             return "aim reached"
-        return "met" if self._reaches(ratio, self.bound) else "MISSED"
+        return "met" if self._reaches(value, self.bound) else "MISSED"
 
-    def _reaches(self, ratio: float, bound: float) -> bool:
-        return ratio >= bound if self.kind == "at least" else ratio <= bound
+    def _reaches(self, value: float, bound: float) -> bool:
+        return value >= bound if self.kind == "at least" else value <= bound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +76,7 @@ class Row:
         other: measured of what it is compared with.
         against: what that is.
         ratio: of the two, as ``goal`` is stated; how many times better where there is no goal.
-        goal: of issue 4.
+        goal: of ``ratio``, or of ``ours``.
         note: what one has to know to read it.
     """
 
@@ -85,11 +91,18 @@ class Row:
     note: str = ""
 
     @property
-    def verdict(self) -> Verdict | None:
-        """By the median; None without a goal, or without what it compares."""
-        if self.goal is None or self.ratio is None:
+    def judged(self) -> Spread | None:
+        """What the goal is of; None without a goal, or without what it compares."""
+        if self.goal is None:
             return None
-        return self.goal.verdict(self.ratio.median)
+        return self.ratio if self.goal.of == "ratio" else self.ours
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """By the median; None where nothing is judged."""
+        if self.goal is None or self.judged is None:
+            return None
+        return self.goal.verdict(self.judged.median)
 
 
 def percentile(ordered: Sequence[float], percent: float) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from benchmarks.cases import CASES
-from benchmarks.figures import Goal, Row, Spread, Verdict
+from benchmarks.figures import Row, Spread, Verdict
 from benchmarks.run import Run
 
 # Around what is written of each section.
@@ -73,7 +73,7 @@ def missed(run: Run) -> list[str]:
 
 def _judged(run: Run, verdict: Verdict) -> list[str]:
     return [
-        f"{row.what}, {row.workload}: {_times(row.ratio)}, wanted {_goal(row.goal)}"
+        f"{row.what}, {row.workload}: {_judged_value(row)}, wanted {_goal(row)}"
         for _, rows in _titled(run)
         for row in rows
         if row.verdict == verdict
@@ -99,7 +99,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         beside,
         row.against,
         _times(row.ratio),
-        _goal(row.goal) + (f": {row.verdict}" if row.verdict else ""),
+        _goal(row) + (f": {row.verdict}" if row.verdict else ""),
         row.note,
     )
 
@@ -128,11 +128,21 @@ def _times(ratio: Spread | None) -> str:
     return text if len(ratio.values) == 1 else f"{text} ({_number(ratio.low)}-{_number(ratio.high)})"
 
 
-def _goal(goal: Goal | None) -> str:
+def _judged_value(row: Row) -> str:
+    return _times(row.ratio) if row.goal is None or row.goal.of == "ratio" else _quantity(row.ours, row.unit)
+
+
+def _goal(row: Row) -> str:
+    """``≥ 8``, ``≤ 60 µs``, and the aim if there is one."""
+    goal = row.goal
     if goal is None:
         return ""
-    sign = "≥" if goal.kind == "at least" else "≤"
-    return f"{sign} {_number(goal.bound)}, aim {_number(goal.aim)}"
+    bounds = [
+        _number(bound) if goal.of == "ratio" else _quantity(Spread.of(bound), row.unit)
+        for bound in (goal.bound, goal.aim)
+        if bound is not None
+    ]
+    return f"{'≥' if goal.kind == 'at least' else '≤'} {', aim '.join(bounds)}"
 
 
 def _number(value: float) -> str:

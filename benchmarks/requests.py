@@ -4,6 +4,8 @@ Beside the lists of `benchmarks.workload` each workload gets
 
     bulk           requests with 500 actions each, as when a client asks for the metadata of 500 topics
     principals     one question of each principal that has ACLs, aimed at one of them
+    audited        ``distinct``, with the flags that an action has unless it says otherwise: the audit log is
+                   asked to say what was decided
     updates.jsonl  ACLs that are not among its own
 """
 
@@ -21,7 +23,7 @@ from random import Random
 import msgspec
 
 from authorizer.api import Action, RequestContext, SecurityProtocol
-from benchmarks.workload import ALL, DESCRIBE, LITERAL, PREFIXED, READ, TOPIC
+from benchmarks.shapes.drawing import ALL, DESCRIBE, LITERAL, PREFIXED, READ, TOPIC
 from records.acl import WILDCARD, AclOperation, PatternType, ResourcePattern, ResourceType
 from records.principal import WILDCARD_PRINCIPAL, parse_kafka_principal
 
@@ -32,6 +34,7 @@ _BULK_REQUESTS = 20
 _UPDATES = 2_000
 
 PRINCIPALS = "principals"
+AUDITED = "audited"
 # Where a principal asks from whose ACL is for any host.
 _HOST = "10.9.0.1"
 
@@ -82,7 +85,8 @@ def read_requests(workload: Path, name: str) -> list[Request]:
             client_id="benchmark",
             correlation_id=1,
         )
-        requests.append(Request(context, [_action(query) for query in queries[start : start + size]]))
+        actions = [_action(query, audited=name == AUDITED) for query in queries[start : start + size]]
+        requests.append(Request(context, actions))
     return requests
 
 
@@ -92,7 +96,7 @@ def actions_per_request(name: str) -> int:
 
 def list_file(workload: Path, name: str) -> Path:
     """The file with a list; those that are derived are written on the first call."""
-    file = workload / f"{name}.jsonl"
+    file = workload / f"{'distinct' if name == AUDITED else name}.jsonl"
     if name in _DERIVED and not file.exists():
         _DERIVED[name](workload, file)
     return file
@@ -112,10 +116,10 @@ def _read_queries(file: Path) -> list[_Query]:
         return [decode(line) for line in lines]
 
 
-def _action(query: _Query) -> Action:
+def _action(query: _Query, *, audited: bool) -> Action:
     pattern = ResourcePattern(ResourceType(query.resourceType), query.resourceName, PatternType.LITERAL)
-    # A benchmark of decisions, not of the audit log: whether to log is decided, nothing is written.
-    return Action(AclOperation(query.operation), pattern, 1, log_if_allowed=False, log_if_denied=False)
+    # Where decisions alone are measured, whether to log is decided, and nothing is written.
+    return Action(AclOperation(query.operation), pattern, 1, log_if_allowed=audited, log_if_denied=audited)
 
 
 def _write_bulk(workload: Path, file: Path) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from benchmarks.arena import Arena
 from benchmarks.cases import (
+    audit,
     bulk,
     by_resource_type,
     churn,
@@ -18,7 +19,9 @@ from benchmarks.cases import (
     noise,
     peers,
     profile,
+    reason,
     replay,
+    sidecar,
     spark,
     start,
     topic,
@@ -54,12 +57,22 @@ class Case:
 # what long lists left free.
 CASES = (
     Case("bulk", "Many actions in one call", ("w3", "w2"), bulk.measure),
-    Case("authorize", "One action in one call", ("w3", "w1s", "w1", "w2"), decisions.measure),
+    Case(
+        "authorize",
+        "One action in one call",
+        ("w3", "w1s", "w1", "w2", "fleet", "strangers", "mesh"),
+        decisions.measure,
+    ),
+    Case("audited", "Audited as by default", ("w3", "w2"), audit.measure),
+    Case("reason", "A decision with its reason", ("w3", "w2"), reason.measure),
+    Case("sidecar", "Many evaluations over HTTP", ("w3", "w2"), sidecar.measure),
     Case("profile", "Where the time of one authorize() goes", ("w3", "w2"), profile.measure),
     Case("growth", "Growth", ("tenant-1000", "tenant-10000", "tenant-100000", "w2"), growth.measure),
     Case("workers", "All cores", ("w3", "w2"), workers.measure),
     Case("start", "Cold start and memory", ("w2",), start.measure),
-    Case("first-question", "The first question of a principal", ("w2", "w1"), first_question.measure),
+    Case(
+        "first-question", "The first question of a principal", ("w2", "w1", "fleet"), first_question.measure
+    ),
     Case("acls", "Listing", ("w2",), listing.measure),
     Case("commands", "Commands", ("tenant-1000",), commands.measure),
     Case("list-command", "A command that lists", ("tenant-200000",), commands.measure_listing),

@@ -9,9 +9,12 @@ from benchmarks.figures import Goal, Row, alternate, faster
 from benchmarks.settings import progress
 
 _GOALS = {
-    "w3": Goal("at least", 1, 2),
-    "w2": Goal("at least", 8, 15),
-    "w1": Goal("at least", 200, 400),
+    "w3": Goal("at least", 1.5, 2),
+    "w2": Goal("at least", 10, 15),
+    "w1": Goal("at least", 220, 400),
+    "fleet": Goal("at least", 10),
+    "strangers": Goal("at least", 4),
+    "mesh": Goal("at least", 12),
 }
 
 

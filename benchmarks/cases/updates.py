@@ -30,7 +30,7 @@ from records.principal import KafkaPrincipal, parse_kafka_principal
 from replay.snapshot_source import StoredSnapshots
 from snapshot.store.snapshot_store import SnapshotStore
 
-_GOALS = {"w2": Goal("at most", 5, 2)}
+_GOALS = {"w2": Goal("at most", 5)}
 _THROUGH_LOG = 200
 _LIST = "zipf"
 _EVERYONE = KafkaPrincipal("User", "*")

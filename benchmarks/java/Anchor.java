@@ -9,7 +9,9 @@
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.BufferedOutputStream;
 import java.io.BufferedReader;
+import java.io.FileOutputStream;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.lang.management.ManagementFactory;
@@ -132,7 +134,11 @@ public class Anchor {
             case "configure" -> authorizer.configure(configuration(command.get("allow").asBoolean()));
             case "read-requests" -> requests.put(
                 command.get("list").asText(),
-                readRequests(Path.of(command.get("file").asText()), command.get("actions").asInt()));
+                readRequests(
+                    Path.of(command.get("file").asText()),
+                    command.get("actions").asInt(),
+                    command.get("audited").asBoolean()));
+            case "log-to" -> logTo(Path.of(command.get("file").asText()));
             case "decide" -> answer.put("results", decide(list(command), command.get("count").asInt()));
             case "authorize" -> authorize(command.get("list").asText(), command.get("seconds").asDouble(), answer);
             case "threads" -> threads(
@@ -142,6 +148,12 @@ public class Anchor {
             case "by-resource-type" -> byResourceType(list(command), command.get("count").asInt(), answer);
             default -> throw new IllegalArgumentException("no such command: " + command);
         }
+    }
+
+    // slf4j-simple writes to what System.err is at the time, and flushes each line: one write for each.
+    private static void logTo(Path file) throws Exception {
+        System.err.flush();
+        System.setErr(new PrintStream(new BufferedOutputStream(new FileOutputStream(file.toFile())), false, "UTF-8"));
     }
 
     private Request[] list(JsonNode command) {
@@ -172,7 +184,7 @@ public class Anchor {
     }
 
     // Each `actions` lines become one request, asked by who asks the first of them.
-    private static Request[] readRequests(Path file, int actions) throws Exception {
+    private static Request[] readRequests(Path file, int actions, boolean audited) throws Exception {
         List<Request> read = new ArrayList<>();
         Context context = null;
         List<Action> gathered = new ArrayList<>();
@@ -192,8 +204,8 @@ public class Anchor {
                         query.get("resourceName").asText(),
                         PatternType.LITERAL),
                     1,
-                    false,
-                    false));
+                    audited,
+                    audited));
                 if (gathered.size() == actions) {
                     read.add(new Request(context, List.copyOf(gathered)));
                     gathered.clear();

@@ -56,6 +56,8 @@ def test_a_ratio_is_taken_round_by_round() -> None:
         (Goal("at most", 0.6, 0.2), 0.2, "aim reached"),
         (Goal("at most", 0.6, 0.2), 0.6, "met"),
         (Goal("at most", 0.6, 0.2), 0.7, "MISSED"),
+        (Goal("at least", 8), 100.0, "met"),
+        (Goal("at least", 8), 7.9, "MISSED"),
     ],
 )
 def test_a_goal_has_a_direction(goal: Goal, ratio: float, verdict: Verdict) -> None:
@@ -101,6 +103,15 @@ def test_goals_are_summed_up() -> None:
     assert summary in to_markdown(run)
     assert "≤ 0.6, aim 0.2: MISSED" in to_markdown(run)
     assert "goals" not in to_text(Run({}, {"start": [alone]}))
+
+
+def test_a_goal_may_be_of_what_was_measured() -> None:
+    """Its bound is in the row's unit, and it is judged without anything beside."""
+    row = replace(ROW, other=None, ratio=None, goal=Goal("at most", 2_500, of="ours"))
+    assert row.verdict == "met"
+    assert "| ≤ 2.5 µs: met |" in to_markdown(Run({}, {"authorize": [row]}))
+    slow = Run({}, {"authorize": [replace(row, ours=Spread.of(3_000))]})
+    assert missed(slow) == ["authorize, w2: 3 µs, wanted ≤ 2.5 µs"]
 
 
 def test_a_table_of_runs_has_the_spread_between_them() -> None:

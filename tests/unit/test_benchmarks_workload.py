@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import re
+from collections import Counter
 from pathlib import Path
+from statistics import median
 
 import pytest
 
-from benchmarks.requests import BULK, BULK_ACTIONS, PRINCIPALS, list_file, read_requests, updates_file
+from benchmarks.requests import (
+    AUDITED,
+    BULK,
+    BULK_ACTIONS,
+    PRINCIPALS,
+    list_file,
+    read_requests,
+    updates_file,
+)
 from benchmarks.stored import log_directory, read_acls, snapshot_directory, writable_log
 from benchmarks.subject import Subject
 from benchmarks.workload import make_workload, workload_directory
@@ -23,13 +34,20 @@ SHA256 = {
     "w1s/distinct.jsonl": "a7396742f48531e1957770ab456d4157643de4df916cff801a1f96f146b0d7d5",
     "w1s/jmh.jsonl": "8ba453d09819fdbe6cabba899521b6a415b54001a8c0e90e63eaee32e6708ca6",
     "w1s/zipf.jsonl": "1ee14ee9d75d16a0d206f58d0114b5aa5200c81dc375739919080b77a86d8adf",
+    "fleet-2000/acls.jsonl": "beb89ecfafc16124a164720adaec5a8a343880a1e81e0493acff0260cfc1818f",
+    "fleet-2000/distinct.jsonl": "08a622523929dd277322918b3521d069710db88c5622b09291759ebb89ee91a6",
+    "strangers-2000/acls.jsonl": "d18d7a19a399adaca5e75a0e09ea7a02b7d4aad0d7de22afebe12bb3fc83a96c",
+    "strangers-2000/distinct.jsonl": "d9c7a2de4b30081949587b7a4608fbd485e3002ef546a05eb957b43ec6c05e3e",
+    "mesh-2000/acls.jsonl": "6f872f86c04bf034472101f408919fb8a4fce822cd52141e9c566fe333ed0581",
+    "mesh-2000/distinct.jsonl": "040a417905fee360cfa94355a6a75b8bfea1fa5273f3f5ae0985f55c2b916883",
 }
+WORKLOADS = {file.partition("/")[0] for file in SHA256}
 
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cache = tmp_path_factory.mktemp("workloads")
-    for name in ("w3", "w1s"):
+    for name in WORKLOADS:
         workload_directory(cache, name)
     return cache
 
@@ -50,8 +68,9 @@ def test_a_workload_is_written_once(cache: Path) -> None:
 
 def test_an_unknown_workload_is_an_error(tmp_path: Path) -> None:
     """Nothing is made up for a misspelt name."""
-    with pytest.raises(KeyError, match="w4"):
-        workload_directory(tmp_path, "w4")
+    for name in ("w4", "fleet-", "w3-500"):
+        with pytest.raises(KeyError):
+            workload_directory(tmp_path, name)
 
 
 def test_a_tenant_workload_has_the_shape_of_w2() -> None:
@@ -62,11 +81,54 @@ def test_a_tenant_workload_has_the_shape_of_w2() -> None:
     assert 0.03 < sum(acl.permission_type == AclPermissionType.DENY for acl in acls) / len(acls) < 0.07
 
 
+def test_a_fleet_has_many_principals() -> None:
+    """Five ACLs each, and four of five questions are about one of the asker's own."""
+    workload = make_workload("fleet-5000")
+    acls = [acl for _, acl in workload.acls]
+    assert len(acls) == len(set(acls)) == 5_000
+    assert set(Counter(acl.principal for acl in acls).values()) == {5}
+    shared = Counter(acl.resource_name for acl in acls)
+    assert max(shared.values()) > 50  # what a site shares has an ACL of each device there
+
+
+def test_strangers_have_no_acls() -> None:
+    """Two thirds of the ACLs are prefixes for everyone, each name below nine more of them."""
+    workload = make_workload("strangers-3000")
+    acls = [acl for _, acl in workload.acls]
+    assert len(acls) == len(set(acls)) == 3_000
+    for_everyone = [acl for acl in acls if acl.principal == "User:*"]
+    assert 0.66 < len(for_everyone) / len(acls) < 0.68
+    assert {acl.pattern_type for acl in for_everyone} == {PatternType.PREFIXED}
+    principals = {acl.principal for acl in acls}
+    asked = workload.queries["distinct"]
+    assert not principals & {query.principal for query in asked}
+    prefixes = {acl.resource_name for acl in for_everyone}
+    covering = [sum(query.resource_name.startswith(prefix) for prefix in prefixes) for query in asked[:100]]
+    assert median(covering) == 10
+
+
+def test_a_mesh_has_hosts_and_denials() -> None:
+    """Three of five ACLs are for one of 512 hosts, one in five denies; principals have commas in them."""
+    acls = [acl for _, acl in make_workload("mesh-10000").acls]
+    assert len(acls) == len(set(acls)) == 10_000
+    assert 0.57 < sum(acl.host != "*" for acl in acls) / len(acls) < 0.63
+    assert len({acl.host for acl in acls}) == 1 + 512
+    assert 0.18 < sum(acl.permission_type == AclPermissionType.DENY for acl in acls) / len(acls) < 0.22
+    assert all(re.fullmatch(r"User:CN=[^,]+,OU=[^,]+,O=[^,]+,C=DE", acl.principal) for acl in acls)
+
+
 def test_both_sides_read_the_same_lists(cache: Path) -> None:
     """A list has one action in each request; ``bulk`` has 500, all asked by one principal."""
     zipf = read_requests(cache / "w3", "zipf")
     assert len(zipf) == 100_000
     assert {len(request.actions) for request in zipf} == {1}
+    audited = read_requests(cache / "w3", AUDITED)
+    assert {
+        action.log_if_allowed and action.log_if_denied for asked in audited for action in asked.actions
+    } == {True}
+    assert [asked.context for asked in audited] == [
+        asked.context for asked in read_requests(cache / "w3", "distinct")
+    ]
     bulk = read_requests(cache / "w3", BULK)
     assert {len(request.actions) for request in bulk} == {BULK_ACTIONS}
     lines = list_file(cache / "w3", BULK).read_text(encoding="ascii").splitlines()

@@ -1,0 +1,1 @@
+"""The shapes that workloads have: how their ACLs and questions are drawn."""
