@@ -24,7 +24,7 @@ import msgspec
 
 from benchmarks.anchor import ROOT
 from benchmarks.arena import Arena
-from benchmarks.figures import Row, Spread
+from benchmarks.figures import Goal, Row, Spread
 from benchmarks.history import ChurnRecord, churn
 from benchmarks.process_tree import DRIVER, JVM, TOGETHER, WORKERS, PeakMemory, cpu_s, running
 from benchmarks.settings import progress
@@ -41,12 +41,22 @@ _PLAIN = "load_image, without Spark"
 #: As many large batches as the whole log has, if it is no longer than ``Settings.log_records``.
 _LARGE_OF_LOG = 10
 _LARGE_MIN = 500
+#: And the whole log once more in batches of this size, where large ones are larger, and few ACLs in force.
+_MEDIUM = 10_000
+_MEDIUM_ACLS_MAX = 100_000
 _SMALL = 2_000
 #: Small batches for each round of other measurements; there is one large one, with all ACLs in force.
 _SMALL_PER_ROUND = 3
 #: Larger ones are measured in a directory alone: a topic takes ten times as long to fill.
 _TOPIC_ACLS_MAX = 100_000
 _MB = 1e6
+#: Of a directory with a million records; by the size of the batches.
+_GOAL_RECORDS = 1_000_000
+_CPU_GOALS = {100_000: Goal("at most", 12_000, of="ours"), _MEDIUM: Goal("at most", 60_000, of="ours")}
+_RATE_GOALS = {100_000: Goal("at least", 0.5), _MEDIUM: Goal("at least", 0.4)}
+#: Onto a million ACLs.
+_BATCH_GOALS = {_SMALL: Goal("at most", 0.5, of="ours")}
+_GOAL_ACLS = 1_000_000
 
 
 def measure(arena: Arena) -> Iterator[Row]:
@@ -112,13 +122,18 @@ class _Measured:
             large = self._both(spark, log, self._large)
             folded = plain.do("fold", log)
             _check_same(large.job, folded)
-            yield from self._rates(large, folded)
-            yield from self._batches(large, self._large)
+            yield from self._rates(large, self._large, folded)
+            yield from self._batches(large, self._large, 0)
+            if self._kind == "directory" and self._large > _MEDIUM and len(self._acls) <= _MEDIUM_ACLS_MAX:
+                medium = self._both(spark, log, _MEDIUM, again="-again")
+                _check_same(medium.job, folded)
+                yield from self._rates(medium, _MEDIUM, folded)
+                yield from self._batches(medium, _MEDIUM, 0)
 
             self._write(log, records, _SMALL * self._small_batches)
             small = self._both(spark, log, _SMALL)
             _check_same(small.job, plain.do("fold", log))
-            yield from self._batches(small, _SMALL)
+            yield from self._batches(small, _SMALL, self._whole)
             yield from self._memory(spark, plain)
             yield self._files(large.job, folded)
 
@@ -143,36 +158,39 @@ class _Measured:
             note=f"JVM, session, a batch of {_SMALL:,}; imports not counted",
         )
 
-    def _both(self, spark: _Process, log: MetadataLog, max_offsets: int) -> _Beside:
+    def _both(self, spark: _Process, log: MetadataLog, max_offsets: int, *, again: str = "") -> _Beside:
         self._progress(f"batches of {max_offsets:,}")
-        source = spark.do("nothing", log, max_offsets)
-        return _Beside(spark.do("snapshots", log, max_offsets), source)
+        source = spark.do("nothing", log, max_offsets, again=again)
+        return _Beside(spark.do("snapshots", log, max_offsets, again=again), source)
 
-    def _rates(self, beside: _Beside, folded: Done) -> Iterator[Row]:
+    def _rates(self, beside: _Beside, size: int, folded: Done) -> Iterator[Row]:
         ours = Spread.of(self._whole / beside.job.took_s)
+        has_goals = self._kind == "directory" and self._whole >= _GOAL_RECORDS
         for other, against in ((beside.source, _READ_ONLY), (folded, _PLAIN)):
             theirs = Spread.of(self._whole / other.took_s)
             yield self._row(
-                f"log to snapshots, batches of {self._large:,}",
+                f"log to snapshots, batches of {size:,}",
                 "/s",
                 ours,
                 other=theirs,
                 against=against,
                 ratio=ours.over(theirs),
+                goal=_RATE_GOALS.get(size) if has_goals and against == _READ_ONLY else None,
                 note=f"{self._whole:,} records; {beside.job.count:,} ACLs in the end; digests equal",
             )
             yield self._row(
-                f"CPU of all processes for {self._whole:,} records",
-                "s",
-                Spread.of(beside.job.cpu_s),
-                other=Spread.of(other.cpu_s),
+                f"CPU of all processes for a record, batches of {size:,}",
+                "ns",
+                Spread.of(beside.job.cpu_s * 1e9 / self._whole),
+                other=Spread.of(other.cpu_s * 1e9 / self._whole),
                 against=against,
                 ratio=Spread.of(other.cpu_s / beside.job.cpu_s),
+                goal=_CPU_GOALS.get(size) if has_goals and against == _READ_ONLY else None,
             )
 
-    def _batches(self, beside: _Beside, size: int) -> Iterator[Row]:
-        """Those that begin with all ACLs in force."""
-        ours, source = (self._late(done.batches, size) for done in (beside.job, beside.source))
+    def _batches(self, beside: _Beside, size: int, seen: int) -> Iterator[Row]:
+        """Those that begin with all ACLs in force, when so many records were seen before the first."""
+        ours, source = (self._late(done.batches, size, seen) for done in (beside.job, beside.source))
         cpu = beside.job.cpu_s / len(beside.job.batches)
         took, other = (Spread(tuple(batch.took_ms / 1000 for batch in side)) for side in (ours, source))
         yield self._row(
@@ -181,12 +199,12 @@ class _Measured:
             took,
             other=other,
             against=_READ_ONLY,
+            goal=_BATCH_GOALS.get(size) if len(self._acls) >= _GOAL_ACLS else None,
             note=f"{len(ours)} batches; {_steps(ours)}; {cpu:.2f} s of CPU for each of the query",
         )
 
-    def _late(self, batches: Sequence[Batch], size: int) -> Sequence[Batch]:
+    def _late(self, batches: Sequence[Batch], size: int, seen: int) -> Sequence[Batch]:
         """Whole ones, when everything was added."""
-        seen = 0 if size == self._large else self._whole
         late = []
         for batch in batches:
             if seen >= len(self._acls) and batch.records >= size * 0.9:
@@ -218,6 +236,7 @@ class _Measured:
         other: Spread | None = None,
         against: str = "",
         ratio: Spread | None = None,
+        goal: Goal | None = None,
         note: str = "",
     ) -> Row:
         return Row(
@@ -228,6 +247,7 @@ class _Measured:
             other=other,
             against=against,
             ratio=ratio,
+            goal=goal,
             note=note,
         )
 
@@ -278,13 +298,13 @@ class _Process:
         """Bytes by role; see PeakMemory."""
         return self._memory.peaks
 
-    def do(self, what: What, log: MetadataLog, max_offsets: int = 0) -> Done:
-        """Of all that the log has, or has got since the last task of the kind.
+    def do(self, what: What, log: MetadataLog, max_offsets: int = 0, *, again: str = "") -> Done:
+        """Of all that the log has, or has got since the last task of the kind, and with the same ``again``.
 
         Raises:
             RuntimeError: the process ended; why, it has said on stderr.
         """
-        scratch = f"{self._scratch}/of-{log.url.rpartition('/')[2]}"
+        scratch = f"{self._scratch}/of-{log.url.rpartition('/')[2]}{again}"
         task = Task(what=what, log=log.url, scratch=scratch, max_offsets=max_offsets)
         assert self._process.stdin is not None
         assert self._process.stdout is not None

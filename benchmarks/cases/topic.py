@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from itertools import islice
@@ -23,19 +23,20 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from benchmarks.anchor import ROOT
 from benchmarks.arena import Arena
 from benchmarks.cold_start import Started
-from benchmarks.figures import Row, Spread, alternate, percentile
+from benchmarks.figures import Goal, Row, Spread, alternate, percentile
 from benchmarks.requests import updates_file
 from benchmarks.settings import progress
 from benchmarks.stored import FEW_RECORDS, MANY_RECORDS, read_acls
-from benchmarks.subject import Subject
 from benchmarks.topic import broker, fill, new_topic, until_visible, write_snapshot
 from records.log.topic import TopicLog
+from replay.load import load_image
 from replay.loader import Loader
 from replay.manifest import LoaderManifest
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage
 
 _AGAINST = "librdkafka, messages only"
+_GOAL = Goal("at least", 200_000, of="ours")
 #: Records that come after the snapshot.
 _TAIL = 1_000
 #: Writes of a record each, for each round.
@@ -88,31 +89,52 @@ def _row(arena: Arena, what: str, unit: str, ours: Spread, *, note: str = "") ->
 
 def _replay(arena: Arena, url: str) -> Iterator[Row]:
     progress(f"{arena.workload}: replaying the topic")
-    ours, theirs = alternate(
-        arena.settings.loads, partial(_replayed_per_s, url), partial(_consumed_per_s, url)
-    )
-    yield Row(
-        what="topic to image and index",
-        workload=arena.workload,
-        unit="/s",
-        ours=ours,
-        other=theirs,
-        against=_AGAINST,
-        ratio=ours.over(theirs),
-    )
+    ours, theirs = _Rates(partial(_load, url)), _Rates(partial(_consume, url))
+    wall = alternate(arena.settings.loads, ours.by_the_clock, theirs.by_the_clock)
+    for what, (mine, other), goal in (
+        ("topic log to image, by the clock", wall, None),
+        ("topic log to image, for a second of CPU of all threads", (ours.of_cpu, theirs.of_cpu), _GOAL),
+    ):
+        yield Row(
+            what=what,
+            workload=arena.workload,
+            unit="/s",
+            ours=mine,
+            other=other,
+            against=_AGAINST,
+            ratio=mine.over(other),
+            goal=goal,
+        )
 
 
-def _replayed_per_s(url: str) -> float:
-    """Records per second: from an open log to a node that is ready."""
+class _Rates:
+    """Records per second of one way to read a topic."""
+
+    def __init__(self, read: Callable[[], int]) -> None:
+        self._read = read
+        self._of_cpu: list[float] = []
+
+    def by_the_clock(self) -> float:
+        began, began_cpu = time.perf_counter(), time.process_time()
+        count = self._read()
+        took, took_cpu = time.perf_counter() - began, time.process_time() - began_cpu
+        self._of_cpu.append(count / took_cpu)
+        return count / took
+
+    @property
+    def of_cpu(self) -> Spread:
+        """The same rounds, in CPU of this process, librdkafka's threads among it."""
+        return Spread(tuple(self._of_cpu))
+
+
+def _load(url: str) -> int:
+    """From a closed log to an image; how many records it has."""
     with TopicLog.open(url) as log:
-        began = time.perf_counter()
-        subject = Subject(log, ())
-        took = time.perf_counter() - began
-        return len(subject.image) / took
+        return len(load_image(log).image)  # each record adds an ACL
 
 
-def _consumed_per_s(url: str) -> float:
-    """Messages per second that a consumer hands over, as the reader asks for them, and nobody looks at."""
+def _consume(url: str) -> int:
+    """As many messages as a consumer hands over, as the reader asks for them, and nobody looks at."""
     servers, _, topic = url.removeprefix("kafka://").rpartition("/")
     consumer = Consumer(
         {
@@ -130,7 +152,6 @@ def _consumed_per_s(url: str) -> float:
     )
     with closing(consumer):
         count = 0
-        began = time.perf_counter()
         consumer.assign([TopicPartition(topic, 0, 0)])
         while True:
             messages = consumer.consume(_CONSUMED_AT_ONCE, 0) or consumer.consume(1, _CONSUME_TIMEOUT_S)
@@ -140,7 +161,7 @@ def _consumed_per_s(url: str) -> float:
                 if error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 - its own name
                     raise RuntimeError(error.str())
                 break
-        return count / (time.perf_counter() - began)
+        return count
 
 
 # --- starts --------------------------------------------------------------------------------------------
