@@ -13,6 +13,7 @@ AuthorizerError
 |   +-- OperationTimedOutError        REQUEST_TIMED_OUT: the outcome of a write is not known, or none
 |   +-- UnknownServerError            UNKNOWN_SERVER_ERROR
 +-- ConfigError                       a configuration value that stops the start
++-- UnsupportedPythonError            a Python without its GIL
 
 KIP-50's four were never adopted: Kafka answers InvalidRequestException in each case, and so do they, by name
 and code; in Python they tell the cases apart.
@@ -140,3 +141,7 @@ class ConfigError(AuthorizerError):
         self.key = key
         self.value = value
         self.allowed = allowed
+
+
+class UnsupportedPythonError(AuthorizerError):
+    """This Python runs without its global interpreter lock, which the index needs."""

@@ -23,6 +23,7 @@ from authorizer.errors import (
     NotControllerError,
     OperationTimedOutError,
     UnknownServerError,
+    UnsupportedPythonError,
 )
 from records.errors import (
     AclogError,
@@ -149,6 +150,8 @@ _RULES: Final[tuple[tuple[type[BaseException], ExitCode, str], ...]] = (
     (NotControllerError, ExitCode.NOT_READY, ""),
     (UnknownServerError, ExitCode.BAD_DATA, ""),
     (ApiError, ExitCode.USAGE, ""),
+    # Its text has the ways out.
+    (UnsupportedPythonError, ExitCode.USAGE, ""),
     (UnsupportedVersionError, ExitCode.BAD_DATA, _NEWER),
     (DecodeError, ExitCode.BAD_DATA, _DAMAGED_LOG),
     (EncodeError, ExitCode.BAD_DATA, ""),

@@ -1,0 +1,51 @@
+"""A Python without its GIL: refused where decisions begin, and said so by the library and the commands."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from support.data import real_log
+
+#: What answers questions about ACLs, in a program or over HTTP.
+DECIDING = ("authorizer.standard", "authorizer.node", "authorizer.sidecar.app", "authorizer.index.acl_index")
+
+AS_FREE_THREADED = "import sys; sys._is_gil_enabled = lambda: False; sys.argv[0] = 'aclog'; "
+IMPORTING = """
+from importlib import import_module
+from authorizer.errors import UnsupportedPythonError
+for module in sys.argv[1:]:
+    try:
+        import_module(module)
+    except UnsupportedPythonError as error:
+        print(module, str(error).partition(",")[0])
+"""
+REFUSED = "aclog cannot decide on a free-threaded Python whose GIL is off"
+CHECK = ["check", "--log", str(real_log("kraft-small")), "--principal", "User:a", "--operation", "Read"]
+
+
+def run(program: str, *args: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", AS_FREE_THREADED + program, *args]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_no_part_that_decides_can_be_imported() -> None:
+    """However a program comes to decisions, again and again."""
+    asked = DECIDING * 2
+    done = run(IMPORTING, *asked)
+    assert done.stdout.splitlines() == [f"{module} {REFUSED}" for module in asked], done.stderr
+
+
+def test_a_command_says_what_to_do() -> None:
+    """One message with the ways out, and the exit code of wrong usage."""
+    done = run("from authorizer.cli.main import main; main(sys.argv[1:])", *CHECK, "--topic", "t")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"Error: {REFUSED}")
+    assert "PYTHON_GIL=1" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_free_threaded_build_with_its_gil_is_as_any_other() -> None:
+    """What counts is how Python runs, not how it was built."""
+    with_gil = run("sys._is_gil_enabled = lambda: True; import authorizer.node")
+    assert (with_gil.returncode, with_gil.stderr) == (0, "")
