@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from records.acl import AclBinding, AclBindingFilter, AclOperation, ResourceType
     from replay.manifest import LoaderManifest
     from snapshot.delta import AclsDelta
-    from snapshot.rows import AppliedAcl
 
 _NOT_LOADED: Final = "the log has not been replayed to its high watermark yet"
 _DESCRIPTION: Final = (
@@ -115,10 +114,6 @@ class StandardAuthorizer:
     def reconfigure(self, configs: Mapping[str, object]) -> None:
         """As ``configure``, while running; requests under way keep the settings that they began with."""
         self.configure(configs)
-
-    def set_acl_mutator(self, mutator: AclMutator | None) -> None:
-        """Where creations and deletions go; None refuses them."""
-        self._mutator = mutator
 
     # -- lifecycle -----------------------------------------------------------------------------------------
 
@@ -252,10 +247,6 @@ class StandardAuthorizer:
     def acls(self, acl_filter: AclBindingFilter) -> Iterator[AclBinding]:
         """The ACLs that match, of one state, in Kafka's order. An ACL with two ids is one ACL here."""
         return list_acls(self._state.index, acl_filter).bindings()
-
-    def applied_acls(self, acl_filter: AclBindingFilter) -> Iterator[AppliedAcl]:
-        """The same with ids, places in the log, and codes that have no name here."""
-        return list_acls(self._state.index, acl_filter).acls()
 
     def acl_count(self) -> int:
         """How many ACLs are in force, by id."""

@@ -25,7 +25,6 @@ _TEXT: Final = re.compile(rf"[A-Za-z0-9_-]{{{_TEXT_LENGTH}}}")
 _CLUSTER_ID_LENGTH_MAX: Final = 128
 _CLUSTER_ID: Final = re.compile(rf"[A-Za-z0-9_-][A-Za-z0-9._-]{{0,{_CLUSTER_ID_LENGTH_MAX - 1}}}")
 
-ZERO_UUID: Final = Uuid(bytes(UUID_BYTES))
 #: Topic id of ``__cluster_metadata`` (Uuid.METADATA_TOPIC_ID).
 METADATA_TOPIC_ID: Final = Uuid(bytes(UUID_BYTES - 1) + b"\x01")
 

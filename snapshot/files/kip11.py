@@ -30,13 +30,8 @@ if TYPE_CHECKING:
     from records.entries import AccessControlEntryRecord
 
 
-def kip11_document(records: Iterable[AccessControlEntryRecord]) -> dict[str, Any]:
-    """The document of these ACLs, in whatever order they come."""
-    return {"version": 1, "resources": list(kip11_resources(records))}
-
-
 def kip11_resources(records: Iterable[AccessControlEntryRecord]) -> Iterator[dict[str, Any]]:
-    """The document's resources one after the other, for whoever writes them out."""
+    """The document's resources of these ACLs, in whatever order they come, one after the other."""
     for resource, acls in groupby(sorted(records, key=_by_resource), key=_by_resource):
         resource_type, name, pattern_type = resource
         yield {

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import count
 
 from authorizer.api import Action, AuthorizationResult, Authorizer, RequestContext
 from authorizer.decisions.audit import OFF, AuditLog
+from authorizer.decisions.listing import list_acls
 from authorizer.standard import StandardAuthorizer
-from records.acl import AclOperation, AclPermissionType, PatternType, ResourcePattern, ResourceType
+from records.acl import (
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+)
 from records.entries import AccessControlEntryRecord, AclRecord
 from records.ids import Uuid
 from records.log.base import LogRecord
 from records.principal import parse_kafka_principal
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage, Provenance
+from snapshot.rows import AppliedAcl
 
 READ, WRITE, DESCRIBE, ALL = AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.ALL
 TOPIC, GROUP = ResourceType.TOPIC, ResourceType.GROUP
@@ -97,6 +106,10 @@ class Fed:
         self, principal: str, operation: AclOperation, pattern: ResourcePattern, host: str = "10.0.0.1"
     ) -> bool:
         return may(self.authorizer, principal, operation, pattern, host)
+
+    def applied(self, acl_filter: AclBindingFilter) -> Iterator[AppliedAcl]:
+        """The ACLs that match, with ids, places in the log, and codes without a name."""
+        return list_acls(self.authorizer.state.index, acl_filter).acls()
 
 
 def may(

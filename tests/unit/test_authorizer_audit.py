@@ -27,7 +27,7 @@ from authorizer.decisions.audit import (
     audit_message,
 )
 from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
-from records.ids import ZERO_UUID
+from records.ids import Uuid
 from records.principal import KafkaPrincipal, parse_kafka_principal
 from support.data import CASES
 
@@ -174,7 +174,7 @@ def test_the_line_is_the_message_and_the_facts_are_attributes(
         Action(AclOperation.TWO_PHASE_COMMIT, pattern),
         allowed=False,
         rule="DefaultDeny",
-        acl_id=ZERO_UUID,
+        acl_id=Uuid(bytes(16)),
         offset=7,
     )
     (record,) = audit_records

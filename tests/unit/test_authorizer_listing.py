@@ -30,7 +30,7 @@ def listed(
     """Their names above, in the order in which they come; as bindings they come in the same."""
     acl_filter = AclBindingFilter(patterns, entries or AccessControlEntryFilter())
     names = {acl: name for name, acl in ACLS.items()}
-    found = [acl.record for acl in fed.authorizer.applied_acls(acl_filter)]
+    found = [acl.record for acl in fed.applied(acl_filter)]
     assert list(fed.authorizer.acls(acl_filter)) == [record.binding() for record in found]
     return [names[record] for record in found]
 
@@ -80,7 +80,7 @@ def test_every_entry_of_a_pattern_is_listed() -> None:
             fed.publish(RemoveAccessControlEntryRecord(before[1_500].id), *since)
         for acl_filter in (AclBindingFilter(), AclBindingFilter(ResourcePatternFilter(TOPIC, "t"))):
             expected = sorted((acl.operation, acl.principal) for acl in acls)
-            found = list(fed.authorizer.applied_acls(acl_filter))
+            found = list(fed.applied(acl_filter))
             assert [(acl.record.operation, acl.record.principal) for acl in found] == expected
             assert list(fed.authorizer.acls(acl_filter)) == [acl.record.binding() for acl in found]
 
@@ -93,7 +93,7 @@ def test_an_acl_that_says_match_is_no_prefix_to_a_match_filter() -> None:
     for fed in (Fed(odd, usual), fed_since(odd, usual)):
         for name, expected in (("ord", {odd, usual}), ("orders", {usual})):
             acl_filter = AclBindingFilter(ResourcePatternFilter(TOPIC, name, PatternType.MATCH))
-            assert {applied.record for applied in fed.authorizer.applied_acls(acl_filter)} == expected
+            assert {applied.record for applied in fed.applied(acl_filter)} == expected
 
 
 def fed_since(*acls: AccessControlEntryRecord) -> Fed:
@@ -118,7 +118,7 @@ def test_the_order_is_kafkas() -> None:
         allow("User:a", READ, group("z")),
     ]
     fed = Fed(*reversed(expected))
-    assert [acl.record for acl in fed.authorizer.applied_acls(AclBindingFilter())] == expected
+    assert [acl.record for acl in fed.applied(AclBindingFilter())] == expected
 
 
 def test_codes_without_a_name_are_listed() -> None:
@@ -126,7 +126,7 @@ def test_codes_without_a_name_are_listed() -> None:
     acl = allow("User:a", READ, topic("t"))
     odd = AccessControlEntryRecord(acl.id, 99, "t", 77, "User:a", "*", 42, 9)
     fed = Fed(odd)
-    (applied,) = fed.authorizer.applied_acls(AclBindingFilter())
+    (applied,) = fed.applied(AclBindingFilter())
     assert applied.record == odd
     (binding,) = fed.authorizer.acls(
         AclBindingFilter(ResourcePatternFilter(ResourceType.ANY, "tx", PatternType.MATCH))
@@ -157,6 +157,6 @@ def test_codes_without_a_name_are_in_order() -> None:
         known,
     ]
     for fed in (Fed(*reversed(expected)), fed_since(*reversed(expected))):
-        found = [acl.record for acl in fed.authorizer.applied_acls(AclBindingFilter())]
+        found = [acl.record for acl in fed.applied(AclBindingFilter())]
         assert found == expected
         assert list(fed.authorizer.acls(AclBindingFilter())) == [record.binding() for record in expected]

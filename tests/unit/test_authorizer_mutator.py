@@ -41,7 +41,7 @@ from records.errors import (
     LogStorageError,
     LogUnreachableError,
 )
-from records.ids import ZERO_UUID, Uuid, binding_uuid
+from records.ids import Uuid, binding_uuid
 from records.log.base import LogBatch, LogIdentity, LogRecord
 from records.log.local import LocalLog
 from replay.clock import SystemClock
@@ -60,7 +60,7 @@ class MemoryLog(LocalLog):
     """
 
     url = "memory:"
-    identity = LogIdentity("cluster", ZERO_UUID)
+    identity = LogIdentity("cluster", Uuid(bytes(16)))
 
     def __init__(self) -> None:
         self.batches: list[tuple[int, Sequence[MetadataRecord]]] = []

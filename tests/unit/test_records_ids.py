@@ -17,7 +17,7 @@ from records.acl import (
     ResourceType,
 )
 from records.errors import DecodeError
-from records.ids import METADATA_TOPIC_ID, ZERO_UUID, binding_uuid, uuid_from_string, uuid_to_string
+from records.ids import METADATA_TOPIC_ID, Uuid, binding_uuid, uuid_from_string, uuid_to_string
 from records.principal import KafkaPrincipal, parse_kafka_principal
 from support.strategies import acl_bindings
 
@@ -49,7 +49,7 @@ def test_ids_roundtrip(value: bytes) -> None:
 
 
 def test_ids_with_a_meaning() -> None:
-    assert uuid_to_string(ZERO_UUID) == "A" * 22
+    assert uuid_to_string(Uuid(bytes(16))) == "A" * 22
     assert uuid_to_string(METADATA_TOPIC_ID) == "AAAAAAAAAAAAAAAAAAAAAQ"
 
 
