@@ -27,13 +27,11 @@ from records.acl import (
 from records.principal import WILDCARD_PRINCIPAL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from authorizer.api import Action, AuthorizableRequestContext
     from authorizer.index.acl_index import AclIndex
-    from authorizer.index.masks import Leaf
     from authorizer.index.places import Place
     from authorizer.index.resource_index import ResourceIndex
+    from authorizer.index.rights import Rights
     from records.entries import AccessControlEntryRecord
     from records.principal import KafkaPrincipal
     from snapshot.rows import AppliedAcl
@@ -90,60 +88,65 @@ def deciding_acl(
     if not asked:
         matching = matching_acls(index, context, action)
         return [acl for acl in matching if allows(acl.record) is not denied][end]
-    host = context.client_address
-    by_name: dict[str, list[tuple[Place, str]]] = {}
-    for place, acl_principal, leaf in _covering(index, context, action):
-        if leaf_mask(leaf, host) & asked:
-            by_name.setdefault(place[1], []).append((place, acl_principal))
-    name = sorted(by_name, key=_rank)[end]
-    if denied and name == WILDCARD and "" in by_name and not _meets_star_first(index.resources, action):
-        name = ""
+    pattern, host = action.resource_pattern, context.client_address
+    # By the rank of the name.
+    found: list[tuple[int, Place, str]] = []
+    for acl_principal, rights in _askers(index, context, pattern.resource_type):
+        if rights.said(pattern.name, host) & asked:
+            for prefixed, name, leaf in rights.covering(pattern.name):
+                if leaf_mask(leaf, host) & asked:
+                    found.append((_rank(name), (pattern.resource_type + prefixed, name), acl_principal))
+    if len(found) > 1:
+        found.sort()
+        rank = found[end][0]
+        if rank == _STAR and found[-1][0] == _EMPTY and not _meets_star_first(index.resources, action):
+            rank = _EMPTY
+        found = [each for each in found if each[0] == rank]
     acls_for = index.resources.acls_for
-    acls = [
-        acl for place, acl_principal in by_name[name] for acl in acls_for(place, acl_principal, host, asked)
-    ]
+    acls = [acl for _, place, acl_principal in found for acl in acls_for(place, acl_principal, host, asked)]
     return _sorted(acls)[end]
 
 
 def matching_acls(index: AclIndex, context: AuthorizableRequestContext, action: Action) -> list[AppliedAcl]:
     """The ACLs that match in every field, in Kafka's order."""
-    resources, host, operation = index.resources, context.client_address, action.operation
+    resources, pattern = index.resources, action.resource_pattern
     by_name: dict[str, list[AppliedAcl]] = {}
-    for place, acl_principal, _ in _covering(index, context, action):
-        by_name.setdefault(place[1], []).extend(
-            acl
-            for acl in resources.acls_for(place, acl_principal, host)
-            if covers_operation(acl.record, operation)
-        )
+    for acl_principal, rights in _askers(index, context, pattern.resource_type):
+        for prefixed, name, _ in rights.covering(pattern.name):
+            place = pattern.resource_type + prefixed, name
+            by_name.setdefault(name, []).extend(
+                acl
+                for acl in resources.acls_for(place, acl_principal, context.client_address)
+                if covers_operation(acl.record, action.operation)
+            )
     names = sorted(by_name, key=_rank)
     if names[-2:] == [WILDCARD, ""] and all(_denied(by_name[name]) for name in names[-2:]):
         names[-2:] = names[-2:] if _meets_star_first(resources, action) else ["", WILDCARD]
     return [acl for name in names for acl in _sorted(by_name[name])]
 
 
-def _covering(
-    index: AclIndex, context: AuthorizableRequestContext, action: Action
-) -> Iterator[tuple[Place, str, Leaf]]:
-    """The places that cover the name and have ACLs for the asker or for ``User:*``: with what those say."""
-    pattern = action.resource_pattern
-    literal, prefixed, name = int(pattern.resource_type), pattern.resource_type + PREFIXED, pattern.name
-    for acl_principal in acl_principals(context.principal):
-        mine = index.rights_of(acl_principal)
-        rights = None if mine is None else mine[literal]
-        if rights is None:
-            continue
-        for each in (name,) if name == WILDCARD else (name, WILDCARD):
-            leaf = rights.literal(each)
-            if leaf is not None:
-                yield (literal, each), acl_principal, leaf
-        if rights.prefixes is not None:
-            for prefix, leaf in rights.prefixes.of_name(name):
-                yield (prefixed, prefix), acl_principal, leaf
+def _askers(
+    index: AclIndex, context: AuthorizableRequestContext, resource_type: int
+) -> list[tuple[str, Rights]]:
+    """``User:*`` and the asker, as ACLs have them, with what they may do; who has no rights is left out."""
+    principals = reversed(acl_principals(context.principal))
+    return [
+        (acl_principal, rights)
+        for acl_principal, by_type in zip(
+            principals, reversed(index.rights_for(context.principal)), strict=False
+        )
+        if (rights := by_type[resource_type]) is not None
+    ]
+
+
+# Behind all other names, whose rank is the length, the longest first.
+_STAR: Final = 0
+_EMPTY: Final = 1
 
 
 def _rank(name: str) -> int:
     """When Kafka comes to a name; last to the empty one, because its search for ``*`` runs on into it."""
-    return 0 if name == WILDCARD else -len(name) or 1
+    return _STAR if name == WILDCARD else -len(name) or _EMPTY
 
 
 def _sorted(acls: list[AppliedAcl]) -> list[AppliedAcl]:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from authorizer.index.masks import Leaf, union_leaf
 from authorizer.index.overlay import Table, with_entries
+from authorizer.index.places import PREFIXED
 from authorizer.index.prefix_ranges import PrefixRanges
 from records.acl import WILDCARD
 
@@ -110,6 +111,16 @@ class Rights:
         for item in others.items():
             if item[1] is not _GONE:
                 yield item
+
+    def covering(self, name: str) -> Iterator[tuple[int, str, Leaf]]:
+        """What covers ``name``: PREFIXED or 0, the name or prefix of the ACLs, and what they say."""
+        for literal in (name,) if name == WILDCARD else (name, WILDCARD):
+            leaf = self.literal(literal)
+            if leaf is not None:
+                yield 0, literal, leaf
+        if self.prefixes is not None:
+            for prefix, leaf in self.prefixes.of_name(name):
+                yield PREFIXED, prefix, leaf
 
     def with_literals(self, leaves: Mapping[str, Leaf | None]) -> Rights:
         """With the leaves of these literal names set, or removed where None.

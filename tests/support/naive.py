@@ -111,6 +111,46 @@ def decide(
     return False, "DefaultDeny"
 
 
+def deciding(acls: Iterable[AccessControlEntryRecord], question: Question) -> AccessControlEntryRecord | None:
+    """The ACL that Kafka names: of those that match the first DENY it meets; without a DENY the last one.
+
+    It scans the names that cover the resource, the longest first, then ``*``, then the empty one; those of
+    one name as StandardAcl.compareTo has them. Its search for ``*`` jumps to the empty name at once if it
+    meets anything but ``*`` when it has passed all names with the first character of the asked one.
+    """
+    acls = list(acls)
+    found = matching(acls, question)
+    denials = [acl for acl in found if not is_allow(acl)]
+    last = {"": 1, "*": 0} if not denials or _meets_star(acls, question) else {"": 0, "*": 1}
+    ranked = sorted(
+        denials or found,
+        key=lambda acl: (
+            last.get(acl.resource_name, -len(acl.resource_name)),
+            PatternType.from_code(acl.pattern_type),
+            AclOperation.from_code(acl.operation),
+            _utf16(acl.principal),
+            _utf16(acl.host),
+            AclPermissionType.from_code(acl.permission_type),
+        ),
+    )
+    return (ranked[0] if denials else ranked[-1]) if ranked else None
+
+
+def _meets_star(acls: Iterable[AccessControlEntryRecord], question: Question) -> bool:
+    here = [acl for acl in acls if ResourceType.from_code(acl.resource_type) is question.resource_type]
+    below = {
+        _utf16(acl.resource_name) for acl in here if _utf16(acl.resource_name) < _utf16(question.name)[:2]
+    }
+    kinds = {PatternType.from_code(acl.pattern_type) for acl in here if acl.resource_name == "*"}
+    is_next = max(below, default=b"") == _utf16("*") and kinds <= {PatternType.LITERAL, PatternType.PREFIXED}
+    return question.name == "*" or is_next
+
+
+def _utf16(text: str) -> bytes:
+    """Java compares texts by UTF-16 code unit."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
 def by_resource_type(
     acls: Iterable[AccessControlEntryRecord], question: Question, settings: Settings = Settings()
 ) -> bool:
