@@ -22,11 +22,10 @@ from typing import TYPE_CHECKING, Final
 
 from authorizer.api import AuthorizationResult
 from authorizer.configuration.super_users import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
-from authorizer.decisions.audit import AuditLog
+from authorizer.decisions.audit import AuditLog, audit_level
 from authorizer.decisions.authorize import authorize_actions
 from authorizer.decisions.by_resource_type import allows_some_resource, check_arguments, probe
 from authorizer.decisions.decision import decide
-from authorizer.decisions.decision_audit import write_decision
 from authorizer.decisions.decision_counts import DecisionCounts
 from authorizer.decisions.listing import list_acls
 from authorizer.decisions.state import AuthorizerSettings, AuthorizerState
@@ -210,7 +209,9 @@ class StandardAuthorizer:
             self.metrics.not_ready += 1
             raise
         self.metrics.add(decision)
-        write_decision(state, context, action, decision, self._audit)
+        level = audit_level(action, allowed=decision.is_allowed)
+        if self._audit.wants(level):
+            self._audit.write(level, context, action, decision, state.end_offset)
         return decision
 
     def explain(

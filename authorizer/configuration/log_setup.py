@@ -7,14 +7,17 @@ same way; what the audit log passes as ``extra`` becomes keys.
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, TextIO
 
+import msgspec
 import structlog
 
 from authorizer.control_characters import ESCAPED
-from authorizer.decisions.audit import AUDIT_LOGGER_NAME
+from authorizer.decisions.audit import AUDIT_LOGGER_NAME, FACTS
 
 if TYPE_CHECKING:
     from structlog.typing import EventDict, Processor
@@ -42,7 +45,9 @@ def setup_logging(format: str = "auto", level: str = "INFO", *, stream: TextIO |
     ]
     # Never with the frames' local variables: they hold whole states, and passwords.
     renderers: list[Processor]
+    formatter: type[structlog.stdlib.ProcessorFormatter] = structlog.stdlib.ProcessorFormatter
     if as_json:
+        formatter = _JsonFormatter
         tracebacks = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
         renderers = [structlog.processors.ExceptionRenderer(tracebacks), structlog.processors.JSONRenderer()]
     else:
@@ -54,7 +59,7 @@ def setup_logging(format: str = "auto", level: str = "INFO", *, stream: TextIO |
         ]
     handler = logging.StreamHandler(stream)
     handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
+        formatter(
             foreign_pre_chain=[structlog.stdlib.ExtraAdder(), _without_color_message, *shared],
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderers],
         )
@@ -76,6 +81,25 @@ def setup_logging(format: str = "auto", level: str = "INFO", *, stream: TextIO |
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
+
+
+class _JsonFormatter(structlog.stdlib.ProcessorFormatter):
+    """Lines of the audit log take a shorter way to the same: each denied request writes one."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        if record.name != AUDIT_LOGGER_NAME:
+            return super().format(record)
+        attributes = record.__dict__
+        entry = {key: attributes[key] for key in FACTS if key in attributes}
+        entry["event"] = record.getMessage()
+        entry["logger"] = record.name
+        entry["level"] = record.levelname.lower()
+        entry["timestamp"] = datetime.fromtimestamp(record.created, UTC).isoformat()[:-6] + "Z"
+        try:
+            line = msgspec.json.encode(entry)
+        except UnicodeEncodeError:  # half a surrogate pair, which no codec but UTF-16 has
+            return json.dumps(entry)
+        return line.decode("ascii") if line.isascii() else json.dumps(entry)
 
 
 def _without_color_message(_logger: object, _name: str, event: EventDict) -> EventDict:

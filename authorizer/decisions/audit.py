@@ -10,8 +10,8 @@ Source: StandardAuthorizerData.logAuditMessage and buildAuditMessage; kafka-fact
   own name there, one word as Kafka's names are, and keys say who asked (``caller``, ``caller_host``).
 - Nothing that goes wrong here may change a decision: a failing logger is counted, and said once.
 
-On the hot path a caller compares one int: ``if level >= audit.threshold``. The threshold is read from logging
-when the level is set, not for each decision.
+`AuditLog.wants` is asked before the ACL that decided is looked for. On the hot path a caller compares one int
+before: ``level >= audit.threshold``. The threshold is read from logging when the level is set.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from typing import TYPE_CHECKING, Final
 
 from authorizer.api import HttpRequestContext
 from authorizer.api_keys import api_key_name
+from records.acl import ResourceType
 from records.ids import uuid_to_string
 
 if TYPE_CHECKING:
     from authorizer.api import Action, AuthorizableRequestContext
-    from records.ids import Uuid
+    from authorizer.decisions.decision import Decision
 
 AUDIT_LOGGER_NAME: Final = "kafka.authorizer.logger"
 
@@ -39,8 +40,16 @@ OFF: Final = logging.CRITICAL + 10
 #: By the names of ``aclog.audit.level``.
 AUDIT_LEVELS: Final = {"OFF": OFF, "INFO": INFO, "DEBUG": DEBUG, "TRACE": TRACE}
 
+#: Attributes of a record beside Kafka's line; the last two only of a question over HTTP.
+FACTS: Final[tuple[str, ...]] = (
+    *("principal", "result", "operation", "host", "resource_type", "pattern_type", "resource_name"),
+    *("request", "resource_reference_count", "rule", "acl_id", "offset", "caller", "caller_host"),
+)
+
 # For every formatter that prints level names, structlog's own included.
 logging.addLevelName(TRACE, "TRACE")
+
+_TITLES: Final = tuple(resource_type.title for resource_type in ResourceType)
 
 _log = logging.getLogger(__name__)
 
@@ -58,7 +67,7 @@ def audit_message(context: AuthorizableRequestContext, action: Action, *, allowe
     return (
         f"Principal = {context.principal} is {'Allowed' if allowed else 'Denied'} "
         f"operation = {action.operation.name} from host = {context.client_address} "
-        f"on resource = {resource.resource_type.title}:{resource.pattern_type.name}:{resource.name} "
+        f"on resource = {_TITLES[resource.resource_type]}:{resource.pattern_type.name}:{resource.name} "
         f"for request = {_request_name(context)} "
         f"with resourceRefCount = {action.resource_reference_count} based on rule {rule}"
     )
@@ -70,11 +79,29 @@ def _request_name(context: AuthorizableRequestContext) -> str:
     return api_key_name(context.request_type)
 
 
-def _caller(context: AuthorizableRequestContext) -> dict[str, str]:
-    """Keys that only a question over HTTP has."""
-    if not isinstance(context, HttpRequestContext):
-        return {}
-    return {"caller": str(context.caller), "caller_host": context.caller_address}
+def _facts(
+    context: AuthorizableRequestContext, action: Action, decision: Decision, rule: str, end_offset: int
+) -> dict[str, object]:
+    """The same as keys."""
+    resource, acl = action.resource_pattern, decision.acl
+    facts: dict[str, object] = {
+        "principal": str(context.principal),
+        "result": decision.result.value,
+        "operation": action.operation.name,
+        "host": context.client_address,
+        "resource_type": resource.resource_type.name,
+        "pattern_type": resource.pattern_type.name,
+        "resource_name": resource.name,
+        "request": _request_name(context),
+        "resource_reference_count": action.resource_reference_count,
+        "rule": rule,
+        "acl_id": None if acl is None else uuid_to_string(acl.record.id),
+        "offset": end_offset,
+    }
+    if isinstance(context, HttpRequestContext):
+        facts["caller"] = str(context.caller)
+        facts["caller_host"] = context.caller_address
+    return facts
 
 
 class AuditLog:
@@ -104,53 +131,36 @@ class AuditLog:
             (each for each in (TRACE, DEBUG, INFO) if each >= level and self._logger.isEnabledFor(each)), OFF
         )
 
-    def write(  # the hot path has compared levels already: this one builds and writes
+    def wants(self, level: int) -> bool:
+        """Whether a line of this level is written: it is enabled, and there is a handler to take it."""
+        logger = self._logger
+        return level >= self.threshold and logger.isEnabledFor(level) and logger.hasHandlers()
+
+    def write(
         self,
         level: int,
         context: AuthorizableRequestContext,
         action: Action,
-        *,
-        allowed: bool,
-        rule: object,
-        acl_id: Uuid | None = None,
-        offset: int | None = None,
+        decision: Decision,
+        end_offset: int,
     ) -> None:
-        """Write one decision if ``level`` is enabled. Never raises.
+        """Write one decision; the caller has asked whether its level is wanted. Never raises.
 
         Args:
             level: as ``audit_level`` gives it.
             context: who asked.
             action: for what.
-            allowed: the answer.
-            rule: what decided; only its text is used.
-            acl_id: id of the deciding ACL, if one decided.
-            offset: end offset of the state that decided, if known.
+            decision: the answer and what decided.
+            end_offset: of the state that decided.
         """
-        if level < self.threshold:
-            return
         try:
-            resource = action.resource_pattern
-            self._logger.log(
-                level,
-                # As an argument, so that a percent sign in a name is never taken for a placeholder.
-                "%s",
-                audit_message(context, action, allowed=allowed, rule=rule),
-                extra={
-                    "principal": str(context.principal),
-                    "result": "ALLOWED" if allowed else "DENIED",
-                    "operation": action.operation.name,
-                    "host": context.client_address,
-                    "resource_type": resource.resource_type.name,
-                    "pattern_type": resource.pattern_type.name,
-                    "resource_name": resource.name,
-                    "request": _request_name(context),
-                    "resource_reference_count": action.resource_reference_count,
-                    "rule": str(rule),
-                    "acl_id": None if acl_id is None else uuid_to_string(acl_id),
-                    "offset": offset,
-                    **_caller(context),
-                },
-            )
+            rule = str(decision)
+            line = audit_message(context, action, allowed=decision.is_allowed, rule=rule)
+            # Not `Logger.log`, which looks through the stack for the caller: that is always this one. Without
+            # arguments a percent sign in a name is never taken for a placeholder.
+            record = logging.getLogRecordFactory()(AUDIT_LOGGER_NAME, level, __file__, 0, line, (), None)
+            record.__dict__.update(_facts(context, action, decision, rule, end_offset))
+            self._logger.handle(record)
         except Exception as error:  # noqa: BLE001 - a decision stands, whatever a log handler does
             self._report(error)
 

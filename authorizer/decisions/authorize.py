@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from authorizer.api import AuthorizationResult
-from authorizer.decisions.audit import DEBUG, INFO, TRACE
+from authorizer.decisions.audit import DEBUG, INFO, TRACE, audit_level
 from authorizer.decisions.decision import BY_SUPER_USER, decision_by, require_literal, require_ready
-from authorizer.decisions.decision_audit import write_decision
 from authorizer.decisions.reason import answer_acl_by_acl
 from authorizer.index.masks import ASKED, denies
 from records.acl import PatternType
@@ -52,7 +51,6 @@ def authorize_actions(
             counts.not_ready += 1
             require_ready(state)
     threshold = audit.threshold
-    writes_all, writes_allowed, writes_denied = threshold <= TRACE, threshold <= DEBUG, threshold <= INFO
     askers = state.index.rights_for(principal)
     host = context.client_address
     mask = 0
@@ -88,11 +86,12 @@ def authorize_actions(
         results.append(result)
         # audit.audit_level, without a call for what is not written.
         if result is _DENIED:
-            is_written = writes_denied and (action.log_if_denied or writes_all)
+            level = INFO if action.log_if_denied else TRACE
         else:
-            is_written = writes_allowed and (action.log_if_allowed or writes_all)
-        if is_written:
-            write_decision(state, context, action, decision_by(answer, state, context, action), audit)
+            level = DEBUG if action.log_if_allowed else TRACE
+        if level >= threshold and audit.wants(level):
+            decision = decision_by(answer, state, context, action)
+            audit.write(level, context, action, decision, state.end_offset)
     return results
 
 
@@ -106,5 +105,7 @@ def _authorize_super_user(
     for action in actions:
         require_literal(action)
         counts.super_user_allowed += 1
-        write_decision(state, context, action, BY_SUPER_USER, audit)
+        level = audit_level(action, allowed=True)
+        if audit.wants(level):
+            audit.write(level, context, action, BY_SUPER_USER, state.end_offset)
     return [_ALLOWED] * len(actions)

@@ -77,6 +77,11 @@ class AuthorizerState(msgspec.Struct, frozen=True):
     is_ready: bool
     not_ready_reason: str
 
+    @property
+    def end_offset(self) -> int:
+        """Last offset that is contained + 1."""
+        return self.index.image.provenance.end_offset
+
     def allows_by_default(self, pattern: ResourcePattern) -> bool:
         """Whether a question that no ACL answers is allowed: if none covers the name, for any principal."""
         return self.settings.allow_everyone and not self.index.resources.covers(

@@ -90,7 +90,7 @@ def explain(state: AuthorizerState, context: AuthorizableRequestContext, action:
         context=context,
         action=action,
         decision=decision,
-        end_offset=state.index.image.provenance.end_offset,
+        end_offset=state.end_offset,
         reason=_reason(state, decision, action),
         also_matched=tuple(acl for acl in matching if acl.record.id != decided_by),
         near_misses=misses,

@@ -26,7 +26,7 @@ def decision_json(decision: Decision, state: AuthorizerState) -> dict[str, Any]:
     """
     context: dict[str, Any] = {
         "rule": decision.rule.value,
-        "offset": state.index.image.provenance.end_offset,
+        "offset": state.end_offset,
     }
     acl = decision.acl
     if acl is None:

@@ -12,7 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from authorizer.api import Action, HttpRequestContext, RequestContext
+from authorizer.api import (
+    Action,
+    AuthorizableRequestContext,
+    AuthorizationResult,
+    HttpRequestContext,
+    RequestContext,
+)
 from authorizer.api_keys import API_KEY_NAMES, api_key_name
 from authorizer.configuration.log_setup import setup_logging
 from authorizer.decisions.audit import (
@@ -26,10 +32,13 @@ from authorizer.decisions.audit import (
     audit_level,
     audit_message,
 )
+from authorizer.decisions.decision import Decision, Rule
 from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
-from records.ids import Uuid
+from records.ids import uuid_to_string
 from records.principal import KafkaPrincipal, parse_kafka_principal
+from snapshot.rows import AppliedAcl
 from support.data import CASES
+from support.decisions import deny, topic
 
 CONTEXT = RequestContext(KafkaPrincipal("User", "a"), "10.0.0.1", request_type=0)
 READ_FOO = Action(AclOperation.READ, ResourcePattern(ResourceType.TOPIC, "foo", PatternType.LITERAL))
@@ -37,6 +46,23 @@ LINE = (
     "Principal = User:a is Denied operation = READ from host = 10.0.0.1 on resource = Topic:LITERAL:foo "
     "for request = Produce with resourceRefCount = 1 based on rule DefaultDeny"
 )
+
+
+DENIED = Decision(AuthorizationResult.DENIED, Rule.DEFAULT_DENY)
+ALLOWED = Decision(AuthorizationResult.ALLOWED, Rule.SUPER_USER)
+
+
+def write(
+    audit: AuditLog,
+    level: int,
+    decision: Decision = DENIED,
+    action: Action = READ_FOO,
+    context: AuthorizableRequestContext = CONTEXT,
+    end_offset: int = 0,
+) -> None:
+    """As authorize() does."""
+    if audit.wants(level):
+        audit.write(level, context, action, decision, end_offset)
 
 
 @pytest.fixture
@@ -135,7 +161,7 @@ def test_only_enabled_levels_are_written(
     audit = AuditLog(OFF)
     audit.set_level(AUDIT_LEVELS[name])
     for level in (TRACE, DEBUG, INFO):
-        audit.write(level, CONTEXT, READ_FOO, allowed=False, rule="DefaultDeny")
+        write(audit, level)
     assert len(audit_records) == written
     assert audit.threshold == AUDIT_LEVELS[name]
 
@@ -144,11 +170,11 @@ def test_two_audit_logs_have_a_level_each(audit_records: list[logging.LogRecord]
     """The logger is one for the process: another authorizer, or a change of its level, silences nobody."""
     first, second = AuditLog(DEBUG), AuditLog(INFO)
     for audit in (first, second):
-        audit.write(DEBUG, CONTEXT, READ_FOO, allowed=True, rule="SuperUser")
+        write(audit, DEBUG, ALLOWED)
     assert len(audit_records) == 1
     second.set_level(OFF)
-    first.write(INFO, CONTEXT, READ_FOO, allowed=False, rule="DefaultDeny")
-    second.write(INFO, CONTEXT, READ_FOO, allowed=False, rule="DefaultDeny")
+    write(first, INFO)
+    write(second, INFO)
     assert len(audit_records) == 2
     assert (first.threshold, second.threshold) == (DEBUG, OFF)
 
@@ -168,20 +194,15 @@ def test_the_line_is_the_message_and_the_facts_are_attributes(
 ) -> None:
     """Any handler of ``kafka.authorizer.logger`` gets Kafka's line, also with percent signs in names."""
     pattern = ResourcePattern(ResourceType.TRANSACTIONAL_ID, "100%s", PatternType.LITERAL)
-    AuditLog(INFO).write(
-        INFO,
-        CONTEXT,
-        Action(AclOperation.TWO_PHASE_COMMIT, pattern),
-        allowed=False,
-        rule="DefaultDeny",
-        acl_id=Uuid(bytes(16)),
-        offset=7,
-    )
+    action = Action(AclOperation.TWO_PHASE_COMMIT, pattern)
+    denial = deny("User:a", AclOperation.TWO_PHASE_COMMIT, pattern)
+    by_acl = Decision(AuthorizationResult.DENIED, Rule.MATCHING_ACL, AppliedAcl(denial, 3, 0))
+    write(AuditLog(INFO), INFO, by_acl, action, end_offset=7)
     (record,) = audit_records
     assert "on resource = TransactionalId:LITERAL:100%s for" in record.getMessage()
     assert (record.name, record.levelname) == ("kafka.authorizer.logger", "INFO")
     assert {name: getattr(record, name) for name in ("acl_id", "offset", "operation", "resource_type")} == {
-        "acl_id": "A" * 22,
+        "acl_id": uuid_to_string(denial.id),
         "offset": 7,
         "operation": "TWO_PHASE_COMMIT",
         "resource_type": "TRANSACTIONAL_ID",
@@ -189,9 +210,9 @@ def test_the_line_is_the_message_and_the_facts_are_attributes(
 
 
 def test_a_failing_logger_changes_no_decision(audit_records: list[logging.LogRecord]) -> None:
-    """Whatever a handler or a rule's text raises is counted, and swallowed."""
+    """Whatever a handler or a principal's text raises is counted, and swallowed."""
 
-    class Unprintable:
+    class Unprintable(KafkaPrincipal, frozen=True):
         def __str__(self) -> str:
             raise RuntimeError("no text")
 
@@ -200,12 +221,12 @@ def test_a_failing_logger_changes_no_decision(audit_records: list[logging.LogRec
             raise OSError("disk full")
 
     audit = AuditLog(INFO)
-    audit.write(INFO, CONTEXT, READ_FOO, allowed=False, rule=Unprintable())
+    write(audit, INFO, context=RequestContext(Unprintable("User", "a"), "10.0.0.1"))
     handler = Failing()
     logger = logging.getLogger(AUDIT_LOGGER_NAME)
     logger.addHandler(handler)
     try:
-        audit.write(INFO, CONTEXT, READ_FOO, allowed=False, rule="DefaultDeny")
+        write(audit, INFO)
     finally:
         logger.removeHandler(handler)
     assert audit.failures == 2
@@ -230,8 +251,8 @@ def test_as_json_the_line_is_the_event_and_the_facts_are_keys() -> None:
     stream = io.StringIO()
     setup_logging("json", "INFO", stream=stream)
     audit = AuditLog(TRACE)
-    audit.write(INFO, CONTEXT, READ_FOO, allowed=False, rule="DefaultDeny", offset=3)
-    audit.write(TRACE, CONTEXT, READ_FOO, allowed=True, rule="SuperUser")
+    write(audit, INFO, end_offset=3)
+    write(audit, TRACE, ALLOWED)
     denied, allowed = map(json.loads, stream.getvalue().splitlines())
     assert denied.pop("timestamp").endswith("Z")
     assert denied == {
@@ -255,6 +276,32 @@ def test_as_json_the_line_is_the_event_and_the_facts_are_keys() -> None:
 
 
 @pytest.mark.usefixtures("logging_as_before", "audit_records")
+@pytest.mark.parametrize("name", ["é", '"\\', "100%s", "\ud800", "\n"])
+def test_any_name_is_an_ascii_line_of_json(name: str) -> None:
+    """Also one that no UTF-8 can hold: the stream's encoding may be any."""
+    stream = io.StringIO()
+    setup_logging("json", "INFO", stream=stream)
+    write(AuditLog(INFO), INFO, action=Action(AclOperation.READ, topic(name)))
+    assert stream.getvalue().isascii()
+    (line,) = stream.getvalue().splitlines()
+    assert json.loads(line)["resource_name"] == name
+
+
+def test_without_a_handler_no_line_is_made() -> None:
+    """A program that uses aclog as a library, and has set up no logging: INFO would go nowhere."""
+    root = logging.getLogger()
+    handlers = root.handlers[:]
+    root.handlers.clear()
+    try:
+        assert not AuditLog(INFO).wants(INFO)
+        root.addHandler(logging.NullHandler())
+        assert AuditLog(INFO).wants(INFO)
+        assert not AuditLog(INFO).wants(DEBUG)
+    finally:
+        root.handlers[:] = handlers
+
+
+@pytest.mark.usefixtures("logging_as_before", "audit_records")
 def test_a_question_over_http_is_named_in_kafkas_line_and_its_caller_beside_it() -> None:
     """Whatever parses Kafka's line reads this one; the facts about HTTP are keys."""
     stream = io.StringIO()
@@ -266,7 +313,7 @@ def test_a_question_over_http_is_named_in_kafkas_line_and_its_caller_beside_it()
         caller=KafkaPrincipal("User", "gateway"),
         caller_address="127.0.0.1",
     )
-    AuditLog(INFO).write(INFO, context, READ_FOO, allowed=False, rule="DefaultDeny")
+    write(AuditLog(INFO), INFO, context=context)
     line = json.loads(stream.getvalue())
     parsed = re.fullmatch(
         r"Principal = (.+) is (Allowed|Denied) operation = (\w+) from host = (\S+) on resource = "
@@ -290,7 +337,7 @@ def test_no_name_forges_a_line_on_a_console() -> None:
     pattern = ResourcePattern(
         ResourceType.TOPIC, "t\nPrincipal = User:admin is Allowed\x1b[2J", PatternType.LITERAL
     )
-    AuditLog(INFO).write(INFO, CONTEXT, Action(AclOperation.READ, pattern), allowed=False, rule="DefaultDeny")
+    write(AuditLog(INFO), INFO, action=Action(AclOperation.READ, pattern))
     assert stream.getvalue().count("\n") == 1
     assert "Topic:LITERAL:t\\nPrincipal = User:admin is Allowed\\x1b[2J for request" in stream.getvalue()
     assert "\x1b" not in stream.getvalue()
@@ -302,6 +349,6 @@ def test_on_a_console_the_line_is_readable() -> None:
     stream = io.StringIO()
     setup_logging("console", "INFO", stream=stream)
     audit = AuditLog(TRACE)
-    audit.write(INFO, CONTEXT, READ_FOO, allowed=False, rule="DefaultDeny")
-    audit.write(TRACE, CONTEXT, READ_FOO, allowed=False, rule="DefaultDeny")
+    write(audit, INFO)
+    write(audit, TRACE)
     assert stream.getvalue().count(LINE) == 2
