@@ -12,7 +12,7 @@ from snapshot.code_names import code_from_name, code_to_name
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from snapshot.rows import AppliedAcl
+    from records.columns.acl_table import AppliedAcl
 
 
 def acl_json(record: AccessControlEntryRecord) -> dict[str, str]:

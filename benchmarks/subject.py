@@ -11,8 +11,9 @@ from authorizer.api import AuthorizationResult
 from authorizer.standard import StandardAuthorizer
 from benchmarks.requests import Request
 from records.entries import MetadataRecord
-from records.log.base import LogRecord, MetadataLog
+from records.log.base import MetadataLog
 from records.log.open import open_log
+from records.log_batch import LogRecord
 from replay.loader import Loader
 from replay.manifest import LoaderManifest, LogDeltaManifest
 from replay.snapshot_source import SnapshotSource, StoredSnapshots

@@ -4,7 +4,7 @@ A batch is a header of 61 bytes and its records, compressed as a whole or not. A
 attributes on. Source: KIP-98, DefaultRecordBatch. Rules of this file:
 
 - No batch is returned whose CRC does not fit (`decode_batch`); what it holds is looked at only afterwards
-  (records.batch_content).
+  (records.content).
 - TruncatedRecordError comes from `decode_batch` alone, and only where the data ends before the batch does: a
   torn tail. Whatever is cut short inside of a whole batch is a plain DecodeError, never a tail to be cut.
 - Errors carry the batch's or record's offset and the byte position in the data given.
@@ -14,22 +14,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import google_crc32c
 import msgspec
 
-from records.batch_content import (
-    COMPRESSION_MASK,
-    CONTROL,
-    COVERED_AT,
-    COVERED_HEADER_BYTES,
-    TRANSACTIONAL,
-    RawRecord,
-    control_records,
-    metadata_records,
-    raw_records,
-)
 from records.compression import Compression, compress
 from records.errors import (
     ChecksumMismatchError,
@@ -38,13 +27,12 @@ from records.errors import (
     TruncatedRecordError,
     UnsupportedVersionError,
 )
-from records.log.base import LogBatch
 from records.varint import append_varint
 
-if TYPE_CHECKING:
-    from records.plain_batches import PlainRecords
-
 MAGIC: Final = 2
+#: Where in a batch begins what its CRC covers, and how much of that is still header.
+COVERED_AT: Final = 21
+COVERED_HEADER_BYTES: Final = 40
 #: Bytes of a batch before its records.
 HEADER_BYTES: Final = COVERED_AT + COVERED_HEADER_BYTES
 #: Bytes of a batch that its length field does not count: base offset and length.
@@ -59,10 +47,13 @@ _COVERED: Final = struct.Struct(">hiqqqhii")
 # Older batches have their magic at the same place.
 MAGIC_AT: Final = 16
 
-_COMPRESSION_MAX: Final = int(max(Compression))
+# A batch's attributes.
+COMPRESSION_MASK: Final = 0x07
+LOG_APPEND_TIME: Final = 0x08
+TRANSACTIONAL: Final = 0x10
+CONTROL: Final = 0x20
 
-# Records by column pay where they become rows of an image (measured: from 1,100 on), and load Arrow.
-_PLAIN_RECORDS_MIN: Final = 2000
+_COMPRESSION_MAX: Final = int(max(Compression))
 
 _NO_PRODUCER: Final = -1
 _BATCH_BYTES_MAX: Final = 2**31 - 1
@@ -111,14 +102,6 @@ class RecordBatch(msgspec.Struct, frozen=True, gc=False):
     @property
     def is_transactional(self) -> bool:
         return bool(self.attributes & TRANSACTIONAL)
-
-    def records(self) -> list[RawRecord]:
-        """All records, in offset order.
-
-        Raises:
-            DecodeError: what is inside is not what the header says.
-        """
-        return raw_records(self)
 
 
 def decode_batch(data: bytes | memoryview, position: int = 0, *, origin: int = 0) -> RecordBatch:
@@ -215,57 +198,6 @@ def _short_header(data: bytes | memoryview, position: int, place: int) -> Decode
     return TruncatedRecordError(
         f"a batch's header has {HEADER_BYTES} bytes, {left} are there", position=place
     )
-
-
-def to_log_batch(batch: RecordBatch) -> LogBatch:
-    """The batch with its metadata or control records decoded.
-
-    Raises:
-        DecodeError: a record that cannot be decoded, with its offset (I7).
-    """
-    records = control_records(batch) if batch.attributes & CONTROL else metadata_records(batch)
-    return LogBatch(
-        batch.base_offset,
-        batch.last_offset + 1,
-        batch.epoch,
-        batch.max_timestamp_ms,
-        batch.size_bytes,
-        tuple(records),
-    )
-
-
-def to_log_batches(batches: Sequence[RecordBatch]) -> tuple[list[LogBatch], DecodeError | None]:
-    """As many of the batches as can be decoded, in order, and what is wrong with the next one.
-
-    Where there are many records, those of plain batches are decoded as columns (records.plain_batches).
-    """
-    plain: PlainRecords | None = None
-    firsts: list[int | None] = [None] * len(batches)
-    if sum([batch.record_count for batch in batches]) >= _PLAIN_RECORDS_MIN:
-        from records.plain_batches import plain_records  # noqa: PLC0415 - Arrow: only for those who read much
-
-        plain, firsts = plain_records(batches)
-    decoded: list[LogBatch] = []
-    for batch, first in zip(batches, firsts, strict=True):
-        if first is None:
-            try:
-                decoded.append(to_log_batch(batch))
-            except DecodeError as error:
-                return decoded, error
-        else:
-            decoded.append(
-                LogBatch(
-                    batch.base_offset,
-                    batch.last_offset + 1,
-                    batch.epoch,
-                    batch.max_timestamp_ms,
-                    batch.size_bytes,
-                    None,
-                    plain,
-                    first,
-                )
-            )
-    return decoded, None
 
 
 def encode_batch(

@@ -16,7 +16,7 @@ from records.entries import AbortTransactionRecord, BeginTransactionRecord, EndT
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from records.log.base import LogRecord
+    from records.log_batch import LogRecord
 
 Marker = BeginTransactionRecord | EndTransactionRecord | AbortTransactionRecord
 

@@ -34,12 +34,16 @@ overwritten later, at the latest just below the high watermark as it stands once
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 from typing import Final, assert_never
 
+from msgspec.structs import replace
+
 from records.errors import LogStorageError, OffsetOutOfRangeError
-from records.log.base import LogBatch, LogIdentity, LogRecord
-from records.transactions import MARKERS, Marker, Transaction, is_open_after, misplaced
+from records.log.base import LogIdentity
+from records.log_batch import LogBatch, LogRecord
+from records.transactions import Marker, Transaction, is_open_after, misplaced
 from replay.errors import InvariantError, LogDivergedError, LogGapError
 from replay.events import (
     BatchesRead,
@@ -253,12 +257,7 @@ class Core:
             )
         if end_offset > high_watermark:
             raise LogDivergedError(f"batch ends at {end_offset}, beyond the high watermark {high_watermark}")
-        count = end_offset - max(position, batch.base_offset)
-        if batch.plain is not None and batch.base_offset >= position and not self._transaction.is_open:
-            # It has one record for each offset, and no transaction markers.
-            self._delta.replay_batch(batch)
-        else:
-            count = self._apply_records(batch)
+        count = self._apply_records(batch)
         missing = end_offset - position - count
         # Nothing raises from here on.
         if missing:
@@ -282,42 +281,39 @@ class Core:
 
     def _empty_tail_of(self, batch: LogBatch) -> int:
         """How many offsets just below the end of the batch hold no record; some may be before the batch."""
-        if batch.plain is not None:
-            return 0  # it has one for each offset
-        if batch.records:
-            return batch.end_offset - batch.records[-1].offset - 1
+        offsets = batch.record_offsets
+        if offsets is not None:
+            return batch.end_offset - offsets[1] - 1
         before = self._settled
         if batch.epoch != before.epoch:
             return 0
         return batch.end_offset - before.end_offset + self._empty_tail
 
     def _apply_records(self, batch: LogBatch) -> int:
-        """Apply what is new in a batch, record by record, or nothing if it raises; returns how many."""
-        position, end_offset, records = self.position, batch.end_offset, batch.records
+        """Apply what is new in a batch, or nothing if it raises; returns how many records that is."""
+        position, end_offset = self.position, batch.end_offset
         if batch.base_offset < position:
-            records = tuple(logged for logged in records if logged.offset >= position)
-        if len(records) > end_offset - position or (
-            records and not position <= records[0].offset <= records[-1].offset < end_offset
+            new = tuple(logged for logged in batch.records if logged.offset >= position)
+            batch = replace(batch, records=new)
+        offsets = batch.record_offsets
+        count = len(batch.records)
+        if count > end_offset - position or (
+            offsets is not None and not position <= offsets[0] <= offsets[1] < end_offset
         ):
             raise InvariantError(
                 f"batch [{batch.base_offset}, {end_offset}) holds records outside of itself",
                 offset=batch.base_offset,
             )
-        for logged in records:
-            if type(logged.record) in MARKERS:
-                self._check_transactions(records)
-                self._collect(records)
-                break
+        if batch.has_markers:
+            self._check_transactions(batch.records)
+            self._collect(batch.records)
+        elif self._transaction.is_open:
+            self._transaction.hide(batch.records)
         else:
-            if self._transaction.is_open:
-                self._transaction.hide(records)
-            else:
-                replay = self._delta.replay
-                for logged in records:
-                    replay(logged)
-        return len(records)
+            self._delta.replay_batch(batch)
+        return count
 
-    def _check_transactions(self, records: tuple[LogRecord, ...]) -> None:
+    def _check_transactions(self, records: Iterable[LogRecord]) -> None:
         is_open = self._transaction.is_open
         for logged in records:
             record = logged.record
@@ -325,7 +321,7 @@ class Core:
                 raise InvariantError(f"a transaction {problem}", offset=logged.offset)
             is_open = is_open_after(record, is_open=is_open)
 
-    def _collect(self, records: tuple[LogRecord, ...]) -> None:
+    def _collect(self, records: Iterable[LogRecord]) -> None:
         """Sort the records of a batch that begins, ends or aborts transactions."""
         transaction = self._transaction
         for logged in records:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from records.log.base import LogBatch, LogIdentity
+from records.log.base import LogIdentity
+from records.log_batch import LogBatch
 from replay.manifest import LoaderManifest
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage

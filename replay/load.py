@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from records.errors import OffsetOutOfRangeError
-from records.log.base import LogBatch
 from records.log.patience import read_patiently
+from records.log_batch import LogBatch
 from records.transactions import beginnings
 from replay.clock import Clock, SystemClock
 from replay.core import LOG_START, Core
@@ -173,6 +173,9 @@ def _clipped(batches: Iterable[LogBatch], end_offset: int) -> list[LogBatch]:
     """The batches as if the log ended there, and as if a batch ended where a transaction begins."""
     clipped = []
     for batch in batches:
+        if batch.end_offset <= end_offset and not batch.has_markers:
+            clipped.append(batch)
+            continue
         begins = [offset for offset in beginnings(batch.records) if offset > batch.base_offset]
         bounds = [batch.base_offset, *begins, batch.end_offset]
         clipped += [
@@ -191,7 +194,7 @@ def _part(batch: LogBatch, start: int, end_offset: int) -> LogBatch:
         epoch=batch.epoch,
         timestamp_ms=max((logged.timestamp_ms for logged in records), default=batch.timestamp_ms),
         size_bytes=batch.size_bytes if start == batch.base_offset else 0,
-        decoded=records,
+        records=records,
     )
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 if TYPE_CHECKING:
     from records.log.base import LogIdentity
-    from snapshot.delta import DeltaCounts
+    from snapshot.fold import DeltaCounts
     from snapshot.image import Provenance
 
 

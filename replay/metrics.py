@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from snapshot.delta import DeltaCounts
+from snapshot.fold import DeltaCounts
 
 
 @dataclass(slots=True)

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Final
 from replay.backoff import Backoff
 from replay.fault import FaultHandler, Verdict
 from replay.manifest import LoaderManifest, ReloadManifest
-from snapshot.delta import AclsDelta, DeltaCounts
+from snapshot.delta import AclsDelta
+from snapshot.fold import DeltaCounts
 from snapshot.image import AclsImage
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""AclColumns: rows of ACLs (snapshot.rows) that are found by id. What an image keeps of a million ACLs.
+"""AclColumns: a table of ACLs whose rows are found by id. What an image keeps of a million ACLs.
 
 Finding an id is a bisection of the ids' first eight bytes, sorted; a table by their first bits says where to
 bisect: a few steps in one place of memory, not twenty all over.
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from records.columns.acl_table import AclTable, AppliedAcl
 from records.ids import UUID_BYTES, Uuid
-from snapshot.rows import AclRows, AppliedAcl
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,7 +43,7 @@ def among(held: npt.NDArray[np.uint64], heads: npt.NDArray[np.uint64]) -> npt.ND
     return found
 
 
-class AclColumns(AclRows):
+class AclColumns(AclTable):
     """See the module. Ids are distinct where an image holds them; ``count_ids`` tells of others."""
 
     __slots__ = ("_bucket_shift", "_buckets", "_head_rows", "_heads")
@@ -51,7 +51,7 @@ class AclColumns(AclRows):
     EMPTY: AclColumns
 
     def __init__(self, *, ids: bytes, **columns: Any) -> None:
-        """As AclRows."""
+        """As AclTable."""
         super().__init__(ids=ids, **columns)
         heads = heads_of(ids)
         order = np.argsort(heads)
@@ -65,17 +65,25 @@ class AclColumns(AclRows):
         self._head_rows = order.astype(np.int32).data
         self._buckets = buckets.data
 
-    def with_changes(self, changes: Mapping[Uuid, AppliedAcl | None]) -> AclColumns:
-        """With the rows of these ids replaced, added, or removed where the value is None."""
-        added = [acl for acl in changes.values() if acl is not None]
+    def with_changes(
+        self, changes: Mapping[Uuid, AppliedAcl | None], added: AclColumns | None = None
+    ) -> AclColumns:
+        """With the rows of these ids replaced, added, or removed where the value is None.
+
+        ``added``: other rows with distinct ids, which replace those that have them.
+        """
+        parts: list[AclTable] = [AclTable.of([acl for acl in changes.values() if acl is not None])]
         gone = [row for row in map(self.row_of, changes) if row is not None]
-        kept: AclRows = self
+        if added is not None:
+            parts.append(added)
+            same = self.rows_among(np.sort(heads_of(added.ids)))
+            gone += [row for row in same.tolist() if added.row_of(self.id_of(row)) is not None]
+        kept: AclTable = self
         if gone:
             keep = np.ones(len(self), np.bool_)
             keep[gone] = False
             kept = self.taken(keep)
-        parts = [part for part in (kept, AclRows.of(added)) if len(part)]
-        return AclColumns.joined(parts)
+        return AclColumns.joined([part for part in (kept, *parts) if len(part)])
 
     def row_of(self, acl_id: Uuid) -> int | None:
         """The row with this id."""
@@ -90,9 +98,17 @@ class AclColumns(AclRows):
             at += 1
         return None
 
-    def may_hold(self, heads: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-        """Of the first eight bytes of ids (`heads_of`), which ones a row's id begins with."""
-        return among(np.asarray(self._heads), heads)
+    def rows_among(self, heads: npt.NDArray[np.uint64]) -> npt.NDArray[np.int32]:
+        """The rows whose ids begin with one of these eight bytes (`heads_of`), which are sorted."""
+        held = np.asarray(self._heads)
+        is_first = np.ones(len(heads), np.bool_)
+        np.not_equal(heads[1:], heads[:-1], out=is_first[1:])
+        heads = heads[is_first]
+        firsts = np.searchsorted(held, heads)
+        counts = np.searchsorted(held, heads, side="right") - firsts
+        places = np.arange(counts.sum()) + np.repeat(firsts - np.cumsum(counts) + counts, counts)
+        rows: npt.NDArray[np.int32] = np.asarray(self._head_rows)[places]
+        return rows
 
     def count_ids(self) -> int:
         """How many distinct ids there are."""

@@ -1,4 +1,4 @@
-"""AclsDelta: what a run of log records changes on an image. Every fold rule is here.
+"""AclsDelta: what a run of log records changes on an image. The rules of the fold are here, record by record.
 
 Source: org.apache.kafka.image.AclsDelta, with the differences of architecture.md 8.1. The rules:
 
@@ -7,16 +7,18 @@ Source: org.apache.kafka.image.AclsDelta, with the differences of architecture.m
   unknown id has no effect. All are counted, none throws.
 - I12: the digest follows every change.
 
+Where batches come as columns, snapshot.fold takes all records from there on, and does the same.
+
 Metadata transactions, gaps and the high watermark are replay's concern: it decides *which* records get here.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import TYPE_CHECKING, assert_never, cast
 
-import msgspec
 import numpy as np
 
+from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import (
     AbortTransactionRecord,
     AccessControlEntryRecord,
@@ -27,65 +29,52 @@ from records.entries import (
     OtherRecord,
     RemoveAccessControlEntryRecord,
 )
-from snapshot.added import AddedAcls
-from snapshot.columns import among, heads_of
+from records.log_batch import LogRecord
+from snapshot.columns import AclColumns, among, heads_of
 from snapshot.digest import DIGEST_MASK, digest_add, digest_remove
+from snapshot.fold import FOLD_AT, DeltaCounts, Fold
 from snapshot.image import AclsImage, Provenance
-from snapshot.rows import AppliedAcl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    import numpy.typing as npt
-
+    from records.columns.record_table import TableRecords
     from records.ids import Uuid
-    from records.log.base import LogBatch, LogRecord
-    from snapshot.plain_fold import PlainFold
-
-# Plain records are folded when there are so many, and more than were new among those before: what is kept of
-# them stays small beside the ACLs, and these are joined a few times only.
-_TAKEN_MAX: Final = 1 << 18
-
-
-class DeltaCounts(msgspec.Struct, gc=False):
-    """What the records of one delta did, for metrics.
-
-    ``replaced`` counts a known id with other content, ``repeated`` a known id with the same content again
-    (the next checkpoint of a tail does that), ``unknown_removals`` removals of ids that are not in force.
-    """
-
-    added: int = 0
-    removed: int = 0
-    replaced: int = 0
-    repeated: int = 0
-    unknown_removals: int = 0
-    ignored: int = 0
-
-    def add(self, other: DeltaCounts) -> None:
-        """Add another delta's counts to these."""
-        self.added += other.added
-        self.removed += other.removed
-        self.replaced += other.replaced
-        self.repeated += other.repeated
-        self.unknown_removals += other.unknown_removals
-        self.ignored += other.ignored
+    from records.log_batch import LogBatch
+    from snapshot.fold import Heads
 
 
 class AclsDelta:
     """Changes on top of ``image``; single-threaded until ``apply``, immutable in effect after it."""
 
-    __slots__ = ("_added", "_changes", "_count", "_digest", "_features", "_held", "_plain", "counts", "image")
+    __slots__ = (
+        "_after",
+        "_changes",
+        "_count",
+        "_counts",
+        "_digest",
+        "_features",
+        "_fold",
+        "_fold_at",
+        "_held",
+        "_settled",
+        "image",
+    )
 
-    def __init__(self, image: AclsImage) -> None:
+    def __init__(self, image: AclsImage, *, fold_at: int = FOLD_AT) -> None:
+        """``fold_at``: as snapshot.fold has it."""
         self.image = image
-        self.counts = DeltaCounts()
-        # ACLs with ids that the image does not have. `_changes` overrules them.
-        self._added = AddedAcls()
+        self._fold_at = fold_at
+        self._counts = DeltaCounts()
         self._changes: dict[Uuid, AppliedAcl | None] = {}
         # What the image holds of the ids that were asked for: a row is found and made into an object once.
         self._held: dict[Uuid, AppliedAcl | None] = {}
-        # Records that were taken after all that the rest of this shows.
-        self._plain: PlainFold | None = None
+        # Takes all records once a batch has come as columns: `_changes` is then what was before it.
+        self._fold: Fold | None = None
+        # What the fold makes of `_changes`, and the ACLs that it put; None: not known yet.
+        self._settled: tuple[dict[Uuid, AppliedAcl | None], AclColumns] | None = None
+        # The image that this leads to, if that was there first.
+        self._after: AclsImage | None = None
         self._count = len(image)
         self._digest = image.digest
         self._features: Mapping[str, int] = image.features
@@ -98,15 +87,12 @@ class AclsDelta:
         image, as at every start, it costs nothing before somebody asks for ``changes``.
         """
         delta = cls(before)
+        delta._after = after
         delta._count, delta._digest, delta._features = len(after), after.digest, after.features
+        changes, counts = delta._changes, delta._counts
         if not len(before):
-            delta.counts.added = len(after)
-            delta._added = AddedAcls(after.columns)
-            for acl_id, acl in after.changes.items():
-                if acl is not None or after.columns.row_of(acl_id) is not None:
-                    delta._changes[acl_id] = acl
+            counts.added = len(after)
             return delta
-        changes, counts = delta._changes, delta.counts
         for acl in after:
             held = before.get(acl.record.id)
             if held is None:
@@ -123,20 +109,26 @@ class AclsDelta:
         return delta
 
     @property
+    def counts(self) -> DeltaCounts:
+        """What the records did."""
+        counts = DeltaCounts()
+        counts.add(self._counts)
+        if self._fold is not None:
+            self._fold.settle()
+            counts.add(self._fold.counts)
+        return counts
+
+    @property
     def changes(self) -> Mapping[Uuid, AppliedAcl | None]:
         """By id: the content now in force, or None where an ACL of the image is gone.
 
         An id that was added and removed within the delta does not appear (KAFKA-13889).
         """
-        self._fold_plain()
-        if len(self._added):
-            before, added, changes = self.image, self._added.columns(), self._changes
-            self._added = AddedAcls()
-            self._changes = {acl.record.id: acl for acl in added if acl.record.id not in changes}
-            for acl_id, acl in changes.items():
-                if acl is not None or acl_id in before:
-                    self._changes[acl_id] = acl
-        return self._changes
+        changes, put = self._settle()
+        if len(put):
+            changes.update((acl.record.id, acl) for acl in put)
+            self._settled = changes, AclColumns.EMPTY
+        return changes
 
     def changed(self) -> Iterator[tuple[AppliedAcl | None, AppliedAcl | None]]:
         """(before, after) of each changed id, in the order in which the ids first changed."""
@@ -145,18 +137,13 @@ class AclsDelta:
 
     def get(self, acl_id: Uuid) -> AppliedAcl | None:
         """The ACL with this id as this delta leaves it."""
-        self._fold_plain()
-        return self._get(acl_id)
-
-    def _get(self, acl_id: Uuid) -> AppliedAcl | None:
-        if acl_id in self._changes:
-            return self._changes[acl_id]
-        if len(self._added):
-            added = self._added.columns()
-            row = added.row_of(acl_id)
-            if row is not None:
-                return added.acl(row)
-        return self._before(acl_id)
+        if self._after is not None:
+            return self._after.get(acl_id)
+        changes, put = self._settle()
+        if acl_id in changes:
+            return changes[acl_id]
+        row = put.row_of(acl_id)
+        return self._before(acl_id) if row is None else put.acl(row)
 
     def _before(self, acl_id: Uuid) -> AppliedAcl | None:
         """The ACL with this id as the image has it."""
@@ -166,35 +153,37 @@ class AclsDelta:
         return held[acl_id]
 
     def replay_batch(self, batch: LogBatch) -> None:
-        """Apply all records of one batch. `counts` has those of a plain batch after `apply`."""
-        plain = batch.plain
-        if plain is None:
-            for logged in batch.records:
+        """Apply all records of one batch."""
+        records = batch.records
+        if isinstance(records, tuple):
+            for logged in records:
                 self.replay(logged)
-            return
-        if self._plain is None:
-            from snapshot.plain_fold import PlainFold  # noqa: PLC0415 - Arrow: only where much is read
+        else:
+            self.replay_table(cast("TableRecords", records))  # there are no others
 
-            self._plain = PlainFold()
-        taken = self._plain.take(plain, batch.plain_first, batch.end_offset - batch.base_offset)
-        if taken > _TAKEN_MAX and taken > len(self._added):
-            self._fold_plain()
+    def replay_table(self, records: TableRecords) -> None:
+        """Apply records that are columns."""
+        fold = self._fold
+        if fold is None:
+            self._fold = fold = Fold(self._in_force, fold_at=self._fold_at)
+        self._settled = None
+        for table, first, end in records.parts:
+            begin = first
+            for row, record in table.others_between(first, end):
+                fold.take(table, begin, row)
+                logged = LogRecord(table.offsets.item(row), table.timestamps_ms.item(row), record)
+                self.replay(logged)
+                begin = row + 1
+            fold.take(table, begin, end)
 
     def replay(self, logged: LogRecord) -> None:
         """Apply one log record."""
         record = logged.record
         match record:
             case AccessControlEntryRecord():
-                acl = AppliedAcl(record, logged.offset, logged.timestamp_ms)
-                if self._plain is None:
-                    self._put(acl)
-                else:
-                    self._plain.take_other(acl)
+                self.put(AppliedAcl(record, logged.offset, logged.timestamp_ms))
             case RemoveAccessControlEntryRecord():
-                if self._plain is None:
-                    self._remove(record.id)
-                else:
-                    self._plain.take_other(record.id)
+                self._remove(record.id)
             case FeatureLevelRecord():
                 features = {**self._features, record.name: record.level}
                 if record.level == 0:
@@ -207,27 +196,27 @@ class AclsDelta:
                 | EndTransactionRecord()
                 | AbortTransactionRecord()
             ):
-                self.counts.ignored += 1
+                self._counts.ignored += 1
             case _:
                 assert_never(record)
 
     def put(self, acl: AppliedAcl) -> None:
         """Put one ACL in force: an AccessControlEntryRecord, or a row of a snapshot."""
-        self._fold_plain()
-        self._put(acl)
-
-    def _put(self, acl: AppliedAcl) -> None:
+        if self._fold is not None:
+            self._settled = None
+            self._fold.put(acl)
+            return
         acl_id = acl.record.id
-        before = self._get(acl_id)
+        before = self.get(acl_id)
         if before is None:
-            self.counts.added += 1
+            self._counts.added += 1
             self._count += 1
         elif before.record == acl.record:
             # The first writing stays the one on record: nothing changed here.
-            self.counts.repeated += 1
+            self._counts.repeated += 1
             return
         else:
-            self.counts.replaced += 1
+            self._counts.replaced += 1
             self._digest = digest_remove(self._digest, before.record)
         self._digest = digest_add(self._digest, acl.record)
         self._changes[acl_id] = acl
@@ -237,68 +226,70 @@ class AclsDelta:
         self._features = dict(features)
 
     def _remove(self, acl_id: Uuid) -> None:
-        before = self._get(acl_id)
-        if before is None:
-            self.counts.unknown_removals += 1
+        if self._fold is not None:
+            self._settled = None
+            self._fold.remove(acl_id)
             return
-        self.counts.removed += 1
+        before = self.get(acl_id)
+        if before is None:
+            self._counts.unknown_removals += 1
+            return
+        self._counts.removed += 1
         self._count -= 1
         self._digest = digest_remove(self._digest, before.record)
-        if self._before(acl_id) is not None or self._added.columns().row_of(acl_id) is not None:
+        if self._before(acl_id) is not None:
             self._changes[acl_id] = None
         else:
             del self._changes[acl_id]
 
-    def _fold_plain(self) -> None:
-        """Fold the records that were only taken."""
-        plain = self._plain
-        if plain is None:
-            return
-        self._plain = None
-        folded = plain.fold(
-            self._added, self._may_hold if self.image.is_large_step(plain.count) else _any_head
-        )
-        counts, outcomes = self.counts, folded.outcomes
-        counts.ignored += plain.ignored
-        del plain  # some megabytes, before as many may be needed to join the rows
-        counts.added += outcomes.added
-        counts.removed += outcomes.removed
-        counts.replaced += outcomes.replaced
-        counts.repeated += outcomes.repeated
-        counts.unknown_removals += outcomes.unknown_removals
-        self._count += outcomes.added - outcomes.removed
-        self._digest = (self._digest + folded.digest) & DIGEST_MASK
-        for other in folded.others:
-            if isinstance(other, AppliedAcl):
-                self._put(other)
-            else:
-                self._remove(other)
+    def _in_force(self, heads: Heads) -> AclTable:
+        """What is in force before the fold, of ids that begin with these, which are sorted."""
+        image = self.image
+        rows = image.columns.rows_among(heads)
+        found: list[AppliedAcl] = []
+        for changes, later in ((self._changes, {}), (image.changes, self._changes)):
+            ids = [*changes]
+            for at in np.flatnonzero(among(heads, heads_of(b"".join(ids)))).tolist():
+                acl = changes[ids[at]]
+                if acl is not None and ids[at] not in later:
+                    found.append(acl)
+        if len(rows) and (image.changes or self._changes):
+            id_of = image.columns.id_of
+            changed = [id_of(row) in image.changes or id_of(row) in self._changes for row in rows.tolist()]
+            rows = rows[~np.array(changed, np.bool_)]
+        return AclTable.joined([image.columns.taken(rows), AclTable.of(found)])
 
-    def _may_hold(self, heads: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-        """Of the first eight bytes of ids: which ones the image, `_changes` or joined columns know."""
-        held = self.image.columns.may_hold(heads) | self._added.joined.may_hold(heads)
-        changed = heads_of(b"".join([*self.image.changes, *self._changes]))
-        return held | among(np.sort(changed), heads)
-
-    def finish_snapshot(self, seen: Mapping[Uuid, object]) -> None:
-        """A snapshot replaces everything (I5): remove the image's ACLs whose ids it did not hold."""
-        self._fold_plain()
-        for acl in self.image:
-            if acl.record.id not in seen:
-                self._remove(acl.record.id)
+    def _settle(self) -> tuple[dict[Uuid, AppliedAcl | None], AclColumns]:
+        """The changes, and the ACLs that were put and are not among these."""
+        if self._fold is None:
+            if self._after is not None and not len(self.image) and not self._changes:
+                self._changes = {acl.record.id: acl for acl in self._after}
+            return self._changes, AclColumns.EMPTY
+        if self._settled is None:
+            fold = self._fold
+            fold.settle()
+            put = AclColumns.joined([fold.rows])
+            changes = {acl_id: acl for acl_id, acl in self._changes.items() if put.row_of(acl_id) is None}
+            for acl_id in fold.gone:
+                if acl_id not in self.image:
+                    changes.pop(acl_id, None)
+                elif put.row_of(acl_id) is None:
+                    changes[acl_id] = None
+            self._settled = changes, put
+        return self._settled
 
     def apply(self, provenance: Provenance) -> AclsImage:
         """The image with the changes, standing at ``provenance``. The old image stays as it was."""
-        self._fold_plain()
+        changes, put = self._settle()
+        count, digest = self._count, self._digest
+        if self._fold is not None:
+            count += self._fold.counts.added - self._fold.counts.removed
+            digest = (digest + self._fold.digest) & DIGEST_MASK
         return self.image.with_changes(
-            self._changes,
-            added=self._added.columns(),
-            count=self._count,
-            digest=self._digest,
+            changes,
+            put=put,
+            count=count,
+            digest=digest,
             features=self._features,
             provenance=provenance,
         )
-
-
-def _any_head(heads: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-    return np.ones(len(heads), np.bool_)

@@ -10,17 +10,21 @@ it at hand, and its sizes see to it that no two contents share one.
 from __future__ import annotations
 
 from hashlib import blake2b
+from itertools import repeat
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from records.codecs.kraft import FRAME_VERSION, RECORD_VERSION
+from records.columns.acl_table import COLUMNS, TEXTS
 from records.entries import ACCESS_CONTROL_ENTRY_API_KEY
+from records.ids import UUID_BYTES
 from records.varint import append_unsigned_varint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from records.columns.acl_table import AclTable
     from records.entries import AccessControlEntryRecord
 
 DIGEST_BITS: Final = 128
@@ -39,48 +43,59 @@ def acl_hash(record: AccessControlEntryRecord) -> int:
 
     Of what no frame can hold, a text with half a surrogate pair, say, it is still a frame that is hashed.
     """
-    name = record.resource_name.encode("utf-8", "surrogatepass")
-    principal = record.principal.encode("utf-8", "surrogatepass")
-    host = record.host.encode("utf-8", "surrogatepass")
-    hasher = _HASHER.copy()
-    hasher.update(
-        b"".join(
-            (
-                _HEADER,
-                record.id,
-                _CODES[record.resource_type],
-                _SIZES[len(name)] if len(name) < len(_SIZES) else _size(name),
-                name,
-                _CODES[record.pattern_type],
-                _SIZES[len(principal)] if len(principal) < len(_SIZES) else _size(principal),
-                principal,
-                _SIZES[len(host)] if len(host) < len(_SIZES) else _size(host),
-                host,
-                _CODES[record.operation],
-                _CODES[record.permission_type],
-                b"\0",
-            )
+    frame = [_HEADER, record.id]
+    for field in COLUMNS:
+        value = getattr(record, field)
+        frame.append(
+            _sized(value.encode("utf-8", "surrogatepass")) if isinstance(value, str) else _CODES[value]
         )
-    )
+    hasher = _HASHER.copy()
+    hasher.update(b"".join([*frame, b"\0"]))
     return int.from_bytes(hasher.digest(), "big")
 
 
-def _size(text: bytes) -> bytes:
+def _sized(text: bytes) -> bytes:
+    """As a frame has it."""
+    if len(text) < len(_SIZES):
+        return _SIZES[len(text)] + text
     out = bytearray()
     append_unsigned_varint(out, len(text) + 1)
-    return bytes(out)
+    return bytes(out) + text
 
 
 def frame_hashes(data: bytes, starts: Iterable[int], ends: Iterable[int]) -> bytes:
     """The hashes of ACLs whose frames lie in ``data``, in their shortest encoding, as 16 bytes each."""
+    return _hashes(map(data.__getitem__, map(slice, starts, ends)))
+
+
+def _hashes(frames: Iterable[bytes]) -> bytes:
     copy = _HASHER.copy
     hashes: list[bytes] = []
     append = hashes.append
-    for start, end in zip(starts, ends, strict=True):
+    for frame in frames:
         hasher = copy()
-        hasher.update(data[start:end])
+        hasher.update(frame)
         append(hasher.digest())
     return b"".join(hashes)
+
+
+def table_hashes(table: AclTable) -> bytes:
+    """The hashes of all rows, as 16 bytes each."""
+    count, codes = len(table), _CODES.__getitem__
+    ids = table.ids
+    fields: list[Iterable[bytes]] = [
+        repeat(_HEADER, count),
+        [ids[at : at + UUID_BYTES] for at in range(0, len(ids), UUID_BYTES)],
+    ]
+    for name in COLUMNS.values():
+        column = getattr(table, name)
+        if name in TEXTS:
+            texts = [*map(_sized, column.utf8())]
+            fields.append(map(texts.__getitem__, column.codes.tolist()))
+        else:
+            fields.append(map(codes, column.tolist()))
+    fields.append(repeat(b"\0", count))
+    return _hashes(map(b"".join, zip(*fields, strict=True)))
 
 
 def hashes_sum(hashes: bytes) -> int:

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Final
 import immutables
 import msgspec
 
-from records.entries import METADATA_VERSION_FEATURE
 from snapshot.columns import AclColumns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from records.columns.acl_table import AppliedAcl
     from records.ids import Uuid
-    from snapshot.rows import AppliedAcl
 
 
 class Provenance(msgspec.Struct, frozen=True, gc=False):
@@ -120,11 +119,6 @@ class AclsImage:
             if changed is not None:
                 yield changed
 
-    @property
-    def metadata_version(self) -> int | None:
-        """Feature level of metadata.version, if the log says so; decides how hosts match (H11)."""
-        return self.features.get(METADATA_VERSION_FEATURE)
-
     @classmethod
     def restored(
         cls, columns: AclColumns, *, digest: int, features: Mapping[str, int], provenance: Provenance
@@ -142,15 +136,11 @@ class AclsImage:
             provenance=provenance,
         )
 
-    def is_large_step(self, changes: int) -> bool:
-        """Whether the image after so many changes has new columns."""
-        return changes > max(_MERGE_MINIMUM, len(self.columns) // _MERGE_STEP_SHARE)
-
     def with_changes(
         self,
         changes: Mapping[Uuid, AppliedAcl | None],
         *,
-        added: AclColumns,
+        put: AclColumns | None = None,
         count: int,
         digest: int,
         features: Mapping[str, int],
@@ -160,26 +150,28 @@ class AclsImage:
 
         Args:
             changes: ids and their new content, or None if removed.
-            added: ACLs with ids that the image does not have. ``changes`` may have them, and overrules.
+            put: ACLs with other distinct ids, which are in force then as well, whatever was.
             count: of the ACLs then.
             digest: of them.
             features: all feature levels.
             provenance: where the next image stands.
         """
         columns, merged = self.columns, self.changes
-        if len(added):
-            columns = AclColumns.joined([columns, added]) if len(columns) else added
-        waiting = len(merged) + len(changes)
+        if put is None:
+            put = AclColumns.EMPTY
+        step = len(changes) + len(put)
+        waiting, base = len(merged) + step, len(columns)
         if waiting > _MERGE_MINIMUM and (
-            waiting > len(columns) // _MERGE_SHARE or self.is_large_step(len(changes))
+            waiting > base // _MERGE_SHARE or step > max(_MERGE_MINIMUM, base // _MERGE_STEP_SHARE)
         ):
-            columns = columns.with_changes({**merged, **changes} if merged else changes)
+            before = {acl_id: acl for acl_id, acl in merged.items() if put.row_of(acl_id) is None}
+            columns = columns.with_changes({**before, **changes}, put)
             merged = _UNCHANGED
-        elif len(changes) == 1:  # mostly: half of what `update` takes
+        elif step == 1 and changes:  # mostly: half of what `update` takes
             ((acl_id, acl),) = changes.items()
             merged = merged.set(acl_id, acl)
-        elif changes:
-            merged = merged.update(changes)
+        elif step:
+            merged = merged.update({**changes, **{acl.record.id: acl for acl in put}})
         return AclsImage(
             columns, merged, count=count, digest=digest, features=features, provenance=provenance
         )

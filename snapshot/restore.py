@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from records.columns.acl_table import AppliedAcl
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage, Provenance
-from snapshot.rows import AppliedAcl
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

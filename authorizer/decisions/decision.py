@@ -25,7 +25,7 @@ from records.acl import PatternType
 if TYPE_CHECKING:
     from authorizer.api import Action, AuthorizableRequestContext
     from authorizer.decisions.state import AuthorizerState
-    from snapshot.rows import AppliedAcl
+    from records.columns.acl_table import AppliedAcl
 
 
 class Rule(Enum):

@@ -16,9 +16,9 @@ from records.acl import AclOperation, AclPermissionType, PatternType, ResourceTy
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from records.columns.acl_table import AclTable
+    from records.columns.text_column import TextColumn
     from records.entries import AccessControlEntryRecord
-    from snapshot.rows import AclRows
-    from snapshot.text_column import TextColumn
 
 
 def utf16(text: str) -> bytes:
@@ -37,7 +37,7 @@ def entry_order(record: AccessControlEntryRecord) -> tuple[int, int, bytes, byte
     )
 
 
-def in_kafka_order(columns: AclRows, rows: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+def in_kafka_order(columns: AclTable, rows: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     """The rows in that order; those of equal ACLs one after the other, as they are given."""
     order = np.lexsort(
         (  # the last one is the first to sort by

@@ -15,7 +15,7 @@ import numpy as np
 from authorizer.decisions.kafka_order import in_kafka_order
 from authorizer.index.places import PREFIXED, known_codes
 from records.acl import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
-from snapshot.rows import AclRows, in_pieces
+from records.columns.acl_table import AclTable, in_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from authorizer.index.acl_index import AclIndex
     from authorizer.index.places import Place
     from records.acl import AclBinding, AclBindingFilter, ResourcePatternFilter
-    from snapshot.rows import AppliedAcl
-    from snapshot.text_column import TextColumn
+    from records.columns.acl_table import AppliedAcl
+    from records.columns.text_column import TextColumn
 
     _Rows = npt.NDArray[np.int32]
 
@@ -36,7 +36,7 @@ class Listing:
 
     __slots__ = ("_columns", "_rows")
 
-    def __init__(self, columns: AclRows, rows: _Rows) -> None:
+    def __init__(self, columns: AclTable, rows: _Rows) -> None:
         """These rows, in this order."""
         self._columns = columns
         self._rows = rows
@@ -60,12 +60,12 @@ class Listing:
 def list_acls(index: AclIndex, acl_filter: AclBindingFilter) -> Listing:
     """The ACLs that the filter means: by resource type, then name (the last name first), then entry."""
     rows, added = _candidates(index, acl_filter)
-    columns: AclRows = index.rows.columns
+    columns: AclTable = index.rows.columns
     rows = rows[_is_meant(columns, rows, acl_filter)]
     if added:
-        others = AclRows.of(added)
+        others = AclTable.of(added)
         others = others.taken(_is_meant(others, np.arange(len(others), dtype=np.int32), acl_filter))
-        columns = AclRows.joined([columns.taken(rows), others])
+        columns = AclTable.joined([columns.taken(rows), others])
         rows = np.arange(len(columns), dtype=np.int32)
     return Listing(columns, in_kafka_order(columns, rows))
 
@@ -97,7 +97,7 @@ def _places(index: AclIndex, patterns: ResourcePatternFilter, name: str) -> Iter
             yield prefixed, name
 
 
-def _is_meant(columns: AclRows, rows: _Rows, acl_filter: AclBindingFilter) -> npt.NDArray[np.bool_]:
+def _is_meant(columns: AclTable, rows: _Rows, acl_filter: AclBindingFilter) -> npt.NDArray[np.bool_]:
     """Of some candidates, which ones the filter means."""
     patterns, entries = acl_filter.pattern_filter, acl_filter.entry_filter
     is_meant = np.ones(len(rows), np.bool_)

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from authorizer.index.places import Place
     from authorizer.index.resource_index import ResourceIndex
     from authorizer.index.rights import Rights
+    from records.columns.acl_table import AppliedAcl
     from records.entries import AccessControlEntryRecord
     from records.principal import KafkaPrincipal
-    from snapshot.rows import AppliedAcl
 
 
 # Looked up once, not for each ACL: a member of an Enum class costs as much as two dict look-ups.

@@ -19,7 +19,7 @@ from records.acl import SUPPORTED_OPERATIONS
 if TYPE_CHECKING:
     from authorizer.api import Action, AuthorizableRequestContext
     from authorizer.decisions.state import AuthorizerState
-    from snapshot.rows import AppliedAcl
+    from records.columns.acl_table import AppliedAcl
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

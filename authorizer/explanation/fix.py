@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from authorizer.api import Action, AuthorizableRequestContext
+    from records.columns.acl_table import AppliedAcl
     from records.entries import AccessControlEntryRecord
-    from snapshot.rows import AppliedAcl
 
 _NAME_FLAGS: Final = {
     ResourceType.TOPIC: "--topic",

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from authorizer.index.acl_index import AclIndex
     from authorizer.index.places import Place
     from records.acl import AclOperation
+    from records.columns.acl_table import AppliedAcl
     from records.entries import AccessControlEntryRecord
-    from snapshot.rows import AppliedAcl
 
 #: Near misses that are kept in all, and of one field.
 KEPT_MAXIMUM: Final = 10

@@ -51,10 +51,10 @@ if TYPE_CHECKING:
     from authorizer.index.places import Place
     from authorizer.index.resource_index import Step
     from authorizer.index.row_index import LeavesByKind
+    from records.columns.acl_table import AppliedAcl
     from records.principal import KafkaPrincipal
     from snapshot.delta import AclsDelta
     from snapshot.image import AclsImage
-    from snapshot.rows import AppliedAcl
 
 #: Making the Rights of so many places takes about a millisecond: those of larger principals are made at once.
 LAZY_PLACES_MAXIMUM: Final = 1024

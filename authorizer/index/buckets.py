@@ -16,7 +16,7 @@ from records.acl import WILDCARD
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from snapshot.rows import AppliedAcl
+    from records.columns.acl_table import AppliedAcl
 
 #: Above this many ACLs a bucket is a CrowdedBucket.
 SMALL_MAXIMUM: Final = 64

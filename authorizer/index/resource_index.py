@@ -25,7 +25,7 @@ from authorizer.index.masks import Leaf, acl_mask, add_to_leaf
 from authorizer.index.places import PREFIXED, Place
 from authorizer.index.versioned import Versioned
 from records.acl import WILDCARD
-from snapshot.rows import in_pieces
+from records.columns.acl_table import in_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from authorizer.index.row_index import RowIndex
+    from records.columns.acl_table import AppliedAcl
     from records.ids import Uuid
     from snapshot.image import AclsImage
-    from snapshot.rows import AppliedAcl
 
 #: An ACL and its place; whether it is a row that is gone; and if not, whether it is added, or gone from what
 #: was added before.

@@ -190,13 +190,6 @@ _CODEC: Final = AvroCodec()
 #: The first bytes of values that are written with today's schemas.
 ACL_HEADER: Final = _header(_parsed(ACCESS_CONTROL_ENTRY_SCHEMA))
 REMOVE_HEADER: Final = _header(_parsed(REMOVE_ACCESS_CONTROL_ENTRY_SCHEMA))
-_RESOURCE_AT: Final = HEADER_BYTES + UUID_BYTES
-# A topic repeats names, principals and hosts. The parts of values are kept by their bytes, as codecs.kraft
-# keeps those of frames, and emptied when full.
-_PARTS_MAX: Final = 1 << 15
-_coded_texts: dict[bytes, tuple[int, str]] = {}
-_endings: dict[bytes, tuple[str, int, int]] = {}
-_coded_text, _ending = _coded_texts.get, _endings.get
 
 
 def encode(record: AclRecord) -> bytes:
@@ -205,59 +198,5 @@ def encode(record: AclRecord) -> bytes:
 
 
 def decode(data: bytes | memoryview) -> AclRecord:
-    """`AvroCodec.decode` with today's schemas.
-
-    Nearly all values are ACLs whose numbers, lengths among them, are one byte each (Avro doubles them: even,
-    and below 128). These are read here, and for speed; anything unusual, or wrong, is left to the codec.
-    """
-    data = data if isinstance(data, bytes) else bytes(data)
-    if data.startswith(ACL_HEADER):
-        try:
-            name_end = _RESOURCE_AT + 2 + (data[_RESOURCE_AT + 1] >> 1)
-            principal_end = name_end + 2 + (data[name_end + 1] >> 1)
-            raw = data[_RESOURCE_AT:name_end]
-            resource_type, resource_name = _coded_text(raw) or _new_coded_text(raw)
-            raw = data[name_end:principal_end]
-            pattern_type, principal = _coded_text(raw) or _new_coded_text(raw)
-            raw = data[principal_end:]
-            host, operation, permission_type = _ending(raw) or _new_ending(raw)
-        except (IndexError, UnicodeDecodeError, _NotPlainError):
-            return _CODEC.decode(data)
-        return AccessControlEntryRecord(
-            Uuid(data[HEADER_BYTES:_RESOURCE_AT]),
-            resource_type,
-            resource_name,
-            pattern_type,
-            principal,
-            host,
-            operation,
-            permission_type,
-        )
+    """`AvroCodec.decode` with today's schemas."""
     return _CODEC.decode(data)
-
-
-class _NotPlainError(Exception):
-    """A part of a value that is wrong, or right but unusual."""
-
-
-def _new_coded_text(raw: bytes) -> tuple[int, str]:
-    """A code and a text; both are all of ``raw``."""
-    if len(raw) < 2 or (raw[0] | raw[1]) & 0x81 or len(raw) - 2 != raw[1] >> 1:
-        raise _NotPlainError
-    part = raw[0] >> 1, raw[2:].decode()
-    if len(_coded_texts) >= _PARTS_MAX:
-        _coded_texts.clear()
-    _coded_texts[raw] = part
-    return part
-
-
-def _new_ending(raw: bytes) -> tuple[str, int, int]:
-    """A text and two codes; together all of ``raw``."""
-    size = len(raw) - 3
-    if size < 0 or (raw[0] | raw[-2] | raw[-1]) & 0x81 or size != raw[0] >> 1:
-        raise _NotPlainError
-    part = raw[1:-2].decode(), raw[-2] >> 1, raw[-1] >> 1
-    if len(_endings) >= _PARTS_MAX:
-        _endings.clear()
-    _endings[raw] = part
-    return part

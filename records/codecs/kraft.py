@@ -12,9 +12,8 @@ kafka-metadata-4.3.1.jar. Rules of this file:
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
-from typing import Final, TypeVar, assert_never
+from typing import Final, assert_never
 
 from records.entries import (
     ABORT_TRANSACTION_API_KEY,
@@ -35,8 +34,6 @@ from records.entries import (
 from records.errors import DecodeError, EncodeError, UnsupportedVersionError
 from records.flexible import MessageReader, append_signed, append_string, append_uuid
 from records.varint import append_unsigned_varint
-
-_Part = TypeVar("_Part")
 
 FRAME_VERSION: Final = 1
 #: Version of every record that is written or understood here.
@@ -78,22 +75,6 @@ _CODE_MAX: Final = 0x7FFF
 # Tag 0 of the begin and abort records: an optional text.
 _DESCRIPTION_TAG: Final = 0
 
-_ACL_HEADER: Final = bytes((FRAME_VERSION, ACCESS_CONTROL_ENTRY_API_KEY, RECORD_VERSION))
-_REMOVE_HEADER: Final = bytes((FRAME_VERSION, REMOVE_ACCESS_CONTROL_ENTRY_API_KEY, RECORD_VERSION))
-_PLAIN_HEADER_BYTES: Final = 3
-_REMOVE_FRAME_BYTES: Final = 20
-# Header and id of a plain ACL frame, and the size of the name that follows its resource type.
-_plain_start: Final = struct.Struct(">3s16sxB").unpack_from
-
-# A log of a million ACLs repeats a few thousand names, principals and hosts. The parts of ACL frames are kept
-# by their bytes: looking one up is several times faster than reading it, and the image then holds one string
-# for all. Emptied when full, so that a log of unique names costs no more than this.
-_PARTS_MAX: Final = 1 << 15
-_resources: dict[bytes, tuple[int, str]] = {}  # resource type and name
-_subjects: dict[bytes, tuple[int, str]] = {}  # pattern type and principal
-_endings: dict[bytes, tuple[str, int, int]] = {}  # host, operation, permission type; no tagged fields
-_resource, _subject, _ending = _resources.get, _subjects.get, _endings.get
-
 
 def record_type_name(api_key: int) -> str:
     """``ACCESS_CONTROL_ENTRY_RECORD`` and so on; ``UNKNOWN_RECORD_TYPE_<n>`` for what Kafka 4.3 lacks."""
@@ -112,82 +93,8 @@ def decode_frame(value: bytes | memoryview) -> MetadataRecord:
 
 
 def decode_frame_at(data: bytes, start: int, end: int) -> MetadataRecord:
-    """The record in ``data[start:end]``; raises as `decode_frame`, with positions within ``data``.
-
-    Nearly all records of a large log have one of three plain shapes. These are read here, and for speed;
-    anything unusual, or wrong, is left to `_decode`.
-    """
-    try:
-        header, acl_id, name_size = _plain_start(data, start)
-        if header == _ACL_HEADER:
-            # Lengths and codes below 128, nothing tagged on: else the parts are not plain ones.
-            name_end = start + 20 + name_size
-            principal_end = name_end + 1 + data[name_end + 1]
-            raw = data[start + 19 : name_end]
-            resource_type, resource_name = _resource(raw) or _new_coded_text(_resources, raw)
-            raw = data[name_end:principal_end]
-            pattern_type, principal = _subject(raw) or _new_coded_text(_subjects, raw)
-            raw = data[principal_end:end]
-            host, operation, permission_type = _ending(raw) or _new_ending(raw)
-            return AccessControlEntryRecord(
-                acl_id,
-                resource_type,
-                resource_name,
-                pattern_type,
-                principal,
-                host,
-                operation,
-                permission_type,
-            )
-        if header == _REMOVE_HEADER:
-            if end - start == _REMOVE_FRAME_BYTES and data[end - 1] == 0:
-                return RemoveAccessControlEntryRecord(acl_id)
-        elif end - start >= _PLAIN_HEADER_BYTES and header[0] == FRAME_VERSION:
-            api_key, version = header[1], header[2]
-            if api_key | version < 0x80 and api_key not in _DECODERS:
-                return OtherRecord(api_key, version)
-    except (struct.error, IndexError, _NotPlainError):
-        pass
-    return _decode(MessageReader(data[start:end], start))
-
-
-class _NotPlainError(Exception):
-    """A part of an ACL frame that is wrong, or right but unusual."""
-
-
-def _new_coded_text(parts: dict[bytes, tuple[int, str]], raw: bytes) -> tuple[int, str]:
-    """A code and a compact string; both are all of ``raw``."""
-    if len(raw) < 2 or raw[0] > 0x7F or not len(raw) - 1 == raw[1] <= 0x7F:
-        raise _NotPlainError
-    part = raw[0], _text(raw[2:])
-    _remember(parts, raw, part)
-    return part
-
-
-def _new_ending(raw: bytes) -> tuple[str, int, int]:
-    """A compact string, two codes and the number of tagged fields, zero; together all of ``raw``."""
-    size = len(raw) - 3
-    if size < 1 or not size == raw[0] <= 0x7F or raw[size] | raw[size + 1] > 0x7F or raw[size + 2] != 0:
-        raise _NotPlainError
-    part = _text(raw[1:size]), raw[size], raw[size + 1]
-    _remember(_endings, raw, part)
-    return part
-
-
-def _text(raw: bytes) -> str:
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError:
-        raise _NotPlainError from None
-
-
-def _remember(parts: dict[bytes, _Part], raw: bytes, part: _Part) -> None:
-    if len(parts) >= _PARTS_MAX:
-        parts.clear()
-    parts[raw] = part
-
-
-def _decode(reader: MessageReader) -> MetadataRecord:
+    """The record in ``data[start:end]``; raises as `decode_frame`, with positions within ``data``."""
+    reader = MessageReader(data[start:end], start)
     position = reader.position
     frame_version = reader.unsigned_varint()
     if frame_version != FRAME_VERSION:

@@ -10,17 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
-import msgspec
-
-from records.entries import ControlRecord, MetadataRecord
 from records.ids import Uuid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from records.entries import MetadataRecord
     from records.log.checkpoint import CheckpointId
-    from records.plain_batches import PlainRecords
+    from records.log_batch import LogBatch
 
 #: Bytes of batches that one read returns at most (one whole batch at least).
 READ_BYTES_MAX: Final = 4 * 1024 * 1024
@@ -54,68 +52,6 @@ class TrailingBytes:
     offset: int
     still_s: float
     is_being_written: bool = False
-
-
-class LogRecord(msgspec.Struct, frozen=True, gc=False):
-    """One record with its place: ``offset`` in the log, ``timestamp_ms`` since the epoch (CreateTime)."""
-
-    offset: int
-    timestamp_ms: int
-    record: MetadataRecord | ControlRecord
-
-
-class LogBatch(msgspec.Struct, eq=False, gc=False):
-    """One committed record batch: the unit in which state becomes visible (I2). Immutable.
-
-    Attributes:
-        base_offset: offset of the first record that the batch ever held.
-        end_offset: one past the last offset that it covers (compaction may have dropped records).
-        epoch: leader epoch under which it was appended.
-        timestamp_ms: greatest timestamp in the batch.
-        size_bytes: bytes on disk or on the wire.
-        decoded: ``records``, or None where ``plain`` is given and nobody has asked for them yet.
-        plain: where its records are among many that were decoded as columns, or None. Then they are objects
-            only when somebody asks for ``records``, and there is one for each offset.
-        plain_first: index there of its first record.
-    """
-
-    base_offset: int
-    end_offset: int
-    epoch: int
-    timestamp_ms: int
-    size_bytes: int
-    decoded: tuple[LogRecord, ...] | None
-    plain: PlainRecords | None = None
-    plain_first: int = 0
-
-    @property
-    def records(self) -> tuple[LogRecord, ...]:
-        """In offset order; control records only in control batches."""
-        records = self.decoded
-        if records is None:
-            assert self.plain is not None
-            records = self.plain.records(self.plain_first, self.end_offset - self.base_offset)
-            self.decoded = records
-        return records
-
-    def _content(self) -> tuple[object, ...]:
-        return (
-            self.base_offset,
-            self.end_offset,
-            self.epoch,
-            self.timestamp_ms,
-            self.size_bytes,
-            self.records,
-        )
-
-    def __eq__(self, other: object) -> bool:
-        return self._content() == other._content() if isinstance(other, LogBatch) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(self._content())
-
-    def __repr__(self) -> str:
-        return f"LogBatch{self._content()}"
 
 
 class MetadataLog(Protocol):

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from records.log.base import LogBatch, MetadataLog
+    from records.log.base import MetadataLog
+    from records.log_batch import LogBatch
 
 #: Between two reads of what is held back, if the log does not say earlier that there is more.
 _LOOK_S: Final = 0.2

@@ -18,8 +18,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from records.batch import MAGIC, MAGIC_AT, decode_batch, encode_batch, to_log_batch
+from records.batch import MAGIC, MAGIC_AT, decode_batch, encode_batch
 from records.codecs.kraft import encode_frame
+from records.columns.acl_table import AppliedAcl
+from records.content import to_log_batch
 from records.control import (
     ControlType,
     encode_control_key,
@@ -44,7 +46,6 @@ from snapshot.errors import (
 from snapshot.files.atomic_file import atomic_write, make_directories
 from snapshot.image import AclsImage, Provenance
 from snapshot.restore import restore_image
-from snapshot.rows import AppliedAcl
 from snapshot.store.layout import parse_snapshot_name, snapshot_name
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from snapshot.store.parquet import decode_part
 from snapshot.store.stored import StoredSnapshot
 
 if TYPE_CHECKING:
+    from records.columns.acl_table import AclTable
     from records.log.base import LogIdentity
-    from snapshot.rows import AclRows
     from snapshot.store.layout import SnapshotRef
     from snapshot.store.storage import Storage
 
@@ -89,7 +89,7 @@ def read_snapshot(storage: Storage, ref: SnapshotRef, identity: LogIdentity | No
         SnapshotCorruptError: also when the rows are not what the manifest says.
     """
     manifest = read_manifest(storage, ref, identity)
-    parts: list[AclRows] = []
+    parts: list[AclTable] = []
     for part in manifest.parts:
         source = storage.shown(ref.file(part.name))
         rows = decode_part(read_part(storage, ref, part), source=source)

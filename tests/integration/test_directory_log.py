@@ -28,8 +28,8 @@ from records.entries import (
     RemoveAccessControlEntryRecord,
 )
 from records.ids import Uuid
-from records.log.base import LogBatch
 from records.log.directory import DirectoryLog
+from records.log_batch import LogBatch
 from support.directory_logs import (
     acls,
     append_bytes,

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from records.batch import decode_batch, encode_batch, to_log_batch
+from records.batch import decode_batch, encode_batch
 from records.codecs.json import to_json
 from records.codecs.kraft import RECORD_TYPE_NAMES, encode_frame
 from records.compression import Compression
+from records.content import to_log_batch
 from records.control import ControlType, describe_control, encode_control_key, snapshot_header_value
 from records.entries import (
     AbortTransactionRecord,

@@ -26,10 +26,11 @@ from records.entries import (
 )
 from records.errors import LogNotFoundError
 from records.ids import Uuid, uuid_to_string
-from records.log.base import LogIdentity, LogRecord
+from records.log.base import LogIdentity
 from records.log.directory import DirectoryLog
 from records.log.directory.identity import random_id, write_owner
 from records.log.open import open_log
+from records.log_batch import LogRecord
 from replay.load import load_image
 from snapshot.digest import digest_of
 from snapshot.errors import HistoryForeignError, HistoryMissingError, HistoryRangeError

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from records.entries import AccessControlEntryRecord, AclRecord, RemoveAccessControlEntryRecord
-from records.log.base import LogBatch
 from records.log.topic import TopicLog
+from records.log_batch import LogBatch
 from replay.loader import Loader
 from replay.manifest import LoaderManifest
 from replay.snapshot_generator import SnapshotGenerator

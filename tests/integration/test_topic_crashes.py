@@ -27,11 +27,11 @@ from confluent_kafka import Producer
 from authorizer.node import Node
 from records.entries import MetadataRecord
 from records.errors import LogOutcomeUnknownError, LogUnreachableError
-from records.log.base import LogBatch
 from records.log.topic.client import ClientErrors, ClientSettings
 from records.log.topic.failure import Failure
 from records.log.topic.url import parse_topic_url
 from records.log.topic.writer import TopicWriter
+from records.log_batch import LogBatch
 from snapshot.digest import digest_to_string
 from support.kafka_broker import Broker
 from support.kafka_cluster import KafkaCluster, kafka_cluster, wait_until

@@ -24,9 +24,9 @@ from records.errors import (
     OffsetOutOfRangeError,
 )
 from records.ids import uuid_to_string
-from records.log.base import LogBatch
 from records.log.topic import TopicLog, TopicSettings, create_topic
 from records.log.topic.transactions import HEADER
+from records.log_batch import LogBatch
 from replay.load import load_image
 from support.kafka_broker import Broker
 from support.sim_scenario import acl_named

@@ -20,7 +20,7 @@ from authorizer.standard import StandardAuthorizer
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.entries import AccessControlEntryRecord, AclRecord, RemoveAccessControlEntryRecord
 from records.ids import Uuid
-from records.log.base import LogRecord
+from records.log_batch import LogRecord
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage, Provenance
 from support import naive

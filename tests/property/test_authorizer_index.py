@@ -28,7 +28,7 @@ from authorizer.standard import StandardAuthorizer
 from records.acl import AclBindingFilter, AclOperation, PatternType, ResourceType
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from records.ids import Uuid
-from records.log.base import LogRecord
+from records.log_batch import LogRecord
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage, Provenance
 from support import naive

@@ -16,9 +16,9 @@ from authorizer.cli.acls.kafka_acls_listing import listing, listing_of_principal
 from authorizer.cli.main import cli
 from authorizer.cli.output import shown
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import AccessControlEntryRecord
 from snapshot.code_names import code_to_name
-from snapshot.rows import AclRows, AppliedAcl
 from support.acl_strategies import acls
 from support.data import real_log
 
@@ -44,8 +44,8 @@ def strange(
 any_acls = st.lists(st.builds(strange, acls(), st.none() | FORGING, st.none() | FORGING), max_size=30)
 
 
-def columns_of(records: Iterable[AccessControlEntryRecord]) -> AclRows:
-    return AclRows.of([AppliedAcl(record, None, 0) for record in records])
+def columns_of(records: Iterable[AccessControlEntryRecord]) -> AclTable:
+    return AclTable.of([AppliedAcl(record, None, 0) for record in records])
 
 
 def resource(record: AccessControlEntryRecord) -> tuple[int, str, int]:
@@ -106,8 +106,8 @@ def test_a_whole_listing_makes_no_object_of_an_acl(monkeypatch: pytest.MonkeyPat
     def refused(*_: object) -> None:
         raise AssertionError("rows were made into objects")
 
-    monkeypatch.setattr(AclRows, "acls", refused)
-    monkeypatch.setattr(AclRows, "acl", refused)
+    monkeypatch.setattr(AclTable, "acls", refused)
+    monkeypatch.setattr(AclTable, "acl", refused)
     for args in ([], ["--principal", "User:alice"]):
         result = CliRunner().invoke(cli, ["acls", "--log", str(real_log("kraft-small")), "--list", *args])
         assert result.exit_code == 0

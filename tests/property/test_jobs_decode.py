@@ -13,7 +13,7 @@ from records.errors import DecodeError
 from records.ids import uuid_to_string
 from records.log.topic.message import decode_message
 from snapshot.jobs.engine.decode import decode_batches
-from support.plain_logs import frame_of
+from support.column_logs import frame_of
 from support.source_rows import SHARDS, Row, expected_rows, rows_of, split_batches
 from support.strategies import acl_records, plain_records, strange_acl_records, transactions
 

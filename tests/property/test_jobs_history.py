@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from records.entries import AccessControlEntryRecord
 from records.ids import Uuid
-from records.log.base import LogRecord
+from records.log_batch import LogRecord
 from snapshot.jobs.changes.change_files import write_changes
 from snapshot.jobs.changes.change_table import CHANGES_SCHEMA, changes_table, ended_intervals
 from snapshot.jobs.changes.coverage import Coverage

@@ -15,7 +15,7 @@ from records.entries import (
     RemoveAccessControlEntryRecord,
 )
 from records.ids import uuid_to_string
-from records.log.base import LogRecord
+from records.log_batch import LogRecord
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage, Provenance
 from snapshot.jobs.engine.job import LogResult

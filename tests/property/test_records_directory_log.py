@@ -16,8 +16,8 @@ from records.batch import encode_batch
 from records.codecs.kraft import encode_frame
 from records.entries import AclRecord
 from records.errors import OffsetOutOfRangeError
-from records.log.base import LogBatch
 from records.log.directory import DirectoryLog
+from records.log_batch import LogBatch
 from support.directory_logs import (
     append_bytes,
     assert_holds_acls,

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from records.log.base import LogBatch, LogRecord
 from records.log.topic.transactions import Assembler, transaction_headers
+from records.log_batch import LogBatch, LogRecord
 from support.sim_scenario import acl_named
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from records.entries import MetadataRecord
-from records.log.base import LogBatch
+from records.log_batch import LogBatch
 from replay.core import Core
 from replay.events import BatchesRead, Fail, LoadedSnapshot, Publish, Recovered, ReportReady
 from replay.load import load_image

@@ -7,6 +7,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from records.columns.acl_table import AppliedAcl
 from records.entries import (
     AccessControlEntryRecord,
     FeatureLevelRecord,
@@ -18,7 +19,6 @@ from snapshot.delta import AclsDelta
 from snapshot.digest import digest_of
 from snapshot.image import AclsImage, Provenance
 from snapshot.restore import restore_image
-from snapshot.rows import AppliedAcl
 from support.snapshots import contents, logged, replayed
 from support.strategies import acl_records, record_lists, strange_acl_records
 
@@ -109,20 +109,6 @@ def test_changes_lead_from_image_to_image(before: list[MetadataRecord], after: l
             assert told.get(is_now.record.id) == was
             told[is_now.record.id] = is_now
     assert told == contents(delta.apply(Provenance(0, 0, 0)))
-
-
-@given(record_lists(), record_lists())
-def test_a_snapshot_replaces_everything(before: list[MetadataRecord], after: list[MetadataRecord]) -> None:
-    """I5: the rows of a snapshot on top of any image, and then its end, give the snapshot's image."""
-    snapshot = replayed(after)
-    delta = AclsDelta(replayed(before))
-    for row in snapshot:
-        delta.put(row)
-    delta.finish_snapshot(contents(snapshot))
-    delta.set_features(snapshot.features)
-    image = delta.apply(snapshot.provenance)
-    assert {found.record for found in image} == {found.record for found in snapshot}
-    assert (image.digest, len(image), image.features) == (snapshot.digest, len(snapshot), snapshot.features)
 
 
 @given(record_lists())

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from records.columns.acl_table import AppliedAcl
 from records.entries import AccessControlEntryRecord, MetadataRecord
 from snapshot.code_names import code_from_name
 from snapshot.columns import AclColumns
@@ -19,7 +20,6 @@ from snapshot.files.export_format import ExportFormat
 from snapshot.files.kip11 import kip11_resources
 from snapshot.files.kraft_checkpoint import read_checkpoint, write_checkpoint
 from snapshot.image import AclsImage
-from snapshot.rows import AppliedAcl
 from snapshot.store.layout import cluster_directory, parse_cluster_directory
 from snapshot.store.snapshot_store import SnapshotStore
 from support.exported import acls_in_csv, records_in_json_lines

@@ -17,13 +17,13 @@ from records.acl import (
     ResourcePattern,
     ResourceType,
 )
+from records.columns.acl_table import AppliedAcl
 from records.entries import AccessControlEntryRecord, AclRecord
 from records.ids import Uuid
-from records.log.base import LogRecord
+from records.log_batch import LogRecord
 from records.principal import parse_kafka_principal
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage, Provenance
-from snapshot.rows import AppliedAcl
 
 READ, WRITE, DESCRIBE, ALL = AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.ALL
 TOPIC, GROUP = ResourceType.TOPIC, ResourceType.GROUP

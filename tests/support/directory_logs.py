@@ -10,8 +10,9 @@ from records.codecs.kraft import encode_frame
 from records.entries import AccessControlEntryRecord
 from records.errors import AclogError
 from records.ids import Uuid
-from records.log.base import READ_BYTES_MAX, LogBatch, LogRecord
+from records.log.base import READ_BYTES_MAX
 from records.log.directory import DirectoryLog
+from records.log_batch import LogBatch, LogRecord
 
 TIMESTAMP_MS = 1_700_000_000_000
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from records.columns.acl_table import AppliedAcl
 from records.entries import AccessControlEntryRecord
 from records.ids import Uuid
 from snapshot.code_names import code_from_name
 from snapshot.jobs.engine.shard_fold import _readable
-from snapshot.rows import AppliedAcl
 
 
 def as_record(row: Mapping[str, Any]) -> AccessControlEntryRecord:

@@ -27,7 +27,7 @@ from authorizer.errors import ApiError, ConfigError
 from authorizer.standard import StandardAuthorizer
 from records.codecs.json import from_json
 from records.entries import AccessControlEntryRecord, AclRecord, RemoveAccessControlEntryRecord
-from records.log.base import LogRecord
+from records.log_batch import LogRecord
 from records.properties import parse_properties
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage, Provenance

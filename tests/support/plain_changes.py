@@ -16,7 +16,7 @@ from records.entries import (
     RemoveAccessControlEntryRecord,
 )
 from records.ids import Uuid
-from records.log.base import LogRecord
+from records.log_batch import LogRecord
 
 
 class PlainChange(NamedTuple):

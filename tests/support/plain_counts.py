@@ -17,7 +17,7 @@ from records.entries import (
     EndTransactionRecord,
     RemoveAccessControlEntryRecord,
 )
-from records.log.base import LogRecord
+from records.log_batch import LogRecord
 
 #: Resource type, pattern type, permission type, operation.
 Kind = tuple[str, str, str, str]

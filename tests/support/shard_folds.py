@@ -19,7 +19,8 @@ from records.entries import (
     MetadataRecord,
     RemoveAccessControlEntryRecord,
 )
-from records.log.base import LogIdentity, LogRecord
+from records.log.base import LogIdentity
+from records.log_batch import LogRecord
 from snapshot.image import Provenance
 from snapshot.jobs.engine.decoded_rows import DECODED_ARROW
 from snapshot.jobs.engine.job import LogPlan, LogResult, ShardSummary

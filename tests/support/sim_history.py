@@ -23,7 +23,7 @@ from snapshot.image import AclsImage
 
 if TYPE_CHECKING:
     from records.ids import Uuid
-    from records.log.base import LogBatch
+    from records.log_batch import LogBatch
 
 
 @dataclass(frozen=True, slots=True)

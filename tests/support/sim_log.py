@@ -22,9 +22,10 @@ from records.entries import (
 )
 from records.errors import DecodeError, LogError, OffsetOutOfRangeError
 from records.ids import METADATA_TOPIC_ID, Uuid
-from records.log.base import READ_BYTES_MAX, LogBatch, LogIdentity, LogRecord
+from records.log.base import READ_BYTES_MAX, LogIdentity
 from records.log.history import shows_epoch
 from records.log.local import LocalLog
+from records.log_batch import LogBatch, LogRecord
 from support.sim_history import History
 
 RECORD_BYTES = 100
@@ -47,7 +48,7 @@ def batch_of(records: Sequence[MetadataRecord | ControlRecord], base_offset: int
         epoch=epoch,
         timestamp_ms=logged[-1].timestamp_ms,
         size_bytes=RECORD_BYTES * len(records),
-        decoded=logged,
+        records=logged,
     )
 
 
@@ -237,7 +238,7 @@ class SimLog(LocalLog):
                             epoch=batch.epoch,
                             timestamp_ms=batch.timestamp_ms,
                             size_bytes=RECORD_BYTES * len(records),
-                            decoded=records,
+                            records=records,
                         )
                     )
             self._batches = kept

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from records.columns.acl_table import AppliedAcl
 from replay.manifest import LoaderManifest, ReloadManifest
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage
-from snapshot.rows import AppliedAcl
 from support.sim_history import History, State, state_of
 
 if TYPE_CHECKING:

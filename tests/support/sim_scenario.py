@@ -31,7 +31,7 @@ from records.entries import (
 )
 from records.errors import DecodeError, LogCorruptError, LogError, LogNotFoundError, LogStorageError
 from records.ids import Uuid
-from records.log.base import LogBatch, LogRecord
+from records.log_batch import LogBatch, LogRecord
 from replay.core import Core
 from replay.events import (
     BatchesRead,

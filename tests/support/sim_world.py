@@ -26,6 +26,7 @@ import random
 from contextlib import suppress
 from typing import Final
 
+from records.columns.acl_table import AppliedAcl
 from records.entries import (
     AbortTransactionRecord,
     AccessControlEntryRecord,
@@ -46,7 +47,6 @@ from replay.manifest import LoaderManifest
 from snapshot.delta import AclsDelta
 from snapshot.errors import SnapshotError
 from snapshot.image import AclsImage, Provenance
-from snapshot.rows import AppliedAcl
 from support.sim_clock import SimClock
 from support.sim_history import State, state_of
 from support.sim_log import SimLog, identity

@@ -10,7 +10,8 @@ from typing import Any
 
 from records.entries import AccessControlEntryRecord, MetadataRecord
 from records.ids import Uuid, uuid_from_string
-from records.log.base import LogIdentity, LogRecord
+from records.log.base import LogIdentity
+from records.log_batch import LogRecord
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage, Provenance
 

@@ -15,7 +15,7 @@ from authorizer.index.buckets import (
     with_acl,
     without_acl,
 )
-from snapshot.rows import AppliedAcl
+from records.columns.acl_table import AppliedAcl
 from support.decisions import READ, allow, topic
 
 PRINCIPALS = [f"User:{number}" for number in range(20)]

@@ -9,12 +9,12 @@ from authorizer.index.acl_index import LAZY_PLACES_MAXIMUM, AclIndex
 from authorizer.index.lazy_rights import LazyRights
 from authorizer.index.places import PREFIXED
 from authorizer.index.rights import Rights
+from records.columns.acl_table import AppliedAcl
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
-from records.log.base import LogRecord
+from records.log_batch import LogRecord
 from snapshot.columns import AclColumns
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage, Provenance
-from snapshot.rows import AppliedAcl
 from support.decisions import GROUP, READ, TOPIC, WRITE, allow, group, topic, topics
 
 

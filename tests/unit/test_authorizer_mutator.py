@@ -42,8 +42,9 @@ from records.errors import (
     LogUnreachableError,
 )
 from records.ids import Uuid, binding_uuid
-from records.log.base import LogBatch, LogIdentity, LogRecord
+from records.log.base import LogIdentity
 from records.log.local import LocalLog
+from records.log_batch import LogBatch, LogRecord
 from replay.clock import SystemClock
 from replay.manifest import LogDeltaManifest, ReloadManifest
 from snapshot.delta import AclsDelta

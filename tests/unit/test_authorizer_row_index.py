@@ -12,10 +12,10 @@ import pytest
 from authorizer.index.masks import Leaf, acl_mask, add_to_leaf
 from authorizer.index.places import KINDS, PREFIXED, is_odd, place_of
 from authorizer.index.row_index import RowIndex
+from records.columns.acl_table import AppliedAcl
 from records.entries import AccessControlEntryRecord
 from records.ids import Uuid
 from snapshot.columns import AclColumns
-from snapshot.rows import AppliedAcl
 
 PRINCIPALS = ("User:a", "User:*", "User:b", "Group:a", "nobody", "", ":")
 NAMES = ("orders", "orders-", "", "*", "é", "\U0001f600")

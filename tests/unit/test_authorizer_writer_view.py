@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from authorizer.writing.writer_view import WriterView
+from records.columns.acl_table import AppliedAcl
 from records.entries import AccessControlEntryRecord, AclRecord, RemoveAccessControlEntryRecord
 from records.ids import Uuid
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage, Provenance
-from snapshot.rows import AppliedAcl
 
 
 def acl(number: int, name: str = "t") -> AccessControlEntryRecord:

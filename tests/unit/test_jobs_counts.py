@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from records.log.base import LogIdentity
-from snapshot.delta import DeltaCounts
 from snapshot.errors import SparkJobError
+from snapshot.fold import DeltaCounts
 from snapshot.image import Provenance
 from snapshot.jobs.counts.count_files import CountFiles
 from snapshot.jobs.counts.count_rows import MINUTE_MS, AclKind, CountRows, count_rows, counts_by_kind

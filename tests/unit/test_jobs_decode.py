@@ -21,9 +21,9 @@ from records.log.directory import DirectoryLog
 from snapshot.jobs.engine.decode import decode_batches
 from snapshot.jobs.sources.directory_ranges import DirectoryRanges, OffsetAndEpoch
 from snapshot.jobs.sources.directory_rows import DirectoryRange, read_rows
+from support.column_logs import frame_of
 from support.data import REAL_LOGS, real_log
 from support.directory_logs import read_batches, records_of
-from support.plain_logs import frame_of
 from support.snapshots import acl, acl_id
 from support.source_rows import CLUSTER_ID, SHARDS, TOPIC_ID, Row, expected_rows, rows_of, source_batch
 

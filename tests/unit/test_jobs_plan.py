@@ -12,7 +12,8 @@ import pytest
 
 from records.errors import LogStorageError
 from records.ids import Uuid
-from records.log.base import LogIdentity, LogRecord
+from records.log.base import LogIdentity
+from records.log_batch import LogRecord
 from snapshot.delta import AclsDelta
 from snapshot.errors import SnapshotError, SparkJobError
 from snapshot.image import AclsImage, Provenance

@@ -9,10 +9,10 @@ from collections.abc import Callable
 import google_crc32c
 import pytest
 
-from records.batch import HEADER_BYTES, decode_batch, encode_batch, to_log_batch
-from records.batch_content import RawRecord
+from records.batch import HEADER_BYTES, decode_batch, encode_batch
 from records.codecs.kraft import encode_frame
 from records.compression import Compression, compress
+from records.content import RawRecord, raw_records, to_log_batch
 from records.control import ControlType, encode_control_key, snapshot_footer_value
 from records.entries import (
     AccessControlEntryRecord,
@@ -30,7 +30,7 @@ from records.errors import (
     UnsupportedVersionError,
 )
 from records.ids import Uuid
-from records.log.base import LogBatch, LogRecord
+from records.log_batch import LogBatch, LogRecord
 from records.varint import append_varint
 
 TIME_MS = 1_795_222_795_968
@@ -106,7 +106,7 @@ def test_the_header_is_read_back() -> None:
 
 
 def test_records_as_bytes() -> None:
-    assert decode_batch(BATCH).records() == [
+    assert raw_records(decode_batch(BATCH)) == [
         RawRecord(100 + index, TIME_MS, None, frame) for index, frame in enumerate(FRAMES)
     ]
 
@@ -127,7 +127,7 @@ def test_every_compression_roundtrips(compression: Compression) -> None:
     data = encode_batch(FRAMES, base_offset=5, epoch=1, timestamp_ms=TIME_MS, compression=compression)
     batch = decode_batch(data)
     assert batch.compression is compression
-    assert [record.value for record in batch.records()] == FRAMES
+    assert [record.value for record in raw_records(batch)] == FRAMES
     assert [record.record for record in to_log_batch(batch).records] == RECORDS
 
 
@@ -156,7 +156,7 @@ def test_keys_and_null_values() -> None:
         [b"v", None, b""], keys=[b"k", b"", None], base_offset=0, epoch=0, timestamp_ms=TIME_MS
     )
     batch = decode_batch(data)
-    assert [(record.key, record.value) for record in batch.records()] == [
+    assert [(record.key, record.value) for record in raw_records(batch)] == [
         (b"k", b"v"),
         (b"", None),
         (None, b""),
@@ -195,10 +195,13 @@ def test_timestamps_of_records() -> None:
     """Deltas count from the batch's base; a topic with LogAppendTime has one for all."""
     body = raw_record(b"a", time_delta=-5) + raw_record(b"b", delta=1, time_delta=2**40)
     data = with_body(body, 2)
-    assert [record.timestamp_ms for record in decode_batch(data).records()] == [TIME_MS - 5, TIME_MS + 2**40]
+    assert [record.timestamp_ms for record in raw_records(decode_batch(data))] == [
+        TIME_MS - 5,
+        TIME_MS + 2**40,
+    ]
     appended = changed(data, ATTRIBUTES_AT, b"\x00\x08")
     appended = changed(appended, MAX_TIMESTAMP_AT, struct.pack(">q", 77))
-    assert [record.timestamp_ms for record in decode_batch(appended).records()] == [77, 77]
+    assert [record.timestamp_ms for record in raw_records(decode_batch(appended))] == [77, 77]
     # The same for records that are otherwise plain.
     plain = changed(changed(BATCH, ATTRIBUTES_AT, b"\x00\x08"), MAX_TIMESTAMP_AT, struct.pack(">q", 77))
     assert {record.timestamp_ms for record in to_log_batch(decode_batch(plain)).records} == {77}
@@ -223,7 +226,7 @@ def test_headers_are_passed_over() -> None:
     headers = b"\x04" + b"\x02k\x02v" + b"\x00\x01"
     body = raw_record(FRAMES[0], headers=headers) + raw_record(FRAMES[1], delta=1)
     batch = decode_batch(with_body(body, 2))
-    assert [record.value for record in batch.records()] == FRAMES[:2]
+    assert [record.value for record in raw_records(batch)] == FRAMES[:2]
     assert [record.record for record in to_log_batch(batch).records] == RECORDS[:2]
 
 
@@ -371,7 +374,7 @@ def test_records_that_do_not_fit_their_batch(body: bytes, count: int, message: s
         with_body(body, count),
         changed(with_body(compress(Compression.GZIP, body), count), ATTRIBUTES_AT, b"\x00\x01"),
     ):
-        for read in (to_log_batch, lambda batch: batch.records()):
+        for read in (to_log_batch, raw_records):
             check_refused(read, batch, message)
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import pytest
 
-from records.codecs import kraft
 from records.codecs.json import to_json
 from records.codecs.kraft import decode_frame, decode_frame_at, encode_frame, record_type_name
 from records.entries import (
@@ -239,32 +238,6 @@ def test_what_the_format_cannot_hold_is_an_encode_error(record: MetadataRecord, 
 def test_the_longest_string_is_written_and_read() -> None:
     record = AccessControlEntryRecord(ID, 2, "x" * 32767, 3, "User:a", "*", 1, 1)
     assert decode_frame(encode_frame(record)) == record
-
-
-def test_equal_texts_of_many_records_are_one_string() -> None:
-    """A million ACLs share few principals, hosts and names; the image must not hold each a million times."""
-    first, second = (
-        decode_frame(
-            encode_frame(AccessControlEntryRecord(Uuid(bytes([n]) * 16), 2, "t-é", 3, "User:x", "h", n, 3))
-        )
-        for n in (3, 4)
-    )
-    assert isinstance(first, AccessControlEntryRecord)
-    assert isinstance(second, AccessControlEntryRecord)
-    assert first.resource_name is second.resource_name
-    assert first.principal is second.principal
-
-
-def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A log of unique names does not fill the memory, and is read right when the memory is emptied."""
-    monkeypatch.setattr(kraft, "_PARTS_MAX", 8)
-    for number in range(100):
-        name = f"bounded-{number}"
-        record = AccessControlEntryRecord(ID, 2, name, 3, f"User:{name}", name, 3, 3)
-        frame = encode_frame(record)
-        assert decode_frame(frame) == decode_frame(frame) == record
-        # Others may have filled it before; then it shrinks at the first new part.
-        assert all(len(parts) <= 8 for parts in (kraft._resources, kraft._subjects, kraft._endings))
 
 
 def test_names_of_types() -> None:

@@ -6,13 +6,13 @@ import pytest
 
 from records.entries import BeginTransactionRecord, MetadataRecord
 from records.errors import DecodeError
-from records.log.base import LogBatch, LogRecord
 from records.log.topic.transactions import (
     RUN_RECORDS_MAX,
     Assembler,
     parse_transaction_header,
     transaction_headers,
 )
+from records.log_batch import LogBatch, LogRecord
 from support.sim_scenario import acl_named
 
 UNCOMMITTED_END = 10

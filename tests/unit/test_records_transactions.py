@@ -10,7 +10,7 @@ from records.entries import (
     EndTransactionRecord,
     FeatureLevelRecord,
 )
-from records.log.base import LogRecord
+from records.log_batch import LogRecord
 from records.transactions import Marker, Transaction, beginnings, is_open_after, misplaced
 
 BEGIN, END, ABORT = BeginTransactionRecord(None), EndTransactionRecord(), AbortTransactionRecord(None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from records.entries import OtherRecord
-from records.log.base import LogBatch, LogRecord
+from records.log_batch import LogBatch, LogRecord
 from replay.core import Core, Phase
 from replay.errors import InvariantError
 from replay.events import BatchesRead, Effect, Fail, LoadedSnapshot, Publish, Recovered

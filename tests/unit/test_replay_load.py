@@ -9,7 +9,8 @@ import pytest
 
 from records.entries import BeginTransactionRecord, EndTransactionRecord, MetadataRecord
 from records.errors import DecodeError
-from records.log.base import READ_BYTES_MAX, LogBatch
+from records.log.base import READ_BYTES_MAX
+from records.log_batch import LogBatch
 from replay.errors import LogChangedError, LogGapError, OffsetUnavailableError, ReplayError
 from replay.load import LoadResult, load_image
 from snapshot.delta import AclsDelta

@@ -11,7 +11,8 @@ from structlog.testing import capture_logs
 from records.entries import BeginTransactionRecord, EndTransactionRecord
 from records.errors import LogHeldUpError, LogStorageError
 from records.ids import Uuid
-from records.log.base import READ_BYTES_MAX, LogBatch
+from records.log.base import READ_BYTES_MAX
+from records.log_batch import LogBatch
 from replay.core import Phase
 from replay.fault import LoggingFaultHandler
 from replay.loader import LOOK_AGE_MS_MAX, Loader, Turn

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 import pytest
 
 from records.errors import DecodeError, LogStorageError
-from records.log.base import READ_BYTES_MAX, LogBatch
+from records.log.base import READ_BYTES_MAX
+from records.log_batch import LogBatch
 from replay.fault import LoggingFaultHandler
 from replay.loader import Loader
 from replay.manifest import LoaderManifest

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from records.columns.acl_table import AppliedAcl
+from records.columns.text_column import TextColumn
 from records.errors import EncodeError
 from records.ids import Uuid
 from snapshot.columns import AclColumns
-from snapshot.rows import AppliedAcl
-from snapshot.text_column import TextColumn
 from support.snapshots import acl, acl_id
 
 ACLS = [

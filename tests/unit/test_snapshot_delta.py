@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from records.columns.acl_table import AppliedAcl
 from records.entries import (
     METADATA_VERSION_FEATURE,
     AbortTransactionRecord,
@@ -16,11 +17,11 @@ from records.entries import (
     OtherRecord,
     RemoveAccessControlEntryRecord,
 )
-from records.log.base import LogRecord
-from snapshot.delta import AclsDelta, DeltaCounts
+from records.log_batch import LogRecord
+from snapshot.delta import AclsDelta
 from snapshot.digest import digest_of
+from snapshot.fold import DeltaCounts
 from snapshot.image import NOWHERE, AclsImage, Provenance
-from snapshot.rows import AppliedAcl
 from support.snapshots import acl, acl_id, contents, image_of, logged, replayed
 
 
@@ -40,7 +41,7 @@ def test_empty_image_has_nothing_and_stands_nowhere() -> None:
     empty = AclsImage.EMPTY
     assert (len(empty), list(empty), empty.digest, dict(empty.features)) == (0, [], 0, {})
     assert empty.provenance == NOWHERE
-    assert empty.metadata_version is None
+    assert empty.features == {}
 
 
 def test_added_acl_carries_its_offset_and_time() -> None:
@@ -156,7 +157,7 @@ def test_features_follow_their_records() -> None:
     image = replayed(
         [FeatureLevelRecord(METADATA_VERSION_FEATURE, 29), FeatureLevelRecord("group.version", 1)]
     )
-    assert image.metadata_version == 29
+    assert image.features[METADATA_VERSION_FEATURE] == 29
     later = replayed(
         [
             FeatureLevelRecord(METADATA_VERSION_FEATURE, 30),
@@ -185,24 +186,6 @@ def test_other_records_pass_by_counted(record: MetadataRecord | ControlRecord) -
     delta.replay(LogRecord(0, 0, record))
     assert delta.counts == DeltaCounts(ignored=1)
     assert len(delta.apply(NOWHERE)) == 0
-
-
-def test_finish_snapshot_removes_what_it_did_not_hold() -> None:
-    """I5: a snapshot on top of an image is the snapshot."""
-    delta = AclsDelta(image_of(1, 2, 3))
-    rows = [AppliedAcl(acl(2), None, 7), AppliedAcl(acl(3, host="h"), None, 7), AppliedAcl(acl(4), None, 7)]
-    for row in rows:
-        delta.put(row)
-    delta.finish_snapshot({row.record.id: row for row in rows})
-    delta.set_features({METADATA_VERSION_FEATURE: 30})
-    image = delta.apply(Provenance(50, 2, 9))
-    assert {found.record for found in map(image.get, (acl_id(2), acl_id(3), acl_id(4))) if found} == {
-        row.record for row in rows
-    }
-    assert len(image) == 3
-    assert image.digest == digest_of(row.record for row in rows)
-    assert delta.counts == DeltaCounts(added=1, replaced=1, repeated=1, removed=1)
-    assert image.features == {METADATA_VERSION_FEATURE: 30}
 
 
 def test_older_images_stay_as_they_were() -> None:

@@ -12,6 +12,8 @@ import pytest
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.batch import RecordBatch, decode_batch, encode_batch
 from records.codecs.kraft import encode_frame
+from records.columns.acl_table import AppliedAcl
+from records.content import raw_records
 from records.control import ControlType, encode_control_key, snapshot_footer_value, snapshot_header_value
 from records.entries import (
     METADATA_VERSION_FEATURE,
@@ -37,7 +39,6 @@ from snapshot.files.kraft_checkpoint import (
     write_checkpoint,
 )
 from snapshot.image import AclsImage, Provenance
-from snapshot.rows import AppliedAcl
 from support.data import REAL_LOGS, real_log, real_log_home
 from support.snapshots import acl, acl_id, contents, image_of, payload_acl, replayed
 
@@ -76,7 +77,7 @@ def test_real_checkpoint_is_what_kafka_dumps(log: str, name: str) -> None:
         for entry in dumped
         if entry.get("type") == "FEATURE_LEVEL_RECORD"
     }
-    assert image.metadata_version == 30
+    assert image.features[METADATA_VERSION_FEATURE] == 30
     assert image.provenance == Provenance(
         int(name[:20]), int(name[21:31]), dumped[0]["value"]["lastContainedLogTimestamp"]
     )
@@ -181,14 +182,14 @@ def test_header_first_metadata_version_next_footer_last(tmp_path: Path) -> None:
         (1, False, 3),
         (7, True, 3),
     ]
-    (header,), (footer,) = batches[0].records(), batches[2].records()
+    (header,), (footer,) = raw_records(batches[0]), raw_records(batches[2])
     assert (header.key, header.value) == (
         encode_control_key(ControlType.SNAPSHOT_HEADER), snapshot_header_value(5_000)
     )  # fmt: skip
     assert (footer.key, footer.value) == (
         encode_control_key(ControlType.SNAPSHOT_FOOTER), snapshot_footer_value()
     )  # fmt: skip
-    first, second, *_ = batches[1].records()
+    first, second, *_ = raw_records(batches[1])
     assert first.value == encode_frame(FeatureLevelRecord(METADATA_VERSION_FEATURE, 30))
     assert second.value == encode_frame(FeatureLevelRecord("group.version", 1))
 

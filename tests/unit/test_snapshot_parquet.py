@@ -10,11 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from records.columns.acl_table import AppliedAcl
+from records.columns.arrow import ACL_SCHEMA as SCHEMA
 from records.errors import EncodeError
 from snapshot.columns import AclColumns
 from snapshot.errors import SnapshotCorruptError
-from snapshot.rows import AppliedAcl
-from snapshot.store.parquet import SCHEMA, decode_part, encode_part, part_digest
+from snapshot.store.parquet import decode_part, encode_part, part_digest
 from support.snapshots import acl, acl_id
 
 
@@ -146,7 +147,7 @@ def test_pandas_is_not_loaded() -> None:
 import sys
 from records.entries import AccessControlEntryRecord
 from snapshot.columns import AclColumns
-from snapshot.rows import AppliedAcl
+from records.columns.acl_table import AppliedAcl
 from snapshot.store.parquet import decode_part, encode_part
 record = AccessControlEntryRecord(b"i" * 16, 2, "t", 3, "User:a", "*", 3, 3)
 acls = [AppliedAcl(record, 7, 8), AppliedAcl(record, None, 8)]

@@ -49,7 +49,7 @@ from records.entries import AccessControlEntryRecord
 
 if TYPE_CHECKING:
     from authorizer.api import AclCreateResult, AclDeleteResult
-    from snapshot.rows import AclRows
+    from records.columns.acl_table import AclTable
 
 _OPERATIONS: Final = ", ".join(known.title for known in AclOperation if known > AclOperation.ANY)
 
@@ -57,7 +57,7 @@ _OPERATIONS: Final = ", ".join(known.title for known in AclOperation if known > 
 class Acls(Protocol):
     """Where ACLs are: a log, or a node that follows one. Each call gives an end offset beside its answer."""
 
-    def listed(self, wanted: Sequence[ResourcePatternFilter]) -> tuple[int, AclRows]:
+    def listed(self, wanted: Sequence[ResourcePatternFilter]) -> tuple[int, AclTable]:
         """ACLs of one state: at least those on the resources that a filter means; no filter means all."""
 
     def create(self, bindings: Sequence[AclBinding]) -> tuple[int, list[AclCreateResult]]:
@@ -289,8 +289,8 @@ def _confirm(where: ResourcePatternFilter, entries: Entries, *, as_json: bool) -
     return answer.strip().lower() == "y"
 
 
-def _matching(columns: AclRows, wanted: Iterable[ResourcePatternFilter]) -> AclRows:
-    from snapshot.rows import AclRows
+def _matching(columns: AclTable, wanted: Iterable[ResourcePatternFilter]) -> AclTable:
+    from records.columns.acl_table import AclTable
 
     acls = {acl.record.id: acl for acl in columns}
     records = [acl.record for acl in acls.values()]
@@ -299,7 +299,7 @@ def _matching(columns: AclRows, wanted: Iterable[ResourcePatternFilter]) -> AclR
         for where in wanted
         for record in matching_records(records, AclBindingFilter(where))
     }
-    return AclRows.of(found.values())
+    return AclTable.of(found.values())
 
 
 def _json(records: Iterable[AccessControlEntryRecord]) -> list[dict[str, str]]:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from snapshot.rows import AclRows
-    from snapshot.text_column import TextColumn
+    from records.columns.acl_table import AclTable
+    from records.columns.text_column import TextColumn
 
 #: ACLs whose text is made at once: a few megabytes.
 _PIECE_ROWS: Final = 20_000
@@ -32,7 +32,7 @@ _CODES: Final = 256
 _END: Final = "\n"
 
 
-def listing(columns: AclRows) -> Iterator[str]:
+def listing(columns: AclTable) -> Iterator[str]:
     """``--list``, in pieces of any size. Equal ACLs under two ids are one line, as in Kafka."""
     order, begins = _in_order(columns)
     names, principals, hosts = (
@@ -73,7 +73,7 @@ def listing(columns: AclRows) -> Iterator[str]:
         yield _END
 
 
-def listing_of_principal(principal: str, columns: AclRows) -> Iterator[str]:
+def listing_of_principal(principal: str, columns: AclTable) -> Iterator[str]:
     """``--list --principal``: an exact comparison of text, no wildcard."""
     texts = columns.principals.texts
     code = texts.index(principal) if principal in texts else -1
@@ -81,7 +81,7 @@ def listing_of_principal(principal: str, columns: AclRows) -> Iterator[str]:
     yield from listing(columns.taken(columns.principals.codes == code))
 
 
-def _in_order(columns: AclRows) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
+def _in_order(columns: AclTable) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
     """The rows by resource, then entry, one for each ACL; and where a resource begins."""
     by = (  # the last one is the first to sort by
         columns.permission_types,

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from authorizer.cli.acls.node_acls import NodeAcls
     from authorizer.cli.place import Place
     from records.acl import AclBinding, AclBindingFilter, ResourcePatternFilter
+    from records.columns.acl_table import AclTable
     from records.entries import AclRecord
     from records.log.base import MetadataLog
-    from snapshot.rows import AclRows
 
 _T = TypeVar("_T")
 
@@ -43,7 +43,7 @@ class LogAcls:
         self._place = place
         self._progress = progress
 
-    def listed(self, wanted: Sequence[ResourcePatternFilter]) -> tuple[int, AclRows]:
+    def listed(self, wanted: Sequence[ResourcePatternFilter]) -> tuple[int, AclTable]:
         """As acls.Acls: all of them. A node that writes the log is in nobody's way."""
         with self._place.log() as log:
             image = self._place.state(log, progress=self._progress).image

@@ -18,8 +18,8 @@ from authorizer.sidecar.acl_bodies import creation_body, deletion_body, listing_
 from authorizer.sidecar.acl_results import create_result_of, delete_result_of
 from authorizer.sidecar.local_socket import connect_local
 from records.acl import AclBindingFilter
+from records.columns.acl_table import AclTable, AppliedAcl
 from records.log.directory.files import SOCKET_FILE
-from snapshot.rows import AclRows, AppliedAcl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -70,7 +70,7 @@ class NodeAcls:
             return None
         return cls(f"{_UNIX}{path}", update_timeout_ms)
 
-    def listed(self, wanted: Sequence[ResourcePatternFilter]) -> tuple[int, AclRows]:
+    def listed(self, wanted: Sequence[ResourcePatternFilter]) -> tuple[int, AclTable]:
         """As acls.Acls. Raises as ``create``."""
         # One request, for one state.
         asked = AclBindingFilter(wanted[0]) if len(wanted) == 1 else AclBindingFilter()
@@ -78,7 +78,7 @@ class NodeAcls:
             answer = self._ask("GET", f"{_PATH}?{listing_query(asked)}")
             records = [acl_from_json(acl) for acl in answer["acls"]]
             # Where in the log they are nobody asks here.
-            return int(answer["offset"]), AclRows.of([AppliedAcl(record, None, 0) for record in records])
+            return int(answer["offset"]), AclTable.of([AppliedAcl(record, None, 0) for record in records])
 
     def create(self, bindings: Sequence[AclBinding]) -> tuple[int, list[AclCreateResult]]:
         """As acls.Acls.

@@ -15,7 +15,7 @@ from snapshot.code_names import code_to_name
 if TYPE_CHECKING:
     from authorizer.decisions.decision import Decision
     from authorizer.explanation.explain import Explanation
-    from snapshot.rows import AppliedAcl
+    from records.columns.acl_table import AppliedAcl
 
 #: Where what is said begins, after its label.
 _INDENT: Final = 14

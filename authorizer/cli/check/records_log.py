@@ -12,9 +12,10 @@ from authorizer.cli.input import payload_of
 from records.codecs.json import from_json
 from records.errors import DecodeError, LogReadOnlyError, OffsetOutOfRangeError
 from records.ids import METADATA_TOPIC_ID
-from records.log.base import READ_BYTES_MAX, LogBatch, LogIdentity, LogRecord
+from records.log.base import READ_BYTES_MAX, LogIdentity
 from records.log.history import shows_epoch
 from records.log.local import LocalLog
+from records.log_batch import LogBatch, LogRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -20,7 +20,8 @@ from replay.errors import LogChangedError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from records.log.base import LogBatch, LogRecord, MetadataLog
+    from records.log.base import MetadataLog
+    from records.log_batch import LogBatch, LogRecord
 
 
 @click.command("dump")

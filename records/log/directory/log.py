@@ -41,9 +41,10 @@ if TYPE_CHECKING:
 
     from records.batch import RecordBatch
     from records.entries import MetadataRecord
-    from records.log.base import LogBatch, LogIdentity, TrailingBytes
+    from records.log.base import LogIdentity, TrailingBytes
     from records.log.checkpoint import CheckpointId
     from records.log.directory.segments import BatchPlace
+    from records.log_batch import LogBatch
 
 #: ``create`` makes the log if it is not there, and is ``write`` otherwise.
 Mode = Literal["read", "write", "create"]

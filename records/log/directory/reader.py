@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from records.batch import HEADER_BYTES, MAGIC, decode_batch, to_log_batches
-from records.batch_content import TRANSACTIONAL
+from records.batch import HEADER_BYTES, MAGIC, TRANSACTIONAL, decode_batch
+from records.columns.batches import to_log_batches
 from records.errors import DecodeError, LogCorruptError, OffsetOutOfRangeError, TruncatedRecordError
 from records.log.directory.segment import RELATIVE_OFFSET_MAX, Segment, batch_bytes, parse_header
 from records.log.directory.segments import Mark
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from records.batch import RecordBatch
-    from records.log.base import LogBatch
     from records.log.directory.segments import Segments
+    from records.log_batch import LogBatch
 
     # As many of the batches as can be decoded, and what is wrong with the next one.
     _Decode = Callable[[Sequence[RecordBatch]], tuple[list["_T"], DecodeError | None]]

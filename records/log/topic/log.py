@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 
     from records.entries import MetadataRecord
     from records.ids import Uuid
-    from records.log.base import LogBatch, TrailingBytes
+    from records.log.base import TrailingBytes
     from records.log.checkpoint import CheckpointId
+    from records.log_batch import LogBatch
 
 #: ``create`` makes the topic if it is not there, and is ``write`` otherwise.
 Mode = Literal["read", "write", "create"]

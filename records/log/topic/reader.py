@@ -26,13 +26,13 @@ from typing import Any, Final
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from records.errors import DecodeError, LogError, OffsetOutOfRangeError
-from records.log.base import LogBatch, LogRecord
 from records.log.topic.admin import LogEnd, TopicAdmin
 from records.log.topic.client import ClientSettings
 from records.log.topic.failure import Failure
 from records.log.topic.message import decode_message
 from records.log.topic.transactions import HEADER, Assembler
 from records.log.topic.url import TopicUrl
+from records.log_batch import LogBatch, LogRecord
 
 #: Messages that are taken from the client at once at most.
 _MESSAGES_MAX: Final = 10_000

@@ -23,7 +23,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from records.errors import DecodeError
-from records.log.base import LogBatch, LogRecord
+from records.log_batch import LogBatch, LogRecord
 from records.transactions import MARKERS
 
 if TYPE_CHECKING:

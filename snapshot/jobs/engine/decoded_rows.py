@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from records.columns.acl_table import COLUMNS
+from records.columns.arrow import to_arrow
+from records.columns.record_table import RecordTable
+from records.columns.values import Values
 from records.entries import (
     AbortTransactionRecord,
     AccessControlEntryRecord,
@@ -18,7 +22,6 @@ from records.entries import (
 from records.errors import DecodeError
 from records.ids import UUID_BYTES
 from records.log.topic.message import decode_message
-from records.plain_values import PlainValues
 from snapshot.jobs.engine.schema import KIND_ACL, KIND_FEATURE, KIND_REMOVAL
 from snapshot.jobs.engine.sharding import shards_of
 
@@ -52,15 +55,6 @@ DECODED_ARROW: Final = pa.schema(
         ("feature_level", pa.int32()),
     ]
 )
-_ACL_COLUMNS: Final = (
-    "resource_type",
-    "resource_name",
-    "pattern_type",
-    "principal",
-    "host",
-    "operation",
-    "permission_type",
-)
 
 
 class DecodedRows:
@@ -82,11 +76,13 @@ class DecodedRows:
         self._all_offsets = _ints(batch.column("offset"))
         self._timestamps_ms = _ints(batch.column("timestamp").cast(pa.int64())) // 1000
         keys, values = (batch.column(name).cast(pa.binary()) for name in ("key", "value"))
-        plain = PlainValues(keys, values)
+        table = RecordTable(
+            Values.of_arrow(values), self._all_offsets, self._timestamps_ms, keys=Values.of_arrow(keys)
+        )
         # Row numbers, and what stands in these rows.
         self._parts: list[tuple[_Ints, pa.RecordBatch]] = []
-        self._add_plain(plain)
-        self._add_others(plain.others.tolist(), keys, values, source)
+        self._add_plain(table)
+        self._add_others(table.unread.tolist(), keys, values, source)
         if len(self._parts) == 1:
             numbers, self.rows = self._parts[0]
         else:
@@ -99,22 +95,10 @@ class DecodedRows:
             )
         self.offsets = self._all_offsets[numbers]
 
-    def _add_plain(self, plain: PlainValues) -> None:
+    def _add_plain(self, plain: RecordTable) -> None:
         if len(plain.acls):
-            self._add(
-                KIND_ACL,
-                plain.acls,
-                plain.ids,
-                {
-                    "resource_type": _column(pa.int8(), plain.resource_types),
-                    "resource_name": plain.names,
-                    "pattern_type": _column(pa.int8(), plain.pattern_types),
-                    "principal": plain.principals,
-                    "host": plain.hosts,
-                    "operation": _column(pa.int8(), plain.operations),
-                    "permission_type": _column(pa.int8(), plain.permission_types),
-                },
-            )
+            rows = to_arrow(plain.table)
+            self._add(KIND_ACL, plain.acls, plain.table.ids, {name: rows.column(name) for name in COLUMNS})
         if len(plain.removals):
             self._add(KIND_REMOVAL, plain.removals, plain.removal_ids, {})
 
@@ -140,7 +124,7 @@ class DecodedRows:
         if acls:
             columns = {
                 name: pa.array([getattr(acl, name) for _, acl in acls], DECODED_ARROW.field(name).type)
-                for name in _ACL_COLUMNS
+                for name in COLUMNS
             }
             self._add(KIND_ACL, _numbers(acls), b"".join(acl.id for _, acl in acls), columns)
         if removals:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from snapshot.delta import DeltaCounts
+from snapshot.fold import DeltaCounts
 from snapshot.jobs.engine.sharding import SHARDS_DEFAULT
 from snapshot.store.layout import SnapshotRef
 from snapshot.store.manifest import SnapshotPart

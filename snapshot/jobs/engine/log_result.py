@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from snapshot.delta import DeltaCounts
 from snapshot.digest import DIGEST_MASK, digest_from_string
 from snapshot.errors import SparkJobError
+from snapshot.fold import DeltaCounts
 from snapshot.jobs.engine.job import LogPlan, LogResult, ShardSummary
 from snapshot.store.manifest import SnapshotManifest
 

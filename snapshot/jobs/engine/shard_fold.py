@@ -16,9 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from records.columns.acl_table import AppliedAcl
 from records.entries import AccessControlEntryRecord, FeatureLevelRecord, RemoveAccessControlEntryRecord
 from records.ids import Uuid, uuid_to_string
-from records.log.base import LogRecord
+from records.log_batch import LogRecord
 from snapshot.code_names import code_to_name
 from snapshot.columns import AclColumns
 from snapshot.delta import AclsDelta
@@ -36,7 +37,6 @@ from snapshot.jobs.engine.schema import (
     KIND_REMOVAL,
 )
 from snapshot.jobs.engine.stored_shard import StoredShard, read_shard
-from snapshot.rows import AppliedAcl
 from snapshot.store.layout import shard_part_name
 from snapshot.store.manifest import SnapshotPart
 from snapshot.store.parquet import encode_part
@@ -269,7 +269,6 @@ class _ShardFold:
             return after
         return after.with_changes(
             told,
-            added=AclColumns.EMPTY,
             count=len(after),
             digest=after.digest,
             features=after.features,

@@ -17,7 +17,7 @@ from snapshot.store.reading import read_part
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from snapshot.rows import AclRows
+    from records.columns.acl_table import AclTable
     from snapshot.store.manifest import SnapshotManifest, SnapshotPart
     from snapshot.store.storage import Storage
 
@@ -84,7 +84,7 @@ def _own_parts(manifest: SnapshotManifest, shards: int) -> dict[int, SnapshotPar
 
 def _rows_of(
     storage: Storage, manifest: SnapshotManifest, part: SnapshotPart, shard: int, shards: int
-) -> AclRows:
+) -> AclTable:
     source = storage.shown(manifest.ref.file(part.name))
     rows = decode_part(read_part(storage, manifest.ref, part), source=source)
     return rows.taken(shards_of(rows.ids, shards) == shard)

@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from records.batch import to_log_batch
-from records.batch_content import COMPRESSION_MASK
+from records.batch import COMPRESSION_MASK
+from records.content import to_log_batch
 from records.errors import DecodeError, LogCorruptError, LogError, OffsetOutOfRangeError
 from records.ids import uuid_to_string
 from records.log.directory import DirectoryLog

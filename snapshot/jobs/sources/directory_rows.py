@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
+from records.columns.walk import raw_columns
 from records.errors import DecodeError, LogError, OffsetOutOfRangeError
 from records.ids import uuid_from_string
 from records.log.base import LogIdentity
-from records.raw_columns import raw_columns
 from snapshot.jobs.sources.directory_ranges import open_directory, out_of_range
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from records.columns.walk import RawColumns
     from records.log.directory.segments import BatchPlace
-    from records.raw_columns import RawColumns
 
 #: schema.SOURCE as pyspark wants it from a data source.
 SOURCE_ARROW: Final = pa.schema(

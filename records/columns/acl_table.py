@@ -1,8 +1,8 @@
-"""AclRows: ACLs by column, immutable. An image's columns are made of these (snapshot.columns).
+"""AclTable: ACLs and where they were written, by column, immutable. Which columns there are is said here.
 
-An ACL as objects (AppliedAcl, its record, their numbers) takes some 250 bytes and 2 µs to make; as a row it
-takes 48 bytes, and numpy sorts, counts and compares whole columns at once. Objects are made of rows when
-somebody asks for them.
+From the bytes of a batch to an image, a Parquet file or Spark's rows, ACLs are a table. An ACL as objects
+(AppliedAcl, its record, their numbers) takes some 250 bytes and 2 µs to make; as a row it takes 48 bytes, and
+numpy sorts, counts and compares whole columns at once. Objects are made of the rows that are looked at.
 
     row               0         1         2
     ids               16 bytes  16 bytes  16 bytes
@@ -32,30 +32,34 @@ from records.acl import (
     ResourcePattern,
     ResourceType,
 )
+from records.columns.text_column import TextColumn
 from records.entries import AccessControlEntryRecord
 from records.errors import EncodeError
 from records.ids import UUID_BYTES, Uuid
-from snapshot.text_column import TextColumn
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     import numpy.typing as npt
 
 #: In ``offsets``, for None.
 UNKNOWN_OFFSET: Final = -1
-# Rows that are made into objects at once when somebody looks at many of them.
+# Rows that are made into objects at once where many are looked at.
 _PIECE_ROWS: Final = 1024
-#: The columns of texts, and those of numbers: all but the ids.
+#: The column of each field of a record behind its id, in the order of the fields.
+COLUMNS: Final = {
+    "resource_type": "resource_types",
+    "resource_name": "names",
+    "pattern_type": "pattern_types",
+    "principal": "principals",
+    "host": "hosts",
+    "operation": "operations",
+    "permission_type": "permission_types",
+}
+#: Those of texts, and those of codes.
 TEXTS: Final = ("names", "principals", "hosts")
-NUMBERS: Final = (
-    "resource_types",
-    "pattern_types",
-    "operations",
-    "permission_types",
-    "offsets",
-    "timestamps_ms",
-)
+CODES: Final = tuple(name for name in COLUMNS.values() if name not in TEXTS)
+_NUMBERS: Final = (*CODES, "offsets", "timestamps_ms")
 
 _RESOURCE_TYPES: Final = ResourceType.by_code()
 _PATTERN_TYPES: Final = PatternType.by_code()
@@ -84,35 +88,27 @@ class AppliedAcl(msgspec.Struct, frozen=True, gc=False):
     timestamp_ms: int
 
 
-class AclRows:
+class AclTable:
     """See the module."""
 
-    __slots__ = ("ids", *TEXTS, *NUMBERS)
+    __slots__ = ("ids", *TEXTS, *_NUMBERS)
 
-    def __init__(  # noqa: PLR0913 - one for each column
-        self,
-        *,
-        ids: bytes,
-        resource_types: npt.NDArray[np.int8],
-        names: TextColumn,
-        pattern_types: npt.NDArray[np.int8],
-        principals: TextColumn,
-        hosts: TextColumn,
-        operations: npt.NDArray[np.int8],
-        permission_types: npt.NDArray[np.int8],
-        offsets: npt.NDArray[np.int64],
-        timestamps_ms: npt.NDArray[np.int64],
-    ) -> None:
+    ids: bytes
+    resource_types: npt.NDArray[np.int8]
+    names: TextColumn
+    pattern_types: npt.NDArray[np.int8]
+    principals: TextColumn
+    hosts: TextColumn
+    operations: npt.NDArray[np.int8]
+    permission_types: npt.NDArray[np.int8]
+    offsets: npt.NDArray[np.int64]
+    timestamps_ms: npt.NDArray[np.int64]
+
+    def __init__(self, *, ids: bytes, **columns: Any) -> None:
+        """All columns, by their names."""
         self.ids = ids
-        self.resource_types = resource_types
-        self.names = names
-        self.pattern_types = pattern_types
-        self.principals = principals
-        self.hosts = hosts
-        self.operations = operations
-        self.permission_types = permission_types
-        self.offsets = offsets
-        self.timestamps_ms = timestamps_ms
+        for name in (*TEXTS, *_NUMBERS):
+            setattr(self, name, columns[name])
 
     @classmethod
     def of(cls, acls: Collection[AppliedAcl]) -> Self:
@@ -122,29 +118,25 @@ class AclRows:
             EncodeError: a code beyond int8, or an id that is not 16 bytes.
         """
         records = [acl.record for acl in acls]
-        ids = b"".join([record.id for record in records])
         if any(len(record.id) != UUID_BYTES for record in records):
             raise EncodeError(f"an id that is not {UUID_BYTES} bytes")
+        columns: dict[str, Any] = {}
         try:
-            return cls(
-                ids=ids,
-                resource_types=np.array([record.resource_type for record in records], np.int8),
-                names=TextColumn.of([record.resource_name for record in records]),
-                pattern_types=np.array([record.pattern_type for record in records], np.int8),
-                principals=TextColumn.of([record.principal for record in records]),
-                hosts=TextColumn.of([record.host for record in records]),
-                operations=np.array([record.operation for record in records], np.int8),
-                permission_types=np.array([record.permission_type for record in records], np.int8),
-                offsets=np.array(
-                    [UNKNOWN_OFFSET if acl.offset is None else acl.offset for acl in acls], np.int64
-                ),
-                timestamps_ms=np.array([acl.timestamp_ms for acl in acls], np.int64),
-            )
+            for field, name in COLUMNS.items():
+                values: list[Any] = [getattr(record, field) for record in records]
+                columns[name] = TextColumn.of(values) if name in TEXTS else np.array(values, np.int8)
         except OverflowError as error:
             raise EncodeError(f"a code that is not an int8: {error}") from error
+        offsets = [UNKNOWN_OFFSET if acl.offset is None else acl.offset for acl in acls]
+        return cls(
+            ids=b"".join([record.id for record in records]),
+            offsets=np.array(offsets, np.int64),
+            timestamps_ms=np.array([acl.timestamp_ms for acl in acls], np.int64),
+            **columns,
+        )
 
     @classmethod
-    def joined(cls, parts: Sequence[AclRows]) -> Self:
+    def joined(cls, parts: Sequence[AclTable]) -> Self:
         """The rows of all parts, in order."""
         if not parts:
             return cls.of(())
@@ -152,18 +144,22 @@ class AclRows:
             (part,) = parts
             if isinstance(part, cls):
                 return part
-            columns = {name: getattr(part, name) for name in (*TEXTS, *NUMBERS)}
+            columns = {name: getattr(part, name) for name in (*TEXTS, *_NUMBERS)}
         else:
             columns = {name: TextColumn.joined([getattr(part, name) for part in parts]) for name in TEXTS}
-            columns |= {name: np.concatenate([getattr(part, name) for part in parts]) for name in NUMBERS}
+            columns |= {name: np.concatenate([getattr(part, name) for part in parts]) for name in _NUMBERS}
         return cls(ids=b"".join([part.ids for part in parts]), **columns)
 
-    def taken(self, rows: Any) -> AclRows:
+    def taken(self, rows: Any) -> AclTable:
         """Some of the rows, by whatever numpy takes as an index."""
-        ids = np.frombuffer(self.ids, f"V{UUID_BYTES}")[rows].tobytes()
-        texts = {name: getattr(self, name).taken(rows) for name in TEXTS}
-        numbers = {name: getattr(self, name)[rows] for name in NUMBERS}
-        return AclRows(ids=ids, **texts, **numbers)
+        columns = {name: getattr(self, name).taken(rows) for name in TEXTS}
+        columns |= {name: getattr(self, name)[rows] for name in _NUMBERS}
+        return AclTable(ids=self.id_array[rows].tobytes(), **columns)
+
+    @property
+    def id_array(self) -> npt.NDArray[np.void]:
+        """The ids as a column of numpy."""
+        return np.frombuffer(self.ids, f"V{UUID_BYTES}")
 
     def __len__(self) -> int:
         return len(self.resource_types)
@@ -197,26 +193,25 @@ class AclRows:
         )
         return AppliedAcl(record, None if offset == UNKNOWN_OFFSET else offset, self.timestamps_ms.item(row))
 
+    def records(self, rows: Any) -> Iterator[AccessControlEntryRecord]:
+        """Some rows as records, by whatever numpy takes as an index."""
+        ids = self.id_array[rows].tobytes()
+        fields: list[Iterable[Any]] = [[ids[at : at + UUID_BYTES] for at in range(0, len(ids), UUID_BYTES)]]
+        for name in COLUMNS.values():
+            column = getattr(self, name)
+            if name in TEXTS:
+                fields.append(map(column.texts.__getitem__, column.codes[rows].tolist()))
+            else:
+                fields.append(column[rows].tolist())
+        return map(AccessControlEntryRecord, *fields)
+
     def acls(self, rows: Any) -> list[AppliedAcl]:
-        """Some rows as objects, by whatever numpy takes as an index."""
-        names, principals, hosts = self.names.texts, self.principals.texts, self.hosts.texts
-        ids = np.frombuffer(self.ids, f"V{UUID_BYTES}")[rows].tobytes()
-        records = map(
-            AccessControlEntryRecord,
-            [ids[at : at + UUID_BYTES] for at in range(0, len(ids), UUID_BYTES)],
-            self.resource_types[rows].tolist(),
-            map(names.__getitem__, self.names.codes[rows].tolist()),
-            self.pattern_types[rows].tolist(),
-            map(principals.__getitem__, self.principals.codes[rows].tolist()),
-            map(hosts.__getitem__, self.hosts.codes[rows].tolist()),
-            self.operations[rows].tolist(),
-            self.permission_types[rows].tolist(),
-        )
+        """Some rows as objects."""
         offsets = self.offsets[rows]
         known: list[int | None] = offsets.tolist()
         if len(offsets) and offsets.min() == UNKNOWN_OFFSET:
             known = [None if offset == UNKNOWN_OFFSET else offset for offset in known]
-        return list(map(AppliedAcl, records, known, self.timestamps_ms[rows].tolist()))
+        return list(map(AppliedAcl, self.records(rows), known, self.timestamps_ms[rows].tolist()))
 
     def bindings(self, rows: Any) -> list[AclBinding]:
         """The same as Kafka's API has them; codes without a name become UNKNOWN."""

@@ -8,9 +8,9 @@ from pathlib import Path
 import google_crc32c
 import pytest
 
-from records.batch import RecordBatch, decode_batch, encode_batch
-from records.batch_content import COVERED_AT
+from records.batch import COVERED_AT, RecordBatch, decode_batch, encode_batch
 from records.codecs.kraft import encode_frame
+from records.columns.walk import table_records
 from records.compression import Compression
 from records.entries import (
     AccessControlEntryRecord,
@@ -23,9 +23,8 @@ from records.entries import (
 from records.errors import DecodeError
 from records.ids import Uuid
 from records.log.directory import DirectoryLog
-from records.plain_batches import plain_records
+from support.column_logs import by_column, one_by_one, raw_batches
 from support.directory_logs import batch_bytes, read_until_error, write_segment
-from support.plain_logs import by_column, one_by_one, raw_batches
 from support.snapshots import acl, acl_id
 
 FRAME = encode_frame(acl(1))
@@ -43,8 +42,8 @@ def edited(batch: RecordBatch, covered: bytes) -> RecordBatch:
     return decode_batch(length + struct.pack(">I", google_crc32c.value(covered)) + covered)
 
 
-def firsts(*batches: RecordBatch) -> list[int | None]:
-    return plain_records(batches)[1]
+def read_by_column(*batches: RecordBatch) -> list[bool]:
+    return [records is not None for records in table_records(batches)]
 
 
 @pytest.mark.parametrize(
@@ -64,9 +63,14 @@ def firsts(*batches: RecordBatch) -> list[int | None]:
 def test_plain_batches_are_decoded_by_column(records: list[MetadataRecord]) -> None:
     """Offsets, times, ids, codes, texts: the columns say what the records say."""
     batches = raw_batches([records, records[:1]], start=40)
-    plain, first = plain_records(batches)
-    assert first == [0, len(records)]
-    assert plain is not None
+    first, second = table_records(batches)
+    assert first is not None
+    assert second is not None
+    table = first.parts[0][0]
+    assert (first.parts, second.parts) == (
+        ((table, 0, len(records)),),
+        ((table, len(records), len(records) + 1),),
+    )
     decoded, error = by_column(batches)
     assert (decoded, error) == one_by_one(batches)
     logged = [logged for batch in decoded for logged in batch.records]
@@ -75,28 +79,15 @@ def test_plain_batches_are_decoded_by_column(records: list[MetadataRecord]) -> N
         for at, entry in enumerate(logged)
         if isinstance(entry.record, AccessControlEntryRecord)
     ]
-    rows = zip(
-        plain.acls.tolist(),
-        map(
-            AccessControlEntryRecord,
-            plain.ids.tolist(),
-            plain.resource_types.tolist(),
-            plain.names.to_pylist(),
-            plain.pattern_types.tolist(),
-            plain.principals.to_pylist(),
-            plain.hosts.to_pylist(),
-            plain.operations.tolist(),
-            plain.permission_types.tolist(),
-        ),
-        strict=True,
-    )
+    rows = zip(table.acls.tolist(), table.table.records(slice(None)), strict=True)
     assert list(rows) == acls
-    assert plain.offsets.tolist() == [entry.offset for entry in logged]
-    assert plain.timestamps_ms.tolist() == [entry.timestamp_ms for entry in logged]
+    assert table.offsets.tolist() == [entry.offset for entry in logged]
+    assert table.timestamps_ms.tolist() == [entry.timestamp_ms for entry in logged]
     removed = [
         entry.record.id for entry in logged if isinstance(entry.record, RemoveAccessControlEntryRecord)
     ]
-    assert plain.removal_ids(plain.removals).tolist() == removed
+    assert table.removal_ids == b"".join(removed)
+    assert first.offsets == (40, 39 + len(records))
 
 
 UNUSUAL = {
@@ -132,7 +123,7 @@ def test_other_batches_are_not(frame: bytes | None) -> None:
     before, after = batch_of(FRAME, FRAME), batch_of(FRAME, base_offset=5)
     other = batch_of(FRAME, frame, FRAME, base_offset=2)
     is_text = frame in (WRONG["no UTF-8"], WRONG["half a surrogate pair"])
-    assert firsts(before, other, after) == ([None] * 3 if is_text else [0, None, 2])
+    assert read_by_column(before, other, after) == ([False] * 3 if is_text else [True, False, True])
     (decoded, error), (expected, problem) = (way([before, other, after]) for way in (by_column, one_by_one))
     assert decoded == expected
     assert (type(error), str(error)) == (type(problem), str(problem))
@@ -169,7 +160,7 @@ def test_batches_of_other_shapes_are_not(at: int, value: int) -> None:
     covered[at] = value
     other = edited(batch_of(FRAME), bytes(covered))
     batches = [other, batch_of(FRAME, base_offset=20)]
-    assert firsts(*batches) == [None, 0]
+    assert read_by_column(*batches) == [False, True]
     (decoded, error), (expected, problem) = by_column(batches), one_by_one(batches)
     assert decoded == expected
     assert (type(error), str(error)) == (type(problem), str(problem))
@@ -197,7 +188,7 @@ def test_records_that_do_not_follow_one_another(at: int, place: int, old: bytes,
     begin, end = 40 + place, 40 + place + len(old)
     assert covered[begin:end] == old
     batches[at] = edited(batches[at], covered[:begin] + new + covered[end:])
-    assert firsts(*batches)[at] is None
+    assert not read_by_column(*batches)[at]
     (decoded, error), (expected, problem) = by_column(batches), one_by_one(batches)
     assert decoded == expected
     assert len(decoded) == at
@@ -219,7 +210,7 @@ def test_ids_that_look_like_starts_of_records(middle: bytes) -> None:
     """Whatever an id holds, its batch is plain."""
     ids = [(bytes([16] * at) + middle).ljust(16, b"\x11")[:16] for at in range(17 - len(middle))]
     batches = raw_batches([[acl(number, id=Uuid(each)) for number, each in enumerate(ids)], [acl(0)]])
-    assert firsts(*batches) == [0, len(ids)]
+    assert read_by_column(*batches) == [True, True]
     assert by_column(batches) == one_by_one(batches)
 
 
@@ -228,7 +219,7 @@ def test_compressed_batches_are_not() -> None:
     packed = decode_batch(
         encode_batch([FRAME] * 3, base_offset=0, epoch=1, timestamp_ms=5, compression=Compression.ZSTD)
     )
-    assert firsts(packed) == [None]
+    assert read_by_column(packed) == [False]
     assert by_column([packed]) == one_by_one([packed])
 
 
@@ -236,13 +227,13 @@ def test_offset_deltas_of_two_bytes() -> None:
     """A batch of 8192 records is plain, a larger one is not, and both are decoded."""
     frames = [FRAME] * 8193
     most, more = batch_of(*frames[1:]), batch_of(*frames)
-    assert firsts(most, more) == [0, None]
+    assert read_by_column(most, more) == [True, False]
     assert by_column([most, more]) == one_by_one([most, more])
 
 
 def test_no_batches() -> None:
     """Nothing in, nothing out."""
-    assert plain_records([]) == (None, [])
+    assert table_records([]) == []
     assert by_column([]) == ([], None)
 
 
@@ -251,7 +242,7 @@ def test_a_log_is_read_up_to_the_batch_that_cannot_be_decoded(
     tmp_path: Path, damaged: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """I7: all batches before it, by column; then the error, with file, offset and byte."""
-    monkeypatch.setattr("records.batch._PLAIN_RECORDS_MIN", 0)
+    monkeypatch.setattr("records.log.directory.reader.to_log_batches", by_column)
     whole = [batch_bytes(5 * number, 5) for number in range(200)]
     frame_at = COVERED_AT + 40 + 6
     raw = bytearray(whole[damaged])
@@ -263,7 +254,7 @@ def test_a_log_is_read_up_to_the_batch_that_cannot_be_decoded(
     with DirectoryLog.open(tmp_path, cluster_id="c") as log:
         batches, error = read_until_error(log)
         assert [batch.base_offset for batch in batches] == [5 * number for number in range(damaged)]
-        assert all(batch.plain is not None for batch in batches)
+        assert not any(isinstance(batch.records, tuple) for batch in batches)
         assert isinstance(error, DecodeError)
         place = sum(map(len, whole[:damaged])) + frame_at
         assert (error.source, error.offset, error.position) == (str(path), 5 * damaged, place)

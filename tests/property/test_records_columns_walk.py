@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from records.batch import RecordBatch, decode_batch, encode_batch
-from records.batch_content import RawRecord, raw_records
+from records.columns.walk import raw_columns
 from records.compression import Compression
-from records.raw_columns import raw_columns
+from records.content import RawRecord, raw_records
 
 some_bytes = st.none() | st.binary(max_size=200) | st.binary(min_size=9000, max_size=9001)
 small_bytes = st.binary(max_size=40)

@@ -15,39 +15,19 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from records.batch import COMPRESSION_MASK, CONTROL, COVERED_AT, COVERED_HEADER_BYTES, LOG_APPEND_TIME
 from records.codecs.kraft import decode_frame_at
 from records.compression import decompress
 from records.control import decode_control_key
 from records.entries import ControlRecord
 from records.errors import DecodeError, TruncatedRecordError
-from records.log.base import LogRecord
-from records.varint import append_varint, read_varint, read_varlong
+from records.log_batch import LogBatch, LogRecord
+from records.varint import read_varint, read_varlong
 
 if TYPE_CHECKING:
     from records.batch import RecordBatch
 
-#: Where in a batch begins what its CRC covers, and how much of that is still header.
-COVERED_AT: Final = 21
-COVERED_HEADER_BYTES: Final = 40
-
-# A batch's attributes.
-COMPRESSION_MASK: Final = 0x07
-LOG_APPEND_TIME: Final = 0x08
-TRANSACTIONAL: Final = 0x10
-CONTROL: Final = 0x20
-
 _NULL: Final = 1  # size -1
-
-
-def _plain_start(offset_delta: int) -> bytes:
-    """What stands between the size of a record without a key and the size of its value."""
-    out = bytearray(2)  # attributes and timestamp delta
-    append_varint(out, offset_delta)
-    append_varint(out, -1)
-    return bytes(out)
-
-
-_PLAIN_STARTS: Final = tuple(_plain_start(delta) for delta in range(4096))
 
 
 class RawRecord(msgspec.Struct, frozen=True, gc=False):
@@ -74,66 +54,29 @@ def raw_records(batch: RecordBatch) -> list[RawRecord]:
     ]
 
 
+def to_log_batch(batch: RecordBatch) -> LogBatch:
+    """The batch with its metadata or control records decoded.
+
+    Raises:
+        DecodeError: a record that cannot be decoded, with its offset (I7).
+    """
+    records = control_records(batch) if batch.attributes & CONTROL else metadata_records(batch)
+    return LogBatch(
+        batch.base_offset,
+        batch.last_offset + 1,
+        batch.epoch,
+        batch.max_timestamp_ms,
+        batch.size_bytes,
+        tuple(records),
+    )
+
+
 def metadata_records(batch: RecordBatch) -> list[LogRecord]:
     """The records of a batch of metadata.
 
     Raises:
         DecodeError: a record that cannot be decoded, or is not what its batch's header says.
     """
-    if not batch.attributes & (COMPRESSION_MASK | LOG_APPEND_TIME):
-        records = _plain_metadata_records(batch)
-        if records is not None:
-            return records
-    return _other_metadata_records(batch)
-
-
-def _plain_metadata_records(batch: RecordBatch) -> list[LogRecord] | None:
-    """The records of a batch as KRaft's leader and `encode_batch` write it; None for any other batch.
-
-    That is: one timestamp, offsets without gaps, no keys, no headers, no record of more than 8 KB. A million
-    records pass here, so it is written for speed; all else, right or wrong, is for `_other_metadata_records`.
-    """
-    data, at = batch.covered, COVERED_HEADER_BYTES
-    offset, timestamp_ms = batch.base_offset, batch.base_timestamp_ms
-    count = batch.record_count
-    if count > len(_PLAIN_STARTS) or offset + count - 1 > batch.last_offset:
-        return None
-    records: list[LogRecord] = []
-    try:
-        for plain_start in _PLAIN_STARTS[:count]:
-            record_size = data[at]
-            if record_size < 0x80:
-                at += 1
-            elif data[at + 1] < 0x80:
-                record_size += (data[at + 1] - 1) << 7
-                at += 2
-            else:
-                return None
-            record_end = at + (record_size >> 1)
-            start = at + len(plain_start)
-            if data[at:start] != plain_start:
-                return None
-            value_size = data[start]
-            if value_size < 0x80:
-                start += 1
-            elif data[start + 1] < 0x80:
-                value_size += (data[start + 1] - 1) << 7
-                start += 2
-            else:
-                return None
-            end = start + (value_size >> 1)
-            # The last byte says that there are no headers; an odd size is a negative one.
-            if data[end] or end + 1 != record_end or (record_size | value_size) & 1:
-                return None
-            records.append(LogRecord(offset, timestamp_ms, decode_frame_at(data, start, end)))
-            offset += 1
-            at = record_end
-    except (IndexError, DecodeError):
-        return None  # `_other_metadata_records` says what is wrong, and where
-    return records if at == len(data) else None
-
-
-def _other_metadata_records(batch: RecordBatch) -> list[LogRecord]:
     content = _content(batch)
     data = content.data
     records: list[LogRecord] = []

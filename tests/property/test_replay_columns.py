@@ -19,13 +19,13 @@ from records.compression import Compression
 from records.entries import MetadataRecord
 from records.errors import DecodeError
 from records.ids import Uuid
-from records.log.base import LogBatch
+from records.log_batch import LogBatch
 from replay.core import Core, Phase
 from replay.events import BatchesRead, Effect, LoadedSnapshot, Publish, ReadFailed, Recovered
 from snapshot.delta import AclsDelta
 from snapshot.digest import digest_of
 from snapshot.image import AclsImage, Provenance
-from support.plain_logs import by_column, frame_of, one_by_one, raw_batches
+from support.column_logs import by_column, frame_of, one_by_one, raw_batches
 from support.sim_log import identity
 from support.snapshots import contents, replayed
 from support.strategies import (
@@ -99,12 +99,8 @@ few = st.lists(st.lists(twins, min_size=1, max_size=2), max_size=2)
 
 @contextmanager
 def small_steps() -> Iterator[None]:
-    """The limits above which rows become columns, and are folded, for logs of a few records."""
-    with (
-        patch("snapshot.image._MERGE_MINIMUM", 1),
-        patch("snapshot.delta._TAKEN_MAX", 4),
-        patch("snapshot.added._SHARES_MAX", 1),
-    ):
+    """The limit above which changes become columns, for logs of a few records."""
+    with patch("snapshot.image._MERGE_MINIMUM", 1):
         yield
 
 
@@ -230,7 +226,7 @@ def test_a_fold_by_column_is_the_fold(
     image = replayed(chain.from_iterable(changes), image)
     start = image.provenance.end_offset
     raw = raw_batches(tail, start=start)
-    by_columns, by_records = AclsDelta(image), AclsDelta(image)
+    by_columns, by_records = AclsDelta(image, fold_at=4), AclsDelta(image)
     with small_steps():
         for way, column, record in zip(ways, by_column(raw)[0], one_by_one(raw)[0], strict=False):
             by_records.replay_batch(record)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from unittest.mock import patch
 
-from records.batch import RecordBatch, decode_batch, encode_batch, to_log_batch, to_log_batches
+from records.batch import RecordBatch, decode_batch, encode_batch
 from records.codecs.kraft import encode_frame
+from records.columns.batches import to_log_batches
+from records.content import to_log_batch
 from records.entries import MetadataRecord, OtherRecord
 from records.errors import DecodeError
-from records.log.base import LogBatch
+from records.log_batch import LogBatch
 
 
 def frame_of(record: MetadataRecord) -> bytes:
@@ -35,8 +36,7 @@ def raw_batches(lists: Iterable[Sequence[MetadataRecord]], *, start: int = 0) ->
 
 def by_column(batches: Sequence[RecordBatch]) -> tuple[list[LogBatch], DecodeError | None]:
     """As a read of many records decodes them, however few these are."""
-    with patch("records.batch._PLAIN_RECORDS_MIN", 0):
-        return to_log_batches(batches)
+    return to_log_batches(batches, columns_from=0)
 
 
 def one_by_one(batches: Sequence[RecordBatch]) -> tuple[list[LogBatch], DecodeError | None]:

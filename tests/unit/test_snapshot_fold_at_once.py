@@ -1,4 +1,4 @@
-"""The fold of plain records at once: each way in which an id can be known already."""
+"""The fold of many records at once: each way in which an id can be known already."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from records.ids import Uuid
 from snapshot.delta import AclsDelta
 from snapshot.digest import digest_of
 from snapshot.image import AclsImage, Provenance
-from support.plain_logs import by_column, one_by_one, raw_batches
+from support.column_logs import by_column, one_by_one, raw_batches
 from support.snapshots import acl as numbered_acl
 from support.snapshots import contents, logged, replayed
 
 TESTS = Path(__file__).parents[1]
 STEP = 2
-TAKEN_MAX = 4
+FOLD_AT = 4
 PROVENANCE = Provenance(1000, 1, 0)
 
 
@@ -29,8 +29,6 @@ PROVENANCE = Provenance(1000, 1, 0)
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """The limits above which records become rows, and are folded, for tests of a few records."""
     monkeypatch.setattr("snapshot.image._MERGE_MINIMUM", STEP)
-    monkeypatch.setattr("snapshot.delta._TAKEN_MAX", TAKEN_MAX)
-    monkeypatch.setattr("snapshot.added._SHARES_MAX", 1)
 
 
 def acl_id(number: int, tail: int = 0) -> Uuid:
@@ -63,7 +61,7 @@ def folded(image: AclsImage, batches: Sequence[list[MetadataRecord]], by_itself:
     """By column, but for the batches that come by themselves; it must be what it is one by one."""
     raw = raw_batches(batches)
     (columns, _), (records, _) = by_column(raw), one_by_one(raw)
-    by_columns, by_records = AclsDelta(image), AclsDelta(image)
+    by_columns, by_records = AclsDelta(image, fold_at=FOLD_AT), AclsDelta(image)
     for index, (column, record) in enumerate(zip(columns, records, strict=True)):
         by_columns.replay_batch(record if index in by_itself else column)
         by_records.replay_batch(record)
@@ -135,7 +133,7 @@ def test_the_fold_at_once_is_the_fold(
 
 def test_what_a_log_adds_stays_rows() -> None:
     """No object is made of an ACL, whatever becomes of it later in the log."""
-    delta = AclsDelta(AclsImage.EMPTY)
+    delta = AclsDelta(AclsImage.EMPTY, fold_at=FOLD_AT)
     many = [acl(number) for number in range(5, 12)]
     batches, _ = by_column(
         raw_batches(
@@ -160,12 +158,11 @@ def test_what_the_image_knows_is_looked_at() -> None:
     batches, _ = by_column(raw_batches([[acl(3, host="h"), acl(5, host="h"), *map(acl, range(11, 16))]]))
     delta.replay_batch(batches[0])
     assert delta.get(acl_id(14)) is not None
-    assert set(delta._changes) == {acl_id(3), acl_id(5)}
     assert len(delta.apply(PROVENANCE)) == 4 + 5
 
 
 def test_a_look_before_the_end() -> None:
-    """`get`, `changes`, `put` and `finish_snapshot` see the records that were only taken."""
+    """`get`, `changes` and `put` see the records that were only taken."""
     batches, _ = by_column(raw_batches([[acl(1), acl(2), acl(3)]]))
     deltas = [AclsDelta(AclsImage.EMPTY) for _ in range(3)]
     for delta in deltas:
@@ -177,10 +174,6 @@ def test_a_look_before_the_end() -> None:
     assert {after.record for _, after in changed.changed() if after is not None} == {acl(1), acl(2), acl(3)}
     put.put(found)
     assert (put.counts.added, put.counts.repeated) == (3, 1)
-    replaced = AclsDelta(replayed([acl(9)]))
-    replaced.replay_batch(batches[0])
-    replaced.finish_snapshot({acl_id(number): None for number in (1, 2, 3)})
-    assert {found.record for found in replaced.apply(PROVENANCE)} == {acl(1), acl(2), acl(3)}
 
 
 @pytest.mark.parametrize("rows", [(), (3, 4, 5)])
@@ -201,7 +194,7 @@ def test_the_delta_from_nothing(rows: tuple[int, ...], monkeypatch: pytest.Monke
 def test_batches_that_are_left_out() -> None:
     """What one read holds need not be folded whole: a batch that waits for a transaction is not."""
     batches, _ = by_column(raw_batches([[acl(1), acl(2)], [acl(3), removal(1)], [acl(4)]]))
-    delta = AclsDelta(AclsImage.EMPTY)
+    delta = AclsDelta(AclsImage.EMPTY, fold_at=FOLD_AT)
     delta.replay_batch(batches[0])
     delta.replay_batch(batches[2])
     assert {found.record for found in delta.apply(PROVENANCE)} == {acl(1), acl(2), acl(4)}
@@ -209,8 +202,8 @@ def test_batches_that_are_left_out() -> None:
 
 def test_one_by_one_after_the_fold() -> None:
     """Records that come when nothing waits any more find what was folded."""
-    delta = AclsDelta(AclsImage.EMPTY)
-    batches, _ = by_column(raw_batches([[acl(number) for number in range(1, TAKEN_MAX + 3)]]))
+    delta = AclsDelta(AclsImage.EMPTY, fold_at=FOLD_AT)
+    batches, _ = by_column(raw_batches([[acl(number) for number in range(1, FOLD_AT + 3)]]))
     delta.replay_batch(batches[0])
     for entry in logged([acl(1, host="h"), removal(2), removal(2)], start=100):
         delta.replay(entry)
@@ -224,7 +217,7 @@ def test_pandas_is_not_loaded() -> None:
     """As where snapshots are read: it takes 0.2 s at a start, and memory, where it is installed."""
     program = """
 import sys
-from support.plain_logs import by_column, raw_batches
+from support.column_logs import by_column, raw_batches
 from support.snapshots import acl
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage, Provenance

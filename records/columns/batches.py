@@ -1,0 +1,48 @@
+"""Batches of a log as values: by column where many records are read, else one record after another."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from records.content import to_log_batch
+from records.errors import DecodeError
+from records.log_batch import LogBatch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from records.batch import RecordBatch
+    from records.columns.record_table import TableRecords
+
+#: Records are decoded by column from so many on: that loads Arrow, and few of them pay for it one by one.
+COLUMNS_FROM: Final = 2000
+
+
+def to_log_batches(
+    batches: Sequence[RecordBatch], *, columns_from: int = COLUMNS_FROM
+) -> tuple[list[LogBatch], DecodeError | None]:
+    """As many of the batches as can be decoded, in order, and what is wrong with the next one."""
+    found: list[TableRecords | None] = [None] * len(batches)
+    if sum([batch.record_count for batch in batches]) >= columns_from:
+        from records.columns.walk import table_records  # noqa: PLC0415 - Arrow: only where much is read
+
+        found = table_records(batches)
+    decoded: list[LogBatch] = []
+    for batch, records in zip(batches, found, strict=True):
+        if records is None:
+            try:
+                decoded.append(to_log_batch(batch))
+            except DecodeError as error:
+                return decoded, error
+        else:
+            decoded.append(
+                LogBatch(
+                    batch.base_offset,
+                    batch.last_offset + 1,
+                    batch.epoch,
+                    batch.max_timestamp_ms,
+                    batch.size_bytes,
+                    records,
+                )
+            )
+    return decoded, None

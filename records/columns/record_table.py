@@ -1,0 +1,233 @@
+"""RecordTable: many records of one log, in order, the ACLs among them as a table. Pure.
+
+    row       0     1         2     3        4
+              ACL   removal   ACL   passes   feature
+    acls      0               2                         and their rows in the AclTable
+    removals        1
+    others                                   4          decoded one by one, whatever they are
+
+Rows are decoded whole where their values are plain (records.columns.values): KRaft frames, Avro values, null
+values that remove the ACL of their key. All else is ``unread``: for the general decoders, one by one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from records.codecs.kraft import FRAME_VERSION
+from records.columns.acl_table import AclTable
+from records.columns.arrow import encoded
+from records.columns.keys import KeyIds
+from records.columns.kraft import frame_fields
+from records.columns.values import texts
+from records.entries import OtherRecord, RemoveAccessControlEntryRecord
+from records.ids import UUID_BYTES, Uuid
+from records.log_batch import LazyRecords, LogRecord
+from records.transactions import MARKERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from records.columns.values import Fields, Ints, Mask, Values
+    from records.entries import MetadataRecord
+
+# The first byte of an Avro value (records.codecs.avro): that is only loaded where there is one.
+_AVRO: Final = 0xC3
+
+
+class RecordTable:
+    """Consecutive records of one log.
+
+    Attributes:
+        offsets, timestamps_ms: of each record.
+        acls: which rows, in order, are ACLs; ``table``: these, in the same order.
+        removals: which ones remove an ACL; ``removal_ids``: 16 bytes for each of them.
+        unread: rows that are to be decoded one by one.
+        others: what these are, once they are decoded; ``markers``: which of them are markers of transactions.
+            A row that is in none of the three does not count.
+    """
+
+    __slots__ = (
+        "_is_framed",
+        "_values",
+        "acls",
+        "markers",
+        "offsets",
+        "others",
+        "removal_ids",
+        "removals",
+        "table",
+        "timestamps_ms",
+        "unread",
+    )
+
+    def __init__(
+        self,
+        values: Values,
+        offsets: Ints,
+        timestamps_ms: Ints,
+        *,
+        keys: Values | None = None,
+        is_unread: Mask | None = None,
+    ) -> None:
+        """Decode what is plain.
+
+        Args:
+            values: of each record.
+            offsets: of each record.
+            timestamps_ms: of each record.
+            keys: of each record, if they say anything.
+            is_unread: rows that are not to be looked at: their values may be anywhere.
+        """
+        self._values = values
+        self.offsets, self.timestamps_ms = offsets, timestamps_ms
+        self.others: Mapping[int, MetadataRecord] = {}
+        self.markers: Sequence[int] = ()
+        is_unread = np.zeros(len(values), np.bool_) if is_unread is None else is_unread.copy()
+        self._is_framed, found = _plain_fields(values, is_unread)
+        is_unread[found.others] = True
+        acls = np.ones(len(found.acls), np.bool_)
+        acl_ids, removal_ids = (values.windows(UUID_BYTES, at) for at in (found.acl_ids, found.removal_ids))
+        removals = found.removals
+        if keys is not None and (keys.is_null is None or not keys.is_null.all()):
+            key_ids = KeyIds(keys)
+            acls &= ~key_ids.contradict(found.acls, acl_ids)
+            kept = ~key_ids.contradict(removals, removal_ids)
+            is_unread[found.acls[~acls]] = is_unread[removals[~kept]] = True
+            removals, removal_ids = removals[kept], removal_ids[kept]
+            if values.is_null is not None:
+                removals = np.concatenate([removals, np.flatnonzero(values.is_null & key_ids.is_id)])
+                removal_ids = np.concatenate([removal_ids, key_ids.ids[removals[len(removal_ids) :]]])
+                order = np.argsort(removals)
+                removals, removal_ids = removals[order], removal_ids[order]
+                is_unread |= values.is_null & ~key_ids.is_id
+        elif values.is_null is not None:
+            is_unread |= values.is_null
+        bounds = [places[acls] for places in found.bounds]
+        try:
+            columns = [encoded([text]) for text in texts(values.data, bounds)]
+        except pa.ArrowInvalid:  # a text that is not UTF-8: which one, the general decoder finds out
+            is_unread[found.acls] = True
+            acls[:] = False
+            columns = [encoded([text]) for text in texts(values.data, [places[:0] for places in bounds])]
+        self.acls = found.acls[acls]
+        names, principals, hosts = columns
+        resource_types, pattern_types, operations, permission_types = (code[acls] for code in found.codes)
+        self.table = AclTable(
+            ids=acl_ids[acls].tobytes(),
+            resource_types=resource_types,
+            names=names,
+            pattern_types=pattern_types,
+            principals=principals,
+            hosts=hosts,
+            operations=operations,
+            permission_types=permission_types,
+            offsets=offsets[self.acls],
+            timestamps_ms=timestamps_ms[self.acls],
+        )
+        self.removals, self.removal_ids = removals, removal_ids.tobytes()
+        self.unread = np.flatnonzero(is_unread)
+
+    def read_others(self, others: Mapping[int, MetadataRecord]) -> None:
+        """What the unread rows are."""
+        self.others = others
+        self.markers = [row for row, record in others.items() if type(record) in MARKERS]
+
+    def others_between(self, first: int, end: int) -> list[tuple[int, MetadataRecord]]:
+        """Those of ``others`` in these rows, in order."""
+        rows = self.unread[slice(*np.searchsorted(self.unread, (first, end)))] if self.others else ()
+        return [(int(row), self.others[int(row)]) for row in rows]
+
+    def frames(self, first: int, end: int) -> tuple[bytes, list[int], list[int]] | None:
+        """In which bytes the frames of these rows of ``table`` begin and end where; None if they are none."""
+        if not self._is_framed:
+            return None
+        rows = self.acls[first:end]
+        return self._values.data, self._values.starts[rows].tolist(), self._values.ends[rows].tolist()
+
+    def value(self, row: int) -> bytes | None:
+        """The value of a record, as it is."""
+        return self._values.value(row)
+
+    def records(self, first: int, end: int) -> Iterator[MetadataRecord]:
+        """The records of some rows as objects, none of them unread."""
+        begin, stop = np.searchsorted(self.acls, (first, end)).tolist()
+        records: dict[int, MetadataRecord] = dict(
+            zip(self.acls[begin:stop].tolist(), self.table.records(slice(begin, stop)), strict=True)
+        )
+        begin, stop = np.searchsorted(self.removals, (first, end)).tolist()
+        for row, at in zip(self.removals[begin:stop].tolist(), range(begin, stop), strict=True):
+            acl_id = Uuid(self.removal_ids[UUID_BYTES * at : UUID_BYTES * (at + 1)])
+            records[row] = RemoveAccessControlEntryRecord(acl_id)
+        for row in range(first, end):
+            record = records.get(row) or self.others.get(row)
+            if record is None:  # a frame that passes by
+                start = self._values.starts.item(row)
+                record = OtherRecord(*self._values.data[start + 1 : start + 3])
+            yield record
+
+
+def _plain_fields(values: Values, is_unread: Mask) -> tuple[bool, Fields]:
+    """Whether most values are KRaft frames, and the fields of the format that most have."""
+    firsts = values.bytes_[np.minimum(values.starts, values.size)]
+    is_there = (values.ends > values.starts) & ~is_unread
+    if values.is_null is not None:
+        is_there &= ~values.is_null
+    is_frame, is_avro = is_there & (firsts == FRAME_VERSION), is_there & (firsts == _AVRO)
+    is_framed = bool(is_frame.sum() >= is_avro.sum())
+    is_plain = is_frame if is_framed else is_avro
+    is_unread |= ~is_plain if values.is_null is None else ~is_plain & ~values.is_null
+    if is_framed:
+        return True, frame_fields(values, np.flatnonzero(is_plain))
+    from records.columns.avro import avro_fields  # noqa: PLC0415
+
+    return False, avro_fields(values, np.flatnonzero(is_plain))
+
+
+class TableRecords(LazyRecords):
+    """Some consecutive records of one or more tables, in order.
+
+    Attributes:
+        parts: of each its table, its first row, and the one behind its last.
+    """
+
+    __slots__ = ("parts",)
+
+    def __init__(self, *parts: tuple[RecordTable, int, int]) -> None:
+        """Each part has one record at least, and none that is unread."""
+        self.parts = parts
+
+    @property
+    def offsets(self) -> tuple[int, int]:
+        first_table, first, _ = self.parts[0]
+        last_table, _, end = self.parts[-1]
+        return first_table.offsets.item(first), last_table.offsets.item(end - 1)
+
+    @property
+    def has_markers(self) -> bool:
+        for table, first, end in self.parts:
+            if table.markers and any(first <= row < end for row in table.markers):
+                return True
+        return False
+
+    def __len__(self) -> int:
+        count = 0
+        for _, first, end in self.parts:
+            count += end - first
+        return count
+
+    def __iter__(self) -> Iterator[LogRecord]:
+        for table, first, end in self.parts:
+            rows = slice(first, end)
+            yield from map(
+                LogRecord,
+                table.offsets[rows].tolist(),
+                table.timestamps_ms[rows].tolist(),
+                table.records(first, end),
+            )
+
+    def __getitem__(self, index: Any) -> Any:
+        return tuple(self)[index]

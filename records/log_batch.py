@@ -1,0 +1,83 @@
+"""The values that every kind of log gives: a record with its place, and a batch of records.
+
+They know no format and no log: what decodes a log's bytes makes them, and a fold takes them.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+import msgspec
+
+from records.entries import ControlRecord, MetadataRecord
+from records.transactions import MARKERS
+
+
+class LogRecord(msgspec.Struct, frozen=True, gc=False):
+    """One record with its place: ``offset`` in the log, ``timestamp_ms`` since the epoch (CreateTime)."""
+
+    offset: int
+    timestamp_ms: int
+    record: MetadataRecord | ControlRecord
+
+
+class LazyRecords(Sequence[LogRecord]):
+    """Records in offset order, one at least, that become objects when they are looked at. Immutable."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def offsets(self) -> tuple[int, int]:
+        """Of the first and the last of them."""
+
+    @property
+    @abstractmethod
+    def has_markers(self) -> bool:
+        """Whether one of them begins, ends or aborts a metadata transaction."""
+
+    def __eq__(self, other: object) -> bool:
+        return tuple(self) == tuple(other) if isinstance(other, tuple | LazyRecords) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
+class LogBatch(msgspec.Struct, frozen=True, gc=False):
+    """One committed record batch: the unit in which state becomes visible (I2).
+
+    Attributes:
+        base_offset: offset of the first record that the batch ever held.
+        end_offset: one past the last offset that it covers (compaction may have dropped records).
+        epoch: leader epoch under which it was appended.
+        timestamp_ms: greatest timestamp in the batch.
+        size_bytes: bytes on disk or on the wire.
+        records: in offset order; control records only in control batches.
+    """
+
+    base_offset: int
+    end_offset: int
+    epoch: int
+    timestamp_ms: int
+    size_bytes: int
+    records: tuple[LogRecord, ...] | LazyRecords
+
+    @property
+    def record_offsets(self) -> tuple[int, int] | None:
+        """Of its first and its last record; None where it has none."""
+        records = self.records
+        if isinstance(records, tuple):
+            return (records[0].offset, records[-1].offset) if records else None
+        return records.offsets
+
+    @property
+    def has_markers(self) -> bool:
+        """Whether a metadata transaction begins, ends or is aborted in it."""
+        records = self.records
+        if isinstance(records, tuple):
+            return any(type(logged.record) in MARKERS for logged in records)
+        return records.has_markers
