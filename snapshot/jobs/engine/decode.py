@@ -1,6 +1,6 @@
 """SOURCE rows to DECODED rows, in Arrow: the one place where records are decoded.
 
-Columns of plain values are decoded whole (records.plain_values), other rows one by one. Nothing is dropped:
+Columns of plain values are decoded whole (records.columns), other rows one by one. Nothing is dropped:
 a record that cannot be decoded ends the query. Rows of one log come in offset order, in one task.
 
 KRaft metadata transactions (KIP-868) are resolved here: what one holds is kept until its end, and counts from
