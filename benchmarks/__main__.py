@@ -56,7 +56,7 @@ Examples:
     type=click.IntRange(1),
     default=1,
     show_default=True,
-    help="Measure all of it so often; the table has the medians of the runs and the spread between them.",
+    help="Measure it all this many times; the table has the medians of the runs and their spread.",
 )
 @click.option(
     "--combine",
@@ -153,7 +153,7 @@ def measure(settings: Settings, names: set[str], chosen: list[str] | None) -> Ru
 
 
 def measure_apart(count: int, names: set[str], options: list[str], json_file: Path | None) -> list[Run]:
-    """So many runs, each in a process of its own.
+    """``count`` runs, each in a process of its own.
 
     In one process the questions of a later run lie scattered over the memory that an earlier one left free,
     and a small workload, whose ACLs stay in the processor's caches, then waits for its questions: up to 1.8

@@ -1,4 +1,4 @@
-"""Kafka's own StandardAuthorizer, in a Java process that does what it is told (java/Anchor.java)."""
+"""Kafka's own StandardAuthorizer, in a Java process that obeys commands (java/Anchor.java)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _JVM_OPTIONS = (
 
 
 class AnchorError(Exception):
-    """Java is missing, or what it was told to do failed; the message says what it printed."""
+    """Java is missing, or a command failed; the message says what it printed."""
 
 
 def kafka_libs() -> Path:

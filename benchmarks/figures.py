@@ -106,7 +106,7 @@ class Row:
 
 
 def percentile(ordered: Sequence[float], percent: float) -> float:
-    """The value that so many of the ascending ones do not exceed: 100 is the last one."""
+    """The value that this many percent of the ascending ones do not exceed: 100 is the last one."""
     return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]
 
 

@@ -33,8 +33,8 @@ from snapshot.jobs.sources.logs import FollowedLog, resolve_logs
 from snapshot.jobs.sources.topic_source import read_topics_stream
 from snapshot.store.snapshot_store import SnapshotStore
 
-#: Spark tells its listeners of things that are past.
-_TOLD_S = 60.0
+#: Spark's listeners hear of things some time after they happened.
+_HEARD_S = 60.0
 
 
 def query(task: Task) -> Done:
@@ -42,14 +42,14 @@ def query(task: Task) -> Done:
     spark = _spark(needs_kafka=log.topic is not None)
     checkpoint = f"file://{task.scratch}/checkpoint-of-{task.what}"
     if task.what == "nothing":
-        with _told(spark) as batches:
+        with _heard(spark) as batches:
             began = time.perf_counter()
             _read_only(spark, log, checkpoint, task.max_offsets)
             took = time.perf_counter() - began
         return Done(took_s=took, batches=batches)
     store = SnapshotStore(f"file://{task.scratch}/snapshots")
     settings = JobSettings(logs=(log,), checkpoint=checkpoint, store=store.url, max_offsets=task.max_offsets)
-    with _told(spark) as batches:
+    with _heard(spark) as batches:
         began = time.perf_counter()
         run_snapshots(spark, settings, _pass)
         took = time.perf_counter() - began
@@ -79,14 +79,14 @@ def _spark(*, needs_kafka: bool) -> SparkSession:
 
 
 @contextmanager
-def _told(spark: SparkSession) -> Iterator[list[Batch]]:
+def _heard(spark: SparkSession) -> Iterator[list[Batch]]:
     """The batches of the query that runs in the block; all of them once it is left."""
     listener = _Listener()
     spark.streams.addListener(listener)
     try:
         yield listener.batches
-        if not listener.ended.wait(_TOLD_S):
-            raise RuntimeError("Spark does not tell that the query has ended")
+        if not listener.ended.wait(_HEARD_S):
+            raise RuntimeError("Spark does not say that the query has ended")
     finally:
         spark.streams.removeListener(listener)
 

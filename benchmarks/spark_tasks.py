@@ -1,4 +1,4 @@
-"""What the processes of the Spark benchmarks are told, and what they answer: a line of JSON each."""
+"""What the processes of the Spark benchmarks are asked to do, and what they answer: a line of JSON each."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
         digest: of them.
         stored_bytes: of the last snapshot.
         parts: files in it that hold ACLs.
-        cpu_s: of the process and all below it, meanwhile; whoever asked has looked.
+        cpu_s: of the process and all below it, meanwhile; added by the process that asked.
     """
 
     took_s: float

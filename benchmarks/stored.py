@@ -61,7 +61,7 @@ def read_acls(file: Path) -> Iterator[AccessControlEntryRecord]:
 
 
 def log_directory(workload: Path, *, batch_records: int = MANY_RECORDS, limit: int | None = None) -> Path:
-    """The log with the ACLs of the workload, or the first so many of them."""
+    """The log with the ACLs of the workload, or the first ``limit`` of them."""
     directory = workload / f"log-{batch_records}-{limit or 'all'}"
     if not directory.is_dir():
         _write_log(directory, islice(read_acls(workload / "acls.jsonl"), limit), batch_records)

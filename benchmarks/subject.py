@@ -51,7 +51,7 @@ class Subject:
     """An authorizer that has everything below the high watermark.
 
     Nothing runs in the background: the loader has no thread, so that CPU time is the measured call's alone.
-    Whoever measures otherwise starts the loader.
+    Cases that measure otherwise start the loader.
     """
 
     def __init__(self, log: MetadataLog, snapshots: Sequence[SnapshotSource]) -> None:

@@ -37,9 +37,9 @@ def new_topic(servers: str, name: str) -> str:
 
 
 def fill(log: MetadataLog, workload: Path, limit: int) -> tuple[float, int]:
-    """Write so many of the workload's ACLs, many in a transaction; records per second, and the end offset.
+    """Write the workload's first ``limit`` ACLs; records per second, and the end offset.
 
-    The first transaction, for which the producer is made, is not in the rate.
+    Many are in a transaction; the first one, for which the producer is made, is not in the rate.
     """
     records = islice(read_acls(workload / "acls.jsonl"), limit)
     end_offset = log.append(list(islice(records, 1)))

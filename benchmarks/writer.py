@@ -30,7 +30,7 @@ def main(log: str, workload: str, per_second: str) -> None:
         print("ready", flush=True)
         while sys.stdin.readline():
             began_s, written = time.perf_counter(), 0
-            while not _told_within(began_s + (written + 1) * interval_s - time.perf_counter()):
+            while not _line_within(began_s + (written + 1) * interval_s - time.perf_counter()):
                 due = max(1, int((time.perf_counter() - began_s) / interval_s) - written)
                 directory.append_batches([([record], None) for record in islice(records, due)])
                 written += due
@@ -38,8 +38,8 @@ def main(log: str, workload: str, per_second: str) -> None:
             print(written, flush=True)
 
 
-def _told_within(seconds: float) -> bool:
-    """Wait for a line so long, or only look where there is no time left."""
+def _line_within(seconds: float) -> bool:
+    """Wait this long for a line, or only look where there is no time left."""
     return bool(select.select([sys.stdin], [], [], max(0.0, seconds))[0])
 
 

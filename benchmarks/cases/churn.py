@@ -61,7 +61,7 @@ def measure(arena: Arena) -> Iterator[Row]:
         subject.loader.start()
         how = "of another process, through a log"
         # On a machine with few cores the writing alone shows, and the disk's interrupts do.
-        beside = {"as many written, followed by nobody": WrittenElsewhere(other_writer, None)}
+        beside = {"as many written, not followed": WrittenElsewhere(other_writer, None)}
         yield from _rows(arena, how, subject, WrittenElsewhere(writer, subject.loader), beside)
 
 

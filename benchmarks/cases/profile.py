@@ -15,7 +15,7 @@ from records.principal import KafkaPrincipal
 _LIST = "zipf"
 _TRACED = 1_000
 
-#: Nobody has ACLs of this type in any workload.
+#: No workload has ACLs of this type.
 _NO_ACLS = Action(
     AclOperation.DESCRIBE_TOKENS,
     ResourcePattern(ResourceType.USER, "nobody", PatternType.LITERAL),

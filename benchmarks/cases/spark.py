@@ -189,7 +189,7 @@ class _Measured:
             )
 
     def _batches(self, beside: _Beside, size: int, seen: int) -> Iterator[Row]:
-        """Those that begin with all ACLs in force, when so many records were seen before the first."""
+        """Those that begin with all ACLs in force, when ``seen`` records came before the first."""
         ours, source = (self._late(done.batches, size, seen) for done in (beside.job, beside.source))
         cpu = beside.job.cpu_s / len(beside.job.batches)
         took, other = (Spread(tuple(batch.took_ms / 1000 for batch in side)) for side in (ours, source))

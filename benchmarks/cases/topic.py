@@ -134,7 +134,7 @@ def _load(url: str) -> int:
 
 
 def _consume(url: str) -> int:
-    """As many messages as a consumer hands over, as the reader asks for them, and nobody looks at."""
+    """As many messages as a consumer hands over, as the reader asks for them; they are not looked at."""
     servers, _, topic = url.removeprefix("kafka://").rpartition("/")
     consumer = Consumer(
         {
@@ -242,10 +242,10 @@ class _Follower:
         self._log.close()
 
     def seen_from(self, writer: subprocess.Popen[str], writes: int) -> tuple[list[float], list[float]]:
-        """For each of so many writes, seconds until it was published here, and until it was committed."""
+        """For each write, seconds until it was published here, and until it was committed."""
         visible, took = [], []
         for _ in range(writes):
-            began, end_offset, committed = _told(writer)
+            began, end_offset, committed = _written(writer)
             if not self._loader.wait_for(end_offset, _VISIBLE_S):
                 raise RuntimeError(f"offset {end_offset} was not seen within {_VISIBLE_S} s")
             at_s = next(at_s for end, at_s in self._arrivals.seen if end >= end_offset)
@@ -268,7 +268,7 @@ def _writer(arena: Arena, url: str) -> Iterator[subprocess.Popen[str]]:
         writer.stdin.close()
 
 
-def _told(writer: subprocess.Popen[str]) -> tuple[float, int, float]:
+def _written(writer: subprocess.Popen[str]) -> tuple[float, int, float]:
     assert writer.stdin is not None
     assert writer.stdout is not None
     print(file=writer.stdin, flush=True)

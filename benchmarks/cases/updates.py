@@ -168,7 +168,7 @@ def _through_log(arena: Arena) -> Iterator[Row]:
 
 
 class _Grant:
-    """An ACL that lets one principal read a topic that nobody could read before."""
+    """An ACL that lets one principal read a topic that no principal could read before."""
 
     def __init__(self, number: int, principal: str) -> None:
         topic = f"newcomer-{number}"

@@ -73,7 +73,7 @@ class Text(str):
 
 
 class Loaded:
-    """An authorizer with so many ACLs, through a log and replay, and what it is asked."""
+    """An authorizer with ACLs that came through a log and replay, and what it is asked."""
 
     def __init__(self, cache: Path, acls: int) -> None:
         workload = workload_directory(cache, f"tenant-{acls}")

@@ -144,7 +144,7 @@ def test_updates_are_new_acls(cache: Path) -> None:
 
 
 def test_every_principal_asks_once(cache: Path) -> None:
-    """Whoever has ACLs is among them, but for User:*, who is no one in particular; the order is seeded."""
+    """All that have ACLs are among them, but for User:*, which is everyone; the order is seeded."""
     acls = list(read_acls(cache / "w3" / "acls.jsonl"))
     askers = [str(request.context.principal) for request in read_requests(cache / "w3", PRINCIPALS)]
     assert len(askers) == len(set(askers))
