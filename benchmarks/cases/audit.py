@@ -43,7 +43,7 @@ def measure(arena: Arena) -> Iterator[Row]:
             partial(_our_round, arena, ours_file, _served),
             partial(_our_round, arena, ours_file, _as_text),
         )
-        arena.java.tell("log-to", file="/dev/stderr")
+        arena.java.tell("log-to", file=None)
     for how, ours in (("JSON", served), ("text", as_text)):
         yield Row(
             what=f"authorize(context, [action]), distinct, audited, {how}",

@@ -34,7 +34,8 @@ _ACLOG = str(Path(sys.executable).with_name("aclog"))
 _LIST = "distinct"
 _EVALUATIONS = 10_000
 _ONE, _MANY = "/access/v1/evaluation", "/access/v1/evaluations"
-_READY_S = 60.0
+_READY_S = 120.0
+_ANSWER_S = 600.0
 # Between two requests of the other caller.
 _PAUSE_S = 0.002
 
@@ -136,7 +137,7 @@ class _Server:
         return float(took[0])
 
     def _connection(self) -> HTTPConnection:
-        return HTTPConnection("127.0.0.1", self._port, timeout=_READY_S)
+        return HTTPConnection("127.0.0.1", self._port, timeout=_ANSWER_S)
 
 
 def _timed(connection: HTTPConnection, body: bytes) -> int:

@@ -52,6 +52,7 @@ import org.apache.kafka.server.authorizer.AuthorizationResult;
 
 public class Anchor {
     private static final ObjectMapper JSON = new ObjectMapper();
+    private static final PrintStream STDERR = System.err;
     private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
     // Calls between two looks at the clock.
     private static final int STRIDE = 64;
@@ -138,7 +139,7 @@ public class Anchor {
                     Path.of(command.get("file").asText()),
                     command.get("actions").asInt(),
                     command.get("audited").asBoolean()));
-            case "log-to" -> logTo(Path.of(command.get("file").asText()));
+            case "log-to" -> logTo(command.get("file"));
             case "decide" -> answer.put("results", decide(list(command), command.get("count").asInt()));
             case "authorize" -> authorize(command.get("list").asText(), command.get("seconds").asDouble(), answer);
             case "threads" -> threads(
@@ -151,9 +152,13 @@ public class Anchor {
     }
 
     // slf4j-simple writes to what System.err is at the time, and flushes each line: one write for each.
-    private static void logTo(Path file) throws Exception {
-        System.err.flush();
-        System.setErr(new PrintStream(new BufferedOutputStream(new FileOutputStream(file.toFile())), false, "UTF-8"));
+    private static void logTo(JsonNode file) throws Exception {
+        if (System.err != STDERR) {
+            System.err.close();
+        }
+        System.setErr(file.isNull()
+            ? STDERR
+            : new PrintStream(new BufferedOutputStream(new FileOutputStream(file.asText())), false, "UTF-8"));
     }
 
     private Request[] list(JsonNode command) {
