@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from support.kafka_broker import Broker
+    from support.kafka_cluster import KafkaCluster
 
 # No deadlines: the machines are small and shared. too_slow would be one by another name.
 for name, examples, derandomize in (("fast", 30, True), ("ci", 100, True), ("deep", 2000, False)):
@@ -34,6 +35,13 @@ for name, examples, derandomize in (("fast", 30, True), ("ci", 100, True), ("dee
     )
 settings.load_profile(
     os.environ.get("ACLOG_HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "fast")
+)
+
+# No Spark lives long enough here to repay what the best compiler of its JVM takes: a third of the processor
+# that its tests took. All processes that a test starts inherit this.
+os.environ.setdefault(
+    "PYSPARK_SUBMIT_ARGS",
+    "--conf 'spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' pyspark-shell",
 )
 
 
@@ -69,6 +77,15 @@ def broker() -> Iterator[Broker]:
 
 
 @pytest.fixture(scope="session")
+def cluster() -> Iterator[KafkaCluster]:
+    """Three real brokers, started once; a test may kill them, and leaves all of them running."""
+    from support.kafka_cluster import kafka_cluster  # noqa: PLC0415  (most runs need no Kafka client)
+
+    with kafka_cluster() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """Spark on two cores, started once; it can read topics."""
     from support.spark import local_spark  # noqa: PLC0415  (most runs need no Spark)
@@ -79,17 +96,16 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let one pytest-xdist worker run all tests that use Spark, and one those that use only the broker.
+    """Let one pytest-xdist worker run all tests that use Spark, and one those that use only brokers.
 
-    So one Spark is started, and at most two brokers.
+    So one Spark is started, one cluster of three brokers, and at most two brokers that are alone.
     """
     for item in items:
         if item.get_closest_marker("xdist_group") is not None:
             continue  # its own choice: with two groups it would be in neither
-        for name in ("spark", "broker"):
-            if name in getattr(item, "fixturenames", ()):
-                item.add_marker(pytest.mark.xdist_group(name))
-                break
+        fixtures = {"spark", "broker", "cluster"}.intersection(getattr(item, "fixturenames", ()))
+        if fixtures:
+            item.add_marker(pytest.mark.xdist_group("spark" if "spark" in fixtures else "broker"))
 
 
 def pytest_configure(config: pytest.Config) -> None:

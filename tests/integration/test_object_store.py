@@ -33,11 +33,7 @@ ACLOG = [sys.executable, "-m", "authorizer.cli"]
 SMALL = real_log("kraft-small")
 CHECKPOINT = SMALL / "00000000000000000208-0000000001.checkpoint"
 TIMEOUT_S = 300
-#: A JVM of a minute is not worth the best code.
-SMALL_SPARK = (
-    *("--once", "--shards", 2, "--master", "local[2]"),
-    *("--conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"),
-)
+SMALL_SPARK = ("--once", "--shards", 2, "--master", "local[2]")
 #: What a store that is not there may cost, on a machine with other work.
 PROMPT_S = 60
 

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from support.kafka_broker import HOST, free_ports
-from support.kafka_cluster import kafka_cluster
+from support.kafka_cluster import KafkaCluster
 
-pytestmark = [pytest.mark.slow, pytest.mark.integration, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.slow, pytest.mark.integration, pytest.mark.xdist_group("broker")]
 
 TIMEOUT_S = 600
 ROOT = Path(__file__).parents[2]
@@ -67,31 +67,30 @@ def test_what_is_not_run_here_has_a_test_elsewhere() -> None:
         assert (ROOT / test).exists()
 
 
-def test_every_command_runs_in_its_order(tmp_path: Path) -> None:
+def test_every_command_runs_in_its_order(cluster: KafkaCluster, tmp_path: Path) -> None:
     """Nothing is missing between two of them, and each does what the text around it says."""
     (port,) = free_ports(1)
-    with kafka_cluster(brokers=3) as cluster:
-        text = README.read_text()
-        for placeholder, value in (
-            ("$PWD/.venv/bin", str(Path(sys.executable).parent)),
-            ("b1:9092,b2:9092,b3:9092", cluster.bootstrap_servers),
-            ("s3://bucket/aclog", str(tmp_path / "bucket")),
-            ("localhost:8180", f"{HOST}:{port}"),
-        ):
-            assert placeholder in text
-            text = text.replace(placeholder, value)
-        lines = [line for line in commands(text) if line.split("  ")[0] not in ELSEWHERE]
-        done = subprocess.run(
-            ["bash", "-c", script(lines)],
-            cwd=tmp_path,
-            env={
-                **os.environ,
-                "ACLOG_LISTENERS": f"PLAINTEXT://{HOST}:{port}",
-                "PYTHON": sys.executable,
-                "READY": f"http://{HOST}:{port}/readyz",
-            },
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
-        )  # fmt: skip
+    text = README.read_text()
+    for placeholder, value in (
+        ("$PWD/.venv/bin", str(Path(sys.executable).parent)),
+        ("b1:9092,b2:9092,b3:9092", cluster.bootstrap_servers),
+        ("s3://bucket/aclog", str(tmp_path / "bucket")),
+        ("localhost:8180", f"{HOST}:{port}"),
+    ):
+        assert placeholder in text
+        text = text.replace(placeholder, value)
+    lines = [line for line in commands(text) if line.split("  ")[0] not in ELSEWHERE]
+    done = subprocess.run(
+        ["bash", "-c", script(lines)],
+        cwd=tmp_path,
+        env={
+            **os.environ,
+            "ACLOG_LISTENERS": f"PLAINTEXT://{HOST}:{port}",
+            "PYTHON": sys.executable,
+            "READY": f"http://{HOST}:{port}/readyz",
+        },
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
+    )  # fmt: skip
     parts = re.split(r"^#(\d+) (\d+)$\n?", done.stdout, flags=re.MULTILINE)
     outputs = dict(zip(map(int, parts[1::3]), parts[0::3], strict=False))
     codes = {lines[int(number)]: int(code) for number, code in zip(parts[1::3], parts[2::3], strict=True)}

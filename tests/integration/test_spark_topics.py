@@ -7,7 +7,7 @@ import random
 import shutil
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
@@ -43,7 +43,7 @@ from snapshot.jobs.sources.logs import FollowedLog, resolve_logs
 from snapshot.store.manifest import SnapshotManifest
 from snapshot.store.snapshot_store import SnapshotStore
 from support.histories import as_record
-from support.kafka_broker import Broker, kafka_broker
+from support.kafka_broker import Broker
 from support.kafka_cluster import wait_until
 from support.node_acls import topic_acl
 from support.nodes import SOON_S, running_node
@@ -54,7 +54,6 @@ from support.topic_operator import create_again, delete_records, transactional
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration, pytest.mark.xdist_group("spark")]
 
-BUSY_CLEANER = {"log.cleaner.backoff.ms": "100", "log.initial.task.delay.ms": "100"}
 COMPACTS_AT_ONCE = {
     "segment.ms": "300",
     "min.cleanable.dirty.ratio": "0.0",
@@ -63,13 +62,6 @@ COMPACTS_AT_ONCE = {
     "delete.retention.ms": "600000",
 }
 KIND = ("resource_type", "pattern_type", "permission_type", "operation")
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    """One of this module's own, whose cleaner looks for work all the time."""
-    with kafka_broker(BUSY_CLEANER) as running:
-        yield running
 
 
 class Job:

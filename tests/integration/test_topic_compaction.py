@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from snapshot.delta import AclsDelta
 from snapshot.digest import digest_to_string
 from snapshot.image import AclsImage
 from snapshot.store.snapshot_store import SnapshotStore
-from support.kafka_broker import Broker, kafka_broker
+from support.kafka_broker import Broker
 from support.kafka_cluster import wait_until
 from support.node_acls import topic_acl
 from support.topic_checker import TopicHistory, check_whole, folds, read_raw
@@ -34,19 +34,12 @@ from support.topic_nodes import key_of, raw_topic, record_of, unique_topic
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.xdist_group("broker")]
 
-BUSY_CLEANER = {"log.cleaner.backoff.ms": "100", "log.initial.task.delay.ms": "100"}
 COMPACTS_AT_ONCE = {
     "segment.ms": "300",
     "min.cleanable.dirty.ratio": "0.0",
     "min.compaction.lag.ms": "1000",
     "max.compaction.lag.ms": "1200",
 }
-
-
-@pytest.fixture(scope="module")
-def compacting_broker() -> Iterator[Broker]:
-    with kafka_broker(BUSY_CLEANER) as running:
-        yield running
 
 
 APPENDS = 120
@@ -108,12 +101,12 @@ def run_until(loader: Loader, condition: Callable[[], bool], what: str) -> None:
     wait_until(turned, what)
 
 
-def test_a_slow_reader_never_shows_what_a_gap_hides(compacting_broker: Broker) -> None:
+def test_a_slow_reader_never_shows_what_a_gap_hides(broker: Broker) -> None:
     """Few ACLs are replaced and removed again and again, and compacted under two slow readers (I6).
 
     Each state that they show is the log's at its end offset, though most records that led to it are gone.
     """
-    servers, topic = compacting_broker.bootstrap_servers, unique_topic("gaps")
+    servers, topic = broker.bootstrap_servers, unique_topic("gaps")
     url = raw_topic(servers, topic, {**COMPACTS_AT_ONCE, "delete.retention.ms": "600000"})
     history = TopicHistory(servers, topic)
     rng = random.Random(5)
@@ -160,12 +153,12 @@ def test_a_slow_reader_never_shows_what_a_gap_hides(compacting_broker: Broker) -
     history.close()
 
 
-def test_a_removal_that_the_log_forgot_is_not_missed(compacting_broker: Broker, tmp_path: Path) -> None:
+def test_a_removal_that_the_log_forgot_is_not_missed(broker: Broker, tmp_path: Path) -> None:
     """A reader and a snapshot from before a removal of which no trace is left: the ACL goes anyway (I10).
 
     A node that continued from either would allow for ever what was taken back.
     """
-    servers, topic = compacting_broker.bootstrap_servers, unique_topic("forgotten")
+    servers, topic = broker.bootstrap_servers, unique_topic("forgotten")
     url = raw_topic(servers, topic, {**COMPACTS_AT_ONCE, "delete.retention.ms": "2000"})
     removed = record_of(topic_acl("removed"))
     kept: list[AccessControlEntryRecord] = [record_of(topic_acl(f"kept-{number}")) for number in range(3)]

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.containers
 
 def test_nodes_on_kafkas_own_image() -> None:
     """Two nodes agree on a topic of a broker in a container."""
-    with container_broker({}) as broker:
+    with container_broker() as broker:
         url = raw_topic(broker.bootstrap_servers, unique_topic("container"))
         with running_node(url) as writer, running_node(url, log_mode="read") as reader:
             create(writer, [topic_acl("t")])

@@ -34,7 +34,7 @@ from records.log.topic.writer import TopicWriter
 from records.log_batch import LogBatch
 from snapshot.digest import digest_to_string
 from support.kafka_broker import Broker
-from support.kafka_cluster import KafkaCluster, kafka_cluster, wait_until
+from support.kafka_cluster import KafkaCluster, wait_until
 from support.node_acls import ANY_ACL, CONTEXT, may, names, topic_acl
 from support.nodes import SOON_S, create, running_node
 from support.topic_checker import TopicChecker, TopicHistory, final_acls, folds
@@ -50,13 +50,6 @@ SUPER_USER_READS = {
     "resource": {"type": "TOPIC", "id": "t-0"},
     "context": {"host": "10.0.0.1"},
 }
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[KafkaCluster]:
-    """Three brokers; a test leaves all of them running."""
-    with kafka_cluster(3) as running_cluster:
-        yield running_cluster
 
 
 # --- brokers ----------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from click.testing import CliRunner
 from confluent_kafka import ElectionType, Producer, TopicPartition
 
 from authorizer.cli.main import cli
-from support.kafka_cluster import KafkaCluster, kafka_cluster, wait_until
+from support.kafka_cluster import KafkaCluster, wait_until
 from support.node_acls import ANY_ACL, names, topic_acl
 from support.nodes import SOON_S, create, running_node
 from support.topic_checker import CODEC
@@ -21,13 +20,6 @@ from support.topic_nodes import key_of, produced, record_of, unique_topic
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.xdist_group("broker")]
 
 COMPACTED = {"cleanup.policy": "compact", "min.insync.replicas": "1"}
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[KafkaCluster]:
-    """Three brokers; a test leaves all of them running."""
-    with kafka_cluster(3) as running_cluster:
-        yield running_cluster
 
 
 def new_topic(cluster: KafkaCluster) -> tuple[str, str]:

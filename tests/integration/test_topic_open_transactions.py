@@ -12,7 +12,6 @@ import shlex
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -22,7 +21,7 @@ from confluent_kafka import Producer
 
 from authorizer.cli.main import cli
 from records.log.topic import TopicLog
-from support.kafka_broker import Broker, kafka_broker
+from support.kafka_broker import Broker
 from support.kafka_cluster import wait_until
 from support.kafka_tools import run_java
 from support.node_acls import may, topic_acl
@@ -33,17 +32,10 @@ from support.topic_operator import transactional
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.xdist_group("broker")]
 
-BUSY_CLEANER = {"log.cleaner.backoff.ms": "100", "log.initial.task.delay.ms": "100"}
 COMPACTS_AT_ONCE = {"segment.ms": "300", "min.cleanable.dirty.ratio": "0.0", "max.compaction.lag.ms": "1200"}
 TRANSACTIONS_TOOL = "org.apache.kafka.tools.TransactionsCommand"
 #: Far more than a command waits for a transaction, and far less than one lasts that nobody ends.
 ANSWERED_WITHIN_S = 30.0
-
-
-@pytest.fixture(scope="module")
-def compacting_broker() -> Iterator[Broker]:
-    with kafka_broker(BUSY_CLEANER) as running:
-        yield running
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +59,8 @@ class HeldUp:
 
 
 @pytest.fixture
-def held_up(compacting_broker: Broker) -> HeldUp:
-    servers, topic = compacting_broker.bootstrap_servers, unique_topic("held-up")
+def held_up(broker: Broker) -> HeldUp:
+    servers, topic = broker.bootstrap_servers, unique_topic("held-up")
     url = raw_topic(servers, topic, COMPACTS_AT_ONCE)
     first, again = record_of(topic_acl("first")), record_of(topic_acl("again"))
     with TopicLog.open(url, mode="write") as log:
@@ -80,12 +72,12 @@ def held_up(compacting_broker: Broker) -> HeldUp:
                 return [logged.offset for batch in reader.read(0) for logged in batch.records][:2] != [0, 1]
 
         wait_until(is_compacted, "the cleaner")
-    producer = transactional(compacting_broker, f"left open in {topic}")
+    producer = transactional(broker, f"left open in {topic}")
     opened_at_s = time.time()
     producer.begin_transaction()
     late = record_of(topic_acl("late"))
     produced(producer, topic, [(key_of(late), CODEC.encode(late))])
-    return HeldUp(compacting_broker, url, topic, producer, opened_at_s)
+    return HeldUp(broker, url, topic, producer, opened_at_s)
 
 
 def aclog(*args: object) -> Result:

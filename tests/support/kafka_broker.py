@@ -34,6 +34,7 @@ STOP_TIMEOUT_S = 30
 START_TRIES = 3  # a free port may be taken by another program before the broker binds it
 IMAGE = f"apache/kafka:{KAFKA_VERSION}"
 IMAGE_DATA = "/var/lib/kafka/data"
+NO_SETTINGS: Mapping[str, str] = {}
 
 
 class BrokerError(Exception):
@@ -52,21 +53,18 @@ class Broker:
 
 
 @contextmanager
-def kafka_broker(settings: Mapping[str, str] | None = None) -> Iterator[Broker]:
-    """A broker that answers, until the end of the block; `settings` are added to server.properties.
-
-    With settings a foreign cluster is not good enough, and one is started.
-    """
+def kafka_broker() -> Iterator[Broker]:
+    """A broker that answers, until the end of the block."""
     bootstrap = os.environ.get("ACLOG_TEST_BOOTSTRAP")
-    if bootstrap and not settings:
+    if bootstrap:
         controllers = os.environ.get("ACLOG_TEST_CONTROLLERS")
         wait_until_ready(bootstrap, lambda: None)
         yield Broker(bootstrap_servers=bootstrap, controllers=controllers, metadata_dir=None)
     elif engine_has(IMAGE):
-        with container_broker(settings or {}) as broker:
+        with container_broker() as broker:
             yield broker
     else:
-        with jar_broker(settings or {}) as broker:
+        with jar_broker() as broker:
             yield broker
 
 
@@ -92,11 +90,14 @@ def server_properties(port: int, controller_port: int, *, bind: str = HOST) -> d
         "share.coordinator.state.topic.replication.factor": "1",
         "share.coordinator.state.topic.min.isr": "1",
         "group.initial.rebalance.delay.ms": "0",
+        # The cleaner looks for work all the time: a topic that is to be compacted at once is.
+        "log.cleaner.backoff.ms": "100",
+        "log.initial.task.delay.ms": "100",
     }
 
 
 @contextmanager
-def jar_broker(settings: Mapping[str, str]) -> Iterator[Broker]:
+def jar_broker(settings: Mapping[str, str] = NO_SETTINGS) -> Iterator[Broker]:
     """A broker in a JVM of its own; its directory goes with it."""
     with tempfile.TemporaryDirectory(prefix="aclog-kafka-", ignore_cleanup_errors=True) as home:
         for attempt in range(1, START_TRIES + 1):
@@ -113,13 +114,18 @@ def jar_broker(settings: Mapping[str, str]) -> Iterator[Broker]:
 
 
 @contextmanager
-def running_jvm(work: Path, settings: Mapping[str, str]) -> Iterator[tuple[Broker, Callable[[], str | None]]]:
-    """A broker starting in the new directory `work`, and what says why it ended (None: it has not)."""
+def running_jvm(
+    work: Path, settings: Mapping[str, str] = NO_SETTINGS
+) -> Iterator[tuple[Broker, Callable[[], str | None]]]:
+    """A broker starting in the new directory `work`, and what says why it ended (None: it has not).
+
+    `settings` are added to server.properties.
+    """
     work.mkdir()
     port, controller_port = free_ports(2)
     data, config, log = work / "data", work / "server.properties", work / "broker.log"
     properties = {**server_properties(port, controller_port), "log.dirs": str(data), **settings}
-    config.write_text("".join(f"{key}={value}\n" for key, value in properties.items()), encoding="utf-8")
+    write_properties(config, properties)
     run_java(STORAGE, "format", "--cluster-id", random_kafka_uuid(), "--config", config)
     command = java_command(BROKER, config, heap=HEAP, log_level="info")
     with log.open("wb") as output:
@@ -148,11 +154,11 @@ def running_jvm(work: Path, settings: Mapping[str, str]) -> Iterator[tuple[Broke
 
 
 @contextmanager
-def container_broker(settings: Mapping[str, str]) -> Iterator[Broker]:
+def container_broker() -> Iterator[Broker]:
     """A broker from Kafka's own image; its ports are the same inside and outside, as it advertises them."""
     port, controller_port = free_ports(2)
     properties = {
-        **server_properties(port, controller_port, bind="0.0.0.0"), "log.dirs": IMAGE_DATA, **settings,
+        **server_properties(port, controller_port, bind="0.0.0.0"), "log.dirs": IMAGE_DATA,
     }  # fmt: skip
     variables = {"KAFKA_" + key.upper().replace(".", "_"): value for key, value in properties.items()}
     variables |= {"CLUSTER_ID": random_kafka_uuid(), "KAFKA_HEAP_OPTS": f"-Xmx{HEAP}"}
@@ -217,6 +223,11 @@ def free_ports(count: int) -> list[int]:
     for server in held:
         server.close()
     return ports
+
+
+def write_properties(path: Path, properties: Mapping[str, str]) -> None:
+    """Key by key; what Java reads specially is the caller's to escape."""
+    path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()), encoding="utf-8")
 
 
 def random_kafka_uuid() -> str:

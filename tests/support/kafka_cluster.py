@@ -13,13 +13,13 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from confluent_kafka import KafkaException, TopicCollection, TopicPartitionInfo
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from records.properties import parse_properties
 from support.kafka_broker import (
     HOST,
     START_TIMEOUT_S,
@@ -29,11 +29,14 @@ from support.kafka_broker import (
     random_kafka_uuid,
     server_properties,
     stop,
+    write_properties,
 )
 from support.kafka_tools import BROKER, STORAGE, java_command, run_java
 
 HEAP = "320m"
 CONTROLLER = 0
+#: What says whose a directory is.
+META = "meta.properties"
 
 
 class KafkaCluster:
@@ -62,16 +65,17 @@ class KafkaCluster:
         )
 
     def format(self) -> None:
-        """Give every process its directory."""
-        cluster_id = random_kafka_uuid()
-
-        def format_one(number: int) -> None:
-            config = self._config(number)
-            config.write_text("".join(f"{key}={value}\n" for key, value in self._properties(number).items()))
-            run_java(STORAGE, "format", "--cluster-id", cluster_id, "--config", config)
-
-        with ThreadPoolExecutor(2) as pool:
-            list(pool.map(format_one, (CONTROLLER, *self.brokers)))
+        """Give every process its directory: the controller's is Kafka's own work, a broker's is like it."""
+        for number in (CONTROLLER, *self.brokers):
+            write_properties(self._config(number), self._properties(number))
+        run_java(STORAGE, "format", "--cluster-id", random_kafka_uuid(), "--config", self._config(CONTROLLER))
+        formatted = parse_properties((self._data(CONTROLLER) / META).read_text())
+        for number in self.brokers:
+            self._data(number).mkdir()
+            write_properties(
+                self._data(number) / META,
+                {**formatted, "node.id": str(number), "directory.id": random_kafka_uuid()},
+            )
 
     def start(self, *numbers: int) -> None:
         """Start these on the directories that they have; returns at once."""
@@ -154,6 +158,9 @@ class KafkaCluster:
     def _config(self, number: int) -> Path:
         return self._home / f"{number}.properties"
 
+    def _data(self, number: int) -> Path:
+        return self._home / f"data-{number}"
+
     def _log(self, number: int) -> Path:
         return self._home / f"{number}.log"
 
@@ -170,7 +177,7 @@ class KafkaCluster:
             **server_properties(self._ports[number], controller_port),
             "node.id": str(number),
             "controller.quorum.voters": f"{CONTROLLER}@{HOST}:{controller_port}",
-            "log.dirs": str(self._home / f"data-{number}"),
+            "log.dirs": str(self._data(number)),
             "offsets.topic.replication.factor": copies,
             "transaction.state.log.replication.factor": copies,
             "transaction.state.log.min.isr": str(min(2, len(self.brokers))),

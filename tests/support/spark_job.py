@@ -45,8 +45,6 @@ SHARDS = 2
 MAX_OFFSETS = 24
 #: A job that stands still in its executors keeps a core, and so does each of its shards.
 CORES = len(JOBS) * SHARDS
-#: A JVM that is killed soon is not worth the best code.
-SHORT_LIVED = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 
 
 def job_settings(home: Path, job: str, log: str) -> JobSettings:
@@ -121,7 +119,7 @@ def main(home: Path, log: str, point: str, after: int) -> None:
     test = os.getppid()
     (home / "reached").mkdir(parents=True, exist_ok=True)
     stop_at(home, point, after)
-    spark = spark_session("aclog tests", master=f"local[{CORES}]", conf=SHORT_LIVED, needs_kafka=False)
+    spark = spark_session("aclog tests", master=f"local[{CORES}]", needs_kafka=False)
     for job in JOBS:
         # One after the other: Spark gives a Python worker ten seconds to start.
         thread = threading.Thread(target=partial(run, spark, home, job, log), daemon=True)
