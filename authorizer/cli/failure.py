@@ -13,7 +13,7 @@ from typing import IO, Any, Final
 import click
 
 from authorizer.cli.command_name import as_pasted
-from authorizer.cli.given import filled, given_flags
+from authorizer.cli.invocation import filled
 from authorizer.cli.streams import OutputError
 from authorizer.cli.terminal import bad, width, wrapped
 from authorizer.errors import (
@@ -79,14 +79,14 @@ class Failure(click.ClickException):
     """An error as a user sees it: what, and the way out.
 
     Commands in either are written as ``aclog ...``; a way out may say ``{log}`` and ``{store}`` for the flags
-    that named them (``given``).
+    that named them (``invocation``).
     """
 
     def __init__(self, message: str, code: ExitCode, way_out: str = "") -> None:
         super().__init__(message)
         self.code = code
         # Filled now: the command's context is gone when it is shown.
-        self.way_out = filled(way_out, given_flags())
+        self.way_out = filled(way_out)
 
     @property
     def exit_code(self) -> int:  # type: ignore[override]  # click's is a class variable

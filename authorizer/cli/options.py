@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import click
 
-from authorizer.cli.given import remember
-from authorizer.cli.output import keep_quiet
+from authorizer.cli.invocation import remember
 from records.acl import AclOperation, PatternType
 from records.ids import parse_cluster_id
 from records.principal import KafkaPrincipal, parse_kafka_principal
@@ -55,8 +54,8 @@ def shared(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _Co
 
 log_option: Final = click.option(
     "--log",
-    "log_url",
     metavar="URL",
+    expose_value=False,
     callback=remember,
     shell_complete=completes("dir"),
     help="The metadata log: file:DIR, the directory itself, or kafka://HOST:PORT[,HOST:PORT...]/TOPIC.  "
@@ -64,8 +63,8 @@ log_option: Final = click.option(
 )
 snapshots_option: Final = click.option(
     "--snapshots",
-    "snapshots_url",
     metavar="STORE",
+    expose_value=False,
     callback=remember,
     shell_complete=completes("dir"),
     help="Snapshot store to start from: a path, or a URL that fsspec has a file system for.  [default: "
@@ -73,8 +72,8 @@ snapshots_option: Final = click.option(
 )
 store_option: Final = click.option(
     "--snapshots",
-    "snapshots_url",
     metavar="STORE",
+    expose_value=False,
     callback=remember,
     shell_complete=completes("dir"),
     help="The snapshot store: a path, or a URL that fsspec has a file system for.  [default: "
@@ -85,15 +84,15 @@ quiet_option: Final = click.option(
     "--quiet",
     is_flag=True,
     expose_value=False,
-    callback=keep_quiet,
+    callback=remember,
     help="No notes on stderr, and no progress; errors are still said.",
 )
 # What works on a log or a store has notes to give, so that --quiet goes along.
 config_option: Final = shared(
     click.option(
         "--config",
-        "config_file",
         metavar="FILE",
+        expose_value=False,
         callback=remember,
         shell_complete=completes("file"),
         help="Java properties with Kafka's keys (super.users, ...); a broker's server.properties works as it "
@@ -118,11 +117,18 @@ end_offset_option: Final = click.option(
 cluster_id_option: Final = click.option(
     "--cluster-id", metavar="ID", help="Which cluster of the store.  [default: the log's, or the only one]"
 )
+keep_option: Final = click.option(
+    "--keep",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Whole snapshots of each log that stay, the newest ones.  [default: aclog.snapshot.keep, 3]",
+)
 json_option: Final = click.option("--json", "as_json", is_flag=True, help="Answer in JSON, on one line.")
 progress_option: Final = click.option(
     "--progress/--no-progress",
-    "progress",
     default=None,
+    expose_value=False,
+    callback=remember,
     help="Show on stderr how far the work is.  [default: on a terminal]",
 )
 

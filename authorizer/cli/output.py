@@ -13,6 +13,7 @@ import click
 import msgspec
 
 from authorizer.cli.command_name import as_pasted
+from authorizer.cli.invocation import is_quiet, shows_progress
 from authorizer.cli.terminal import doubtful, width, wrapped, wrapped_command
 from authorizer.control_characters import ESCAPED
 
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
 
 #: How most notes begin; the others say what goes on.
 _NOTE: Final = "note:"
-#: Where click's context keeps --quiet, and the notes that were printed.
-_QUIET: Final = "authorizer.cli.quiet"
+#: Where click's context keeps the notes that were printed.
 _SAID: Final = "authorizer.cli.notes"
 #: Of what belongs under a heading.
 MARGIN: Final = "   "
@@ -56,18 +56,6 @@ def json_line(value: Any) -> bytes:
 def print_json(value: Any) -> None:
     """One JSON document on one line of stdout."""
     click.echo(json_line(value), nl=False)
-
-
-def keep_quiet(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
-    """A click callback: ``--quiet``: no notes from here on, and no progress that nobody asked for."""
-    if value:
-        ctx.meta[_QUIET] = True
-
-
-def is_quiet() -> bool:
-    """Whether the command that runs was given ``--quiet``."""
-    ctx = click.get_current_context(silent=True)
-    return ctx is not None and bool(ctx.meta.get(_QUIET))
 
 
 def note(message: str) -> None:
@@ -141,9 +129,9 @@ class JsonLines:
 class Progress:
     """How far long work is, on stderr: on a terminal, or where ``--progress`` asks for it."""
 
-    def __init__(self, what: str, *, wanted: bool | None) -> None:
+    def __init__(self, what: str) -> None:
         self._terminal = sys.stderr.isatty()
-        self._on = self._terminal and not is_quiet() if wanted is None else wanted
+        self._on = shows_progress()
         self._what = what
         self._started = self._printed = time.monotonic()
         self._every_s = _PROGRESS_EVERY_S if self._terminal else _PROGRESS_LINE_EVERY_S

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from authorizer.cli.options import config_option, log_option, snapshots_option
-from authorizer.cli.place import Place
 from authorizer.cli.signals import ends_on_signals
+from authorizer.cli.workspace import Workspace
 from authorizer.configuration.keys import DESCRIBE_PRINCIPALS
 
 
@@ -22,9 +22,6 @@ from authorizer.configuration.keys import DESCRIBE_PRINCIPALS
 )
 def serve_command(
     *,
-    config_file: str | None,
-    log_url: str | None,
-    snapshots_url: str | None,
     describe_principals: str | None,
 ) -> None:
     """Answer over HTTP, beside a gateway, registry or proxy.
@@ -53,14 +50,9 @@ def serve_command(
     from authorizer.node import Node
     from authorizer.sidecar.server import Sidecar
 
-    place = Place.named(
-        config_file=config_file,
-        log_url=log_url,
-        snapshots_url=snapshots_url,
-        flags={DESCRIBE_PRINCIPALS: describe_principals},
-    )
-    config = place.config
-    _ = place.log_url  # a missing one is wrong usage, before anything starts
+    workspace = Workspace.given({DESCRIBE_PRINCIPALS: describe_principals})
+    config = workspace.config
+    _ = workspace.log_url  # a missing one is wrong usage, before anything starts
     setup_logging(config.logging_format, config.logging_level)
     with ends_on_signals(), Sidecar(config) as sidecar, Node.open(config, lazily=True) as node:
         node.start()

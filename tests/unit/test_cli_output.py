@@ -6,10 +6,13 @@ import json
 import subprocess
 import sys
 
+import click
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from authorizer.cli.options import progress_option
 from authorizer.cli.output import Progress, json_line, shown
 
 
@@ -58,17 +61,22 @@ def test_names_are_safe_in_every_locale(locale: str) -> None:
 
 def test_progress_is_silent_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     """A script's stderr stays clean unless it asks."""
-    with Progress("reading", wanted=None) as progress:
+    with Progress("reading") as progress:
         progress._every_s = 0
         progress.at(1, 2)
     assert capsys.readouterr().err == ""
 
 
-def test_progress_when_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_when_asked_for() -> None:
     """--progress prints plain lines to stderr, never to stdout."""
-    with Progress("reading", wanted=True) as progress:
-        progress._every_s = 0
-        progress.at(1_000, 4_000)
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert printed.err.startswith("reading: 1,000 of 4,000 (25 %), ")
+
+    @click.command()
+    @progress_option
+    def command() -> None:
+        with Progress("reading") as progress:
+            progress._every_s = 0
+            progress.at(1_000, 4_000)
+
+    printed = CliRunner().invoke(command, ["--progress"])
+    assert printed.stdout == ""
+    assert printed.stderr.startswith("reading: 1,000 of 4,000 (25 %), ")

@@ -16,12 +16,13 @@ from click.testing import CliRunner, Result
 
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.main import cli
-from authorizer.cli.place import Place
 from authorizer.cli.spark import needs
 from authorizer.cli.spark.history import _POINT_TYPE
 from authorizer.cli.spark.job import default_checkpoint, job_settings, located
 from authorizer.cli.spark.needs import require_spark, what_spark_lacks
 from authorizer.cli.spark.options import INTERVAL_S, PAIR, JobFlags
+from authorizer.cli.workspace import Workspace
+from authorizer.configuration.load import load_config
 from records.log.directory import DirectoryLog
 from snapshot.store.layout import parse_cluster_directory
 
@@ -30,7 +31,6 @@ NOTHING_GIVEN: dict[str, Any] = {
     "bootstrap_servers": None,
     "topics": (),
     "topics_pattern": None,
-    "config_file": None,
     "kafka_options": (),
     "kafka_properties": None,
     "checkpoint": None,
@@ -41,7 +41,6 @@ NOTHING_GIVEN: dict[str, Any] = {
     "metrics_port": None,
     "metrics_host": "127.0.0.1",
     "as_json": False,
-    "progress": False,
 }
 
 
@@ -58,9 +57,9 @@ def a_log(directory: Path, cluster_id: str = "one") -> str:
     return f"file:{directory}"
 
 
-def settings_of(flags: JobFlags, home: Path) -> Any:
-    place = Place.named(config_file=flags.config_file)
-    return job_settings(flags, place, job="snapshots", home=str(home), store=str(home))
+def settings_of(flags: JobFlags, home: Path, config_file: Path | None = None) -> Any:
+    workspace = Workspace(load_config(config_file))
+    return job_settings(flags, workspace, job="snapshots", home=str(home), store=str(home))
 
 
 @pytest.mark.parametrize("command", [[], ["snapshots"], ["counts"], ["changes"], ["history", "in-force"]])
@@ -184,7 +183,7 @@ def test_the_configuration_names_log_and_store(tmp_path: Path) -> None:
     config = tmp_path / "aclog.properties"
     log = a_log(tmp_path / "log")
     config.write_text(f"aclog.log.url={log}\naclog.snapshot.keep=7\n")
-    settings = settings_of(given(config_file=str(config)), tmp_path / "store")
+    settings = settings_of(given(), tmp_path / "store", config)
     assert [each.url for each in settings.logs] == [log]
     assert settings.keep == 7
 
@@ -239,7 +238,7 @@ def test_default_checkpoint_is_no_cluster_of_the_store(tmp_path: Path) -> None:
 
 
 def test_a_remote_store_needs_a_named_checkpoint() -> None:
-    """fsspec's name for a place need not be Hadoop's."""
+    """fsspec's name for a workspace need not be Hadoop's."""
     with pytest.raises(click.UsageError, match="--checkpoint"):
         default_checkpoint("s3://bucket/aclog", "snapshots")
 
@@ -253,13 +252,13 @@ def test_a_remote_store_needs_a_named_checkpoint() -> None:
         ("2026-11-21", datetime(2026, 11, 21, tzinfo=UTC)),
     ],
 )
-def test_a_place_in_the_log_is_an_offset_or_a_time(text: str, expected: int | datetime) -> None:
+def test_a_workspace_in_the_log_is_an_offset_or_a_time(text: str, expected: int | datetime) -> None:
     """Times are UTC unless they say another zone."""
     assert _POINT_TYPE.convert(text, None, None) == expected
 
 
 @pytest.mark.parametrize("text", ["-1", "yesterday", "", "12 o'clock"])
-def test_no_place_in_the_log(text: str) -> None:
+def test_no_workspace_in_the_log(text: str) -> None:
     """Wrong usage, with an example."""
     with pytest.raises(click.BadParameter, match="2026-11-21T02:33:16Z"):
         _POINT_TYPE.convert(text, None, None)

@@ -21,6 +21,7 @@ from authorizer.cli.acls.kafka_acls import (
     already_there,
     confirmation,
 )
+from authorizer.cli.invocation import words
 from authorizer.cli.options import (
     OPERATION,
     PATTERN_TYPE,
@@ -32,7 +33,7 @@ from authorizer.cli.options import (
     snapshots_option,
 )
 from authorizer.cli.output import print_json
-from authorizer.cli.place import Place
+from authorizer.cli.workspace import Workspace
 from authorizer.cli.write_attempt import write_attempt
 from authorizer.writing.acl_control import matching_records, validate_binding, validate_filter
 from records.acl import (
@@ -150,12 +151,8 @@ _elsewhere = shared(
 @_elsewhere
 def acls_command(
     *,
-    log_url: str | None,
     sidecar: str | None,
-    snapshots_url: str | None,
-    config_file: str | None,
     as_json: bool,
-    progress: bool | None,
     force: bool,
     **flags: Any,
 ) -> None:
@@ -179,21 +176,21 @@ def acls_command(
       aclog acls --log kafka://HOST:9092/acls --config client.properties --list
       aclog acls --sidecar http://127.0.0.1:8180 --list
     """
-    given = AclsFlags(**flags)
-    given.check()
-    place = Place.named(log_url=log_url, snapshots_url=snapshots_url, config_file=config_file)
+    wanted = AclsFlags(**flags)
+    wanted.check()
+    workspace = Workspace.given()
     acls: Acls
     if sidecar is None:
         from authorizer.cli.acls.log_acls import LogAcls
 
-        acls = LogAcls(place, progress=progress)
-    elif log_url is None and snapshots_url is None:
+        acls = LogAcls(workspace)
+    elif not words("--log", "--snapshots"):
         from authorizer.cli.acls.node_acls import NodeAcls
 
-        acls = NodeAcls(sidecar, place.config.acl_update_timeout_ms)
+        acls = NodeAcls(sidecar, workspace.config.acl_update_timeout_ms)
     else:
         raise click.UsageError("--sidecar names a node, which has a log and a store of its own")
-    perform(acls, given, force=force, as_json=as_json)
+    perform(acls, wanted, force=force, as_json=as_json)
 
 
 def perform(acls: Acls, given: AclsFlags, *, force: bool, as_json: bool = False) -> None:

@@ -26,8 +26,8 @@ from authorizer.cli.acls.kafka_acls import AclsFlags, ThrownError
 from authorizer.cli.failure import ExitCode, Failure, failure_of
 from authorizer.cli.main import drop_stdout, prepare_process
 from authorizer.cli.options import PATTERN_TYPE
-from authorizer.cli.place import Place
 from authorizer.cli.streams import OutputError
+from authorizer.cli.workspace import Workspace
 from authorizer.configuration.keys import BY_NAME, LOG_URL
 
 #: Whose AclCommand this is; what --version prints.
@@ -134,12 +134,12 @@ def _execute(args: Sequence[str]) -> None:
             flags = replace(flags, resource_pattern_type=PATTERN_TYPE.convert(text, None, None))
         except click.BadParameter as error:
             raise ThrownError(f"Cannot parse argument '{text}' of option {_PATTERN_TYPE}") from error
-    place = Place.named(config_file=None)
-    if place.config.log_url is None:
+    workspace = Workspace.given()
+    if workspace.config.log_url is None:
         raise ThrownError(f"the environment does not name the log: set {_LOG_VARIABLE}")
     from authorizer.cli.acls.log_acls import LogAcls
 
-    perform(LogAcls(place), flags, force="force" in given)
+    perform(LogAcls(workspace), flags, force="force" in given)
 
 
 def _only(given: dict[str, list[str]], flag: str) -> str | None:

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from authorizer.cli.failure import ExitCode, Failure
-from authorizer.cli.place import wait_until_readable
+from authorizer.cli.workspace import wait_until_readable
 from authorizer.cli.write_attempt import WriteAttempt, write_attempt
 from authorizer.writing.acl_control import plan_creation, plan_deletion
 from authorizer.writing.writer_view import WriterView
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from authorizer.api import AclCreateResult, AclDeleteResult
     from authorizer.cli.acls.node_acls import NodeAcls
-    from authorizer.cli.place import Place
+    from authorizer.cli.workspace import Workspace
     from records.acl import AclBinding, AclBindingFilter, ResourcePatternFilter
     from records.columns.acl_table import AclTable
     from records.entries import AclRecord
@@ -38,15 +38,13 @@ _LOOK_S: Final = 0.05
 class LogAcls:
     """Implements acls.Acls."""
 
-    def __init__(self, place: Place, *, progress: bool | None = None) -> None:
-        """``progress``: see Progress."""
-        self._place = place
-        self._progress = progress
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
 
     def listed(self, wanted: Sequence[ResourcePatternFilter]) -> tuple[int, AclTable]:
         """As acls.Acls: all of them. A node that writes the log is in nobody's way."""
-        with self._place.log() as log:
-            image = self._place.state(log, progress=self._progress).image
+        with self._workspace.log() as log:
+            image = self._workspace.state(log).image
         return image.provenance.end_offset, image.merged().columns
 
     def create(self, bindings: Sequence[AclBinding]) -> tuple[int, list[AclCreateResult]]:
@@ -59,7 +57,7 @@ class LogAcls:
         """
 
         def here(log: MetadataLog, attempt: WriteAttempt) -> tuple[int, list[AclCreateResult]]:
-            image = self._place.state(log).image
+            image = self._workspace.state(log).image
             view = WriterView()
             view.replayed(AclsDelta(AclsImage.EMPTY), image)
             creation = plan_creation(view, bindings, random_id)
@@ -71,7 +69,7 @@ class LogAcls:
         """As acls.Acls. Raises as ``create``."""
 
         def here(log: MetadataLog, attempt: WriteAttempt) -> tuple[int, list[AclDeleteResult]]:
-            image = self._place.state(log).image
+            image = self._workspace.state(log).image
             deletion = plan_deletion([acl.record for acl in image], filters)
             return _appended(log, deletion.records, image, attempt), list(deletion.results)
 
@@ -81,11 +79,11 @@ class LogAcls:
         self, here: Callable[[MetadataLog, WriteAttempt], _T], through: Callable[[NodeAcls], _T]
     ) -> _T:
         """Write to the log, or through the node that holds it."""
-        url, timeout_ms = self._place.own_log_url, self._place.config.acl_update_timeout_ms
+        url, timeout_ms = self._workspace.own_log_url, self._workspace.config.acl_update_timeout_ms
         give_up_s = time.monotonic() + _HELD_S
         while True:
             try:
-                with write_attempt() as attempt, self._place.log(mode="write") as log:
+                with write_attempt() as attempt, self._workspace.log(mode="write") as log:
                     return here(log, attempt)
             except LogLockedError as error:
                 from authorizer.cli.acls.node_acls import NodeAcls

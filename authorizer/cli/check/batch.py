@@ -15,7 +15,7 @@ from authorizer.cli.check.records_log import RecordsLog
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.input import bad_line, lines_of, payload_of
 from authorizer.cli.output import JsonLines, Progress
-from authorizer.cli.place import Place, load_state, note_guess, note_trailing
+from authorizer.cli.workspace import Workspace, load_state, note_guess, note_trailing
 from authorizer.decisions.audit import OFF, AuditLog
 from authorizer.standard import StandardAuthorizer
 from records.errors import DecodeError
@@ -30,22 +30,22 @@ _CHUNK: Final = 50_000
 _BAD_RECORD: Final = "A line of --records is one JSON object, as `aclog log dump` prints it."
 
 
-def answer_batch(place: Place, queries: str, records: str | None, *, progress: bool | None) -> None:
+def answer_batch(workspace: Workspace, queries: str, records: str | None) -> None:
     """Print one answer for each line; one that is no question gets its error, and exit code 4."""
     bad: list[str] = []
     with ExitStack() as opened:
         lines = (line for line in opened.enter_context(lines_of(queries)) if line.strip())
         if records is None:
-            log = opened.enter_context(place.log())
+            log = opened.enter_context(workspace.log())
         else:
             with lines_of(records) as payloads:
                 try:
                     log = opened.enter_context(closing(RecordsLog(payloads, records)))
                 except DecodeError as error:
                     raise bad_line(error, _BAD_RECORD) from error
-        states = _States(place, log, from_file=records is not None)
+        states = _States(workspace, log, from_file=records is not None)
         answers = opened.enter_context(JsonLines())
-        shown_progress = opened.enter_context(Progress("answers", wanted=progress))
+        shown_progress = opened.enter_context(Progress("answers"))
         done = 0
         while chunk := list(islice(lines, _CHUNK)):
             for found in states.answers(chunk, first_line=done + 1, bad=bad):
@@ -59,8 +59,8 @@ def answer_batch(place: Place, queries: str, records: str | None, *, progress: b
 class _States:
     """Answers lines on the states that they ask for."""
 
-    def __init__(self, place: Place, log: MetadataLog, *, from_file: bool) -> None:
-        self._place = place
+    def __init__(self, workspace: Workspace, log: MetadataLog, *, from_file: bool) -> None:
+        self._workspace = workspace
         self._log = log
         self._from_file = from_file
         self._newest: StandardAuthorizer | None = None
@@ -106,7 +106,7 @@ class _States:
         if end_offset is None and self._newest is not None:
             return self._newest
         authorizer = StandardAuthorizer(audit=AuditLog(OFF))
-        authorizer.configure(self._place.config.properties)
+        authorizer.configure(self._workspace.config.properties)
         authorizer.load(self._image(end_offset))
         if end_offset is None:
             # All lines of all chunks that name no offset are answered on one state.
@@ -116,7 +116,7 @@ class _States:
     def _image(self, end_offset: int | None) -> AclsImage:
         if end_offset == 0:
             return AclsImage.EMPTY
-        sources = [] if self._from_file else self._place.sources()
+        sources = [] if self._from_file else self._workspace.sources()
         if end_offset is not None:
             return load_state(self._log, sources, at_offset=end_offset - 1).image
         image = load_state(self._log, sources).image

@@ -9,7 +9,7 @@ import click
 from authorizer.api import Action, RequestContext
 from authorizer.cli.check.explanation import decision_line, explanation_lines
 from authorizer.cli.failure import ExitCode
-from authorizer.cli.given import given_flags, words
+from authorizer.cli.invocation import words
 from authorizer.cli.options import (
     OPERATION,
     PRINCIPAL,
@@ -22,8 +22,8 @@ from authorizer.cli.options import (
     snapshots_option,
 )
 from authorizer.cli.output import answer, note, print_json
-from authorizer.cli.place import Place
 from authorizer.cli.terminal import width
+from authorizer.cli.workspace import Workspace
 from authorizer.host import host_address
 from records.acl import CLUSTER_NAME, AclOperation, PatternType, ResourcePattern, ResourceType
 
@@ -108,9 +108,6 @@ _resource_options = shared(
 @progress_option
 def check_command(
     *,
-    log_url: str | None,
-    snapshots_url: str | None,
-    config_file: str | None,
     principal: KafkaPrincipal | None,
     operation: AclOperation | None,
     host: str,
@@ -119,7 +116,6 @@ def check_command(
     queries: str | None,
     records: str | None,
     as_json: bool,
-    progress: bool | None,
     **resource: Any,
 ) -> None:
     """May this principal do this? Answer as the broker would.
@@ -143,8 +139,8 @@ def check_command(
             raise click.UsageError("--batch and --records cannot both be stdin")
         from authorizer.cli.check.batch import answer_batch
 
-        place = Place.named(config_file=config_file, log_url=log_url, snapshots_url=snapshots_url)
-        answer_batch(place, queries, records, progress=progress)
+        workspace = Workspace.given()
+        answer_batch(workspace, queries, records)
         return
     if records is not None:
         raise click.UsageError("--records goes with --batch")
@@ -153,12 +149,12 @@ def check_command(
     from authorizer.index.acl_index import AclIndex
 
     context, action = _question(principal, operation, resource, host)
-    place = Place.named(config_file=config_file, log_url=log_url, snapshots_url=snapshots_url)
-    with place.log() as log:
-        found = place.state(log, at_offset=at_offset, with_offsets=True, progress=progress)
+    workspace = Workspace.given()
+    with workspace.log() as log:
+        found = workspace.state(log, at_offset=at_offset, with_offsets=True)
     state = AuthorizerState(
         AclIndex.of(found.image),
-        AuthorizerSettings.from_configs(place.config.properties),
+        AuthorizerSettings.from_configs(workspace.config.properties),
         is_ready=True,
         not_ready_reason="",
     )
@@ -172,7 +168,7 @@ def check_command(
         print_json(told | {"highWatermarkIsGuess": found.high_watermark_is_guess})
     elif explain:
         # What only a broker writes, only a broker's tool can change.
-        flags = None if found.high_watermark_is_guess else words(given_flags(), "--log", "--config")
+        flags = None if found.high_watermark_is_guess else words("--log", "--config")
         for line in explanation_lines(explanation, columns=width(), log_flags=flags):
             click.echo(line)
     else:

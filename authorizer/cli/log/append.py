@@ -11,21 +11,14 @@ import click
 from authorizer.cli.input import bad_line, lines_of, payload_of
 from authorizer.cli.options import CLUSTER_ID, config_option, json_option, log_option, progress_option
 from authorizer.cli.output import Progress, Waiting, note, print_json
-from authorizer.cli.place import Place, wait_until_readable
+from authorizer.cli.workspace import Workspace, wait_until_readable
 from authorizer.cli.write_attempt import WriteAttempt, write_attempt
 from records.codecs.json import from_json
 from records.codecs.kraft import encode_frame
-from records.entries import (
-    AbortTransactionRecord,
-    AccessControlEntryRecord,
-    BeginTransactionRecord,
-    EndTransactionRecord,
-    MetadataRecord,
-    OtherRecord,
-    RemoveAccessControlEntryRecord,
-)
+from records.entries import AclRecord, MetadataRecord, OtherRecord
 from records.errors import DecodeError, EncodeError
 from records.log.open import TOPIC, kind_of
+from records.transactions import Marker, Transaction, misplaced
 
 if TYPE_CHECKING:
     from records.log.directory.log import Mode
@@ -64,15 +57,12 @@ _BAD_LINE: Final = (
 @progress_option
 def append_command(
     *,
-    log_url: str | None,
     payloads: str,
     create: bool,
     cluster_id: str | None,
     batch_size: int,
     skip_others: bool,
-    config_file: str | None,
     as_json: bool,
-    progress: bool | None,
 ) -> None:
     """Append records to a topic, or to a directory that aclog made; print the end offset.
 
@@ -92,11 +82,11 @@ def append_command(
     """
     if cluster_id is not None and not create:
         raise click.UsageError("--cluster-id goes with --create: a log keeps the id that it was made with")
-    place = Place.named(config_file=config_file, log_url=log_url)
+    workspace = Workspace.given()
     with write_attempt() as attempt:
-        with Progress("lines checked", wanted=progress) as checked:
-            to_topic = kind_of(place.own_log_url) == TOPIC
-            plan = (_TopicPlan if to_topic else _Plan)(batch_size, skip_others=skip_others)
+        with Progress("lines checked") as checked:
+            to_topic = kind_of(workspace.own_log_url) == TOPIC
+            plan = _Plan(batch_size, skip_others=skip_others, to_topic=to_topic)
             with lines_of(payloads) as lines:
                 try:
                     plan.read(lines, "stdin" if payloads == "-" else payloads, checked)
@@ -106,12 +96,12 @@ def append_command(
             note(f"{plan.passed_by} records of other types were passed by (--skip-others)")
         mode: Mode = "create" if create else "write"
         if to_topic:
-            start, end = _to_topic(place, plan, mode, cluster_id, attempt)
+            start, end = _to_topic(workspace, plan, mode, cluster_id, attempt)
         else:
             from records.log.directory import DirectoryLog
 
             with (
-                DirectoryLog.open(place.own_log_url, mode=mode, cluster_id=cluster_id) as log,
+                DirectoryLog.open(workspace.own_log_url, mode=mode, cluster_id=cluster_id) as log,
                 Waiting("appending"),
             ):
                 start = log.high_watermark()
@@ -131,12 +121,12 @@ def append_command(
 
 
 def _to_topic(
-    place: Place, plan: _Plan, mode: Mode, cluster_id: str | None, attempt: WriteAttempt
+    workspace: Workspace, plan: _Plan, mode: Mode, cluster_id: str | None, attempt: WriteAttempt
 ) -> tuple[int, int]:
     """One transaction for each batch, until all of it can be read; start and end offset."""
     if cluster_id is not None:
         raise click.UsageError("--cluster-id is for a directory: a topic is of the cluster that it is on")
-    with place.log(mode) as log, Waiting("appending"):
+    with workspace.log(mode) as log, Waiting("appending"):
         start = end = log.high_watermark()
         attempt.appends = True
         for number, (records, _) in enumerate(plan.batches, 1):
@@ -147,23 +137,31 @@ def _to_topic(
 
 
 class _Plan:
-    """What to append: every line decoded, known to fit the format, and transactions whole.
+    """What to append: every line decoded, known to fit the log, and transactions (KIP-868) whole.
+
+    A directory holds the markers of transactions as they are. A topic holds none, and no records but those of
+    ACLs: there each transaction that ended is one batch.
 
     Attributes:
         batches: records and timestamp (None: that of the append) of each, as ``append_batches`` takes them.
         record_count: in all batches.
-        passed_by: lines left out by --skip-others.
     """
 
-    def __init__(self, batch_size: int, *, skip_others: bool) -> None:
+    def __init__(self, batch_size: int, *, skip_others: bool, to_topic: bool) -> None:
         self.batches: list[tuple[list[MetadataRecord], int | None]] = []
         self.record_count = 0
-        self.passed_by = 0
         self._batch_size = batch_size
         self._skip_others = skip_others
+        self._to_topic = to_topic
+        self._line_count = 0
         self._key: str | None = None
         self._closed_keys: set[str] = set()
-        self._transaction = _Transaction()
+        self._transaction = Transaction[MetadataRecord]()
+
+    @property
+    def passed_by(self) -> int:
+        """Lines that were left out by --skip-others, those of aborted transactions too."""
+        return self._line_count - self.record_count
 
     def read(self, lines: Iterable[bytes], name: str, progress: Progress) -> None:
         """Take all lines.
@@ -181,16 +179,35 @@ class _Plan:
                 raise error.located(source=source) from error
             except EncodeError as error:
                 raise EncodeError(f"{error} (in {source})") from error
-        self._transaction.finish(name)
+        if self._transaction.is_open:
+            raise DecodeError("a transaction begins and does not end", source=name)
 
     def _take(self, payload: Mapping[str, Any]) -> None:
+        self._line_count += 1
         record = _record(payload, skip_others=self._skip_others)
         if record is None:
-            self.passed_by += 1
             return
-        self._transaction.follow(record)
         key = None if payload.get("batch") is None else json.dumps(payload["batch"])
-        self._add(record, _timestamp_ms(payload), key)
+        at_ms = _timestamp_ms(payload)
+        transaction = self._transaction
+        ended: list[MetadataRecord] = []
+        if isinstance(record, Marker):
+            if problem := misplaced(record, is_open=transaction.is_open):
+                raise DecodeError(f"a transaction {problem}")
+            ended = transaction.mark(record)
+        if self._to_topic:
+            if self._skip_others and not isinstance(record, AclRecord):
+                for each in ended:
+                    # Not JSON, so that no line has this key.
+                    self._add(each, None, f"transaction to line {self._line_count}")
+                return
+            from records.log.topic.message import encode_messages
+
+            encode_messages([record])
+            if transaction.is_open:
+                transaction.hide([record])
+                return
+        self._add(record, at_ms, key)
 
     def _add(self, record: MetadataRecord, at_ms: int | None, key: str | None) -> None:
         if key in self._closed_keys:
@@ -206,68 +223,6 @@ class _Plan:
         self.record_count += 1
         if at_ms is not None:
             self.batches[-1] = (records, at_ms if timestamp_ms is None else max(at_ms, timestamp_ms))
-
-
-class _TopicPlan(_Plan):
-    """The same for a topic, which holds no marks of transactions, and no records but those of ACLs."""
-
-    def __init__(self, batch_size: int, *, skip_others: bool) -> None:
-        super().__init__(batch_size, skip_others=skip_others)
-        # Of the transaction that is open, if there is one.
-        self._held: list[MetadataRecord] | None = None
-        self._transactions = 0
-
-    def _add(self, record: MetadataRecord, at_ms: int | None, key: str | None) -> None:
-        from records.log.topic.message import encode_messages
-
-        if not self._skip_others or isinstance(
-            record, AccessControlEntryRecord | RemoveAccessControlEntryRecord
-        ):
-            encode_messages([record])
-            if self._held is None:
-                super()._add(record, at_ms, key)
-            else:
-                self._held.append(record)
-            return
-        self.passed_by += 1
-        match record:
-            case BeginTransactionRecord():
-                self._held = []
-            case AbortTransactionRecord():
-                self.passed_by += len(self._held or ())
-                self._held = None
-            case EndTransactionRecord():
-                held, self._held = self._held or (), None
-                self._transactions += 1
-                for each in held:
-                    # Not JSON, so that no line has it.
-                    super()._add(each, None, f"transaction {self._transactions}")
-            case _:
-                pass  # a feature level
-
-
-class _Transaction:
-    """KIP-868: a begin without its end, or an end without its begin, would stop every reader of the log."""
-
-    def __init__(self) -> None:
-        self._open = False
-
-    def follow(self, record: MetadataRecord) -> None:
-        match record:
-            case BeginTransactionRecord():
-                if self._open:
-                    raise DecodeError("a transaction begins inside another one")
-                self._open = True
-            case EndTransactionRecord() | AbortTransactionRecord():
-                if not self._open:
-                    raise DecodeError("a transaction ends that did not begin")
-                self._open = False
-            case _:
-                pass
-
-    def finish(self, source: str) -> None:
-        if self._open:
-            raise DecodeError("a transaction begins and does not end", source=source)
 
 
 def _record(payload: Mapping[str, Any], *, skip_others: bool) -> MetadataRecord | None:

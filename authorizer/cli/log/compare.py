@@ -18,8 +18,8 @@ from authorizer.cli.differences import LABEL, Differences
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.node_state import NodeState, is_node
 from authorizer.cli.output import Waiting, answer, note, shown
-from authorizer.cli.place import Place, has_beginning, is_log, load_state, note_skipped
 from authorizer.cli.terminal import bad, good
+from authorizer.cli.workspace import has_beginning, is_log, load_state, note_skipped
 from records.ids import uuid_to_string
 from records.log.open import open_log
 from replay.core import LOG_START
@@ -31,7 +31,7 @@ from snapshot.errors import SnapshotMissingError
 from snapshot.image import AclsImage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from records.log.base import LogIdentity, MetadataLog
     from replay.snapshot_source import SnapshotOffer, SnapshotSource
@@ -105,17 +105,21 @@ class Comparison:
 
 
 def compare(
-    place: Place, log: MetadataLog, sources: Sequence[SnapshotSource], other: str, at_offset: int | None
+    log: MetadataLog,
+    sources: Sequence[SnapshotSource],
+    other: str,
+    at_offset: int | None,
+    client: Mapping[str, str],
 ) -> Comparison:
     """Compare a log with what a URL names.
 
     Args:
-        place: how another log is reached.
         log: open.
         sources: their snapshots spare reading two logs from their starts, and lead to the state of one whose
             beginning was trimmed.
         other: ``http://...`` of a node, a log, or a snapshot store.
         at_offset: the last record that counts; None for the last offset that both have.
+        client: settings of the Kafka client, for another log in a topic.
 
     Raises:
         click.UsageError: a node tells its state where it stands, and nowhere else.
@@ -129,7 +133,7 @@ def compare(
         return _with_node(log, sources, other)
     if _is_store(other):
         return _with_store(log, sources, other, at_offset)
-    with closing(open_log(other, mode="read", client=place.config.kafka)) as other_log:
+    with closing(open_log(other, mode="read", client=client)) as other_log:
         return _with_log(log, other_log, sources, other, at_offset)
 
 

@@ -9,12 +9,14 @@ import click
 
 from authorizer.cli.options import CLUSTER_ID, DURATION, config_option, json_option, log_option
 from authorizer.cli.output import answer, print_json, shown
-from authorizer.cli.place import Place
+from authorizer.cli.workspace import Workspace
 from records.errors import LogError, LogNotFoundError
 from records.ids import uuid_to_string
 from records.log.open import QUORUM, TOPIC, kind_of, open_log
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from records.log.base import LogIdentity
 
 
@@ -53,14 +55,12 @@ if TYPE_CHECKING:
 @json_option
 def create_command(
     *,
-    log_url: str | None,
     replication_factor: int | None,
     min_insync_replicas: int | None,
     delete_retention_ms: int | None,
     topic_config: tuple[str, ...],
     cluster_id: str | None,
     if_not_exists: bool,
-    config_file: str | None,
     as_json: bool,
 ) -> None:
     """Make a new, empty log: a directory, or a topic of Kafka's.
@@ -74,7 +74,8 @@ def create_command(
       aclog log create --log kafka://b1:9092,b2:9092,b3:9092/acls --config client.properties
       aclog log create --log kafka://localhost:9092/acls --replication-factor 1 --min-insync-replicas 1
     """
-    place = Place.named(config_file=config_file, log_url=log_url)
+    workspace = Workspace.given()
+    url, client = workspace.own_log_url, workspace.config.kafka
     for_topics = {
         "replication_factor": replication_factor,
         "min_insync_replicas": min_insync_replicas,
@@ -82,9 +83,9 @@ def create_command(
         "config": _topic_config(topic_config) or None,
     }
     settings = {name: value for name, value in for_topics.items() if value is not None}
-    kind = kind_of(place.own_log_url)
+    kind = kind_of(url)
     if kind == QUORUM:
-        raise click.UsageError(f"{place.own_log_url}: a cluster makes its own metadata log")
+        raise click.UsageError(f"{url}: a cluster makes its own metadata log")
     if kind == TOPIC and cluster_id is not None:
         raise click.UsageError(
             "--cluster-id is for a directory: a topic belongs to the cluster that it is on"
@@ -93,51 +94,51 @@ def create_command(
         flags = "--replication-factor, --min-insync-replicas, --delete-retention and --topic-config"
         raise click.UsageError(f"{flags} are for a topic: kafka://HOST:PORT/TOPIC")
 
-    identity = _existing(place)
+    identity = _existing(url, client)
     is_new = identity is None
     if identity is None:
         try:
-            identity = _new_topic(place, settings) if kind == TOPIC else _new_directory(place, cluster_id)
+            identity = _new_topic(url, client, settings) if kind == TOPIC else _new_directory(url, cluster_id)
         except LogError:
             # Several nodes may start at once, each with this command before it.
-            identity = _existing(place) if if_not_exists else None
+            identity = _existing(url, client) if if_not_exists else None
             if identity is None:
                 raise
             is_new = False
     elif not if_not_exists:
-        raise LogError(f"{place.own_log_url}: there is a log already; --if-not-exists leaves it as it is")
+        raise LogError(f"{url}: there is a log already; --if-not-exists leaves it as it is")
     topic_id = uuid_to_string(identity.topic_id)
     if as_json:
-        report = {"log": place.own_log_url, "clusterId": identity.cluster_id, "topicId": topic_id}
+        report = {"log": url, "clusterId": identity.cluster_id, "topicId": topic_id}
         print_json(report | {"created": is_new})
     else:
         what = "created" if is_new else "there already"
         answer(
-            f"{shown(place.own_log_url)}: {what}, cluster {shown(identity.cluster_id)}, topic id {topic_id}",
+            f"{shown(url)}: {what}, cluster {shown(identity.cluster_id)}, topic id {topic_id}",
             indent=2,
         )
 
 
-def _existing(place: Place) -> LogIdentity | None:
+def _existing(url: str, client: Mapping[str, str]) -> LogIdentity | None:
     """Of the log that is there; LogError where something is that cannot be one."""
     try:
-        with closing(open_log(place.own_log_url, mode="read", client=place.config.kafka)) as log:
+        with closing(open_log(url, mode="read", client=client)) as log:
             return log.identity
     except LogNotFoundError:
         return None
 
 
-def _new_directory(place: Place, cluster_id: str | None) -> LogIdentity:
+def _new_directory(url: str, cluster_id: str | None) -> LogIdentity:
     from records.log.directory import DirectoryLog
 
-    with DirectoryLog.open(place.own_log_url, mode="create", cluster_id=cluster_id) as log:
+    with DirectoryLog.open(url, mode="create", cluster_id=cluster_id) as log:
         return log.identity
 
 
-def _new_topic(place: Place, settings: dict[str, Any]) -> LogIdentity:
+def _new_topic(url: str, client: Mapping[str, str], settings: dict[str, Any]) -> LogIdentity:
     from records.log.topic import TopicSettings, create_topic
 
-    return create_topic(place.own_log_url, client=place.config.kafka, settings=TopicSettings(**settings))
+    return create_topic(url, client=client, settings=TopicSettings(**settings))
 
 
 def _topic_config(given: tuple[str, ...]) -> dict[str, str]:

@@ -9,7 +9,7 @@ import click
 
 from authorizer.cli.options import config_option, log_option, progress_option
 from authorizer.cli.output import JsonLines, Progress
-from authorizer.cli.place import Place, note_trailing
+from authorizer.cli.workspace import Workspace, note_trailing
 from records.codecs.json import to_json
 from records.control import describe_control
 from records.entries import ControlRecord, OtherRecord
@@ -47,12 +47,9 @@ if TYPE_CHECKING:
 @click.option("--json", is_flag=True, hidden=True, expose_value=False)
 def dump_command(
     *,
-    log_url: str | None,
     first: int | None,
     last: int | None,
     skip_others: bool,
-    config_file: str | None,
-    progress: bool | None,
 ) -> None:
     """Print the committed records of a log, one JSON line each.
 
@@ -67,8 +64,8 @@ def dump_command(
     """
     if first is not None and last is not None and first > last:
         raise click.UsageError(f"--from {first} is after --to {last}: that is no record")
-    place = Place.named(config_file=config_file, log_url=log_url)
-    with place.log() as log, Progress("records", wanted=progress) as shown_progress, JsonLines() as lines:
+    workspace = Workspace.given()
+    with workspace.log() as log, Progress("records") as shown_progress, JsonLines() as lines:
         end = log.high_watermark()
         start = log.start_offset()
         position = start if first is None else first

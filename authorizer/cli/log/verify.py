@@ -13,7 +13,7 @@ from authorizer.cli.differences import LABEL
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.options import config_option, json_option, log_option, progress_option, snapshots_option
 from authorizer.cli.output import Progress, answer, note, print_json, shown
-from authorizer.cli.place import Place, described, has_beginning, load_state
+from authorizer.cli.workspace import Workspace, described, has_beginning, load_state
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from records.errors import OffsetOutOfRangeError
 from records.ids import uuid_to_string
@@ -60,13 +60,9 @@ _WALKS: Final = 10
 @progress_option
 def verify_command(
     *,
-    log_url: str | None,
     others: tuple[str, ...],
     at_offset: int | None,
-    snapshots_url: str | None,
-    config_file: str | None,
     as_json: bool,
-    progress: bool | None,
 ) -> None:
     """Read every committed batch of a log, and say what it holds.
 
@@ -88,17 +84,17 @@ def verify_command(
         raise click.UsageError("--at-offset says where to compare: it goes with --with")
     from authorizer.cli.log.compare import compare, stores_among
 
-    place = Place.named(config_file=config_file, log_url=log_url, snapshots_url=snapshots_url)
-    with place.log() as log:
-        with Progress("offsets", wanted=progress) as shown_progress:
+    workspace = Workspace.given()
+    with workspace.log() as log:
+        with Progress("offsets") as shown_progress:
             walk = _Walk.through(log, shown_progress)
-        sources = place.sources()
+        sources = workspace.sources()
         if not sources and not has_beginning(log):
             sources = stores_among(others)
         image = load_state(log, sources).image
         trailing = log.trailing(patience_s=_PATIENCE_S)
         report = _report(log, walk, image, trailing)
-        comparisons = [compare(place, log, sources, other, at_offset) for other in others]
+        comparisons = [compare(log, sources, other, at_offset, workspace.config.kafka) for other in others]
     if as_json:
         rows = [comparison.to_json() for comparison in comparisons]
         if len(rows) == 1:

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.cli.failure import failure_of
 from authorizer.cli.output import say, shown
-from authorizer.cli.place import Place
 from authorizer.cli.spark.history import change_text
 from authorizer.cli.spark.job import StartJob, default_checkpoint, located, spark_session_of
 from authorizer.cli.spark.needs import JAVA_MIN, what_spark_lacks
 from authorizer.cli.spark.options import SparkFlags
+from authorizer.cli.workspace import Workspace
+from authorizer.configuration.load import load_config
 from records.errors import AclogError
 
 if TYPE_CHECKING:
@@ -70,13 +71,13 @@ class _Jobs:
     def __init__(self, spark: Any, config_file: Path) -> None:
         self._spark = spark
         self._directory = config_file.parent
-        self._place = Place.named(config_file=str(config_file))
+        self._workspace = Workspace(load_config(config_file))
 
     def snapshots(self) -> None:
         """Into the node's own store."""
         from snapshot.jobs.snapshots_job import run_snapshots
 
-        store = self._place.store().url
+        store = self._workspace.store().url
         with _told(f"Snapshots in {store}"):
             log = self._run(run_snapshots, "snapshots", store, located(store))
         if log is not None:
@@ -129,10 +130,10 @@ class _Jobs:
         from snapshot.jobs.sources.logs import resolve_logs
 
         settings = JobSettings(
-            logs=tuple(resolve_logs([self._place.log_url])),
+            logs=tuple(resolve_logs([self._workspace.log_url])),
             checkpoint=default_checkpoint(home, job),
             store=store,
-            keep=self._place.config.snapshot_keep,
+            keep=self._workspace.config.snapshot_keep,
         )
         reached: list[LogReport] = []
         start(self._spark, settings, lambda report: reached.extend(report.logs))
@@ -151,7 +152,7 @@ def main(config_file: Path) -> None:
     """The process's program."""
     began_s = time.perf_counter()
     try:
-        with spark_session_of(SparkFlags(), "quickstart", needs_kafka=False, progress=False) as spark:
+        with spark_session_of(SparkFlags(), "quickstart", needs_kafka=False) as spark:
             say(f"Up after {time.perf_counter() - began_s:.1f} s.")
             sys.stdout.flush()
             jobs = _Jobs(spark, config_file)

@@ -10,35 +10,28 @@ from authorizer.cli.options import (
     at_offset_option,
     config_option,
     json_option,
+    keep_option,
     log_option,
     progress_option,
     store_option,
 )
-from authorizer.cli.place import Place, load_state, note_guess
-from authorizer.cli.snapshot.stored_write import write_and_print
+from authorizer.cli.snapshot.stored import write_and_print
+from authorizer.cli.workspace import Workspace, load_state, note_guess
 
 
 @click.command("create")
 @log_option
 @store_option
 @at_offset_option
-@click.option(
-    "--keep",
-    type=click.IntRange(min=1),
-    help="Whole snapshots of this log that stay, the newest ones.  [default: aclog.snapshot.keep, 3]",
-)
+@keep_option
 @config_option
 @json_option
 @progress_option
 def create_command(
     *,
-    log_url: str | None,
-    snapshots_url: str | None,
     at_offset: int | None,
     keep: int | None,
-    config_file: str | None,
     as_json: bool,
-    progress: bool | None,
 ) -> None:
     """Store the state of a log, at its high watermark or after the record at --at-offset.
 
@@ -51,17 +44,16 @@ def create_command(
     """
     from replay.snapshot_source import StoredSnapshots
 
-    place = Place.named(config_file=config_file, log_url=log_url, snapshots_url=snapshots_url)
-    store = place.store()
-    with place.log() as log:
+    workspace = Workspace.given()
+    store = workspace.store()
+    with workspace.log() as log:
         # Before the state is read: what came later is not in it (I10).
         looked_at_ms = time.time_ns() // 1_000_000
         note_guess(log)
-        image = load_state(log, [StoredSnapshots(store)], at_offset=at_offset, progress=progress).image
+        image = load_state(log, [StoredSnapshots(store)], at_offset=at_offset).image
         reaches_end = image.provenance.end_offset >= log.high_watermark()
         write_and_print(
-            place,
-            store,
+            workspace,
             image,
             log.identity,
             # Of an older state nobody knows when it was the end; it was, when its last record was written.

@@ -20,8 +20,8 @@ from authorizer.cli.options import (
     store_option,
 )
 from authorizer.cli.output import Waiting, answer, note, print_json, shown
-from authorizer.cli.place import Place
 from authorizer.cli.snapshot.stored import only_cluster
+from authorizer.cli.workspace import Workspace
 from snapshot.errors import SnapshotMissingError
 from snapshot.files.export_format import ExportFormat
 
@@ -61,12 +61,9 @@ def export_command(
     *,
     export_format: str,
     output: str,
-    log_url: str | None,
     at_offset: int | None,
-    snapshots_url: str | None,
     cluster_id: str | None,
     end_offset: int | None,
-    config_file: str | None,
     as_json: bool,
 ) -> None:
     """Write a state as a file for other tools: a log's, or a stored snapshot.
@@ -80,16 +77,16 @@ def export_command(
       aclog snapshot export --snapshots STORE --format checkpoint --output /tmp
       aclog snapshot export --log DIR --at-offset 1000 --format kip11 | jq .resources
     """
-    place = Place.named(config_file=config_file, log_url=log_url, snapshots_url=snapshots_url)
-    if place.config.log_url is not None:
+    workspace = Workspace.given()
+    if workspace.config.log_url is not None:
         if end_offset is not None:
             raise click.UsageError("--end-offset chooses a stored snapshot; of a log take --at-offset")
-        with place.log() as log:
-            image = place.state(log, at_offset=at_offset).image
+        with workspace.log() as log:
+            image = workspace.state(log, at_offset=at_offset).image
     else:
         if at_offset is not None:
             raise click.UsageError("--at-offset is of a log (--log); a store has --end-offset")
-        image = _stored(place.store_to_read(), cluster_id, end_offset)
+        image = _stored(workspace.store_to_read(), cluster_id, end_offset)
     written = _write(image, export_format, output)
     if written is None:
         return

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from authorizer.cli.options import CLUSTER_ID, config_option, json_option, store_option
+from authorizer.cli.options import CLUSTER_ID, config_option, json_option, keep_option, store_option
 from authorizer.cli.output import Waiting, shown
-from authorizer.cli.place import Place
-from authorizer.cli.snapshot.stored_write import write_and_print
+from authorizer.cli.snapshot.stored import write_and_print
+from authorizer.cli.workspace import Workspace
 
 if TYPE_CHECKING:
     from records.log.base import LogIdentity
@@ -26,20 +26,14 @@ if TYPE_CHECKING:
     type=CLUSTER_ID,
     help="The cluster that it belongs to.  [default: that of meta.properties in the directory above]",
 )
-@click.option(
-    "--keep",
-    type=click.IntRange(min=1),
-    help="Whole snapshots of this log that stay, the newest ones.  [default: aclog.snapshot.keep, 3]",
-)
+@keep_option
 @config_option
 @json_option
 def import_command(
     *,
     checkpoint: Path,
-    snapshots_url: str | None,
     cluster_id: str | None,
     keep: int | None,
-    config_file: str | None,
     as_json: bool,
 ) -> None:
     """Put one of Kafka's own snapshots (a .checkpoint file) into a store.
@@ -54,8 +48,8 @@ def import_command(
     """
     from snapshot.files.kraft_checkpoint import checkpoint_name, is_checkpoint, read_checkpoint
 
-    place = Place.named(config_file=config_file, snapshots_url=snapshots_url)
-    store = place.store()
+    workspace = Workspace.given()
+    workspace.store()  # a missing flag is wrong usage, before anything is read
     if not is_checkpoint(checkpoint):
         raise click.UsageError(
             f"{checkpoint} is none of Kafka's snapshots: those are named {checkpoint_name(264, 1)}, say, and "
@@ -65,8 +59,7 @@ def import_command(
         image = read_checkpoint(checkpoint)
     identity = _identity(checkpoint.absolute().parent, cluster_id)
     write_and_print(
-        place,
-        store,
+        workspace,
         image,
         identity,
         # When it was the log's end is not recorded; it was, when its last record was written.

@@ -14,10 +14,10 @@ from authorizer.cli.options import (
     store_option,
 )
 from authorizer.cli.output import print_json, shown, utc
-from authorizer.cli.place import Place
 from authorizer.cli.snapshot.stored import status_json, surveyed
 from authorizer.cli.table import UNKNOWN, Column, Row, table_lines
 from authorizer.cli.terminal import doubtful, good, width
+from authorizer.cli.workspace import Workspace
 from snapshot.store.stored import SnapshotState
 
 if TYPE_CHECKING:
@@ -43,10 +43,7 @@ _COLUMNS: Final = (
 @json_option
 def list_command(
     *,
-    snapshots_url: str | None,
-    log_url: str | None,
     cluster_id: str | None,
-    config_file: str | None,
     as_json: bool,
 ) -> None:
     """Show what a store holds, the newest last.
@@ -59,9 +56,9 @@ def list_command(
       aclog snapshot list --snapshots s3://bucket/aclog
       aclog snapshot list --snapshots STORE --log DIR --json
     """
-    place = Place.named(config_file=config_file, log_url=log_url, snapshots_url=snapshots_url)
-    store = place.store_to_read()
-    statuses = surveyed(place, store, cluster_id)
+    workspace = Workspace.given()
+    store = workspace.store_to_read()
+    statuses = surveyed(workspace, store, cluster_id)
     if as_json:
         print_json({"store": store.url, "snapshots": [status_json(status) for status in statuses]})
         return

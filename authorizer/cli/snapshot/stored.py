@@ -1,4 +1,4 @@
-"""Rows of a snapshot store, as commands choose and print them."""
+"""What commands do with a store: which snapshots they mean, how one is printed, and storing a state."""
 
 from __future__ import annotations
 
@@ -6,18 +6,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from authorizer.cli.output import Waiting, answer, print_json
 from snapshot.errors import SnapshotMissingError
 
 if TYPE_CHECKING:
-    from authorizer.cli.place import Place
+    from authorizer.cli.workspace import Workspace
+    from records.log.base import LogIdentity
+    from snapshot.image import AclsImage
     from snapshot.store.snapshot_store import SnapshotStore
     from snapshot.store.stored import SnapshotStatus
 
 
-def surveyed(place: Place, store: SnapshotStore, cluster_id: str | None) -> tuple[SnapshotStatus, ...]:
+def surveyed(
+    workspace: Workspace, store: SnapshotStore, cluster_id: str | None
+) -> tuple[SnapshotStatus, ...]:
     """Everything stored: of the log if one is named, else of one cluster or of all; newest last."""
-    if place.config.log_url is not None:
-        with place.log() as log:
+    if workspace.config.log_url is not None:
+        with workspace.log() as log:
             return store.survey(log.identity)
     clusters = store.clusters() if cluster_id is None else (cluster_id,)
     return tuple(status for cluster in clusters for status in store.survey(cluster))
@@ -58,3 +63,35 @@ def status_json(status: SnapshotStatus) -> dict[str, Any]:
         if not manifest.is_exact:
             row["gapUntil"] = manifest.gap_until
     return row
+
+
+def write_and_print(
+    workspace: Workspace,
+    image: AclsImage,
+    identity: LogIdentity,
+    *,
+    log_end_time_ms: int,
+    keep: int | None,
+    as_json: bool,
+) -> None:
+    """Store a log's state and say so; arguments as those of SnapshotStore.write."""
+    from snapshot.digest import digest_to_string
+
+    store = workspace.store()
+    keep = keep or workspace.config.snapshot_keep
+    with Waiting("storing"):
+        ref = store.write(image, identity, log_end_time_ms=log_end_time_ms, keep=keep)
+    digest = digest_to_string(image.digest)
+    if as_json:
+        print_json(
+            {
+                "store": store.url,
+                "clusterId": ref.cluster_id,
+                "endOffset": ref.end_offset,
+                "epoch": ref.epoch,
+                "count": len(image),
+                "digest": digest,
+            }
+        )
+    else:
+        answer(f"{ref}: {len(image)} ACLs, digest {digest}", indent=2)

@@ -18,9 +18,9 @@ from authorizer.cli.options import (
     store_option,
 )
 from authorizer.cli.output import Waiting, answer, note, print_json, shown
-from authorizer.cli.place import Place, load_state
 from authorizer.cli.snapshot.stored import status_json, surveyed
 from authorizer.cli.terminal import bad, good
+from authorizer.cli.workspace import Workspace, load_state
 from replay.errors import ReplayError
 from snapshot.errors import SnapshotError, SnapshotMissingError
 from snapshot.store.stored import SnapshotState
@@ -45,11 +45,8 @@ _SHOWN: Final = 10
 @json_option
 def verify_command(
     *,
-    snapshots_url: str | None,
-    log_url: str | None,
     cluster_id: str | None,
     end_offset: int | None,
-    config_file: str | None,
     as_json: bool,
 ) -> None:
     """Read snapshots whole: every part's checksum, the counts and the digest.
@@ -63,20 +60,20 @@ def verify_command(
       aclog snapshot verify --snapshots STORE
       aclog snapshot verify --snapshots STORE --log DIR --end-offset 266
     """
-    place = Place.named(config_file=config_file, log_url=log_url, snapshots_url=snapshots_url)
-    store = place.store_to_read()
+    workspace = Workspace.given()
+    store = workspace.store_to_read()
     chosen = [
         status
-        for status in surveyed(place, store, cluster_id)
+        for status in surveyed(workspace, store, cluster_id)
         if end_offset is None or status.ref.end_offset == end_offset
     ]
     if not chosen:
         at = "" if end_offset is None else f" that ends at {end_offset}"
         raise SnapshotMissingError(f"{store.url} holds no snapshot{at}")
-    if place.config.log_url is None:
+    if workspace.config.log_url is None:
         verdicts = _verdicts(store, chosen, None)
     else:
-        with place.log() as log:
+        with workspace.log() as log:
             verdicts = _verdicts(store, chosen, log)
     if as_json:
         print_json({"store": store.url, "snapshots": [verdict.to_json() for verdict in verdicts]})

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from authorizer.cli.place import Place
 from authorizer.cli.spark.job import located, run, serving_metrics
 from authorizer.cli.spark.options import JobFlags, job_options, output_option
+from authorizer.cli.workspace import Workspace
 from records.log.open import TOPIC, kind_of
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def changes_command(*, output: str, to_topic: str | None, **flags: Any) -> None:
       aclog spark changes --log file:DIR --output DIR --interval 60 --to-topic kafka://b1:9092/acl-changes
     """
     job = JobFlags(**flags)
-    place = Place.named(config_file=job.config_file)
+    workspace = Workspace.given()
     if to_topic is not None and kind_of(to_topic) != TOPIC:
         raise click.UsageError(f"--to-topic: `{to_topic}` is not kafka://HOST:PORT/TOPIC")
     home = located(output)
@@ -47,8 +47,8 @@ def changes_command(*, output: str, to_topic: str | None, **flags: Any) -> None:
     def start(spark: Any, settings: JobSettings, on_batch: Callable[[BatchReport], None]) -> None:
         from snapshot.jobs.changes.changes_job import ChangeTopic, run_changes
 
-        topic = None if to_topic is None else ChangeTopic(url=to_topic, client=place.config.kafka)
+        topic = None if to_topic is None else ChangeTopic(url=to_topic, client=workspace.config.kafka)
         with serving_metrics(job, spark, settings):
             run_changes(spark, settings, home, on_batch, to_topic=topic)
 
-    run(job, place, start, job="changes", home=output, store=f"{home}/state")
+    run(job, workspace, start, job="changes", home=output, store=f"{home}/state")

@@ -9,10 +9,10 @@ import click
 
 from authorizer.cli.options import DURATION
 from authorizer.cli.output import note
-from authorizer.cli.place import Place
 from authorizer.cli.spark.job import located, note_metrics, run
 from authorizer.cli.spark.needs import require_spark
 from authorizer.cli.spark.options import JobFlags, job_options, output_option
+from authorizer.cli.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,7 +67,7 @@ def counts_command(
     job = JobFlags(**flags)
     if window_ms is not None and window_ms % _MINUTE_MS:
         raise click.BadParameter("windows are of whole minutes: 1m, 1h, 1d", param_hint="--window")
-    place = Place.named(config_file=job.config_file)
+    workspace = Workspace.given()
     home = located(output)
     require_spark()
     if plot is not None:
@@ -102,7 +102,7 @@ def counts_command(
             )
             note(f"plot: {plot}")
 
-    run(job, place, start, job="counts", home=output, store=f"{home}/state", conf=_conf(table_format))
+    run(job, workspace, start, job="counts", home=output, store=f"{home}/state", conf=_conf(table_format))
 
 
 def _conf(table_format: TableFormat) -> dict[str, str]:

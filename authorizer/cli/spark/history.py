@@ -10,7 +10,7 @@ import click
 
 from authorizer.cli.options import PATTERN_TYPE, PRINCIPAL, completes, shared
 from authorizer.cli.output import JsonLines, answer, note, shown, utc
-from authorizer.cli.spark.job import located, spark_session_of
+from authorizer.cli.spark.job import located, note_start, spark_session_of
 from authorizer.cli.spark.needs import require_spark
 from authorizer.cli.spark.options import SparkFlags, query_options
 from records.acl import PatternType, ResourceType
@@ -145,7 +145,6 @@ def in_force_command(
     resource_name: str | None,
     resource_pattern_type: PatternType,
     as_json: bool,
-    progress: bool | None,
     **spark_flags: Any,
 ) -> None:
     """List the ACLs that were in force at an offset or a time.
@@ -161,7 +160,7 @@ def in_force_command(
     if at_offset is not None and at_time is not None:
         raise click.UsageError("--at-offset and --at-time are two ways to say the same: name one")
     choice = _Choice(principal, resource_type, resource_name, resource_pattern_type)
-    with _opened(history, cluster_id, SparkFlags(**spark_flags), progress) as opened:
+    with _opened(history, cluster_id, SparkFlags(**spark_flags)) as opened:
         _print(opened.in_force(at_offset=at_offset, at_time=at_time), choice, _in_force_text, as_json=as_json)
 
 
@@ -191,7 +190,6 @@ def changes_command(
     resource_name: str | None,
     resource_pattern_type: PatternType,
     as_json: bool,
-    progress: bool | None,
     **spark_flags: Any,
 ) -> None:
     """List what changed between two offsets or times: added, replaced, removed.
@@ -205,18 +203,17 @@ def changes_command(
           --resource-name orders --json
     """
     choice = _Choice(principal, resource_type, resource_name, resource_pattern_type)
-    with _opened(history, cluster_id, SparkFlags(**spark_flags), progress) as opened:
+    with _opened(history, cluster_id, SparkFlags(**spark_flags)) as opened:
         _print(opened.changed(after=after, until=until), choice, change_text, as_json=as_json)
 
 
 @contextmanager
-def _opened(
-    history: str, cluster_id: str | None, flags: SparkFlags, progress: bool | None
-) -> Iterator[History]:
+def _opened(history: str, cluster_id: str | None, flags: SparkFlags) -> Iterator[History]:
     require_spark()
     from snapshot.jobs.changes.history import History
 
-    with spark_session_of(flags, "history", needs_kafka=False, progress=progress) as spark:
+    note_start()
+    with spark_session_of(flags, "history", needs_kafka=False) as spark:
         yield History.open(spark, located(history), cluster_id)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -11,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
 
+from authorizer.cli.invocation import shows_progress
 from authorizer.cli.output import note
-from authorizer.cli.place import Place
 from authorizer.cli.spark.batches import Batches
 from authorizer.cli.spark.needs import require_spark
 from authorizer.cli.spark.options import INTERVAL_S, JobFlags, SparkFlags
+from authorizer.cli.workspace import Workspace
 from records.log.open import TOPIC, kind_of
 from records.properties import parse_properties
 
@@ -41,7 +41,7 @@ def located(path: str) -> str:
 
 def run(
     flags: JobFlags,
-    place: Place,
+    workspace: Workspace,
     start: StartJob,
     *,
     job: str,
@@ -54,7 +54,7 @@ def run(
 
     Args:
         flags: as given.
-        place: the configuration under the flags.
+        workspace: the configuration under the flags.
         start: see StartJob.
         job: its name; of its checkpoint too, unless ``--checkpoint`` names one.
         home: what it writes to; the checkpoint is kept below it.
@@ -64,16 +64,17 @@ def run(
     """
     flags.check()
     require_spark()
-    settings = job_settings(flags, place, job=job, home=home, store=store, keep=keep)
+    settings = job_settings(flags, workspace, job=job, home=home, store=store, keep=keep)
     batches = Batches(as_json=flags.as_json)
     needs_kafka = any(kind_of(log.url) == TOPIC for log in settings.logs)
-    with spark_session_of(flags, job, needs_kafka=needs_kafka, progress=flags.progress, conf=conf) as spark:
+    note_start()
+    with spark_session_of(flags, job, needs_kafka=needs_kafka, conf=conf) as spark:
         start(spark, settings, batches.show)
     batches.end(home)
 
 
 def job_settings(
-    flags: JobFlags, place: Place, *, job: str, home: str, store: str, keep: int | None = None
+    flags: JobFlags, workspace: Workspace, *, job: str, home: str, store: str, keep: int | None = None
 ) -> JobSettings:
     """What the engine is to do; arguments as those of ``run``. Each log is looked at once."""
     from snapshot.jobs.engine.job import JobSettings
@@ -83,13 +84,13 @@ def job_settings(
     interval_s = INTERVAL_S if flags.interval_s is None else flags.interval_s
     pattern = flags.followed_pattern
     # The configuration's log is for those who name none.
-    urls = flags.urls or (() if pattern is not None else (place.log_url,))
+    urls = flags.urls or (() if pattern is not None else (workspace.log_url,))
     return JobSettings(
         # First of all: a missing directory or topic is found before anything is written.
-        logs=tuple(resolve_logs(urls, kafka=place.config.kafka, topics_pattern=pattern)),
+        logs=tuple(resolve_logs(urls, kafka=workspace.config.kafka, topics_pattern=pattern)),
         checkpoint=located(flags.checkpoint) if flags.checkpoint else default_checkpoint(home, job),
         store=store,
-        keep=place.config.snapshot_keep if keep is None else keep,
+        keep=workspace.config.snapshot_keep if keep is None else keep,
         shards=flags.shards or SHARDS_DEFAULT,
         interval_s=None if flags.once else interval_s,
         max_offsets=flags.max_offsets,
@@ -116,13 +117,18 @@ def note_metrics(flags: JobFlags, port: int) -> None:
     note(f"metrics on http://{flags.metrics_host}:{port}/metrics")
 
 
+def note_start() -> None:
+    """Say that nothing will happen for a while."""
+    if shows_progress():
+        note("Spark starts; that takes some seconds ...")
+
+
 @contextmanager
 def spark_session_of(
     flags: SparkFlags,
     job: str,
     *,
     needs_kafka: bool,
-    progress: bool | None,
     conf: Mapping[str, str] = _NO_SETTINGS,
 ) -> Iterator[Any]:
     """A Spark session as the flags want it, or the one that is there; ``conf`` is below ``--conf``.
@@ -133,8 +139,6 @@ def spark_session_of(
     from snapshot.jobs.session.spark_session import has_session, spark_session
 
     is_ours = not has_session()
-    if progress or (progress is None and sys.stderr.isatty()):
-        note("Spark starts; that takes some seconds ...")
     spark = spark_session(
         f"aclog {job}",
         master=flags.master,

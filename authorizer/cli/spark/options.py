@@ -180,7 +180,6 @@ class JobFlags(SparkFlags):
     bootstrap_servers: str | None
     topics: tuple[str, ...]
     topics_pattern: str | None
-    config_file: str | None
     kafka_options: tuple[tuple[str, str], ...]
     kafka_properties: str | None
     checkpoint: str | None
@@ -191,7 +190,6 @@ class JobFlags(SparkFlags):
     metrics_port: int | None
     metrics_host: str
     as_json: bool
-    progress: bool | None
 
     def check(self) -> None:
         """click.UsageError where two flags do not go together."""

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from authorizer.cli.options import store_option
-from authorizer.cli.place import Place
+from authorizer.cli.options import keep_option, store_option
 from authorizer.cli.spark.job import located, run, serving_metrics
 from authorizer.cli.spark.options import JobFlags, job_options
+from authorizer.cli.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,14 +19,9 @@ if TYPE_CHECKING:
 
 @click.command("snapshots")
 @store_option
-@click.option(
-    "--keep",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Whole snapshots of each log that stay, the newest ones.  [default: aclog.snapshot.keep, 3]",
-)
+@keep_option
 @job_options
-def snapshots_command(*, snapshots_url: str | None, keep: int | None, **flags: Any) -> None:
+def snapshots_command(*, keep: int | None, **flags: Any) -> None:
     """Build snapshots of one log or of many, which nodes start from.
 
     Each batch of each log yields a snapshot of the state at its end: in the same format and with the same
@@ -41,8 +36,8 @@ def snapshots_command(*, snapshots_url: str | None, keep: int | None, **flags: A
       aclog spark snapshots --bootstrap-servers b1:9092 --topics-pattern 'acls-(.+)' --snapshots STORE --once
     """
     job = JobFlags(**flags)
-    place = Place.named(config_file=job.config_file, snapshots_url=snapshots_url)
-    store = place.store().url
+    workspace = Workspace.given()
+    store = workspace.store().url
 
     def start(spark: Any, settings: JobSettings, on_batch: Callable[[BatchReport], None]) -> None:
         from snapshot.jobs.snapshots_job import run_snapshots
@@ -50,4 +45,4 @@ def snapshots_command(*, snapshots_url: str | None, keep: int | None, **flags: A
         with serving_metrics(job, spark, settings):
             run_snapshots(spark, settings, on_batch)
 
-    run(job, place, start, job="snapshots", home=store, store=located(store), keep=keep)
+    run(job, workspace, start, job="snapshots", home=store, store=located(store), keep=keep)

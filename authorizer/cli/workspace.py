@@ -1,8 +1,7 @@
-"""What a command works on: the log and the store that flags, environment and file name, and the state.
+"""What a command works on: the configuration, the log and the snapshot store that it names, and the state.
 
-Also the notes that go with a state, on stderr: what was a guess, and which snapshots were passed over.
-
-Every command imports this module for its options and its help; what opens and replays a log comes with the
+Also the notes that go with a state, on stderr: what was a guess, and which snapshots were passed over. Every
+command imports this module for its options and its help; what opens and replays a log comes with the
 functions that do that.
 """
 
@@ -12,10 +11,12 @@ import time
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import click
 
+from authorizer.cli.invocation import given
 from authorizer.cli.output import Progress, Waiting, note, shown
 from authorizer.configuration.keys import BY_NAME, LOG_URL, SNAPSHOT_STORE
 from records.errors import LogStorageError
@@ -32,13 +33,14 @@ if TYPE_CHECKING:
     from snapshot.store.snapshot_store import SnapshotStore
     from snapshot.store.stored import SkippedSnapshot
 
+_NO_FLAGS: Final[Mapping[str, str | None]] = MappingProxyType({})
 #: What was committed can be read within milliseconds; nobody is kept longer than this for it.
 _READABLE_TIMEOUT_S: Final = 5.0
 _LOOK_S: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Workspace:
     """A log and perhaps a snapshot store, not opened yet.
 
     Attributes:
@@ -47,27 +49,20 @@ class Place:
     """
 
     config: Config
-    is_store_asked_for: bool
+    is_store_asked_for: bool = False
 
     @classmethod
-    def named(
-        cls,
-        *,
-        config_file: str | None,
-        log_url: str | None = None,
-        snapshots_url: str | None = None,
-        flags: Mapping[str, str | None] | None = None,
-    ) -> Place:
-        """Flags over the environment over the file; ``flags`` are a command's own, by key.
+    def given(cls, flags: Mapping[str, str | None] = _NO_FLAGS) -> Workspace:
+        """As --log, --snapshots and --config of the running command say; ``flags``: others of its, by key.
 
         Raises:
             ConfigError: a file that cannot be read, or a value that is not allowed.
         """
         from authorizer.configuration.load import load_config
 
-        named = {LOG_URL: log_url, SNAPSHOT_STORE: snapshots_url, **(flags or {})}
-        config = load_config(config_file, flags=named)
-        return cls(config, is_store_asked_for=snapshots_url is not None)
+        named = {LOG_URL: given("--log"), SNAPSHOT_STORE: given("--snapshots"), **flags}
+        config = load_config(given("--config"), flags=named)
+        return cls(config, is_store_asked_for=given("--snapshots") is not None)
 
     @contextmanager
     def log(self, mode: Mode = "read") -> Iterator[MetadataLog]:
@@ -95,11 +90,6 @@ class Place:
             )
         return self.log_url
 
-    @property
-    def has_store(self) -> bool:
-        """Whether a store is named."""
-        return self.config.snapshot_store is not None
-
     def store(self) -> SnapshotStore:
         """The snapshot store, which need not be there yet."""
         from snapshot.store.snapshot_store import SnapshotStore
@@ -115,17 +105,11 @@ class Place:
         return store
 
     def state(
-        self,
-        log: MetadataLog,
-        *,
-        at_offset: int | None = None,
-        with_offsets: bool = False,
-        progress: bool | None = None,
+        self, log: MetadataLog, *, at_offset: int | None = None, with_offsets: bool = False
     ) -> LoadResult:
         """The state at the high watermark, or after the record at ``at_offset``; with notes."""
         note_guess(log)
-        sources = self.sources()
-        result = load_state(log, sources, at_offset=at_offset, with_offsets=with_offsets, progress=progress)
+        result = load_state(log, self.sources(), at_offset=at_offset, with_offsets=with_offsets)
         if at_offset is None:
             note_trailing(log)
         return result
@@ -138,7 +122,7 @@ class Place:
         Raises:
             SnapshotStoreMissingError, SnapshotStoreUnavailableError: what the user asks for is not to be had.
         """
-        if not self.has_store:
+        if self.config.snapshot_store is None:
             return []
         from replay.snapshot_source import StoredSnapshots
 
@@ -151,7 +135,6 @@ def load_state(
     *,
     at_offset: int | None = None,
     with_offsets: bool = False,
-    progress: bool | None = None,
 ) -> LoadResult:
     """The same for any log and stores: from the newest snapshot, a checkpoint beside the log, or its start.
 
@@ -161,13 +144,12 @@ def load_state(
         at_offset: the last record that counts, inclusive.
         with_offsets: do without checkpoints, in which ACLs have lost their offsets, if the log reaches back
             far enough.
-        progress: see Progress.
     """
     from replay.load import load_image
     from replay.snapshot_source import CheckpointFiles
 
     sources = [*snapshots, CheckpointFiles(log, only_if_trimmed=with_offsets)]
-    with Progress("offsets", wanted=progress) as shown_progress:
+    with Progress("offsets") as shown_progress:
         result = load_image(log, sources, at_offset=at_offset, on_progress=shown_progress.at)
     for refused in result.refused:
         note(f"note: {refused} (passed over)")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-import authorizer.cli.place
-from authorizer.cli.place import wait_until_readable
+import authorizer.cli.workspace
+from authorizer.cli.workspace import wait_until_readable
 from records.errors import LogUnreachableError
 
 
@@ -41,7 +41,7 @@ def test_a_cluster_that_went_away_does_not_undo_what_was_written() -> None:
 
 def test_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """A marker that does not come is the cluster's matter."""
-    monkeypatch.setattr(authorizer.cli.place, "_READABLE_TIMEOUT_S", 0.0)
+    monkeypatch.setattr(authorizer.cli.workspace, "_READABLE_TIMEOUT_S", 0.0)
     log = Lagging(3, 3)
     wait_until_readable(log, 5)  # type: ignore[arg-type] # all that is asked of it
     assert log.looks == [3]
