@@ -57,9 +57,9 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class AuthorizerServerInfo:
-    """What the server tells its authorizer at the start.
+    """What the server gives its authorizer at the start.
 
-    ``cluster_id`` is None as long as nobody of the cluster has answered.
+    ``cluster_id`` is None until the cluster has answered.
     """
 
     cluster_id: str | None
@@ -70,7 +70,7 @@ class AuthorizerServerInfo:
 
 
 class AuthorizableRequestContext(Protocol):
-    """Who asks, from where, with which request.
+    """The principal of a request, its address, and the request.
 
     ``client_address`` is the text of Java's InetAddress.getHostAddress: ACL hosts are compared with it as
     text. ``authorizer.host.host_address`` makes it from any IP literal.
@@ -78,7 +78,7 @@ class AuthorizableRequestContext(Protocol):
 
     @property
     def principal(self) -> KafkaPrincipal:
-        """Who asks."""
+        """The principal whose rights count."""
 
     @property
     def client_address(self) -> str:
@@ -123,11 +123,11 @@ class RequestContext(msgspec.Struct, frozen=True):
 
 
 class HttpRequestContext(RequestContext, frozen=True, kw_only=True):
-    """Of a question that came over HTTP, where the one who asks need not be the one it is about.
+    """A question over HTTP: the caller may ask about another principal.
 
     Attributes:
         request_name: what the audit log calls the request, which is none of Kafka's; one word.
-        caller: who asks; ``principal`` is whom the question is about.
+        caller: the principal that sent the request; ``principal`` is whom the question is about.
         caller_address: from where, as ``client_address``.
     """
 

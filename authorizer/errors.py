@@ -16,7 +16,7 @@ AuthorizerError
 +-- UnsupportedPythonError            a Python without its GIL
 
 KIP-50's four were never adopted: Kafka answers InvalidRequestException in each case, and so do they, by name
-and code; in Python they tell the cases apart.
+and code; in Python each case has its class.
 
 Names end in Error as Python's do; ``kafka_name`` is the Java class's.
 """
@@ -87,7 +87,7 @@ class UnknownServerError(ApiError):
 
 
 class AuthorizationError(ApiError):
-    """KIP-50: root of what can be wrong with an ACL that somebody wants."""
+    """KIP-50: root of what can be wrong with an ACL that is asked for."""
 
     kafka_name = "AuthorizationException"
 

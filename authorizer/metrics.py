@@ -90,7 +90,7 @@ class NodeCollector(Collector):
         self._requests, self._allowed, self._denied = (RatePerMinute(now_s) for _ in range(3))
 
     def describe(self) -> list[Metric]:
-        """Nothing: names do not clash in a registry that is ours, and nobody need be asked at the start."""
+        """Nothing: names do not clash in a registry that is ours, and nothing is collected at the start."""
         return []
 
     def collect(self) -> Iterator[Metric]:

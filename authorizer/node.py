@@ -55,10 +55,10 @@ _HARMLESS: Final = (SnapshotGenerator.name, LogAclMutator.name)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeStatus:
-    """One moment of a node: what /v1/state, /readyz and the command line tell.
+    """One moment of a node: what /v1/state, /readyz and the command line show.
 
     Attributes:
-        identity: which log it follows; None as long as nobody of its cluster has answered.
+        identity: which log it follows; None until its cluster has answered.
         log_url: where that is.
         end_offset: last applied offset + 1.
         epoch: leader epoch of the last applied batch.

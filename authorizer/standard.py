@@ -2,14 +2,14 @@
 
 It implements KIP-504's interface (`authorizer.api`) and replay's Publisher. All that a decision depends on is
 one immutable AuthorizerState behind one attribute: readers take it once for each request and never wait;
-whoever changes a part of it makes a new one and swaps. The rules:
+a change of a part makes a new one and swaps it in. The rules:
 
 - I1: one state for all actions of a request.
 - I4, I7: until replay says that the state is complete and sound, and whenever it says that it no longer is,
   super users are allowed and everyone else gets AUTHORIZER_NOT_READY, never DENIED.
 - I5: settings and readiness survive every update.
-- Endpoints open once: early-start listeners at once, the others at the first readiness. Later trouble is told
-  by answers, not by closing what is open.
+- Endpoints open once: early-start listeners at once, the others at the first readiness. Later trouble
+  shows in the answers; what is open stays open.
 
 Source: org.apache.kafka.metadata.authorizer.StandardAuthorizer, ClusterMetadataAuthorizer.
 """
@@ -79,7 +79,7 @@ class StandardAuthorizer:
         self._initial_load: Future[None] = Future()
         # Handed out to several callers: none of them may cancel it.
         self._initial_load.set_running_or_notify_cancel()
-        # For those who change a part of the state; readers take the attribute.
+        # Held to change a part of the state; readers take the attribute without it.
         self._changing = threading.Lock()
         self._state = AuthorizerState(
             AclIndex.of(AclsImage.EMPTY), AuthorizerSettings(), is_ready=False, not_ready_reason=_NOT_LOADED

@@ -31,7 +31,7 @@ class _Code(IntEnum):
 
     @classmethod
     def by_code(cls) -> list[Self]:
-        """What ``from_code`` gives for each int8, negative ones from the end: for whoever has many codes."""
+        """What ``from_code`` gives for each int8, negative ones from the end: for many codes at once."""
         return [cls.from_code(code) for code in range(1 << 8)]
 
     @classmethod
@@ -75,7 +75,7 @@ class PatternType(_Code):
 
 
 class AclOperation(_Code):
-    """What somebody wants to do."""
+    """What a request does to a resource."""
 
     UNKNOWN = 0
     ANY = 1

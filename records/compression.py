@@ -18,7 +18,7 @@ import cramjam
 from records.errors import DecodeError
 
 #: Bytes that a batch may hold uncompressed. KRaft writes 8 MiB at most (KafkaRaftClient), a topic 1 MiB
-#: unless told otherwise; 10,000 ACLs, the most in one operation, are about 1 MiB.
+#: by default; 10,000 ACLs, the most in one operation, are about 1 MiB.
 DECOMPRESSED_BYTES_MAX: Final = 64 * 1024 * 1024
 
 # LZ4 frame: magic, version 1 with independent blocks (Kafka refuses linked ones), 64 KiB blocks, the checksum
@@ -88,7 +88,7 @@ def decompress(compression: Compression, data: bytes, *, max_bytes: int = DECOMP
 def _decompress_stream(codec: Any, data: bytes, max_bytes: int) -> bytes:
     """Into a buffer that grows until all fits.
 
-    cramjam can be told the size of the output, but not its limit; a full buffer is that limit.
+    cramjam takes the size of the output, but not its limit; a full buffer is that limit.
     """
     size = min(max(_FIRST_GUESS_BYTES, 4 * len(data)), max_bytes)
     while True:

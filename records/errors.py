@@ -10,12 +10,12 @@
     +-- LogError                         something about a log as a whole
         +-- LogNotFoundError             nothing to read at that URL
         +-- LogLockedError               another process is the writer
-        +-- LogReadOnlyError             the log belongs to someone else (a broker) or was opened to read
+        +-- LogReadOnlyError             the log is a broker's or was opened to read
         +-- LogCorruptError              a log file that cannot be trusted, beyond a torn tail
         +-- LogStorageError              what keeps the log could not be reached, or refused
         |   +-- LogUnreachableError      its cluster does not answer now
         |   +-- LogRefusedError          its cluster answers, and does not let us in
-        |   +-- LogOutcomeUnknownError   nobody knows whether an append is in it
+        |   +-- LogOutcomeUnknownError   whether an append is in it is not known
         |   +-- LogHeldUpError           an open transaction hides what is committed
         +-- OffsetOutOfRangeError        the offset asked for is below the log's start or beyond its end
 
@@ -125,7 +125,7 @@ class LogUnreachableError(LogStorageError):
 
 
 class LogRefusedError(LogStorageError):
-    """The log's cluster answers, and does not let us in, or not do this, until somebody changes that."""
+    """The log's cluster answers, and does not let us in, or not do this, until that is changed."""
 
 
 class LogOutcomeUnknownError(LogStorageError):
@@ -133,7 +133,7 @@ class LogOutcomeUnknownError(LogStorageError):
 
 
 class LogHeldUpError(LogStorageError):
-    """A transaction that somebody has open hides whether what is committed before it is whole."""
+    """An open transaction hides whether what is committed before it is whole."""
 
 
 class OffsetOutOfRangeError(LogError):

@@ -6,7 +6,7 @@ from typing import Final
 
 #: A file being replaced or a leader being elected takes about this long.
 FIRST_WAIT_S: Final = 0.1
-#: Long enough not to matter to whoever is failing, short enough that nobody restarts us by hand.
+#: Long enough to be no load on what fails, short enough that no operator restarts the node by hand.
 LONGEST_WAIT_S: Final = 10.0
 
 

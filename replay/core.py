@@ -198,11 +198,11 @@ class Core:
         return [Reload(reason, lost), *(self._not_ready(reason) if lost else ())]
 
     def _stop(self, error: Exception) -> list[Effect]:
-        """I7: nothing is skipped; whoever asks is told why there is no answer."""
+        """I7: nothing is skipped; questions are refused with the reason."""
         if self.phase is Phase.FOLLOWING:
             self.phase = Phase.CATCHING_UP
         self._target = None
-        # In this order: whoever hears that the node is not ready any more finds the error in its status.
+        # In this order: the status has the error when the node is announced as not ready.
         return [Fail(error), *self._not_ready(str(error))]
 
     def _not_ready(self, reason: str) -> list[Effect]:
@@ -233,7 +233,7 @@ class Core:
             except LogDivergedError as error:
                 return [*effects, *self._reload(str(error), lost=True)]
             except InvariantError as error:
-                # What came before it is sound, and whoever followed the log until here may have it.
+                # What came before it is sound, and may be published.
                 if self.phase is Phase.FOLLOWING:
                     effects += self._end_of_read(event.high_watermark, event.now_ms)
                 return [*effects, *self._stop(error)]

@@ -129,7 +129,7 @@ class Reload:
 
     Attributes:
         reason: why.
-        lost: the image published last is no longer known to be a state of the log: nobody new may get it.
+        lost: the image published last may be no state of the log any more: no other publisher gets it.
     """
 
     reason: str

@@ -1,4 +1,4 @@
-"""What to do about a fault: one injected handler decides, nobody else.
+"""What to do about a fault: one injected handler decides.
 
 Source: org.apache.kafka.server.fault.FaultHandler. A fault is a failure of this program's own parts: of a
 publisher that raised, of the loader. A log that cannot be read or decoded is none, it has its own rules (I7).
@@ -21,12 +21,12 @@ class Verdict(Enum):
     """What a fault means for the node."""
 
     GO_ON = "go on"
-    #: Nobody is answered from this state until the part has recovered.
+    #: No question is answered from this state until the part has recovered.
     NOT_READY = "not ready"
 
 
 class FaultHandler(Protocol):
-    """Told of every fault, on the loader's thread."""
+    """Hears of every fault, on the loader's thread."""
 
     def handle(self, part: str, message: str, error: Exception) -> Verdict:
         """Decide. ``part`` is a publisher's name, or ``loader``."""

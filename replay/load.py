@@ -155,7 +155,7 @@ def _loaded(
 
 
 def _published(effects: Iterable[Effect]) -> Publish | None:
-    """The load's only image, if this step has made it; readiness is a matter of those who stay."""
+    """The load's only image, if this step has made it; readiness matters to a node only."""
     for effect in effects:
         match effect:
             case Publish():

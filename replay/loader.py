@@ -4,7 +4,7 @@ Source: org.apache.kafka.image.loader.MetadataLoader. A turn is: look at the log
 core, carry out its effects. The core decides all about offsets, readiness and publishing; the loader brings
 the thread, the clock, waiting, logging and counting.
 
-The log and the snapshot sources belong to whoever made them; publishers are closed with the loader.
+The log and the snapshot sources belong to the caller; publishers are closed with the loader.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ class Loader:
         self._subscriptions.close()
 
     def turn(self) -> Turn:
-        """One turn. The thread calls it; whoever simulates the thread calls it instead."""
+        """One turn. The thread calls it, or a simulation in its place."""
         began_s = self._clock.monotonic_s()
         event = self._look()
         effects = self._core.step(event)
@@ -241,8 +241,12 @@ class Loader:
                 case GapSeen():
                     self.metrics.gaps += 1
                     # In a topic every transaction marker is one.
-                    tell = self._logger.info if self._log.removal_retention_ms is None else self._logger.debug
-                    tell("gap_seen", offset=effect.offset, next_offset=effect.next_offset, until=effect.until)
+                    write = (
+                        self._logger.info if self._log.removal_retention_ms is None else self._logger.debug
+                    )
+                    write(
+                        "gap_seen", offset=effect.offset, next_offset=effect.next_offset, until=effect.until
+                    )
                 case _:
                     assert_never(effect)
         self._subscriptions.bring_up()
@@ -318,18 +322,18 @@ class Loader:
             line.debug("image_published", elapsed_ms=round(elapsed_ms, 1))
 
     def _announce(self) -> None:
-        """Tell everyone whether the node is ready, if that has changed.
+        """Announce whether the node is ready, if that has changed.
 
-        The publishers first: whoever is woken by the status may rely on their knowing.
+        To the publishers first: a thread that the status wakes may rely on their knowing.
         """
         core, subscriptions = self._core, self._subscriptions
         reason = subscriptions.failure if core.ready else core.reason
         if not core.ready and self._error is not None and str(self._error) != reason:
             reason = f"{reason}: {self._error}"  # what keeps it from going on
-        subscriptions.tell(reason)
+        subscriptions.announce(reason)
         if reason is None and subscriptions.failure is not None:
-            reason = subscriptions.failure  # somebody could not take the news
-            subscriptions.tell(reason)
+            reason = subscriptions.failure  # a publisher raised at the news
+            subscriptions.announce(reason)
         if reason == self._reason:
             return
         with self._changed:

@@ -18,7 +18,7 @@ class Publisher(Protocol):
 
     ``delta.image`` is the image of the update before, the very object, or ``AclsImage.EMPTY``: then the
     update is the whole state and whatever was held is to be forgotten. That is so for the first update, and
-    for the first one after an update that raised, because nobody knows what became of it.
+    for the first one after an update that raised, because what became of it is not known.
 
     Whatever a publisher raises goes to the loader's FaultHandler; the others still get the update.
     """

@@ -147,7 +147,7 @@ class SnapshotGenerator:
             self._sink.write(
                 image, manifest.identity, log_end_time_ms=manifest.log_end_time_ms, keep=self._keep
             )
-        except Exception as error:  # noqa: BLE001 - a store is anybody's code, and the next write may succeed
+        except Exception as error:  # noqa: BLE001 - a store may raise anything, and the next write may succeed
             line.error("snapshot_failed", error=str(error), kind=type(error).__name__)
             with self._changed:
                 self._failed_s = self._clock.monotonic_s()

@@ -83,7 +83,7 @@ class CheckpointFiles:
 
     Args:
         log: whose files they are.
-        only_if_trimmed: none as long as the log has its beginning, which tells more: a checkpoint's ACLs have
+        only_if_trimmed: none as long as the log has its beginning, which holds more: a checkpoint's ACLs have
             lost their offsets.
     """
 

@@ -1,11 +1,11 @@
-"""The publishers of one loader: who holds which image, who was told what, and what a raising one costs.
+"""The publishers of one loader: which image each holds, what each has heard, and what a raising one costs.
 
 Rules:
 
 - Publishers are called in the order in which they were added, on the loader's thread; those that get the
   whole state come after those that get a delta.
 - One that does not hold the image that a delta is based on gets the whole state instead: a new one, and one
-  whose last call raised, because nobody knows what became of it.
+  whose last call raised, because what became of it is not known.
 - The FaultHandler says whether the node may go on as ready while a publisher has failed. Either way the
   publisher is given the whole state again, with growing pauses, until it takes it.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from replay.metrics import LoaderMetrics
     from replay.publisher import Publisher
 
-_NEVER_TOLD: Final = ""
+_NOTHING: Final = ""
 
 
 @dataclass(slots=True, eq=False)
@@ -39,13 +39,13 @@ class _Subscription:
 
     Attributes:
         holds: the image of the last update that it took; EMPTY before the first, None once a call raised.
-        told: why the node is not ready, None for ready, as it was told last.
+        heard: why the node is not ready, None for ready, as announced to it last.
         failure: why the node must not go on as ready, from when it raised until it takes an update.
     """
 
     publisher: Publisher
     holds: AclsImage | None = AclsImage.EMPTY
-    told: str | None = _NEVER_TOLD
+    heard: str | None = _NOTHING
     failure: str | None = None
     backoff: Backoff = field(default_factory=Backoff)
     retry_at_s: float = 0.0
@@ -89,7 +89,7 @@ class Subscriptions:
         self.bring_up()
 
     def withdraw(self) -> None:
-        """The image published last is not to be given to anybody any more."""
+        """The image published last is not to be given to a publisher any more."""
         self._image = self._manifest = None
 
     def bring_up(self) -> None:
@@ -102,13 +102,13 @@ class Subscriptions:
                 whole = AclsDelta.between(AclsImage.EMPTY, image)
                 self._update(known, whole, image, _as_whole(manifest))
 
-    def tell(self, reason: str | None) -> None:
-        """Tell all why the node is not ready; that it is (None), only those that are up to date."""
+    def announce(self, reason: str | None) -> None:
+        """Pass on why the node is not ready to all; that it is (None), to those that are up to date."""
         for known in self._all:
             is_up_to_date = self._image is not None and known.holds is self._image
-            if known.told == reason or (reason is None and not is_up_to_date):
+            if known.heard == reason or (reason is None and not is_up_to_date):
                 continue
-            known.told = reason
+            known.heard = reason
             if reason is None:
                 self._call(known, known.publisher.on_ready)
             else:
@@ -130,7 +130,7 @@ class Subscriptions:
             known.backoff.reset()
 
     def _call(self, known: _Subscription, call: Callable[[], None]) -> bool:
-        """Whether it went well. Publishers are anybody's code: what one raises must not stop the others."""
+        """Whether it went well. What one publisher raises must not stop the others."""
         try:
             call()
         except Exception as error:  # noqa: BLE001 - see above
@@ -146,7 +146,7 @@ class Subscriptions:
 
 
 def _as_whole(manifest: LoaderManifest) -> ReloadManifest:
-    """The manifest for whoever gets the state that this node has, with nothing read for it."""
+    """The manifest for a publisher that gets the state that this node has, with nothing read for it."""
     return ReloadManifest(
         identity=manifest.identity,
         provenance=manifest.provenance,

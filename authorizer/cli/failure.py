@@ -155,21 +155,9 @@ _RULES: Final[tuple[tuple[type[BaseException], ExitCode, str], ...]] = (
     (UnsupportedVersionError, ExitCode.BAD_DATA, _NEWER),
     (DecodeError, ExitCode.BAD_DATA, _DAMAGED_LOG),
     (EncodeError, ExitCode.BAD_DATA, ""),
-    (
-        LogNotFoundError,
-        ExitCode.USAGE,
-        _NO_LOG,
-    ),
-    (
-        LogLockedError,
-        ExitCode.NOT_READY,
-        _HELD_LOG,
-    ),
-    (
-        LogReadOnlyError,
-        ExitCode.USAGE,
-        "Only a log that aclog made can be written: `aclog log create`.",
-    ),
+    (LogNotFoundError, ExitCode.USAGE, _NO_LOG),
+    (LogLockedError, ExitCode.NOT_READY, _HELD_LOG),
+    (LogReadOnlyError, ExitCode.USAGE, "Only a log that aclog made can be written: `aclog log create`."),
     (LogCorruptError, ExitCode.BAD_DATA, _DAMAGED_LOG),
     (
         LogUnreachableError,
@@ -211,11 +199,7 @@ _RULES: Final[tuple[tuple[type[BaseException], ExitCode, str], ...]] = (
         "Start the job again when the machine is less busy. If that does not help, PYSPARK_PYTHON is wrong.",
     ),
     (PlotUnsupportedError, ExitCode.USAGE, ""),
-    (
-        SparkJobError,
-        ExitCode.BAD_DATA,
-        _STOPPED_JOB,
-    ),
+    (SparkJobError, ExitCode.BAD_DATA, _STOPPED_JOB),
     (HistoryMissingError, ExitCode.USAGE, ""),
     (HistoryRangeError, ExitCode.USAGE, ""),
     (HistoryError, ExitCode.BAD_DATA, _STOPPED_JOB),

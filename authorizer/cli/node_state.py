@@ -34,7 +34,7 @@ class NodeState:
         """Ask the node whose sidecar listens at ``http://HOST:PORT``.
 
         Raises:
-            Failure: nobody answers there, it is not an aclog, or it does not know its log yet.
+            Failure: nothing answers there, it is not an aclog, or it does not know its log yet.
         """
         import http.client
         import urllib.error

@@ -157,7 +157,7 @@ class _PrincipalType(click.ParamType):  # type: ignore[type-arg]  # not generic 
 
 
 class _OperationType(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
-    """Any case, with or without underscores; what nobody can do (Any, Unknown) is refused."""
+    """Any case, with or without underscores; Any and Unknown are refused."""
 
     name = "OPERATION"
 

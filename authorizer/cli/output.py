@@ -77,7 +77,7 @@ def answer(line: str, indent: int = 0) -> None:
 
 
 def step(title: str) -> None:
-    """A heading, in what a command tells at length."""
+    """A heading in a long output."""
     click.echo("\n" + click.style(title, bold=True))
 
 
@@ -157,9 +157,7 @@ class Progress:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         if self._open_line:
             _overwrite("")
 
@@ -185,9 +183,7 @@ class Waiting:
             self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self._done.set()
         if self._thread is not None:
             self._thread.join()

@@ -68,7 +68,7 @@ def _guarded(stream: Any, name: str | None) -> Any:
 
 
 def _target(descriptor: int) -> str:
-    """Where a redirection leads, if the system tells."""
+    """Where a redirection leads, if the system shows it."""
     with suppress(OSError):
         return f" ({Path(f'/proc/self/fd/{descriptor}').readlink()})"
     return ""

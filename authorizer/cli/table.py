@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from authorizer.cli.terminal import unstyled_length, wrapped
 
-#: A cell that nobody knows.
+#: A cell without a known value.
 UNKNOWN: Final = "-"
 _INDENT: Final = "    "
 

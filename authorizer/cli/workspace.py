@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from snapshot.store.stored import SkippedSnapshot
 
 _NO_FLAGS: Final[Mapping[str, str | None]] = MappingProxyType({})
-#: What was committed can be read within milliseconds; nobody is kept longer than this for it.
+#: What was committed can be read within milliseconds; a command waits for it no longer than this.
 _READABLE_TIMEOUT_S: Final = 5.0
 _LOOK_S: Final = 0.01
 
@@ -159,15 +159,15 @@ def load_state(
 def wait_until_readable(log: MetadataLog, end_offset: int) -> None:
     """Wait until others can read what was appended below ``end_offset``: a moment, where the log is a topic.
 
-    Its commit is answered before the marker is in the log that readers wait for, and whoever runs the next
-    command expects to find what this one wrote.
+    A commit is answered before the marker is in the log that readers wait for, and the next command is to
+    find what this one wrote.
     """
     give_up_s = time.monotonic() + _READABLE_TIMEOUT_S
-    with suppress(LogStorageError):  # written it is, whoever is away now
+    with suppress(LogStorageError):  # it is written, though the cluster is away now
         while log.high_watermark() < end_offset:
             if time.monotonic() > give_up_s:
                 if (transaction := log.open_transaction()) is not None:
-                    note(f"note: it is written, and nobody can read it yet: {transaction}")
+                    note(f"note: it is written, and cannot be read yet: {transaction}")
                 return
             time.sleep(_LOOK_S)
 
@@ -195,7 +195,7 @@ def note_trailing(log: MetadataLog) -> None:
 
 def described(trailing: TrailingBytes) -> str:
     """What stands behind the last whole batch, for people."""
-    who = "they are being written" if trailing.is_being_written else "nobody is writing them"
+    who = "they are being written" if trailing.is_being_written else "they are not being written"
     return (
         f"{trailing.path}: its last {trailing.size_bytes} bytes, from byte {trailing.position} on, where "
         f"offset {trailing.offset} would be, are no whole batch, and {who}"

@@ -1,4 +1,4 @@
-"""A broker's or controller's own properties file: how it is told from one of aclog's, and where its log is.
+"""A broker's or controller's own properties file: how it differs from one of aclog's, and where its log is.
 
 Source: KafkaConfig.metadataLogDir (metadata.log.dir, else the first of log.dirs), KafkaConfig.logDirs
 (log.dirs, else log.dir).
@@ -51,7 +51,7 @@ class BrokersLog:
 
         Raises:
             ConfigError: it is not on this machine.
-            OSError: nobody may look.
+            OSError: the directory may not be looked at.
         """
         try:
             self.directory.stat()

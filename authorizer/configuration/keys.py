@@ -82,6 +82,11 @@ class ConfigKey:
     environment: bool = True
 
     @property
+    def field(self) -> str:
+        """The attribute of Config that has its value, if there is one."""
+        return self.name.removeprefix(ACLOG_PREFIX).replace(".", "_")
+
+    @property
     def variable(self) -> str:
         """The environment variable."""
         return ENVIRONMENT_PREFIX + self.name.removeprefix(ACLOG_PREFIX).upper().replace(".", "_")
@@ -278,7 +283,7 @@ KEYS: Final = (
         allowed=PRINCIPALS_ALLOWED,
         doc="Principals that may ask the sidecar about others without an ACL; else that takes Describe on "
         "the cluster, and everyone may ask about themselves. They may not list or change ACLs by it. "
-        "`User:ANONYMOUS` is whoever reaches a plaintext listener; `User:*` is an ordinary name here.",
+        "`User:ANONYMOUS` is every caller of a plaintext listener; `User:*` is an ordinary name here.",
         parse=partial(parse_principals, key=DESCRIBE_PRINCIPALS),
     ),
     ConfigKey(

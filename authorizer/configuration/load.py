@@ -23,15 +23,12 @@ from authorizer.configuration.keys import (
     BY_VARIABLE,
     CLIENT_PREFIX,
     CONTROLLER_LISTENER_NAMES,
-    DESCRIBE_PRINCIPALS,
     EARLY_START_LISTENERS,
     ENVIRONMENT_PREFIX,
     KEYS,
     LISTENERS,
     LOG_URL,
     PROTOCOL_MAP,
-    PUBLIC_URL,
-    TRUSTED_PROXIES,
 )
 from authorizer.configuration.listeners import (
     DEFAULT_PROTOCOL_MAP,
@@ -59,29 +56,15 @@ _LIKENESS: Final = 0.85
 class Config:
     """All settings, read and checked.
 
+    Each attribute without a line here is the value of the key of its name (``keys.KEYS``): times in
+    milliseconds, principals as ``Type:name`` texts, None where nothing is set.
+
     Attributes:
-        super_users: ``Type:name`` texts.
-        allow_everyone_if_no_acl_found: whether resources without any ACL are open.
         early_start_listeners: names of listeners that accept before the log is loaded.
         listeners: where the sidecar is to listen; ``served_listeners`` says whether it can.
         listeners_key: the key that they came from, for errors.
-        node_id: number of this node, -1 if it has none.
-        sidecar_default_host: host of AuthZEN requests that carry none.
-        public_url: where clients reach the sidecar, without a slash at the end; None: at its listeners.
-        trusted_proxies: networks of peers whose X-Forwarded-For header is believed.
-        describe_principals: ``Type:name`` texts of those that may ask about others without an ACL.
         log_url: the metadata log, if one was named; ``require_log_url`` is that or the broker's.
         brokers_log: the metadata log of the broker whose own file was read, if it was one.
-        log_mode: one of ``keys.LOG_MODES``.
-        snapshot_store: fsspec URL or path, None for no snapshots.
-        snapshot_keep: how many are kept at least.
-        snapshot_max_bytes: bytes of log between two snapshots.
-        snapshot_max_age_ms: time between two snapshots, 0 for no limit.
-        max_lag_ms: how long a ready node may be behind, 0 for any time.
-        acl_update_timeout_ms: for one creation or removal.
-        audit_level: a key of ``audit.AUDIT_LEVELS``.
-        logging_format: one of ``keys.LOGGING_FORMATS``.
-        logging_level: one of ``keys.LOGGING_LEVELS``.
         kafka: settings for the Kafka client, without ``aclog.kafka.``; it may hold secrets.
         properties: every key and text as merged, for ``Authorizer.configure``; it may hold secrets.
     """
@@ -93,7 +76,7 @@ class Config:
     listeners_key: str
     node_id: int
     sidecar_default_host: str | None
-    public_url: str | None
+    sidecar_public_url: str | None
     trusted_proxies: tuple[str, ...]
     describe_principals: frozenset[str]
     log_url: str | None
@@ -126,7 +109,7 @@ class Config:
 
         Raises:
             ConfigError: none was set, or the broker's is not on this machine.
-            OSError: nobody may look at the broker's.
+            OSError: the broker's may not be looked at.
         """
         if self.log_url is not None:
             return self.log_url
@@ -177,29 +160,13 @@ def load_config(
         protocols = with_controller_listeners(DEFAULT_PROTOCOL_MAP, controllers, listeners_text)
     listeners = parse_listeners(listeners_text, key=listeners_key, protocols=protocols)
 
+    own = {key.field: values[key.name] for key in KEYS if key.field in Config.__dataclass_fields__}
+    own["early_start_listeners"] = _early_start(merged, values[EARLY_START_LISTENERS], controllers, listeners)
+    own["listeners"] = listeners
     return Config(
-        super_users=values["super.users"],
-        allow_everyone_if_no_acl_found=values["allow.everyone.if.no.acl.found"],
-        early_start_listeners=_early_start(merged, values[EARLY_START_LISTENERS], controllers, listeners),
-        listeners=listeners,
+        **own,
         listeners_key=listeners_key,
-        node_id=values["node.id"],
-        sidecar_default_host=values["aclog.sidecar.default.host"],
-        public_url=values[PUBLIC_URL],
-        trusted_proxies=values[TRUSTED_PROXIES],
-        describe_principals=values[DESCRIBE_PRINCIPALS],
-        log_url=values[LOG_URL],
         brokers_log=brokers_log(in_file),
-        log_mode=values["aclog.log.mode"],
-        snapshot_store=values["aclog.snapshot.store"],
-        snapshot_keep=values["aclog.snapshot.keep"],
-        snapshot_max_bytes=values["aclog.snapshot.max.bytes"],
-        snapshot_max_age_ms=values["aclog.snapshot.max.age.ms"],
-        max_lag_ms=values["aclog.max.lag.ms"],
-        acl_update_timeout_ms=values["aclog.acl.update.timeout.ms"],
-        audit_level=values["aclog.audit.level"],
-        logging_format=values["aclog.logging.format"],
-        logging_level=values["aclog.logging.level"],
         kafka=MappingProxyType(
             {
                 name.removeprefix(CLIENT_PREFIX): text

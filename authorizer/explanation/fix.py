@@ -1,6 +1,6 @@
 """What would turn a denial into an ALLOW: flags of kafka-acls, which ``aclog acls`` takes as well.
 
-Which of the two, and where to send them, is for whoever shows them to say.
+The caller chooses between the two, and names the log.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ class _Search:
         self._allowing = allowing
 
     def covering(self) -> Iterator[NearMiss]:
-        """ACLs that cover the resource, but are for somebody, somewhere or something else."""
+        """ACLs that cover the resource, but differ in principal, host or operation."""
         resources = self._index.resources
         acls = (acl for place in self._places(self._type) for acl in resources.acls(place))
         for acl in islice(acls, _LOOKED_AT_MAXIMUM):

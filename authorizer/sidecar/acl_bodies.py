@@ -14,13 +14,12 @@ narrow a filter would remove more than was asked for.
 
 from __future__ import annotations
 
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 from urllib.parse import parse_qsl, urlencode
 
 import msgspec
 
-from authorizer.sidecar.errors import ErrorCode, HttpError
+from authorizer.sidecar.errors import ErrorCode, HttpError, invalid_request
 from authorizer.sidecar.http import decode_body
 from authorizer.writing.acl_control import RECORDS_PER_OPERATION_MAX
 from records.acl import (
@@ -169,18 +168,18 @@ def listing_of(query: bytes) -> tuple[AclBindingFilter, int]:
             query.decode("ascii"), keep_blank_values=True, strict_parsing=bool(query), errors="strict"
         )
     except ValueError as error:
-        raise _refused(f"the query is not name=value&...: {error}") from error
+        raise invalid_request(f"the query is not name=value&...: {error}") from error
     given = dict(pairs)
     if len(given) < len(pairs):
-        raise _refused("a query parameter is there twice: one filter for one request")
+        raise invalid_request("a query parameter is there twice: one filter for one request")
     min_offset = given.pop(_MIN_OFFSET, "0")
     if not min_offset.isdecimal() or len(min_offset) > _OFFSET_DIGITS_MAX:
-        raise _refused(f"{_MIN_OFFSET} must be an offset, not `{min_offset}`")
+        raise invalid_request(f"{_MIN_OFFSET} must be an offset, not `{min_offset}`")
     try:
         wanted = msgspec.convert(given, _Filter)
     except msgspec.ValidationError as error:
         known = ", ".join((*_Filter.__struct_encode_fields__, _MIN_OFFSET))
-        raise _refused(f"{error}; the parameters are {known}") from error
+        raise invalid_request(f"{error}; the parameters are {known}") from error
     return wanted.filter(""), int(min_offset)
 
 
@@ -203,18 +202,12 @@ def _code(kind: type[_Code], name: str, field: str) -> _Code:
     code = kind.from_name(name)
     if code.is_unknown:
         known = ", ".join(member.name for member in kind if not member.is_unknown)
-        raise _refused(f"{field} `{name}` is none of {known}")
+        raise invalid_request(f"{field} `{name}` is none of {known}")
     return code
 
 
 def _check_count(count: int) -> None:
     if count > RECORDS_PER_OPERATION_MAX:
         raise HttpError(
-            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-            ErrorCode.CONTENT_TOO_LARGE,
-            f"{count} items in one request: at most {RECORDS_PER_OPERATION_MAX}",
+            ErrorCode.CONTENT_TOO_LARGE, f"{count} items in one request: at most {RECORDS_PER_OPERATION_MAX}"
         )
-
-
-def _refused(message: str) -> HttpError:
-    return HttpError(HTTPStatus.BAD_REQUEST, ErrorCode.INVALID_REQUEST, message)

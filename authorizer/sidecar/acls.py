@@ -8,7 +8,7 @@ The rules:
   latest after aclog.acl.update.timeout.ms. No request waits on the event loop.
 - An answer carries the offset that it is about: what was written is visible there.
 - Before the node is ready nothing is listed and nothing is written.
-- A web page changes nothing: browsers say by Origin that a page asks, and ANONYMOUS may be anybody's browser.
+- A web page changes nothing: a browser adds Origin to a page's requests, and ANONYMOUS may be any browser.
 """
 
 from __future__ import annotations
@@ -72,16 +72,14 @@ class AclRoutes:
         return self._changed(caller, [deleted_json(result) for result in results])
 
     def _changing(self, request: Request, name: str) -> Caller:
-        """Whoever may change ACLs; HttpError 403 for anyone else."""
+        """The caller, who may change ACLs; HttpError 403 otherwise."""
         if b"origin" in request.headers:
             raise HttpError(
-                HTTPStatus.FORBIDDEN,
                 ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
                 "ACLs are not changed from web pages (the request has an Origin header)",
             )
         if request.query:
             raise HttpError(
-                HTTPStatus.BAD_REQUEST,
                 ErrorCode.INVALID_REQUEST,
                 f"{request.method} {request.path} takes no query: what it is about goes into the body",
             )

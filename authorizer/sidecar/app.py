@@ -31,7 +31,7 @@ from authorizer.sidecar.authzen import (
 )
 from authorizer.sidecar.caller import Caller
 from authorizer.sidecar.decision_json import decision_json
-from authorizer.sidecar.errors import ErrorCode, HttpError
+from authorizer.sidecar.errors import RETRY, ErrorCode, HttpError
 from authorizer.sidecar.http import (
     Listener,
     Request,
@@ -57,12 +57,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-_NOT_READY_HEADERS: Final = ((b"retry-after", b"1"),)
-_INTERNAL_ERROR: Final = HttpError(
-    HTTPStatus.INTERNAL_SERVER_ERROR,
-    ErrorCode.UNKNOWN_SERVER_ERROR,
-    "internal error: see the sidecar's log",
-)
+_INTERNAL_ERROR: Final = HttpError(ErrorCode.UNKNOWN_SERVER_ERROR, "internal error: see the sidecar's log")
 
 
 class SidecarApp:
@@ -111,16 +106,11 @@ class SidecarApp:
         path, method = scope["path"], scope["method"]
         methods = self._routes.get(path)
         if methods is None:
-            raise HttpError(
-                HTTPStatus.NOT_FOUND,
-                ErrorCode.NOT_FOUND,
-                f"there is nothing at {path}; see {', '.join(self._routes)}",
-            )
+            raise HttpError(ErrorCode.NOT_FOUND, f"there is nothing at {path}; see {', '.join(self._routes)}")
         handler = methods.get("GET" if method == "HEAD" else method)
         if handler is None:
             allowed = ", ".join(methods)
             raise HttpError(
-                HTTPStatus.METHOD_NOT_ALLOWED,
                 ErrorCode.METHOD_NOT_ALLOWED,
                 f"{path} takes {allowed}, not {method}",
                 ((b"allow", allowed.encode("ascii")),),
@@ -156,7 +146,6 @@ class SidecarApp:
             return json_response(self._decide(state, caller, batch))
         if len(batch.evaluations) > EVALUATIONS_MAX:
             raise HttpError(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
                 ErrorCode.CONTENT_TOO_LARGE,
                 f"{len(batch.evaluations)} evaluations in one request: at most {EVALUATIONS_MAX}",
             )
@@ -176,7 +165,7 @@ class SidecarApp:
                     "decision": False,
                     "context": {
                         "error": {
-                            "status": int(error.status),
+                            "status": int(error.code.status),
                             "code": error.code,
                             "message": error.message,
                         }
@@ -221,7 +210,7 @@ class SidecarApp:
         )
 
     async def _metadata(self, request: Request) -> Response:
-        base = self._node.config.public_url or request.listener.url
+        base = self._node.config.sidecar_public_url or request.listener.url
         return json_response(
             {
                 "policy_decision_point": base,
@@ -281,15 +270,8 @@ def _address(client: tuple[str, int] | None) -> str:
     try:
         return host_address(client[0])
     except ValueError as error:
-        raise HttpError(
-            HTTPStatus.BAD_REQUEST, ErrorCode.INVALID_HEADER, f"X-Forwarded-For: {error}"
-        ) from error
+        raise HttpError(ErrorCode.INVALID_HEADER, f"X-Forwarded-For: {error}") from error
 
 
 def _not_ready(reason: str) -> HttpError:
-    return HttpError(
-        HTTPStatus.SERVICE_UNAVAILABLE,
-        ErrorCode.AUTHORIZER_NOT_READY,
-        f"AUTHORIZER_NOT_READY: {reason}",
-        _NOT_READY_HEADERS,
-    )
+    return HttpError(ErrorCode.AUTHORIZER_NOT_READY, f"AUTHORIZER_NOT_READY: {reason}", RETRY)

@@ -12,14 +12,13 @@ Unknown fields are ignored, as the specification asks.
 
 from __future__ import annotations
 
-from http import HTTPStatus
 from typing import Final, Literal
 
 import msgspec
 
 from authorizer.api import Action, HttpRequestContext
 from authorizer.host import host_address
-from authorizer.sidecar.errors import ErrorCode, HttpError
+from authorizer.sidecar.errors import invalid_request
 from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 from records.principal import KafkaPrincipal
 
@@ -106,23 +105,23 @@ def to_kafka(
             for name, part in (("subject", subject), ("action", action), ("resource", resource))
             if part is None
         ]
-        raise _refused(f"the request has no {' and no '.join(absent)}")
+        raise invalid_request(f"the request has no {' and no '.join(absent)}")
     context = evaluation.context or Context()
     if context.as_of is not None:
         # Answering for the present what was asked about the past would be a wrong answer.
-        raise _refused(
+        raise invalid_request(
             "context.as_of is not supported here: use `aclog check --at-offset` for the past",
         )
     host = context.host or default_host
     if host is None:
-        raise _refused(
+        raise invalid_request(
             "the request has no context.host, the client's IP address, which ACLs are matched against; "
             "send it, or set aclog.sidecar.default.host",
         )
     try:
         address = host_address(host)
     except ValueError as error:
-        raise _refused(f"context.host: {error}") from error
+        raise invalid_request(f"context.host: {error}") from error
     return (
         HttpRequestContext(
             KafkaPrincipal(subject.type, subject.id),
@@ -145,7 +144,7 @@ def _operation(name: str) -> AclOperation:
     operation = AclOperation.from_name(name)
     if operation in (AclOperation.UNKNOWN, AclOperation.ANY):
         known = ", ".join(member.name for member in AclOperation if member > AclOperation.ANY)
-        raise _refused(f"action.name `{name}` is not a Kafka operation: {known}")
+        raise invalid_request(f"action.name `{name}` is not a Kafka operation: {known}")
     return operation
 
 
@@ -153,9 +152,5 @@ def _resource_type(name: str) -> ResourceType:
     resource_type = ResourceType.from_name(name)
     if resource_type in (ResourceType.UNKNOWN, ResourceType.ANY):
         known = ", ".join(member.name for member in ResourceType if member > ResourceType.ANY)
-        raise _refused(f"resource.type `{name}` is not a Kafka resource type: {known}")
+        raise invalid_request(f"resource.type `{name}` is not a Kafka resource type: {known}")
     return resource_type
-
-
-def _refused(message: str) -> HttpError:
-    return HttpError(HTTPStatus.BAD_REQUEST, ErrorCode.INVALID_REQUEST, message)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import shlex
 from functools import cached_property
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 from authorizer.api import Action, HttpRequestContext
@@ -64,7 +63,6 @@ class Caller:
             return
         quoted = shlex.quote(str(caller))
         raise HttpError(
-            HTTPStatus.FORBIDDEN,
             ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
             f"{caller} on listener {self.context.listener_name} may ask about itself only, not about "
             f"{principal}. To let it ask about others, start the sidecar with --describe-principals {quoted} "
@@ -81,7 +79,6 @@ class Caller:
             return
         quoted = shlex.quote(str(context.caller))
         raise HttpError(
-            HTTPStatus.FORBIDDEN,
             ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
             f"{context.caller} on listener {context.listener_name} needs {operation.title} on the cluster. "
             f"To let it: {self._acls_command} --add --allow-principal {quoted} --operation {operation.title} "
@@ -97,7 +94,7 @@ class Caller:
 
     @cached_property
     def _may_ask_about_others(self) -> bool:
-        """Decided once for a request, and not at all if nobody asks: one count, one audit line."""
+        """Decided once for a request, and only if it is asked for: one count, one audit line."""
         context, node = self.context, self._node
         if str(context.principal) in node.config.describe_principals:
             return True

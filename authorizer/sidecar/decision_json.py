@@ -22,7 +22,7 @@ def decision_json(decision: Decision, state: AuthorizerState) -> dict[str, Any]:
     """Shape: {"decision": bool, "context": {"rule", "reason", "offset"[, "acl", "written_at_offset"]}}.
 
     ``offset`` is the end offset of the state that the decision was made on; ``written_at_offset`` that of the
-    log record that wrote the ACL, null where a checkpoint does not tell.
+    log record that wrote the ACL, null for an ACL from a checkpoint.
     """
     context: dict[str, Any] = {
         "rule": decision.rule.value,

@@ -7,14 +7,14 @@ string, as AuthZEN 1.0 (section 10.1) has it. The header ``aclog-error`` has the
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from http import HTTPStatus
+from typing import Any, Final
 
 from records.errors import AclogError
 
-if TYPE_CHECKING:
-    from http import HTTPStatus
-
 TYPE_PREFIX: Final = "urn:aclog:error:"
+#: For an answer that may be another one soon.
+RETRY: Final = ((b"retry-after", b"1"),)
 
 
 class ErrorCode(StrEnum):
@@ -32,22 +32,37 @@ class ErrorCode(StrEnum):
     NOT_FOUND = "NOT_FOUND"
     OFFSET_NOT_VISIBLE = "OFFSET_NOT_VISIBLE"
 
+    @property
+    def status(self) -> HTTPStatus:
+        """Of the answers with this code."""
+        return _STATUSES[self]
+
+
+_STATUSES: Final = {
+    ErrorCode.AUTHORIZER_NOT_READY: HTTPStatus.SERVICE_UNAVAILABLE,
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: HTTPStatus.FORBIDDEN,
+    ErrorCode.INVALID_REQUEST: HTTPStatus.BAD_REQUEST,
+    ErrorCode.UNKNOWN_SERVER_ERROR: HTTPStatus.INTERNAL_SERVER_ERROR,
+    ErrorCode.CONTENT_TOO_LARGE: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    ErrorCode.INVALID_HEADER: HTTPStatus.BAD_REQUEST,
+    ErrorCode.INVALID_JSON: HTTPStatus.BAD_REQUEST,
+    ErrorCode.METHOD_NOT_ALLOWED: HTTPStatus.METHOD_NOT_ALLOWED,
+    ErrorCode.NOT_FOUND: HTTPStatus.NOT_FOUND,
+    ErrorCode.OFFSET_NOT_VISIBLE: HTTPStatus.SERVICE_UNAVAILABLE,
+}
+
 
 class HttpError(AclogError):
     """An answer other than 200, raised where the reason is known.
 
     Attributes:
-        status: HTTP status.
-        code: for programs: an ErrorCode, or the ``code_name`` of an ApiError.
+        code: for programs; it has the HTTP status.
         message: for people; names the thing and the way out.
         headers: beyond Content-Type, lower case.
     """
 
-    def __init__(
-        self, status: HTTPStatus, code: str, message: str, headers: tuple[tuple[bytes, bytes], ...] = ()
-    ) -> None:
+    def __init__(self, code: ErrorCode, message: str, headers: tuple[tuple[bytes, bytes], ...] = ()) -> None:
         super().__init__(message)
-        self.status = status
         self.code = code
         self.message = message
         self.headers = headers
@@ -57,7 +72,12 @@ class HttpError(AclogError):
         return {
             "type": TYPE_PREFIX + self.code.lower().replace("_", "-"),
             "title": self.code.replace("_", " ").capitalize(),
-            "status": int(self.status),
+            "status": int(self.code.status),
             "code": self.code,
             "detail": self.message,
         }
+
+
+def invalid_request(message: str) -> HttpError:
+    """400: what was asked for makes no sense."""
+    return HttpError(ErrorCode.INVALID_REQUEST, message)

@@ -89,8 +89,8 @@ def error_response(error: HttpError, path: str) -> Response:
     """The answer for an HttpError, in the form that ``path`` has for errors."""
     headers = ((b"aclog-error", error.code.encode("ascii")), *error.headers)
     if path.startswith(AUTHZEN_PATH):
-        return Response(error.status, msgspec.json.encode(error.message), headers=headers)
-    return Response(error.status, msgspec.json.encode(error.problem()), PROBLEM_JSON, headers)
+        return Response(error.code.status, msgspec.json.encode(error.message), headers=headers)
+    return Response(error.code.status, msgspec.json.encode(error.problem()), PROBLEM_JSON, headers)
 
 
 def decode_body(request: Request, kind: type[_T]) -> _T:
@@ -103,15 +103,11 @@ def decode_body(request: Request, kind: type[_T]) -> _T:
         return msgspec.json.decode(request.body, type=kind)
     except msgspec.ValidationError as error:
         raise HttpError(
-            HTTPStatus.BAD_REQUEST,
-            ErrorCode.INVALID_REQUEST,
-            f"the body is not a request for {request.path}: {error}",
+            ErrorCode.INVALID_REQUEST, f"the body is not a request for {request.path}: {error}"
         ) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         # RecursionError: arrays in arrays in arrays, even in a field that is not read.
-        raise HttpError(
-            HTTPStatus.BAD_REQUEST, ErrorCode.INVALID_JSON, f"the body is not JSON that can be read: {error}"
-        ) from error
+        raise HttpError(ErrorCode.INVALID_JSON, f"the body is not JSON that can be read: {error}") from error
 
 
 def request_id_of(headers: Mapping[bytes, bytes]) -> bytes | None:
@@ -125,7 +121,6 @@ def request_id_of(headers: Mapping[bytes, bytes]) -> bytes | None:
         return None
     if len(request_id) > REQUEST_ID_BYTES_MAX or not all(0x20 <= byte <= 0x7E for byte in request_id):
         raise HttpError(
-            HTTPStatus.BAD_REQUEST,
             ErrorCode.INVALID_HEADER,
             f"X-Request-ID must be printable ASCII, at most {REQUEST_ID_BYTES_MAX} characters",
         )
@@ -148,7 +143,6 @@ async def read_body(receive: Receive) -> bytes:
         body += chunk
         if len(body) > BODY_BYTES_MAX:
             raise HttpError(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
                 ErrorCode.CONTENT_TOO_LARGE,
                 f"the request body is larger than {BODY_BYTES_MAX} bytes: send less at once",
             )

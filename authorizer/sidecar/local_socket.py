@@ -40,7 +40,7 @@ def bind_local(directory: Path) -> socket.socket:
     try:
         with _address(path) as address:
             bound.bind(address)
-        # Nobody can connect before it listens, so nobody is quicker than this.
+        # Connections are refused until it listens, so none comes before this.
         path.chmod(stat.S_IRUSR | stat.S_IWUSR)
     except BaseException:
         bound.close()

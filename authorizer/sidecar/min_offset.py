@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-from authorizer.sidecar.errors import ErrorCode, HttpError
+from authorizer.sidecar.errors import RETRY, ErrorCode, HttpError
 
 if TYPE_CHECKING:
     from authorizer.node import Node
@@ -25,11 +24,10 @@ async def wait_for_offset(node: Node, end_offset: int) -> None:
         return
     if not await asyncio.to_thread(node.wait_for, end_offset, MIN_OFFSET_TIMEOUT_S):
         raise HttpError(
-            HTTPStatus.SERVICE_UNAVAILABLE,
             ErrorCode.OFFSET_NOT_VISIBLE,
             f"min_offset {end_offset} is not visible here after {MIN_OFFSET_TIMEOUT_S:g} s; "
             f"this node has applied the log up to {visible_end(node)}",
-            ((b"retry-after", b"1"),),
+            RETRY,
         )
 
 

@@ -22,7 +22,6 @@ from records.log.directory.files import SOCKET_FILE
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import TracebackType
 
     from authorizer.configuration.load import Config
     from authorizer.node import Node
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 _BACKLOG: Final = 2048
-#: Seconds that open requests get to finish once the server is told to stop.
+#: Seconds that open requests get to finish once the server is to stop.
 _GRACE_S: Final = 5
 _START_TIMEOUT_S: Final = 30.0
 
@@ -81,7 +80,7 @@ class Sidecar:
                 log_config=None,
                 access_log=False,
                 server_header=False,
-                # uvicorn's defaults believe whoever connects from this machine.
+                # uvicorn's defaults trust every peer on this machine.
                 proxy_headers=bool(proxies),
                 forwarded_allow_ips=list(proxies),
                 timeout_graceful_shutdown=_GRACE_S,
@@ -112,7 +111,7 @@ class Sidecar:
             self.wait()
 
     def _listen_locally(self, directory: Path) -> None:
-        """A file system that has no sockets keeps nobody from answering over TCP."""
+        """Where the file system has no sockets, requests are answered over TCP only."""
         try:
             bound = bind_local(directory)
         except OSError as error:
@@ -152,9 +151,7 @@ class Sidecar:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self.close()
 
 

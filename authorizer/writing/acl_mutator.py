@@ -17,7 +17,7 @@ Source: AclMutator and QuorumController; KIP-504, KIP-801. The rules:
 - It is a success only if this node follows the log's history as it is then. After another leader came that
   may take a moment to be known, and it is waited for.
 - A log that is loaded anew while the node is not ready may have lost what was written (I11): what waits for
-  its replay is told so, and does not count any more.
+  its replay is answered so, and does not count any more.
 
 Futures always have a result; what went wrong is its ``exception`` (KIP-504), for each binding or filter.
 """
@@ -95,7 +95,7 @@ class LogAclMutator:
         """Wire it up; threads start with the first operation.
 
         Args:
-            log: appended to by the mutator's own thread only; closed by whoever opened it. If it is
+            log: appended to by the mutator's own thread only; closed by its opener. If it is
                 shared, operations wait until what was committed before them is replayed here.
             timeout_ms: for one operation, from the call to the answer.
             clock: for the timeout.
@@ -315,7 +315,7 @@ class LogAclMutator:
         return self._clock.monotonic_s() + self._timeout_s / 2
 
     def _require_ready(self) -> int:
-        """Before everything is replayed, nobody knows what there is to remove. Returns the losses so far."""
+        """What there is to remove is known once everything is replayed. Returns the losses so far."""
         with self._lock:
             not_ready, losses = self._not_ready, self._losses
         if not_ready is not None:
@@ -331,7 +331,7 @@ class LogAclMutator:
             case EncodeError():
                 return InvalidRequestError(f"Nothing was written: {error}")
             case LogOutcomeUnknownError():
-                # As a client of Kafka's is told whose controller does not answer.
+                # As Kafka answers a client whose controller does not answer.
                 _log.error("acl_append_failed", url=self._log.url, error=str(error))
                 return OperationTimedOutError(f"The log has not confirmed the append: {error}")
             case LogUnreachableError():

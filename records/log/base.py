@@ -167,12 +167,12 @@ class MetadataLog(Protocol):
     def is_history(self, end_offset: int, epoch: int, *, empty_tail: int = 0) -> bool | None:
         """Whether the log's history has ``epoch`` just below ``end_offset``, which is not beyond its end.
 
-        ``empty_tail``: so many offsets just below ``end_offset`` hold no record that counts, and may be of
+        ``empty_tail``: how many offsets just below ``end_offset`` hold no record that counts, and may be of
         later epochs; the record before them is of that epoch.
 
-        False: it was truncated there and written on. None: the log cannot tell. Where it starts at
+        False: it was truncated there and written on. None: the log does not show it. Where it starts at
         ``end_offset`` or later, nothing is left that could contradict: True. To be asked before a ``read``
-        that goes on from what somebody else applied.
+        that goes on from a stored state.
 
         Raises:
             LogError: the log cannot be read.

@@ -1,4 +1,4 @@
-"""Whether a log that tells the epoch of each batch still has the history that somebody knows."""
+"""Whether a log that has the epoch of each batch still has the history that was read of it before."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 After a crash at any point the target is the old file, no file, or the new file: never a part of it. What may
 stay behind is a file that starts with TEMPORARY_PREFIX; nothing reads those, and the next write into the same
-directory removes those that nobody has written to for LEFT_BEHIND_S.
+directory removes those that were not written to for LEFT_BEHIND_S.
 
 A symbolic link is followed: what it points to is replaced, and the link stays. A device, a FIFO or an open
 descriptor (``/dev/stdout``, ``/dev/fd/N``) cannot be replaced, or must not be: it is written to, at once and

@@ -241,7 +241,7 @@ CASES = [
     *((random_bytes, command, 4, "no record batch begins here") for command in (LISTING, CHECK, VERIFY_LOG)),
     *((junk_behind_batches, command, 4, "5 are there") for command in (LISTING, CHECK, VERIFY_LOG)),
     (torn_tail, VERIFY_LOG, 4, "its last 85 bytes, from byte 945 on, where offset 9 would be, are no whole"),
-    (torn_tail, VERIFY_LOG, 4, "nobody is writing them"),
+    (torn_tail, VERIFY_LOG, 4, "they are not being written"),
     (torn_tail, CHECK, 0, "its last 85 bytes"),
     (torn_tail, LISTING, 0, "its last 85 bytes"),
     (torn_tail, DUMP, 0, "its last 85 bytes"),

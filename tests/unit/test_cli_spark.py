@@ -115,7 +115,7 @@ def test_without_java_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         ('openjdk version "21" 2023-09-19', None),
         ('java version "11.0.2" 2019-01-15 LTS', "is Java 11, older than 17"),
         ('java version "1.8.0_402"', "is Java 8, older than 17"),
-        ("what?", "does not tell its version"),
+        ("what?", "does not print its version"),
     ],
 )
 def test_java_by_its_version(

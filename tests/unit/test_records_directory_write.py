@@ -440,7 +440,7 @@ def test_an_own_log_that_lost_its_high_watermark_can_be_read(tmp_path: Path) -> 
     with DirectoryLog.open(tmp_path) as log:
         assert log.high_watermark_is_guess
         assert_holds_acls(read_batches(log), 0, 2)
-    with pytest.raises(LogCorruptError, match="nobody knows what was committed"):
+    with pytest.raises(LogCorruptError, match="what was committed is not known"):
         DirectoryLog.open(tmp_path, mode="write")
 
 

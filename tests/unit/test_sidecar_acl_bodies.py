@@ -60,7 +60,7 @@ def test_what_a_filter_leaves_out_is_any() -> None:
 def test_a_bad_body_of_a_creation(body: Any, message: str) -> None:
     with pytest.raises(HttpError, match=message) as raised:
         bindings_of(request(body))
-    assert raised.value.status == HTTPStatus.BAD_REQUEST
+    assert raised.value.code.status == HTTPStatus.BAD_REQUEST
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_filter_that_would_remove_more_than_was_meant(body: Any, message: str)
     """A mistyped field is not passed over: without it the filter means every ACL."""
     with pytest.raises(HttpError, match=message) as raised:
         filters_of(request(body))
-    assert raised.value.status == HTTPStatus.BAD_REQUEST
+    assert raised.value.code.status == HTTPStatus.BAD_REQUEST
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_filter_that_would_remove_more_than_was_meant(body: Any, message: str)
 def test_a_bad_query(query: bytes, message: str) -> None:
     with pytest.raises(HttpError, match=message) as raised:
         listing_of(query)
-    assert raised.value.status == HTTPStatus.BAD_REQUEST
+    assert raised.value.code.status == HTTPStatus.BAD_REQUEST
 
 
 def test_no_more_items_than_one_operation_takes() -> None:
@@ -104,4 +104,4 @@ def test_no_more_items_than_one_operation_takes() -> None:
     for read, body in ((bindings_of, {"acls": [ACL] * many}), (filters_of, {"filters": [{}] * many})):
         with pytest.raises(HttpError, match="at most 10000") as raised:
             read(request(body))
-        assert raised.value.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+        assert raised.value.code.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE

@@ -124,7 +124,7 @@ def _not_here(ctx: click.Context, param: click.Parameter, value: str | None) -> 
         raise click.UsageError(f"{param.opts[0]} is a broker's; here --log names the log", ctx)
 
 
-# kafka-acls' own way to say where: who types it is told what to type here.
+# kafka-acls' own way to name the cluster; the error names the flag to use here.
 _elsewhere = shared(
     *(
         click.option(flag, hidden=True, expose_value=False, callback=_not_here)
@@ -282,7 +282,7 @@ def _confirm(where: ResourcePatternFilter, entries: Entries, *, as_json: bool) -
     click.echo(confirmation(where, entries), nl=False, err=as_json)
     answer: str = sys.stdin.readline()
     if not answer:
-        raise click.UsageError("nobody answered y or n: --force removes without asking")
+        raise click.UsageError("stdin ended before an answer of y or n: --force removes without asking")
     return answer.strip().lower() == "y"
 
 

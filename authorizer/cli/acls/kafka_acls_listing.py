@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 #: ACLs whose text is made at once: a few megabytes.
 _PIECE_ROWS: Final = 20_000
-# Codes are int8; numpy takes a negative one from the end of a list of so many.
+# Codes are int8; numpy takes a negative one from the end of a list of this length.
 _CODES: Final = 256
 # Of a block.
 _END: Final = "\n"

@@ -93,7 +93,7 @@ def run(args: Sequence[str]) -> int:
         click.echo(f"{error.message}\n{usage()}", nl=False, err=True)
     except BrokenPipeError:
         drop_stdout()
-        return ExitCode.OK  # Java's System.out tells nobody
+        return ExitCode.OK  # Java's System.out hides the error
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
     except Exception as error:  # noqa: BLE001 - whatever it is, kafka-acls says so and ends with 1

@@ -42,7 +42,7 @@ class LogAcls:
         self._workspace = workspace
 
     def listed(self, wanted: Sequence[ResourcePatternFilter]) -> tuple[int, AclTable]:
-        """As acls.Acls: all of them. A node that writes the log is in nobody's way."""
+        """As acls.Acls: all of them. A node that writes the log does not hinder it."""
         with self._workspace.log() as log:
             image = self._workspace.state(log).image
         return image.provenance.end_offset, image.merged().columns

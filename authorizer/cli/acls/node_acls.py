@@ -77,7 +77,7 @@ class NodeAcls:
         with self._expected():
             answer = self._ask("GET", f"{_PATH}?{listing_query(asked)}")
             records = [acl_from_json(acl) for acl in answer["acls"]]
-            # Where in the log they are nobody asks here.
+            # Their offsets are not printed.
             return int(answer["offset"]), AclTable.of([AppliedAcl(record, None, 0) for record in records])
 
     def create(self, bindings: Sequence[AclBinding]) -> tuple[int, list[AclCreateResult]]:

@@ -79,7 +79,7 @@ _resource_options = shared(
 @log_option
 @snapshots_option
 @config_option
-@click.option("--principal", type=PRINCIPAL, help="Who asks.")
+@click.option("--principal", type=PRINCIPAL, help="Whose right is asked about.")
 @click.option("--operation", type=OPERATION, help="For what: Read, Write, DescribeConfigs, ... in any case.")
 @_resource_options
 @click.option(
@@ -162,10 +162,10 @@ def check_command(
     if explanation.remark is not None:
         note(f"note: {explanation.remark}")
     if as_json:
-        told = explanation.to_json()
+        shown = explanation.to_json()
         if not explain:
-            told = {key: told[key] for key in _PLAIN_ANSWER}
-        print_json(told | {"highWatermarkIsGuess": found.high_watermark_is_guess})
+            shown = {key: shown[key] for key in _PLAIN_ANSWER}
+        print_json(shown | {"highWatermarkIsGuess": found.high_watermark_is_guess})
     elif explain:
         # What only a broker writes, only a broker's tool can change.
         flags = None if found.high_watermark_is_guess else words("--log", "--config")

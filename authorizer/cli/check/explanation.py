@@ -35,11 +35,11 @@ def explanation_lines(
     """All of it; the ACLs in words, each with its place in the log and its id.
 
     Args:
-        explanation: what to tell.
+        explanation: of one decision.
         columns: where to wrap; None for a pipe, which has one line for each thing.
         log_flags: those that lead ``aclog acls`` to the log; None where it cannot write to that.
     """
-    for label, text in _told(explanation):
+    for label, text in _lines(explanation):
         yield wrapped(f"  {label:11} {text}" if label else text, columns, _INDENT)
     ways = [_KAFKA_ACLS] if log_flags is None else [(*command_words(), "acls", *log_flags), _KAFKA_ACLS]
     narrower = None if columns is None else columns - _INDENT
@@ -49,7 +49,7 @@ def explanation_lines(
             yield f"  {'' if number else label:11} " + command.replace("\n", "\n" + " " * _INDENT)
 
 
-def _told(explanation: Explanation) -> Iterator[tuple[str, str]]:
+def _lines(explanation: Explanation) -> Iterator[tuple[str, str]]:
     """Each line's label and text; the first has no label."""
     context, action, decision = explanation.context, explanation.action, explanation.decision
     yield "", f"{_result(decision)} by {decision.rule.value} at end offset {explanation.end_offset}"

@@ -1,8 +1,8 @@
 """A log's state beside another source of it, at one offset: a log, a store's newest snapshot, a running node.
 
-A log with gaps (compaction, transaction markers) tells the state at its end, and seldom before it (I6).
-Where it does not tell that of a snapshot, what the snapshot and the log's tail make at its end is compared;
-where it does not tell that of a node, the node is asked again until it stands where the log does tell it.
+A log with gaps (compaction, transaction markers) has a known state at its end, and seldom before it (I6). If
+the state at a snapshot's end is not known, the snapshot is continued to the log's end and compared there; if
+that at a node's offset is not, the node is asked again until it stands where the state is known.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Comparison:
         other: what the log was compared with, for people.
         end_offset, other_end_offset: where the two stand.
         digest_here, digest_there: of all their ACLs (I12).
-        differences: ACL by ACL; None where the other side told no more than its digest.
+        differences: ACL by ACL; None where the other side gave its digest only.
     """
 
     other: str
@@ -122,14 +122,16 @@ def compare(
         client: settings of the Kafka client, for another log in a topic.
 
     Raises:
-        click.UsageError: a node tells its state where it stands, and nowhere else.
+        click.UsageError: a node has its state at its own offset only.
         OffsetUnavailableError: nothing leads to the state at ``at_offset``.
         SnapshotMissingError: the store has no snapshot to compare with, or none but the one in question.
         Failure: the node cannot be reached, or its state cannot be compared.
     """
     if is_node(other):
         if at_offset is not None:
-            raise click.UsageError("--at-offset cannot go with a node: it tells the state where it stands")
+            raise click.UsageError(
+                "--at-offset cannot go with a node: it has the state at its own offset only"
+            )
         return _with_node(log, sources, other)
     if _is_store(other):
         return _with_store(log, sources, other, at_offset)

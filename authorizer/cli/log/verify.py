@@ -68,7 +68,7 @@ def verify_command(
 
     Checks each batch's CRC, that offsets rise, that every record that aclog must understand decodes, and that
     the state can be built. Exit code 4 when the log is damaged, or a directory ends with bytes that are no
-    whole batch and that nobody is writing; 1 when --with differs.
+    whole batch and are not being written; 1 when --with differs.
 
     A log whose beginning was trimmed leads to its state from a snapshot only: one of --snapshots, or else of
     a store in --with. Such a store's newest snapshot is compared with what the log makes of another one.

@@ -175,7 +175,7 @@ def _settings(directory: Path, port: int) -> Config:
     """A file that other commands can take too; flags over everything, whatever the environment says."""
     from authorizer.configuration.load import load_config
 
-    # Reached without a password on loopback, so the one who asks is nobody in particular.
+    # A plaintext listener does not authenticate its callers.
     values = {
         DESCRIBE_PRINCIPALS: str(ANONYMOUS),
         LOG_URL: f"file:{(directory / 'log').absolute()}",
@@ -185,7 +185,7 @@ def _settings(directory: Path, port: int) -> Config:
     path = directory / _PROPERTIES
     path.write_text(
         "# Made by `aclog quickstart`; other commands take it with --config.\n"
-        "# Whoever reaches the sidecar on this machine may ask about everyone.\n"
+        "# Every caller of the sidecar on this machine may ask about everyone.\n"
         + "".join(f"{key}={escape_property(value)}\n" for key, value in values.items()),
         encoding="latin-1",
     )

@@ -78,7 +78,7 @@ class _Jobs:
         from snapshot.jobs.snapshots_job import run_snapshots
 
         store = self._workspace.store().url
-        with _told(f"Snapshots in {store}"):
+        with _timed(f"Snapshots in {store}"):
             log = self._run(run_snapshots, "snapshots", store, located(store))
         if log is not None:
             say(f"  end offset {log.end}, {log.count} ACLs, digest {log.digest}")
@@ -90,7 +90,7 @@ class _Jobs:
 
         home = self._directory / COUNTS
         output = located(str(home))
-        with _told(f"Counts in {home}"):
+        with _timed(f"Counts in {home}"):
             self._run(
                 lambda spark, settings, on_batch: run_counts(spark, settings, output, on_batch),
                 "counts",
@@ -114,7 +114,7 @@ class _Jobs:
 
         home = self._directory / CHANGES
         output = located(str(home))
-        with _told(f"Changes in {home}"):
+        with _timed(f"Changes in {home}"):
             self._run(
                 lambda spark, settings, on_batch: run_changes(spark, settings, output, on_batch),
                 "changes",
@@ -141,7 +141,7 @@ class _Jobs:
 
 
 @contextmanager
-def _told(what: str) -> Iterator[None]:
+def _timed(what: str) -> Iterator[None]:
     began_s = time.perf_counter()
     yield
     say(f"{shown(what)} ({time.perf_counter() - began_s:.1f} s)")

@@ -56,7 +56,7 @@ def create_command(
             workspace,
             image,
             log.identity,
-            # Of an older state nobody knows when it was the end; it was, when its last record was written.
+            # When an older state was the end is not recorded; it was, when its last record was written.
             log_end_time_ms=looked_at_ms if reaches_end else image.provenance.timestamp_ms,
             keep=keep,
             as_json=as_json,

@@ -38,7 +38,7 @@ class Batches:
         else:
             for log in report.logs:
                 answer(f"batch {report.batch_id}: {log_text(log)}; {report.elapsed_ms:.0f} ms", indent=2)
-        # Whoever reads a pipe sees a batch when it is done.
+        # A reader of a pipe sees a batch when it is done.
         sys.stdout.flush()
 
     def end(self, made: str) -> None:

@@ -194,7 +194,7 @@ def changes_command(
 ) -> None:
     """List what changed between two offsets or times: added, replaced, removed.
 
-    A removal tells what was removed; who did it, no ACL record tells.
+    A removal shows what was removed. No ACL record holds who did it.
 
     \b
     Examples:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from snapshot.jobs.engine.job import BatchReport, JobSettings
 
-#: Given a Spark session, the settings and what to tell of each batch; returns when the job has ended.
+#: Given a Spark session, the settings and what takes each batch's report; returns when the job has ended.
 StartJob: TypeAlias = "Callable[[Any, JobSettings, Callable[[BatchReport], None]], None]"
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
@@ -83,7 +83,7 @@ def job_settings(
 
     interval_s = INTERVAL_S if flags.interval_s is None else flags.interval_s
     pattern = flags.followed_pattern
-    # The configuration's log is for those who name none.
+    # The configuration's log counts where no flag names one.
     urls = flags.urls or (() if pattern is not None else (workspace.log_url,))
     return JobSettings(
         # First of all: a missing directory or topic is found before anything is written.
@@ -161,7 +161,7 @@ def _is_debugging() -> bool:
 
 
 def default_checkpoint(home: str, job: str) -> str:
-    """Below what the job writes to; click.UsageError where Hadoop cannot be told where that is."""
+    """Below what the job writes to; click.UsageError where no URL of Hadoop's names that."""
     url = located(home)
     if not url.lower().startswith("file:"):
         raise click.UsageError(

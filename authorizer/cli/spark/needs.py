@@ -30,14 +30,14 @@ def what_spark_lacks() -> str | None:
     if java is None:
         return f"Java {JAVA_MIN} or newer is not on PATH, nor in JAVA_HOME"
     try:
-        told = subprocess.run(  # noqa: S603 - the user's own Java
+        printed = subprocess.run(  # noqa: S603 - the user's own Java
             [java, "-version"], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
         ).stderr
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"{java} does not run: {error}"
-    found = _VERSION.search(told)
+    found = _VERSION.search(printed)
     if found is None:
-        return f"{java} does not tell its version"
+        return f"{java} does not print its version"
     if int(found[1]) < JAVA_MIN:
         return f"{java} is Java {found[1]}, older than {JAVA_MIN}"
     return None

@@ -98,7 +98,7 @@ _batches = shared(
         "--max-offsets",
         type=click.IntRange(min=1),
         metavar="N",
-        help="At most so many offsets in a batch.  [default: all there are]",
+        help="The most offsets in a batch.  [default: all there are]",
     ),
     click.option(
         "--shards",

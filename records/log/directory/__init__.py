@@ -26,7 +26,7 @@ __all__ = ["DirectoryLog"]
 
 
 def __getattr__(name: str) -> object:
-    """DirectoryLog, when somebody asks for it: the names of files are of use without what reads them."""
+    """DirectoryLog, at its first use: the names of files are of use without what reads them."""
     if name != "DirectoryLog":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from records.log.directory.log import DirectoryLog  # noqa: PLC0415

@@ -93,7 +93,7 @@ def complete_creation(directory: Path, cluster_id: str | None) -> LogIdentity:
     if not high_watermark.exists():
         if has_segments:
             raise LogCorruptError(
-                f"{high_watermark}: missing, so nobody knows what was committed. Put back a backup of it; or "
+                f"{high_watermark}: missing, so what was committed is not known. Put back a backup of it; or "
                 f"`{copy_command(directory)}` takes all whole batches for committed"
             )
         write_partition_metadata(directory, identity.topic_id)

@@ -62,7 +62,7 @@ def read_high_watermark(path: Path) -> int:
         if valid:
             return max(valid)
     raise LogCorruptError(
-        f"{path}: neither line holds a valid high watermark, so nobody knows what was committed; put a "
+        f"{path}: neither line holds a valid high watermark, so what was committed is not known; put a "
         f"backup of the file in its place, or move it away to read the log up to its last whole batch"
     )
 
@@ -85,7 +85,7 @@ class HighWatermarkRecorder:
         return recorder, high_watermark
 
     def record(self, high_watermark: int) -> None:
-        """Record it durably. After an OSError nobody knows whether it was."""
+        """Record it durably. After an OSError it may be or not."""
         write_all(self._descriptor, _line(high_watermark), self._line * _LINE_BYTES)
         sync_data(self._descriptor)
         self._line = (self._line + 1) % _LINES

@@ -111,7 +111,7 @@ def read_identity(directory: Path, *, expected_cluster_id: str | None = None) ->
 
 
 def identity_stamp(directory: Path) -> IdentityStamp | None:
-    """Tells at little cost whether ``read_identity`` may have another answer than before. Raises OSError."""
+    """Shows at little cost whether ``read_identity`` may have another answer than before. Raises OSError."""
     try:
         with (directory / PARTITION_METADATA_FILE).open("rb", buffering=0) as file:
             stat = os.fstat(file.fileno())

@@ -67,8 +67,8 @@ _T = TypeVar("_T")
 class DirectoryLog(LocalLog):
     """A log in a directory; made by ``open``.
 
-    Any number of threads may use it, one at a time for what reads; ``wait`` and ``append`` keep nobody
-    waiting that reads.
+    Any number of threads may use it, one at a time for what reads; ``wait`` and ``append`` do not
+    hold up readers.
     """
 
     def __init__(
@@ -332,7 +332,7 @@ class DirectoryLog(LocalLog):
         self._look()
         if self._segments.is_empty:
             return None
-        # Also of a log that records what is committed: an append that nobody got an answer to may be whole.
+        # Also of a log that records what is committed: an unanswered append may be whole.
         self._last_whole_batch.end_offset()
         return self._last_whole_batch.trailing()
 

@@ -1,15 +1,15 @@
 """What opening an own log for writing finds, and what it makes of it.
 
 - Whole, valid batches up to the high watermark: as it should be.
-- More whole, valid batches behind it: kept and committed. They were written by an append that nobody got an
-  answer to, so both outcomes are allowed; Kafka's next leader keeps them too, and a high-watermark file that
+- More whole, valid batches behind it: kept and committed. They were written by an unanswered append, so
+  both outcomes are allowed; Kafka's next leader keeps them too, and a high-watermark file that
   fell behind (restored from a backup, say) must not destroy data.
 - Then anything else, up to the end of the file: a torn tail. It is cut, as Kafka does.
 - Something damaged or missing *below* the high watermark: LogCorruptError. That was acknowledged, and a
   writer that cut it would turn a damaged file into a lost one.
 
-Only the last segment is looked at. The others were synced before it was begun; whoever reads them checks
-every CRC (``aclog log verify`` reads all).
+Only the last segment is looked at. The others were synced before it was begun; a reader checks every
+CRC (``aclog log verify`` reads all).
 
 Source: org.apache.kafka.storage.internals.log.LogSegment.recover.
 """

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-#: One remembered position for so many bytes: a hop of at most this much, 1,000 positions in 64 MiB.
+#: Bytes between two remembered positions: a hop of at most this much, 1,000 positions in 64 MiB.
 INDEX_INTERVAL_BYTES: Final = 64 * 1024
 
 #: LogSegment.canConvertToRelativeOffset: a segment's offsets are this near to its base.

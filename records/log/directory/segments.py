@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Where a batch was met and how it begins: tells later whether it is still the same one.
+    """Where a batch was met and how it begins: shows later whether it is still the same one.
 
     Base offset, epoch and CRC are in the header, so another history has another header there.
     """
@@ -110,7 +110,7 @@ class Segments:
             segment.remember(place.base_offset, place.position)
 
     def is_intact(self, mark: Mark) -> bool:
-        """Whether the batch is still there. Of a trimmed segment nobody can tell: that is not a change.
+        """Whether the batch is still there. Of a trimmed segment that is not known, which is not a change.
 
         Raises OSError.
         """

@@ -13,7 +13,7 @@ What stands behind the last whole batch is either being written or damaged:
   there yet for SETTLE_S, then damaged. The time counts from when the file was last written to, or from when
   the same bytes were first met there, whichever is earlier.
 
-A damaged batch counts one offset, so that whoever reads to the end meets the error. A wrong CRC before the
+A damaged batch counts one offset, so that a reader meets the error at the end. A wrong CRC before the
 last batch is not looked for here: its reader meets it too.
 """
 
@@ -121,7 +121,7 @@ class LastWholeBatch:
 
     def _begin(self, segment: Segment) -> None:
         if self._segment is not None:
-            self._segment.close()  # whoever still reads it opens it again
+            self._segment.close()  # a reader opens it again
         self._segment = segment
         self._next_offset, self._position = segment.last_known()
         self._mark = None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-# Who asks whether it is held holds it for an instant, and must not be taken for a writer.
+# Testing the lock holds it for an instant, which must not be taken for a writer.
 _TRIES: Final = 5
 _TRY_AGAIN_S: Final = 0.005
 

@@ -2,7 +2,7 @@
 
 What belongs to whom, from the bytes up:
 
-    url            where it is                         client        what the Kafka clients are told
+    url            where it is                         client        settings of the Kafka clients
     message        a record as key, value and headers  transactions  which records become visible together
     failure        Kafka's errors -> LogError          admin         what the cluster says about the topic
     description    what a topic is                     creation      how an own one comes to be

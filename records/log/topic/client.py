@@ -1,4 +1,4 @@
-"""What the Kafka clients are told: the user's ``aclog.kafka.*``, and what a log cannot do without.
+"""Settings of the Kafka clients: the user's ``aclog.kafka.*``, and what a log cannot do without.
 
 librdkafka's own names (security.protocol, sasl.*, ssl.*, ...). A setting on which correctness depends is
 ours; asking for another value is an error that says why. Clients write no lines of their own: what matters is
@@ -22,12 +22,12 @@ PREFIX: Final = "aclog.kafka."
 TRANSACTION_TIMEOUT_MS: Final = 10_000
 #: The broker answers a fetch at the log's end after this time: soon, as the answer says that this is the end.
 _DRAIN_WAIT_MS: Final = 1
-#: The same for the consumer that waits for something new, and wants to be told only then.
+#: The same for the consumer that waits for something new, and for nothing else.
 _WAKE_WAIT_MS: Final = 500
 _FETCH_BYTES: Final = 8 * 1024 * 1024
 _WAKE_FETCH_BYTES: Final = 1024
 
-_GROUP: Final = "the log is read by assignment, not by a group; this is a random name which nobody joins"
+_GROUP: Final = "the log is read by assignment, not by a group; this is a random name without members"
 _READING: Final = "what is read must be committed and complete"
 _WRITING: Final = "an operation is written whole and once, or not at all"
 #: Why a setting is not the user's.
@@ -123,7 +123,7 @@ class ClientSettings:
         return settings | {"transactional.id": transactional_id, "enable.idempotence": True, "acks": "all"}
 
     def group(self, name: str) -> dict[str, Any]:
-        """For the consumer that only keeps a position, as the offset of a group that nobody joins."""
+        """For the consumer that only keeps a position, as the offset of a group without members."""
         return self._consumer() | {"group.id": name}
 
     def _consumer(self) -> dict[str, Any]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 REPLICATION_FACTOR: Final = 3
 MIN_INSYNC_REPLICAS: Final = 2
 _DAY_MS: Final = 24 * 3600 * 1000
-#: A week: whoever was away for up to half of it goes on where it was.
+#: A week: a node that was away for up to half of it goes on where it was.
 DELETE_RETENTION_MS: Final = 7 * _DAY_MS
 
 # Brokers learn of a new topic one after the other.

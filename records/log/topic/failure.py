@@ -95,7 +95,7 @@ class Failure:
         return LogUnreachableError(f"{self._where.text}: {doing}: no answer within {timeout_s:g} s{why}")
 
     def no_leader(self, doing: str) -> LogError:
-        """The cluster has nobody to answer for the topic, now."""
+        """The topic has no leader, now."""
         return LogUnreachableError(
             f"{self._where.text}: {doing}: the topic has no leader that can be reached"
         )

@@ -1,9 +1,9 @@
-"""A topic that somebody's results are appended to, each of them once.
+"""A topic that results are appended to, each of them once.
 
 Not a log: any topic, with any number of partitions. Results have positions, which never go down: offsets of
 what they were made of, say. With each transaction the writer's own position is committed, as the offset of a
 consumer group; a result below it is in the topic already. So a writer that starts again, at any point, hands
-in what it may have written before, and nothing is there twice for whoever reads committed messages only.
+in what it may have written before, and a reader of committed messages sees each once.
 
 The cluster forgets the offsets of a group that has been quiet for ``offsets.retention.minutes`` (a week): a
 writer that died just after it wrote, and comes back later than that, writes its last results twice.

@@ -159,7 +159,7 @@ class TopicLog:
 
     @property
     def identity(self) -> LogIdentity:
-        """As last looked up, which each ``read`` does; asks nobody."""
+        """As last looked up, which each ``read`` does; asks no broker."""
         self._require_reached()
         return self._identity
 
@@ -208,7 +208,7 @@ class TopicLog:
     def followed_end(self) -> int | None:
         """The last stable offset, asked of the cluster now; from any thread. Raises as ``read``.
 
-        None as long as what was read has not been compared with the log of whoever leads now, which after an
+        None as long as what was read has not been compared with the present leader's log, which after an
         unclean election may be another history. A ``read`` that goes to the end compares.
         """
         self._check_open()
@@ -301,7 +301,7 @@ class TopicLog:
         except LogNotFoundError as error:
             raise LogOutcomeUnknownError(str(error)) from error
         except LogStorageError:
-            pass  # committed it is; where to, cannot be told while the cluster is out of reach
+            pass  # it is committed; up to where, is not known while the cluster is out of reach
         return end_offset
 
     def close(self) -> None:

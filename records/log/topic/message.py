@@ -5,7 +5,7 @@
               null: the ACL with the key's id is gone
     header    aclog.tx: the transaction's id, the record's index in it, how many there are (transactions.py)
 
-A removal is two messages: the record, for whoever reads along, and a null value, so that compaction forgets
+A removal is two messages: the record, for readers of the topic, and a null value, so that compaction forgets
 both in the end.
 """
 
@@ -61,7 +61,7 @@ def decode_message(key: bytes | None, value: bytes | None) -> MetadataRecord:
     """
     if value is None:
         if key is None:
-            raise DecodeError("neither key nor value: nobody knows which ACL is gone")
+            raise DecodeError("neither key nor value: which ACL is gone is not known")
         return RemoveAccessControlEntryRecord(_id(key))
     first = value[0] if value else None
     record: MetadataRecord

@@ -1,6 +1,6 @@
-"""A transaction that is open in the topic, and holds up whoever reads: since when, and how to end it.
+"""A transaction that is open in the topic, and holds up readers: since when, and how to end it.
 
-The last stable offset is that of its first record, which anybody sees who reads what is not committed.
+The last stable offset is that of its first record, which a reader of uncommitted records sees.
 """
 
 from __future__ import annotations

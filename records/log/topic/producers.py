@@ -43,7 +43,7 @@ class TransactionOwner:
 def owner_of(admin: TopicAdmin, topic: str, first_offset: int) -> TransactionOwner | None:
     """Who has the transaction open that begins there; None where that cannot be had.
 
-    Nothing is raised: whoever asks has something to say without the answer.
+    Nothing is raised: the message that it is for makes sense without it.
     """
     try:
         from kio.serial.errors import SerialError  # noqa: PLC0415  (an extra, and rarely needed)
