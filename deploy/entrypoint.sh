@@ -20,8 +20,8 @@ A topic, with snapshots on a volume:
         --volume aclog:/var/lib/aclog/snapshots --env ACLOG_SNAPSHOT_STORE=/var/lib/aclog/snapshots IMAGE
 
 Settings: --volume FILE:/server.properties:ro and --config /server.properties after `serve`, or ACLOG_... variables.
-It runs as user 10001, who must be able to read what is mounted (or add --user). It serves on loopback only: who asks
-shares its network, as in a pod: docker run --network container:aclog ...
+It runs as user 10001, who must be able to read what is mounted (or add --user). It serves on loopback only: clients
+share its network, as in a pod: docker run --network container:aclog ...
 
     docker run --rm IMAGE --help
 USAGE

@@ -1,4 +1,4 @@
-"""What happens to a fleet of nodes, told while it happens; ends by itself, with exit code 0 if all went well.
+"""What happens to a fleet of nodes, printed while it happens; ends by itself, with exit code 0 if all went well.
 
     three brokers from the jars   one topic, three copies, two of which must have a write
     aclog-1, aclog-2              `aclog serve`, sharing a snapshot store
@@ -76,7 +76,7 @@ class Story:
         self._readers: list[str] = []
         self._removed: list[str] = []
 
-    def tell(self) -> None:
+    def print(self) -> None:
         self._create()
         self._start()
         self._write_and_ask()
@@ -213,7 +213,7 @@ class Story:
     def _try_to_add(self, name: str) -> bool:
         try:
             self._add(name)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is told
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is printed
             detail(f"not acknowledged: {error}")
             return False
         return True
@@ -279,7 +279,7 @@ def main() -> int:
         ExitStack() as stack,
     ):
         story = Story(Path(home), cluster, stack)
-        story.tell()
+        story.print()
         say("That was it." if not story.wrong else "Not as it should be:")
         for wrong in story.wrong:
             detail(wrong)
