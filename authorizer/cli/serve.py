@@ -20,10 +20,7 @@ from authorizer.configuration.keys import DESCRIBE_PRINCIPALS
     help="Principals that may ask about others without an ACL, such as User:ANONYMOUS, which is everyone who "
     "reaches the listener.  [default: aclog.describe.principals of --config, else none]",
 )
-def serve_command(
-    *,
-    describe_principals: str | None,
-) -> None:
+def serve_command(*, describe_principals: str | None) -> None:
     """Answer over HTTP, beside a gateway, registry or proxy.
 
     Follows the log, keeps snapshots, and serves AuthZEN decisions (/access/v1/evaluation, /evaluations),

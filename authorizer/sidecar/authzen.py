@@ -110,13 +110,13 @@ def to_kafka(
     if context.as_of is not None:
         # Answering for the present what was asked about the past would be a wrong answer.
         raise invalid_request(
-            "context.as_of is not supported here: use `aclog check --at-offset` for the past",
+            "context.as_of is not supported here: use `aclog check --at-offset` for the past"
         )
     host = context.host or default_host
     if host is None:
         raise invalid_request(
             "the request has no context.host, the client's IP address, which ACLs are matched against; "
-            "send it, or set aclog.sidecar.default.host",
+            "send it, or set aclog.sidecar.default.host"
         )
     try:
         address = host_address(host)

@@ -27,11 +27,7 @@ if TYPE_CHECKING:
 
 _CLUSTER: Final = ResourcePattern(ResourceType.CLUSTER, CLUSTER_NAME, PatternType.LITERAL)
 _DESCRIBE_CLUSTER: Final = Action(
-    AclOperation.DESCRIBE,
-    _CLUSTER,
-    resource_reference_count=1,
-    log_if_allowed=False,
-    log_if_denied=True,
+    AclOperation.DESCRIBE, _CLUSTER, resource_reference_count=1, log_if_allowed=False, log_if_denied=True
 )
 
 

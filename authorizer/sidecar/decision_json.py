@@ -24,10 +24,7 @@ def decision_json(decision: Decision, state: AuthorizerState) -> dict[str, Any]:
     ``offset`` is the end offset of the state that the decision was made on; ``written_at_offset`` that of the
     log record that wrote the ACL, null for an ACL from a checkpoint.
     """
-    context: dict[str, Any] = {
-        "rule": decision.rule.value,
-        "offset": state.end_offset,
-    }
+    context: dict[str, Any] = {"rule": decision.rule.value, "offset": state.end_offset}
     acl = decision.acl
     if acl is None:
         context["reason"] = _REASONS[decision.rule]

@@ -1,4 +1,4 @@
-"""What happens to a fleet of nodes, printed while it happens; ends by itself, with exit code 0 if all went well.
+"""What happens to a fleet of nodes, printed as it happens; ends by itself, with exit code 0 if all is well.
 
     three brokers from the jars   one topic, three copies, two of which must have a write
     aclog-1, aclog-2              `aclog serve`, sharing a snapshot store

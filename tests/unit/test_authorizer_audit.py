@@ -34,9 +34,9 @@ from authorizer.decisions.audit import (
 )
 from authorizer.decisions.decision import Decision, Rule
 from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
+from records.columns.acl_table import AppliedAcl
 from records.ids import uuid_to_string
 from records.principal import KafkaPrincipal, parse_kafka_principal
-from snapshot.rows import AppliedAcl
 from support.data import CASES
 from support.decisions import deny, topic
 

@@ -14,13 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import click
 
 from authorizer.acl_json import acl_json
-from authorizer.cli.acls.kafka_acls import (
-    AclsFlags,
-    Entries,
-    adding,
-    already_there,
-    confirmation,
-)
+from authorizer.cli.acls.kafka_acls import AclsFlags, Entries, adding, already_there, confirmation
 from authorizer.cli.invocation import words
 from authorizer.cli.options import (
     OPERATION,
@@ -149,13 +143,7 @@ _elsewhere = shared(
 @json_option
 @progress_option
 @_elsewhere
-def acls_command(
-    *,
-    sidecar: str | None,
-    as_json: bool,
-    force: bool,
-    **flags: Any,
-) -> None:
+def acls_command(*, sidecar: str | None, as_json: bool, force: bool, **flags: Any) -> None:
     """Add, remove or list ACLs, with the flags and output of kafka-acls.
 
     --list reads any log, a broker's __cluster_metadata-0 too. --add and --remove need a topic, or a directory

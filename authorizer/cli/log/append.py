@@ -36,9 +36,7 @@ _BAD_LINE: Final = (
 @click.argument("payloads", type=click.Path(allow_dash=True), default="-", metavar="[FILE]")
 @click.option("--create", is_flag=True, help="Make the log if there is none.")
 @click.option(
-    "--cluster-id",
-    type=CLUSTER_ID,
-    help="With --create: cluster id of the new log.  [default: a random one]",
+    "--cluster-id", type=CLUSTER_ID, help="With --create: cluster id of the new log.  [default: a random one]"
 )
 @click.option(
     "--batch-size",
@@ -56,13 +54,7 @@ _BAD_LINE: Final = (
 @json_option
 @progress_option
 def append_command(
-    *,
-    payloads: str,
-    create: bool,
-    cluster_id: str | None,
-    batch_size: int,
-    skip_others: bool,
-    as_json: bool,
+    *, payloads: str, create: bool, cluster_id: str | None, batch_size: int, skip_others: bool, as_json: bool
 ) -> None:
     """Append records to a topic, or to a directory that aclog made; print the end offset.
 

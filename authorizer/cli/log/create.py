@@ -113,10 +113,7 @@ def create_command(
         print_json(report | {"created": is_new})
     else:
         what = "created" if is_new else "there already"
-        answer(
-            f"{shown(url)}: {what}, cluster {shown(identity.cluster_id)}, topic id {topic_id}",
-            indent=2,
-        )
+        answer(f"{shown(url)}: {what}, cluster {shown(identity.cluster_id)}, topic id {topic_id}", indent=2)
 
 
 def _existing(url: str, client: Mapping[str, str]) -> LogIdentity | None:

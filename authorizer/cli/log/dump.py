@@ -45,12 +45,7 @@ if TYPE_CHECKING:
 @progress_option
 # Always on; a script may say so.
 @click.option("--json", is_flag=True, hidden=True, expose_value=False)
-def dump_command(
-    *,
-    first: int | None,
-    last: int | None,
-    skip_others: bool,
-) -> None:
+def dump_command(*, first: int | None, last: int | None, skip_others: bool) -> None:
     """Print the committed records of a log, one JSON line each.
 
     {"file","offset","timestamp","type","version","data"} for the records that aclog understands, the same

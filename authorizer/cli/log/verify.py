@@ -58,12 +58,7 @@ _WALKS: Final = 10
 @config_option
 @json_option
 @progress_option
-def verify_command(
-    *,
-    others: tuple[str, ...],
-    at_offset: int | None,
-    as_json: bool,
-) -> None:
+def verify_command(*, others: tuple[str, ...], at_offset: int | None, as_json: bool) -> None:
     """Read every committed batch of a log, and say what it holds.
 
     Checks each batch's CRC, that offsets rise, that every record that aclog must understand decodes, and that

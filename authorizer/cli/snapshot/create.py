@@ -27,12 +27,7 @@ from authorizer.cli.workspace import Workspace, load_state, note_guess
 @config_option
 @json_option
 @progress_option
-def create_command(
-    *,
-    at_offset: int | None,
-    keep: int | None,
-    as_json: bool,
-) -> None:
+def create_command(*, at_offset: int | None, keep: int | None, as_json: bool) -> None:
     """Store the state of a log, at its high watermark or after the record at --at-offset.
 
     The ACLs of a snapshot that is there already, whole and equal, are not written again.

@@ -29,13 +29,7 @@ if TYPE_CHECKING:
 @keep_option
 @config_option
 @json_option
-def import_command(
-    *,
-    checkpoint: Path,
-    cluster_id: str | None,
-    keep: int | None,
-    as_json: bool,
-) -> None:
+def import_command(*, checkpoint: Path, cluster_id: str | None, keep: int | None, as_json: bool) -> None:
     """Put one of Kafka's own snapshots (a .checkpoint file) into a store.
 
     Which offset and epoch it stands at is in its name: <end offset, 20 digits>-<epoch, 10 digits>.checkpoint.

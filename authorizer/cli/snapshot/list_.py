@@ -6,13 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from authorizer.cli.options import (
-    cluster_id_option,
-    config_option,
-    json_option,
-    log_option,
-    store_option,
-)
+from authorizer.cli.options import cluster_id_option, config_option, json_option, log_option, store_option
 from authorizer.cli.output import print_json, shown, utc
 from authorizer.cli.snapshot.stored import status_json, surveyed
 from authorizer.cli.table import UNKNOWN, Column, Row, table_lines
@@ -41,11 +35,7 @@ _COLUMNS: Final = (
 @cluster_id_option
 @config_option
 @json_option
-def list_command(
-    *,
-    cluster_id: str | None,
-    as_json: bool,
-) -> None:
+def list_command(*, cluster_id: str | None, as_json: bool) -> None:
     """Show what a store holds, the newest last.
 
     State is complete, unfinished, corrupt, foreign (of another log) or unsupported. Parts are looked at but

@@ -43,12 +43,7 @@ _SHOWN: Final = 10
 @end_offset_option
 @config_option
 @json_option
-def verify_command(
-    *,
-    cluster_id: str | None,
-    end_offset: int | None,
-    as_json: bool,
-) -> None:
+def verify_command(*, cluster_id: str | None, end_offset: int | None, as_json: bool) -> None:
     """Read snapshots whole: every part's checksum, the counts and the digest.
 
     With --log also compares each with what the log alone gives at its end offset. Exit code 4 when a snapshot

@@ -125,11 +125,7 @@ def note_start() -> None:
 
 @contextmanager
 def spark_session_of(
-    flags: SparkFlags,
-    job: str,
-    *,
-    needs_kafka: bool,
-    conf: Mapping[str, str] = _NO_SETTINGS,
+    flags: SparkFlags, job: str, *, needs_kafka: bool, conf: Mapping[str, str] = _NO_SETTINGS
 ) -> Iterator[Any]:
     """A Spark session as the flags want it, or the one that is there; ``conf`` is below ``--conf``.
 
