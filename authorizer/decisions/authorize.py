@@ -51,7 +51,7 @@ def authorize_actions(
             counts.not_ready += 1
             require_ready(state)
     threshold = audit.threshold
-    askers = state.index.rights_for(principal)
+    askers = state.index.principals.rights_for(principal)
     host = context.client_address
     mask = 0
     last = None

@@ -22,16 +22,16 @@ from authorizer.index.masks import (
     ALLOW_BITS,
     ASKED_AS_STATED,
     DENY_BITS,
-    Leaf,
+    OwnLeaf,
     acl_mask,
     add_to_leaf,
     denies,
     leaf_mask,
 )
 from authorizer.index.places import is_odd
-from authorizer.index.prefix_ranges import PrefixRanges
-from authorizer.index.rights import Rights
+from authorizer.index.rights import MadeRights
 from records.acl import (
+    WILDCARD,
     AccessControlEntryFilter,
     AclBindingFilter,
     AclOperation,
@@ -43,6 +43,7 @@ from records.acl import (
 
 if TYPE_CHECKING:
     from authorizer.index.acl_index import AclIndex
+    from authorizer.index.rights import WholeRights
     from records.principal import KafkaPrincipal
 
 _PROBED_NAME: Final = "hardcode"
@@ -84,8 +85,9 @@ def allows_some_resource(
 
     star = 0
     for rights in askers:
-        if rights.star is not None:
-            star |= leaf_mask(rights.star, host)
+        leaf = rights.literal(WILDCARD)
+        if leaf is not None:
+            star |= leaf_mask(leaf, host)
     if star & asked:
         return not denies(star & asked)
 
@@ -93,8 +95,7 @@ def allows_some_resource(
         return any(
             prefix and leaf_mask(leaf, host) & deny
             for rights in askers
-            if rights.prefixes is not None
-            for prefix, leaf in rights.prefixes.of_name(name)
+            for prefix, leaf in rights.prefixes_of(name)
         )
 
     def is_denied(name: str) -> bool:
@@ -105,31 +106,30 @@ def allows_some_resource(
         for name, leaf in rights.literals():
             if leaf_mask(leaf, host) & allow and not is_denied(name) and not is_dominated(name):
                 return True
-        if rights.prefixes is not None:
-            for prefix, leaf in rights.prefixes.values.items():
-                if leaf_mask(leaf, host) & allow and not is_dominated(prefix):
-                    return True
+        for prefix, leaf in rights.prefixes():
+            if leaf_mask(leaf, host) & allow and not is_dominated(prefix):
+                return True
     return False
 
 
-def _rights(index: AclIndex, principal: KafkaPrincipal, resource_type: ResourceType) -> list[Rights]:
+def _rights(index: AclIndex, principal: KafkaPrincipal, resource_type: ResourceType) -> list[WholeRights]:
     """What the ACLs of the asker and of ``User:*`` say about the type, without those to be passed over."""
     if index.odd[resource_type]:
         return [_without_odd(index, each, resource_type) for each in acl_principals(principal)]
-    mine = map(index.rights_of, acl_principals(principal))
+    mine = map(index.principals.rights_of, acl_principals(principal))
     return [rights for each in mine if each is not None and (rights := each[resource_type]) is not None]
 
 
-def _without_odd(index: AclIndex, principal: str, resource_type: ResourceType) -> Rights:
+def _without_odd(index: AclIndex, principal: str, resource_type: ResourceType) -> MadeRights:
     acl_filter = AclBindingFilter(
         ResourcePatternFilter(resource_type), AccessControlEntryFilter(principal=principal)
     )
-    literals: dict[str, Leaf] = {}
-    prefixes: dict[str, Leaf] = {}
+    literals: dict[str, OwnLeaf] = {}
+    prefixes: dict[str, OwnLeaf] = {}
     for acl in list_acls(index, acl_filter).acls():
         record = acl.record
         if not is_odd(record):
             leaves = literals if record.pattern_type == PatternType.LITERAL else prefixes
             mask = acl_mask(record.operation, record.permission_type)
             leaves[record.resource_name] = add_to_leaf(leaves.get(record.resource_name), record.host, mask)
-    return Rights.of(literals, PrefixRanges.of(prefixes) if prefixes else None)
+    return MadeRights.of(literals, prefixes)

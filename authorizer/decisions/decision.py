@@ -83,7 +83,7 @@ def decide(state: AuthorizerState, context: AuthorizableRequestContext, action: 
         return decision_by(answer_acl_by_acl(state.index, context, action), state, context, action)
     pattern = action.resource_pattern
     mask = 0
-    for rights_by_type in state.index.rights_for(context.principal):
+    for rights_by_type in state.index.principals.rights_for(context.principal):
         rights = rights_by_type[pattern.resource_type]
         if rights is not None:
             mask |= rights.said(pattern.name, context.client_address)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from authorizer.decisions.kafka_order import entry_order, utf16
 from authorizer.index.masks import ALLOW_BITS, ASKED, DENY_BITS, acl_mask, leaf_mask
 from authorizer.index.places import PREFIXED
+from authorizer.index.rights import Rights, covering
 from records.acl import (
     IMPLIES_DESCRIBE,
     IMPLIES_DESCRIBE_CONFIGS,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from authorizer.index.acl_index import AclIndex
     from authorizer.index.places import Place
     from authorizer.index.resource_index import ResourceIndex
-    from authorizer.index.rights import Rights
     from records.columns.acl_table import AppliedAcl
     from records.entries import AccessControlEntryRecord
     from records.principal import KafkaPrincipal
@@ -93,7 +93,7 @@ def deciding_acl(
     found: list[tuple[int, Place, str]] = []
     for acl_principal, rights in _askers(index, context, pattern.resource_type):
         if rights.said(pattern.name, host) & asked:
-            for prefixed, name, leaf in rights.covering(pattern.name):
+            for prefixed, name, leaf in covering(rights, pattern.name):
                 if leaf_mask(leaf, host) & asked:
                     found.append((_rank(name), (pattern.resource_type + prefixed, name), acl_principal))
     if len(found) > 1:
@@ -112,7 +112,7 @@ def matching_acls(index: AclIndex, context: AuthorizableRequestContext, action: 
     resources, pattern = index.resources, action.resource_pattern
     by_name: dict[str, list[AppliedAcl]] = {}
     for acl_principal, rights in _askers(index, context, pattern.resource_type):
-        for prefixed, name, _ in rights.covering(pattern.name):
+        for prefixed, name, _ in covering(rights, pattern.name):
             place = pattern.resource_type + prefixed, name
             by_name.setdefault(name, []).extend(
                 acl
@@ -133,7 +133,7 @@ def _askers(
     return [
         (acl_principal, rights)
         for acl_principal, by_type in zip(
-            principals, reversed(index.rights_for(context.principal)), strict=False
+            principals, reversed(index.principals.rights_for(context.principal)), strict=False
         )
         if (rights := by_type[resource_type]) is not None
     ]

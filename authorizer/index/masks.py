@@ -13,8 +13,9 @@ CPython does arithmetic on such an int without going through its big-number code
 An operation without a name (UNKNOWN, and what a newer Kafka may write) and ANY have no bits: they match only
 themselves and ALL, no broker asks for them, and `authorizer.decisions.reason` answers ACL by ACL if one does.
 
-A leaf is the mask itself if every ACL has the host ``*``; else a dict of masks by host, those of ``*`` folded
-into each, with the key ``*`` for every host that is not named.
+A leaf is the mask itself if every ACL has the host ``*``; else HostMasks: a mask for each host that is named,
+that of ``*`` folded in, and one for all others. A union of leaves that would name very many hosts is a tuple
+of them instead. The garbage collector looks at none of these: there may be millions.
 
 Source: StandardAuthorizerData.findResult.
 """
@@ -23,6 +24,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
+from authorizer.index import limits
 from records.acl import (
     IMPLIES_DESCRIBE,
     IMPLIES_DESCRIBE_CONFIGS,
@@ -35,7 +39,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-Leaf = int | dict[str, int]
+class HostMasks(msgspec.Struct, gc=False):
+    """What is said to each host that is named, and to all others."""
+
+    by_host: dict[str, int]
+    others: int
+
+
+#: What ACLs of one place say.
+OwnLeaf = int | HostMasks
+#: What ACLs of several places say together.
+Leaf = OwnLeaf | tuple[OwnLeaf, ...]
 
 _DENY_SHIFT: Final = 16
 # Every mask from here on has a deny bit.
@@ -43,9 +57,6 @@ _DENY_BASE: Final = 1 << _DENY_SHIFT
 #: The two halves of a mask.
 ALLOW_BITS: Final = _DENY_BASE - 1
 DENY_BITS: Final = ~ALLOW_BITS
-
-# Unions are copies; a name below a prefix with a thousand hosts must not hold a thousand of its own.
-UNION_HOSTS_MAXIMUM: Final = 32
 
 _NAMED: Final = tuple(op for op in AclOperation if op >= AclOperation.ALL)
 _STATED: Final = {
@@ -111,21 +122,33 @@ def leaf_mask(leaf: Leaf, host: str) -> int:
     """What a leaf says to ``host``."""
     if isinstance(leaf, int):
         return leaf
-    return leaf.get(host, leaf[WILDCARD])
+    if isinstance(leaf, HostMasks):
+        return leaf.by_host.get(host, leaf.others)
+    mask = 0
+    for each in leaf:
+        mask |= leaf_mask(each, host)
+    return mask
 
 
-def union_leaf(one: Leaf, other: Leaf) -> Leaf | None:
-    """The leaf that says what both say; None if it would name too many hosts to keep such copies."""
+def union_leaf(one: Leaf, other: Leaf) -> Leaf:
+    """The leaf that says what both say."""
     if isinstance(one, int):
         if isinstance(other, int):
             return shared_mask(one | other)
         one, other = other, one
     if other == 0:
         return one
-    hosts = one if isinstance(other, int) else one.keys() | other.keys()
-    if len(hosts) > UNION_HOSTS_MAXIMUM:
-        return None
-    return {host: leaf_mask(one, host) | leaf_mask(other, host) for host in hosts}
+    if isinstance(one, tuple) or isinstance(other, tuple):
+        return (*_parts(one), *_parts(other))
+    hosts = one.by_host.keys() if isinstance(other, int) else one.by_host.keys() | other.by_host.keys()
+    if len(hosts) > limits.UNION_HOSTS:
+        return one, other
+    others = one.others | (other if isinstance(other, int) else other.others)
+    return HostMasks({host: leaf_mask(one, host) | leaf_mask(other, host) for host in hosts}, others)
+
+
+def _parts(leaf: Leaf) -> tuple[OwnLeaf, ...]:
+    return leaf if isinstance(leaf, tuple) else (leaf,)
 
 
 # Masks are few and leaves a million: one object for each mask stays in the processor's caches.
@@ -142,19 +165,15 @@ def shared_mask(mask: int) -> int:
     return _SHARED.setdefault(mask, mask)
 
 
-def add_to_leaf(leaf: Leaf | None, host: str, mask: int) -> Leaf:
-    """The leaf with one more ACL's mask; changes ``leaf`` in place if that is a dict."""
-    if host == WILDCARD:
-        if leaf is None:
-            return mask
-        if isinstance(leaf, int):
-            return shared_mask(leaf | mask)
-        for each in leaf:
-            leaf[each] = shared_mask(leaf[each] | mask)
+def add_to_leaf(leaf: OwnLeaf | None, host: str, mask: int) -> OwnLeaf:
+    """The leaf with one more ACL's mask; changes ``leaf`` in place if that is HostMasks."""
+    if isinstance(leaf, HostMasks):
+        if host == WILDCARD:
+            leaf.others |= mask
+            for each in leaf.by_host:
+                leaf.by_host[each] |= mask
+        else:
+            leaf.by_host[host] = shared_mask(leaf.by_host.get(host, leaf.others) | mask)
         return leaf
-    if leaf is None:
-        return {WILDCARD: 0, host: mask}
-    if isinstance(leaf, int):
-        return {WILDCARD: leaf, host: shared_mask(leaf | mask)}
-    leaf[host] = shared_mask(leaf.get(host, leaf[WILDCARD]) | mask)
-    return leaf
+    said = leaf or 0
+    return shared_mask(said | mask) if host == WILDCARD else HostMasks({host: shared_mask(said | mask)}, said)

@@ -5,25 +5,23 @@ It answers which ACLs cover a name (explanations, MATCH filters) and whether any
 `prefix_ranges`, but most decisions never come here, and a change costs nothing more than itself
 however many prefixes all principals have together.
 
-What it knows is the rows of the image's columns (row_index) and, for each place where something
-changed since, the ACLs that were added and how many of the rows there are no longer in force:
+What it knows is the rows of the image's columns (row_index) and, for each place where something changed
+since, the ACLs that were added, by their principal, and how many of the rows there are no longer in force:
 
-    places[topic, orders]    (bucket of added ACLs, or None;  rows gone)
+    changed[topic, orders]    ({User:alice: (acl, acl), User:bob: (acl,)},  rows gone)
 
-A row is in force if its id is not among the image's changes. ACLs of rows are made into objects when somebody
-asks for them.
+A row is in force if its id is not among the image's changes. Objects are made of the rows that are asked for.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import immutables
 import numpy as np
 
-from authorizer.index.buckets import Bucket, acls_for, acls_of, with_acl, without_acl
-from authorizer.index.masks import Leaf, acl_mask, add_to_leaf
+from authorizer.index.masks import OwnLeaf, acl_mask, add_to_leaf
 from authorizer.index.places import PREFIXED, Place
-from authorizer.index.versioned import Versioned
 from records.acl import WILDCARD
 from records.columns.acl_table import in_pieces
 
@@ -41,42 +39,43 @@ if TYPE_CHECKING:
 #: was added before.
 Step = tuple["AppliedAcl", Place, bool, bool]
 
-_Changed = tuple[Bucket | None, int]
+_Added = immutables.Map[str, tuple["AppliedAcl", ...]]
+_Changed = tuple[_Added, int]
 
-_UNCHANGED: Final[_Changed] = (None, 0)
+_UNCHANGED: Final[_Changed] = (immutables.Map(), 0)
 
 
 class ResourceIndex:
-    """Immutable in effect (versioned)."""
+    """Immutable.
 
-    __slots__ = ("_gone", "_lengths", "_places", "_rows")
+    Attributes:
+        lengths: for each resource type the lengths that its prefixes have, longest first; one may have had
+            its day.
+    """
+
+    __slots__ = ("_changed", "_gone", "_rows", "lengths")
 
     def __init__(
         self,
         rows: RowIndex,
-        places: Versioned[Place, _Changed],
+        changed: immutables.Map[Place, _Changed],
         lengths: tuple[tuple[int, ...], ...],
         gone: Mapping[Uuid, AppliedAcl | None],
     ) -> None:
         self._rows = rows
-        self._places = places
-        # For each resource type the lengths that its prefixes have, longest first; one may have had its day.
-        self._lengths = lengths
+        self._changed = changed
+        self.lengths = lengths
         self._gone = gone  # the image's changes
 
     @classmethod
     def of(cls, rows: RowIndex) -> ResourceIndex:
         """Of all rows."""
-        return cls(rows, Versioned({}), rows.lengths, {})
+        return cls(rows, immutables.Map(), rows.lengths, {})
 
     def has(self, place: Place) -> bool:
         """Whether there is any ACL of exactly this name or prefix."""
-        kind, name = place
-        changed = self._places.get(place)
-        if changed is None:
-            return self._rows.has(kind, name)
-        added, gone = changed
-        return added is not None or gone < self._rows.count_at(kind, name)
+        added, gone = self._changed.get(place, _UNCHANGED)
+        return bool(added) or gone < self._rows.count_at(*place)
 
     def covers(self, resource_type: int, name: str) -> bool:
         """Whether any ACL covers ``name``."""
@@ -90,7 +89,7 @@ class ResourceIndex:
     def prefixes_of(self, resource_type: int, name: str) -> Iterator[str]:
         """Every prefix of ``name`` (itself included) that has ACLs, longest first."""
         kind = resource_type + PREFIXED
-        for length in self._lengths[resource_type]:
+        for length in self.lengths[resource_type]:
             if length <= len(name):
                 prefix = name[:length]
                 if self.has((kind, prefix)):
@@ -109,7 +108,7 @@ class ResourceIndex:
 
     def changed_names(self, resource_type: int) -> set[str]:
         """The names and prefixes where something is not as the rows have it."""
-        return {name for kind, name in self._places.copy() if kind % PREFIXED == resource_type}
+        return {name for kind, name in self._changed if kind % PREFIXED == resource_type}
 
     def acls(self, place: Place) -> Iterator[AppliedAcl]:
         """The ACLs of exactly this name or prefix: those of rows in the rows' order, then the others."""
@@ -120,69 +119,71 @@ class ResourceIndex:
     def rows_at(self, place: Place, principal: str | None) -> npt.NDArray[np.int32]:
         """The rows there that are in force, of everybody or of exactly one principal, in ascending order."""
         if principal is not None:
-            mine, _ = self._of(place, principal)
-            return np.array(mine, np.int32)
+            return np.array(self._rows_of_at(principal, place), np.int32)
         rows = self._rows.rows_at(*place)
-        _, gone = self._places.get(place) or _UNCHANGED
+        _, gone = self._changed.get(place, _UNCHANGED)
         return self._rows.without(rows, self._gone) if gone else rows
 
     def added_at(self, place: Place, principal: str | None) -> Iterable[AppliedAcl]:
         """The other ACLs there."""
-        added, _ = self._places.get(place) or _UNCHANGED
-        if added is None:
-            return ()
-        return added if principal is None else acls_of(added, principal)
+        added, _ = self._changed.get(place, _UNCHANGED)
+        if principal is None:
+            return (acl for acls in added.values() for acl in acls)
+        return added.get(principal, ())
 
     def acls_for(self, place: Place, principal: str, host: str, asked: int | None = None) -> list[AppliedAcl]:
         """Those for exactly this principal that match a host; with ``asked``, that say any of these bits."""
-        rows, added = self._of(place, principal)
+        hosts = (host, WILDCARD)
         columns = self._rows.columns
-        host_of = columns.hosts.text
-        rows = [row for row in rows if host_of(row) in (host, WILDCARD)]
+        rows = [row for row in self._rows_of_at(principal, place) if columns.hosts.text(row) in hosts]
         if asked is not None:
             rows = [row for row in rows if self._rows.mask(row) & asked]
         found = [columns.acl(row) for row in rows]
-        for acl in () if added is None else acls_for(added, principal, host):
+        for acl in self.added_at(place, principal):
             record = acl.record
-            if asked is None or acl_mask(record.operation, record.permission_type) & asked:
+            if record.host in hosts and (
+                asked is None or acl_mask(record.operation, record.permission_type) & asked
+            ):
                 found.append(acl)
         return found
 
-    def leaf(self, place: Place, principal: str) -> Leaf | None:
+    def leaf(self, place: Place, principal: str) -> OwnLeaf | None:
         """What the ACLs there for exactly this principal say together; None if there are none."""
-        rows, added = self._of(place, principal)
-        leaf = self._rows.leaf(rows) if rows else None
-        for acl in () if added is None else acls_of(added, principal):
+        leaf = self._rows.leaf(self._rows_of_at(principal, place))
+        for acl in self.added_at(place, principal):
             record = acl.record
             leaf = add_to_leaf(leaf, record.host, acl_mask(record.operation, record.permission_type))
         return leaf
 
-    def _of(self, place: Place, principal: str) -> tuple[list[int], Bucket | None]:
-        """The rows of one principal at a place that are in force, and whatever was added there."""
-        kind, name = place
-        added, gone = self._places.get(place) or _UNCHANGED
-        rows = self._rows.rows_of_at(principal, kind, name)
-        if gone:
+    def _rows_of_at(self, principal: str, place: Place) -> list[int]:
+        """The rows of one principal at a place that are in force."""
+        rows = self._rows.rows_of_at(principal, *place)
+        if rows and self._changed.get(place, _UNCHANGED)[1]:
             id_of, changes = self._rows.columns.id_of, self._gone
             rows = [row for row in rows if id_of(row) not in changes]
-        return rows, added
+        return rows
 
     def after(self, steps: Sequence[Step], image: AclsImage) -> ResourceIndex:
         """The next one, of ``image``: after these steps."""
-        places, lengths = self._places, self._lengths
+        changed, lengths = self._changed, self.lengths
         for acl, place, is_row, is_added in steps:
-            added, gone = places.get(place) or _UNCHANGED
+            added, gone = changed.get(place, _UNCHANGED)
+            principal = acl.record.principal
+            here = added.get(principal, ())
             if is_row:
                 gone += 1
             elif is_added:
-                added = with_acl(added, acl)
+                added = added.set(principal, (*here, acl))
                 kind, name = place
                 if kind >= PREFIXED and len(name) not in lengths[kind - PREFIXED]:
                     lengths = _with_length(lengths, kind - PREFIXED, len(name))
             else:
-                added = without_acl(added, acl)
-            places = places.with_one(place, None if added is None and not gone else (added, gone))
-        return ResourceIndex(self._rows, places, lengths, image.changes)
+                # By its id: an equal one may be here under another (I8).
+                here = tuple(each for each in here if each.record.id != acl.record.id)
+                added = added.set(principal, here) if here else added.delete(principal)
+            is_any = added or gone
+            changed = changed.set(place, (added, gone)) if is_any else changed.delete(place)
+        return ResourceIndex(self._rows, changed, lengths, image.changes)
 
 
 def _with_length(

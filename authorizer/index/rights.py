@@ -1,163 +1,219 @@
 """Rights: what the ACLs of one principal say about the names of one resource type.
 
 A name is covered by the literal entry of that name, by every prefix that it starts with, and by the literal
-``*``, whatever order names sort in (architecture.md 8.2). Most names that are asked for are literal entries:
-for those, all three are put together when rights are made, so that a decision finds them with one look-up.
+``*``, whatever order names sort in (architecture.md 8.2). There are three kinds of Rights:
+
+    MadeRights      all is put together, so that a decision is one look-up, or one bisection
+    ChangedRights   a few places are not as made rights have them
+    RowRights       nothing is put together: looked up in the rows, for a principal that hardly asks
+                    (principal_index)
+
+Of a literal name its own leaf is united with those of ``*`` and of its prefixes when rights are made:
 
     literals  orders -> r, carts -> {host: w}      named   orders -> r | p, carts -> {host: w | p, *: p}
-    star      None                          ==>    others  None
-    prefixes  "" -> p
-
-What changes later is kept beside that table and overrules it: here, when carts is removed and bills -> x set,
-
-                                                   others  carts -> nothing, bills -> x
+    prefixes  "" -> p                         ==>  ranges  "" -> p
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, Protocol
 
-from authorizer.index.masks import Leaf, union_leaf
-from authorizer.index.overlay import Table, with_entries
+import immutables
+import msgspec
+
+from authorizer.index import limits
+from authorizer.index.masks import Leaf, OwnLeaf, leaf_mask, union_leaf
 from authorizer.index.places import PREFIXED
 from authorizer.index.prefix_ranges import PrefixRanges
 from records.acl import WILDCARD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import ItemsView, Iterator
 
 
-class Rights:
-    """Immutable.
-
-    Attributes:
-        star: the leaf of the literal ``*``, kept apart because every other name needs it.
-        prefixes: the leaves of the prefixes; None if there are none.
-        others: the leaves of the literals that are not put together, or _GONE; None if there are none. They
-            are those that were set or removed since the rights were made; those below a prefix or ``*`` with
-            very many hosts; and all, once a prefix or ``*`` has changed.
-        named: by literal name, unless it is in ``others``: what it, ``*`` and its prefixes say together.
-    """
-
-    __slots__ = ("_literals", "named", "others", "prefixes", "star")
-
-    def __init__(
-        self,
-        literals: dict[str, Leaf],
-        prefixes: PrefixRanges | None,
-        named: dict[str, Leaf],
-        others: Table[str, Leaf] | None,
-    ) -> None:
-        self._literals = literals  # as they were made; `others` overrules it
-        self.prefixes = prefixes
-        self.named = named
-        self.others = others
-        self.star = self.literal(WILDCARD)
-
-    @classmethod
-    def of(cls, literals: dict[str, Leaf], prefixes: PrefixRanges | None) -> Rights:
-        """From all leaves at once; ``literals`` must never change again."""
-        star = literals.get(WILDCARD, 0)
-        of_prefixes = list((prefixes or _NO_PREFIXES).leaves_of(literals))
-        if star == 0 and of_prefixes.count(0) == len(literals):
-            return cls(literals, prefixes, literals, None)
-        named: dict[str, Leaf] = {}
-        others: dict[str, Leaf] = {}
-        for (name, leaf), more in zip(literals.items(), of_prefixes, strict=True):
-            together = _together(leaf, star, more)
-            if together is None:
-                others[name] = leaf
-            else:
-                named[name] = together
-        return cls(literals, prefixes, named, others or None)
+class Rights(Protocol):
+    """See the module. Immutable."""
 
     def said(self, name: str, host: str) -> int:
         """The mask of everything that covers ``name``, the literal ``*`` among it, for ``host``."""
-        leaf = self.named.get(name)
-        others = self.others
-        if leaf is not None and (others is None or others.get(name) is None):
-            return leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
-        mask = 0
-        leaf = self.star
-        if leaf is not None:
-            mask = leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
-        if others is not None:
-            leaf = others.get(name)
-            if leaf is not None:
-                mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
-        prefixes = self.prefixes
-        if prefixes is not None:
-            only = prefixes.only
-            leaf = None if only is None else only.leaves[bisect_right(only.bounds, name)]
-            if leaf is None:
-                mask |= prefixes.mask(name, host)
-            else:
-                mask |= leaf if isinstance(leaf, int) else leaf.get(host) or leaf[WILDCARD]
-        return mask
 
-    def literal(self, name: str) -> Leaf | None:
+    def literal(self, name: str) -> OwnLeaf | None:
         """The leaf of a literal name, ``*`` among them; None if there are no ACLs of it."""
-        leaf = None if self.others is None else self.others.get(name)
-        leaf = self._literals.get(name) if leaf is None else leaf
-        return None if leaf is _GONE else leaf
 
-    def literals(self) -> Iterator[tuple[str, Leaf]]:
-        """Every literal name and its leaf, in no particular order."""
-        others: Table[str, Leaf] = {} if self.others is None else self.others
-        for item in self._literals.items():
-            if others.get(item[0]) is None:
-                yield item
-        for item in others.items():
-            if item[1] is not _GONE:
-                yield item
+    def prefixes_of(self, name: str) -> Iterator[tuple[str, OwnLeaf]]:
+        """Every prefix of ``name`` (itself included) that has ACLs, with its leaf; longest first."""
 
-    def covering(self, name: str) -> Iterator[tuple[int, str, Leaf]]:
-        """What covers ``name``: PREFIXED or 0, the name or prefix of the ACLs, and what they say."""
-        for literal in (name,) if name == WILDCARD else (name, WILDCARD):
-            leaf = self.literal(literal)
+
+def covering(rights: Rights, name: str) -> Iterator[tuple[int, str, OwnLeaf]]:
+    """What covers ``name``: PREFIXED or 0, the name or prefix of the ACLs, and what they say."""
+    for literal in (name,) if name == WILDCARD else (name, WILDCARD):
+        leaf = rights.literal(literal)
+        if leaf is not None:
+            yield 0, literal, leaf
+    for prefix, leaf in rights.prefixes_of(name):
+        yield PREFIXED, prefix, leaf
+
+
+def said_by_each(rights: Rights, name: str, host: str) -> int:
+    """As `Rights.said`, from everything that covers the name."""
+    mask = 0
+    for _, _, leaf in covering(rights, name):
+        mask |= leaf_mask(leaf, host)
+    return mask
+
+
+#: Leaves by name, None where there is nothing any more.
+Leaves = Mapping[str, OwnLeaf | None]
+_Changes = immutables.Map[str, OwnLeaf | None]
+_NONE: Final[_Changes] = immutables.Map()
+
+
+class MadeRights(msgspec.Struct, gc=False):
+    """All put together; see the module."""
+
+    own: dict[str, OwnLeaf]
+    ranges: PrefixRanges
+    named: dict[str, Leaf]  # by literal name what covers it; and by other names, where that is remembered
+    named_maximum: int
+
+    @classmethod
+    def of(cls, literals: dict[str, OwnLeaf], prefixes: dict[str, OwnLeaf]) -> MadeRights:
+        """Neither may ever change again."""
+        star = literals.get(WILDCARD, 0)
+        ranges = PrefixRanges.of(prefixes, star)
+        if len(ranges.bounds) >= limits.REMEMBERED_BOUNDS:
+            maximum = len(literals) + limits.REMEMBERED_NAMES
+        elif not prefixes and star == 0:
+            return cls(literals, ranges, literals, 0)  # type: ignore[arg-type] # nothing is put in
+        else:
+            maximum = 0
+        named = {name: union_leaf(leaf, ranges.leaf(name)) for name, leaf in literals.items()}
+        return cls(literals, ranges, named, maximum)
+
+    def __len__(self) -> int:
+        return len(self.own) + len(self.ranges.values)
+
+    def said(self, name: str, host: str) -> int:
+        leaf = self.named.get(name)
+        if leaf is None:
+            ranges = self.ranges
+            leaf = ranges.leaves[bisect_right(ranges.bounds, name)]
+            if len(self.named) < self.named_maximum and len(name) <= limits.REMEMBERED_LENGTH:
+                self.named[name] = leaf
+        return leaf if isinstance(leaf, int) else leaf_mask(leaf, host)
+
+    def said_of_others(self, name: str, host: str) -> int:
+        """The mask of everything that covers ``name`` but for its own literal entry."""
+        return leaf_mask(self.ranges.leaf(name), host)
+
+    def literal(self, name: str) -> OwnLeaf | None:
+        return self.own.get(name)
+
+    def prefixes_of(self, name: str) -> Iterator[tuple[str, OwnLeaf]]:
+        return self.ranges.of_name(name)
+
+    def literals(self) -> ItemsView[str, OwnLeaf]:
+        """Every literal name, ``*`` among them, and its leaf."""
+        return self.own.items()
+
+    def prefixes(self) -> ItemsView[str, OwnLeaf]:
+        """Every prefix and its leaf."""
+        return self.ranges.values.items()
+
+    def with_changes(self, literals: Leaves, prefixes: Leaves) -> WholeRights:
+        """With the leaves of these literal names and prefixes set, or removed where None."""
+        return self.under(_NONE, _NONE, literals, prefixes)
+
+    def under(
+        self, literals: _Changes, prefixes: _Changes, more_literals: Leaves, more_prefixes: Leaves
+    ) -> WholeRights:
+        """These under what changed, and what changes more."""
+        literals = _with(literals, more_literals, self.own)
+        prefixes = _with(prefixes, more_prefixes, self.ranges.values)
+        changes = len(literals) + len(prefixes)
+        if changes > limits.CHANGES + len(self) // limits.CHANGES_PART:
+            return MadeRights.of(
+                dict(_changed(self.literals(), literals)), dict(_changed(self.prefixes(), prefixes))
+            )
+        return ChangedRights(self, literals, prefixes) if changes else self
+
+
+class ChangedRights:
+    """Made rights under what changed since: by literal name and by prefix a leaf, or None where it is gone.
+
+    What changed is not put together with the rest: who asks about it, or about what is below a prefix that
+    changed, looks at each part.
+    """
+
+    __slots__ = ("_is_star_changed", "_lengths", "_literals", "_made", "_prefixes")
+
+    def __init__(self, made: MadeRights, literals: _Changes, prefixes: _Changes) -> None:
+        self._made = made
+        self._literals = literals
+        self._prefixes = prefixes
+        self._lengths = sorted(set(map(len, prefixes)), reverse=True) if prefixes else ()
+        self._is_star_changed = bool(literals) and WILDCARD in literals
+
+    def said(self, name: str, host: str) -> int:
+        if self._is_star_changed or (self._lengths and self._is_below_change(name)):
+            return said_by_each(self, name, host)
+        if name not in self._literals:
+            return self._made.said(name, host)
+        leaf = self._literals[name]
+        others = self._made.said_of_others(name, host)
+        return others if leaf is None else leaf_mask(leaf, host) | others
+
+    def _is_below_change(self, name: str) -> bool:
+        prefixes = self._prefixes
+        return any(name[:length] in prefixes for length in self._lengths)
+
+    def literal(self, name: str) -> OwnLeaf | None:
+        literals = self._literals
+        return literals[name] if name in literals else self._made.literal(name)
+
+    def prefixes_of(self, name: str) -> Iterator[tuple[str, OwnLeaf]]:
+        found: dict[str, OwnLeaf | None] = dict(self._made.prefixes_of(name))
+        for prefix in map(name.__getitem__, map(slice, self._lengths)):
+            if prefix in self._prefixes:
+                found[prefix] = self._prefixes[prefix]
+        for prefix, leaf in sorted(found.items(), key=lambda each: len(each[0]), reverse=True):
             if leaf is not None:
-                yield 0, literal, leaf
-        if self.prefixes is not None:
-            for prefix, leaf in self.prefixes.of_name(name):
-                yield PREFIXED, prefix, leaf
+                yield prefix, leaf
 
-    def with_literals(self, leaves: Mapping[str, Leaf | None]) -> Rights:
-        """With the leaves of these literal names set, or removed where None.
+    def literals(self) -> Iterator[tuple[str, OwnLeaf]]:
+        """Every literal name, ``*`` among them, and its leaf."""
+        return _changed(self._made.literals(), self._literals)
 
-        They are not put together: finding what covers them takes as long as a decision on them does.
-        """
-        set_or_gone = {name: _GONE if leaf is None else leaf for name, leaf in leaves.items()}
-        is_star = WILDCARD in leaves
-        named, others = ({}, self._all_apart()) if is_star else (self.named, self.others)
-        others = with_entries({} if others is None else others, set_or_gone)
-        return Rights(self._literals, self.prefixes, named, others)
+    def prefixes(self) -> Iterator[tuple[str, OwnLeaf]]:
+        """Every prefix and its leaf."""
+        return _changed(self._made.prefixes(), self._prefixes)
 
-    def with_prefixes(self, leaves: Mapping[str, Leaf | None]) -> Rights:
-        """The same with prefixes. Any number of literals may be below them: none stays put together."""
-        prefixes = (self.prefixes or _NO_PREFIXES).with_values(leaves)
-        return Rights(self._literals, prefixes if len(prefixes) else None, {}, self._all_apart())
-
-    def _all_apart(self) -> Table[str, Leaf] | None:
-        """What ``others`` is when nothing is put together."""
-        if not self.named:
-            return self.others
-        if self.others is None:
-            return self._literals
-        return with_entries(self._literals, dict(self.others.items()))
+    def with_changes(self, literals: Leaves, prefixes: Leaves) -> WholeRights:
+        """With the leaves of these literal names and prefixes set, or removed where None."""
+        return self._made.under(self._literals, self._prefixes, literals, prefixes)
 
 
-def _together(leaf: Leaf, star: Leaf, more: Leaf | None) -> Leaf | None:
-    """The union; None if it, or ``more``, names too many hosts to keep such copies."""
-    if more is not None and star != 0:
-        more = union_leaf(star, more)
-    if more is None:
-        return None
-    return leaf if more == 0 else union_leaf(leaf, more)
+def _with(changes: _Changes, more: Leaves, made: Mapping[str, OwnLeaf]) -> _Changes:
+    for name, leaf in more.items():
+        if leaf != made.get(name):
+            changes = changes.set(name, leaf)
+        elif name in changes:
+            changes = changes.delete(name)  # it is as it was
+    return changes
 
 
-_NO_PREFIXES: Final = PrefixRanges.of({})
-# In place of the leaf of a literal that is gone: to who decides it says nothing, as any leaf may.
-_GONE: Final[Leaf] = {WILDCARD: 0}
-#: What there is before the first ACL, to set leaves in.
-NO_LEAVES: Final = Rights({}, None, {}, None)
+def _changed(made: ItemsView[str, OwnLeaf], changes: _Changes) -> Iterator[tuple[str, OwnLeaf]]:
+    for item in made:
+        if item[0] not in changes:
+            yield item
+    for name, leaf in changes.items():
+        if leaf is not None:
+            yield name, leaf
+
+
+#: Rights that can be listed, and followed by changes.
+WholeRights = MadeRights | ChangedRights
+#: What there is before the first ACL.
+NO_RIGHTS_OF_TYPE: Final = MadeRights.of({}, {})

@@ -1,21 +1,20 @@
-"""RowIndex: where in an image's columns the ACLs of a principal are, and those of a name. Built once.
+"""RowIndex: where in an image's columns the ACLs of a principal are, and those of a place. Built once.
 
 Two orders of all rows, and no object for an ACL. By principal, in groups of one place (places):
 
     rows           7          0   3          5   1         4    ...    ordered by (principal, kind, name)
     group starts   0          1              3             5
-    group names    orders     orders-        payments      orders      as codes of the columns
-    group kinds    topic      topic, prefix  group         topic
+    group places   orders     orders-        payments      orders      kind and code of the name in one number
+                   topic      topic, prefix  group         topic
     group masks    READ       WRITE|DENY..   HOSTED        READ        all that the group's ACLs say
     first groups   0 (User:alice)                          3 (User:bob)
 
-By name, whoever the ACLs are for:
+so that what one principal's ACLs at a place say is found by one bisection of its own places. What a group
+with hosts of its own says is worked out when somebody asks. By place, whoever the ACLs are for:
 
-    keys           (topic, orders, alice)  (topic, orders, bob)  (topic, users, bob)  ...    sorted
-    rows           7                       4                     9
-
-so that the ACLs of one place, and those of one principal there, are found by two bisections. What a group
-with hosts of its own says is worked out when somebody asks for its principal.
+    rows           7   4              9             ...    ordered by (kind, name)
+    starts         0                  2
+    places         (topic, orders)    (topic, users)       sorted
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from authorizer.index.masks import ALLOW_MASKS, DENY_MASKS, Leaf, acl_mask, add_to_leaf, shared_masks
+from authorizer.index.masks import ALLOW_MASKS, DENY_MASKS, acl_mask, add_to_leaf, shared_masks
 from authorizer.index.places import KINDS, LITERAL_PATTERN, PATTERNS, PERMISSIONS, PREFIXED, known_codes
 from records.acl import WILDCARD, AclPermissionType, ResourceType
 
@@ -34,18 +33,19 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from authorizer.index.masks import OwnLeaf
     from records.ids import Uuid
     from snapshot.columns import AclColumns
 
 #: Leaves by name, for each kind; None where there are none.
-LeavesByKind = list[dict[str, Leaf] | None]
+LeavesByKind = list[dict[str, "OwnLeaf"] | None]
 
 _ALLOW: Final = int(AclPermissionType.ALLOW)
 
-# Of a sort key; what is left of 63 bits is for the first part.
-_KIND_BITS: Final = 4
+# Of a sort key, the lowest; a kind is above them, and a principal above that.
 _NAME_BITS: Final = 31
-_PRINCIPAL_BITS: Final = 28
+_NAME_MASK: Final = (1 << _NAME_BITS) - 1
+_KIND_BITS: Final = 4
 # In place of a group's mask. No mask is negative.
 _HOSTED: Final = -1
 
@@ -73,90 +73,67 @@ class RowIndex:
         columns: whose rows they are.
         odd: for each resource type, how many ACLs `is_odd`.
         lengths: for each resource type, the lengths of its prefixes, longest first.
+        name_codes: by name, its code in the columns.
     """
 
     __slots__ = (
         "_first_groups",
-        "_group_kinds",
         "_group_masks",
-        "_group_names",
+        "_group_places",
         "_group_starts",
-        "_keys",
-        "_kinds_of_names",
-        "_name_codes",
+        "_place_starts",
+        "_places",
         "_principal_codes",
-        "_rows_by_name",
+        "_rows_by_place",
         "_rows_by_principal",
         "columns",
         "lengths",
+        "name_codes",
         "odd",
     )
 
     def __init__(self, columns: AclColumns) -> None:
         self.columns = columns
-        self._name_codes = {text: code for code, text in enumerate(columns.names.texts)}
+        self.name_codes = {text: code for code, text in enumerate(columns.names.texts)}
         self._principal_codes = {text: code for code, text in enumerate(columns.principals.texts)}
         types = known_codes(columns.resource_types, ResourceType)
         kinds = (types + np.where(columns.pattern_types == LITERAL_PATTERN, 0, PREFIXED)).astype(np.int64)
+        places = (kinds << _NAME_BITS) | columns.names.codes
         self.odd = _odd(columns, types)
-        self._by_principal(kinds)
-        self._by_name(kinds)
+        self._by_principal(places)
+        self._by_place(places)
+        self.lengths = tuple(self._lengths(resource_type) for resource_type in range(PREFIXED))
 
-    def _by_principal(self, kinds: npt.NDArray[np.int64]) -> None:
+    def _by_principal(self, places: npt.NDArray[np.int64]) -> None:
         columns = self.columns
-        principals = columns.principals.codes.astype(np.int64)
-        keys = (principals << (_KIND_BITS + _NAME_BITS)) | (kinds << _NAME_BITS) | columns.names.codes
-        rows = np.argsort(keys)
-        keys = keys[rows]
-        starts = np.flatnonzero(_begins(keys))
-        keys = keys[starts]
+        shift = _KIND_BITS + _NAME_BITS
+        rows, keys, starts = _grouped((columns.principals.codes.astype(np.int64) << shift) | places)
         masks = self._masks(rows)
         hosted = columns.hosts.codes[rows] != self._star()
         if len(starts):
             masks = np.where(
                 np.logical_or.reduceat(hosted, starts), _HOSTED, np.bitwise_or.reduceat(masks, starts)
             )
-        first_groups = np.searchsorted(
-            keys >> (_KIND_BITS + _NAME_BITS), np.arange(len(columns.principals.texts) + 1)
-        )
-        self._rows_by_principal = rows.astype(np.int32)
-        self._group_starts = np.append(starts, len(rows)).astype(np.int32)
-        self._group_names = (keys & ((1 << _NAME_BITS) - 1)).astype(np.int32)
-        self._group_kinds = ((keys >> _NAME_BITS) & (KINDS - 1)).astype(np.int8)
-        self._group_masks = masks.astype(np.int32)
+        first_groups = np.searchsorted(keys >> shift, np.arange(len(columns.principals.texts) + 1))
+        self._rows_by_principal = rows
+        self._group_starts = _view(np.append(starts, len(rows)).astype(np.int32))
+        self._group_places = _view(keys & ((1 << shift) - 1))
+        self._group_masks = _view(masks.astype(np.int32))
         self._first_groups = _view(first_groups.astype(np.int32))
 
-    def _by_name(self, kinds: npt.NDArray[np.int64]) -> None:
-        columns = self.columns
-        texts = columns.names.texts
-        names = columns.names.codes.astype(np.int64)
-        keys = (
-            (kinds << (_NAME_BITS + _PRINCIPAL_BITS)) | (names << _PRINCIPAL_BITS) | columns.principals.codes
-        )
-        rows = np.argsort(keys)
-        keys = keys[rows]
-        self._rows_by_name = _view(rows.astype(np.int32))
-        self._keys = _view(keys)
-        places = keys[_begins(keys >> _PRINCIPAL_BITS)] >> _PRINCIPAL_BITS
-        place_kinds, place_names = places >> _NAME_BITS, places & ((1 << _NAME_BITS) - 1)
-        kinds_of_names = np.zeros(len(texts), np.uint16)
-        lengths: list[tuple[int, ...]] = []
-        for kind in range(KINDS):
-            here = place_names[place_kinds == kind]
-            kinds_of_names[here] |= np.uint16(1 << kind)
-            if kind >= PREFIXED:
-                lengths.append(tuple(sorted({len(texts[code]) for code in here.tolist()}, reverse=True)))
-        self._kinds_of_names = _view(kinds_of_names)
-        self.lengths = tuple(lengths)
+    def _by_place(self, places: npt.NDArray[np.int64]) -> None:
+        rows, keys, starts = _grouped(places)
+        self._rows_by_place = rows
+        self._place_starts = _view(np.append(starts, len(rows)).astype(np.int32))
+        self._places = _view(keys)
+
+    def _lengths(self, resource_type: int) -> tuple[int, ...]:
+        return tuple(sorted(set(map(len, self.names(resource_type + PREFIXED))), reverse=True))
 
     def _star(self) -> int:
         """The code of the host ``*``; that of no host if no ACL has it."""
         texts = self.columns.hosts.texts
         return texts.index(WILDCARD) if WILDCARD in texts else -1
-
-    def _hosts(self, rows: Any) -> list[str]:
-        hosts = self.columns.hosts
-        return [hosts.texts[code] for code in hosts.codes[rows].tolist()]
 
     def _masks(self, rows: Any) -> npt.NDArray[np.int32]:
         """What each of these rows says."""
@@ -178,14 +155,18 @@ class RowIndex:
 
     # -- by principal --------------------------------------------------------------------------------------
 
-    def principals_in(self, places: int) -> list[str]:
-        """The principals with ACLs in more than so many places."""
-        many = np.flatnonzero(np.diff(np.asarray(self._first_groups)) > places)
-        return [self.columns.principals.texts[code] for code in many.tolist()]
+    def code_of(self, principal: str) -> int | None:
+        """The principal's code; None if there are no rows for exactly this principal."""
+        return self._principal_codes.get(principal)
 
-    def has_principal(self, principal: str) -> bool:
-        """Whether there are rows for exactly this principal."""
-        return principal in self._principal_codes
+    def count_places(self, principal: int) -> int:
+        """In how many places the principal with this code has rows."""
+        return self._first_groups[principal + 1] - self._first_groups[principal]
+
+    def principals_in(self, places: int) -> list[int]:
+        """The codes of the principals with rows in more than so many places."""
+        many: list[int] = np.flatnonzero(np.diff(np.asarray(self._first_groups)) > places).tolist()
+        return many
 
     def rows_of(self, principal: str) -> npt.NDArray[np.int32]:
         """All rows for exactly this principal."""
@@ -195,37 +176,59 @@ class RowIndex:
         first, last = self._first_groups[code], self._first_groups[code + 1]
         return self._rows_by_principal[self._group_starts[first] : self._group_starts[last]]
 
-    def leaves_of(self, principal: str) -> LeavesByKind:
-        """What the rows for exactly this principal say. New dicts, for the caller to keep and change."""
+    def leaves_of(self, principal: int) -> LeavesByKind:
+        """What all rows of the principal with this code say. New dicts, for the caller to keep."""
         leaves: LeavesByKind = [None] * KINDS
-        code = self._principal_codes.get(principal)
-        if code is None:
-            return leaves
-        first, last = self._first_groups[code], self._first_groups[code + 1]
-        kinds = self._group_kinds[first:last]
+        first, last = self._first_groups[principal], self._first_groups[principal + 1]
         texts = self.columns.names.texts
-        names = [texts[each] for each in self._group_names[first:last].tolist()]
-        masks = self._group_masks[first:last]
-        said: list[Leaf] = [*shared_masks(masks.tolist())]
-        hosted = np.flatnonzero(masks == _HOSTED).tolist()
-        if hosted:
-            starts = self._group_starts[first : last + 1].tolist()
-            rows = self._rows_by_principal[starts[0] : starts[-1]]
-            hosts, of_rows = self._hosts(rows), self._masks(rows).tolist()
-            for at in hosted:
-                here = slice(starts[at] - starts[0], starts[at + 1] - starts[0])
-                said[at] = _leaf(hosts[here], of_rows[here])
-        bounds = np.flatnonzero(_begins(kinds)).tolist()
-        for begin, end in zip(bounds, [*bounds[1:], len(names)], strict=True):
-            leaves[kinds.item(begin)] = dict(zip(names[begin:end], said[begin:end], strict=True))
+        places = self._group_places[first:last].tolist()
+        masks = self._group_masks[first:last].tolist()
+        for group, place, mask in zip(range(first, last), places, shared_masks(masks), strict=True):
+            kind = place >> _NAME_BITS
+            here = leaves[kind]
+            if here is None:
+                here = leaves[kind] = {}
+            here[texts[place & _NAME_MASK]] = mask if mask != _HOSTED else self._hosted(group)
         return leaves
 
-    def leaf(self, rows: Iterable[int]) -> Leaf | None:
+    def leaf_at(self, principal: int, kind: int, name: str) -> OwnLeaf | None:
+        """What the rows of the principal with this code say at one place; None if there are none."""
+        group = self._group_at(principal, kind, name)
+        if group is None:
+            return None
+        mask = self._group_masks[group]
+        return mask if mask != _HOSTED else self._hosted(group)
+
+    def rows_of_at(self, principal: str, kind: int, name: str) -> list[int]:
+        """The rows of one principal at one place, in ascending order."""
+        code = self._principal_codes.get(principal)
+        group = None if code is None else self._group_at(code, kind, name)
+        return [] if group is None else sorted(self._rows_in(group))
+
+    def _group_at(self, principal: int, kind: int, name: str) -> int | None:
+        code = self.name_codes.get(name)
+        if code is None:
+            return None
+        place = kind << _NAME_BITS | code
+        last = self._first_groups[principal + 1]
+        group = bisect_left(self._group_places, place, self._first_groups[principal], last)
+        return group if group < last and self._group_places[group] == place else None
+
+    def _rows_in(self, group: int) -> list[int]:
+        rows: list[int] = self._rows_by_principal[
+            self._group_starts[group] : self._group_starts[group + 1]
+        ].tolist()
+        return rows
+
+    def _hosted(self, group: int) -> OwnLeaf:
+        return self.leaf(self._rows_in(group))  # type: ignore[return-value] # no group is empty
+
+    def leaf(self, rows: Iterable[int]) -> OwnLeaf | None:
         """What these rows, of one principal and place, say together; None if there are none."""
-        columns = self.columns
-        leaf: Leaf | None = None
+        host = self.columns.hosts.text
+        leaf: OwnLeaf | None = None
         for row in rows:
-            leaf = add_to_leaf(leaf, columns.hosts.text(row), self.mask(row))
+            leaf = add_to_leaf(leaf, host(row), self.mask(row))
         return leaf
 
     def mask(self, row: int) -> int:
@@ -233,66 +236,50 @@ class RowIndex:
         columns = self.columns
         return acl_mask(columns.operations.item(row), columns.permission_types.item(row))
 
-    # -- by name -------------------------------------------------------------------------------------------
-
-    def has(self, kind: int, name: str) -> bool:
-        """Whether there are rows at this place."""
-        code = self._name_codes.get(name)
-        return code is not None and self._kinds_of_names[code] >> kind & 1 == 1
+    # -- by place ------------------------------------------------------------------------------------------
 
     def names(self, kind: int) -> Iterator[str]:
         """Every name of the kind."""
-        here = np.flatnonzero(np.asarray(self._kinds_of_names) >> kind & 1)
-        return map(self.columns.names.texts.__getitem__, here.tolist())
+        first, last = (bisect_left(self._places, each << _NAME_BITS) for each in (kind, kind + 1))
+        texts = self.columns.names.texts
+        return (texts[place & _NAME_MASK] for place in self._places[first:last].tolist())
 
     def rows_at(self, kind: int, name: str) -> npt.NDArray[np.int32]:
         """The rows of one place, in ascending order."""
         begin, end = self._range_at(kind, name)
-        return np.sort(np.asarray(self._rows_by_name[begin:end]))
+        return np.sort(self._rows_by_place[begin:end])
 
     def count_at(self, kind: int, name: str) -> int:
         """How many rows one place has."""
         begin, end = self._range_at(kind, name)
         return end - begin
 
-    def rows_of_at(self, principal: str, kind: int, name: str) -> list[int]:
-        """The rows of one principal at one place, in ascending order."""
-        code, of = self._name_codes.get(name), self._principal_codes.get(principal)
-        if code is None or of is None:
-            return []
-        key = (kind << _NAME_BITS | code) << _PRINCIPAL_BITS | of
-        begin, end = self._range(key, key + 1)
-        return sorted(self._rows_by_name[begin:end])
-
     def _range_at(self, kind: int, name: str) -> tuple[int, int]:
-        """Where the keys of one place are; an empty range for a name that there is not."""
-        code = self._name_codes.get(name)
-        place = -1 if code is None else kind << _NAME_BITS | code
-        return self._range(place << _PRINCIPAL_BITS, (place + 1) << _PRINCIPAL_BITS)
+        """Where the rows of one place are; an empty range for a place that has none."""
+        code = self.name_codes.get(name)
+        if code is None:
+            return 0, 0
+        place = kind << _NAME_BITS | code
+        at = bisect_left(self._places, place)
+        is_there = at < len(self._places) and self._places[at] == place
+        return (self._place_starts[at], self._place_starts[at + 1]) if is_there else (0, 0)
 
-    def _range(self, key: int, end: int) -> tuple[int, int]:
-        begin = bisect_left(self._keys, key)
-        return begin, bisect_left(self._keys, end, begin)
+
+def _grouped(
+    keys: npt.NDArray[np.int64],
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The rows in the order of their keys; the distinct keys; where among the rows each begins."""
+    rows = np.argsort(keys)
+    ordered = keys[rows]
+    begins = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=begins[1:])
+    starts = np.flatnonzero(begins)
+    return rows.astype(np.int32), ordered[starts], starts
 
 
 def _view(numbers: npt.NDArray[Any]) -> memoryview[int]:
     """The same numbers, which Python reads one by one in less than half the time."""
     return numbers.data
-
-
-def _leaf(hosts: list[str], masks: list[int]) -> Leaf:
-    """Of one ACL or more."""
-    leaf: Leaf | None = None
-    for host, mask in zip(hosts, masks, strict=True):
-        leaf = add_to_leaf(leaf, host, mask)
-    return leaf  # type: ignore[return-value]
-
-
-def _begins(ordered: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Where a value begins that the one before is not equal to."""
-    begins = np.ones(len(ordered), np.bool_)
-    np.not_equal(ordered[1:], ordered[:-1], out=begins[1:])
-    return begins
 
 
 def _odd(columns: AclColumns, types: npt.NDArray[np.int8]) -> tuple[int, ...]:

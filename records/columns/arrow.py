@@ -107,7 +107,7 @@ def text_column(column: pa.ChunkedArray) -> TextColumn:
         codes[-1].append(_numbers(chunk.indices))
     parts = [
         # As a list: what is in a file may not be UTF-8, and Arrow does not look.
-        TextColumn(text_list(dictionary), np.concatenate(codes_of))
+        TextColumn(text_tuple(dictionary), np.concatenate(codes_of))
         for dictionary, codes_of in zip(dictionaries, codes, strict=True)
     ]
     return TextColumn.joined(parts).without_unused()
@@ -128,7 +128,7 @@ def text_array(column: TextColumn) -> pa.StringArray:
     return column.strings.take(number_array(column.codes))
 
 
-def string_array(texts: list[str]) -> pa.StringArray:
+def string_array(texts: Sequence[str]) -> pa.StringArray:
     """The texts for Arrow.
 
     Raises:
@@ -141,7 +141,7 @@ def string_array(texts: list[str]) -> pa.StringArray:
     return pa.Array.from_buffers(pa.string(), len(texts_of), buffers)
 
 
-def text_list(array: pa.StringArray) -> list[str]:
+def text_tuple(array: pa.StringArray) -> tuple[str, ...]:
     """The texts of an array without nulls: Arrow has one blob of UTF-8 and the places where texts begin.
 
     ``to_pylist`` makes a scalar of every text first and takes several times as long.
@@ -152,8 +152,8 @@ def text_list(array: pa.StringArray) -> list[str]:
     data, bounds = _blob(array)
     if data.isascii():
         text = data.decode("ascii")
-        return [text[begin:end] for begin, end in pairwise(bounds)]
-    return [data[begin:end].decode() for begin, end in pairwise(bounds)]
+        return tuple([text[begin:end] for begin, end in pairwise(bounds)])
+    return tuple([data[begin:end].decode() for begin, end in pairwise(bounds)])
 
 
 def utf8_list(array: pa.StringArray) -> list[bytes]:

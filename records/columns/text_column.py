@@ -18,26 +18,26 @@ class TextColumn:
     """A column of texts: for each row the place of its text among the distinct ones.
 
     Attributes:
-        distinct: these, as an Arrow array as long as rows are only moved about, and as a list once a text is
-            asked for.
+        distinct: these, as an Arrow array as long as rows are only moved about, and as a tuple once a text is
+            asked for: the garbage collector looks at a tuple of texts once, at a list again and again.
         codes: for each row the place of its text among them.
     """
 
     __slots__ = ("codes", "distinct")
 
-    def __init__(self, distinct: list[str] | Any, codes: npt.NDArray[np.int32]) -> None:
+    def __init__(self, distinct: tuple[str, ...] | Any, codes: npt.NDArray[np.int32]) -> None:
         self.distinct = distinct
         self.codes = codes
 
     @property
-    def texts(self) -> list[str]:
+    def texts(self) -> tuple[str, ...]:
         """The distinct texts."""
         distinct = self.distinct
-        if not isinstance(distinct, list):
+        if not isinstance(distinct, tuple):
             # Here and below: Arrow is only there where something is already in its columns.
-            from records.columns.arrow import text_list  # noqa: PLC0415
+            from records.columns.arrow import text_tuple  # noqa: PLC0415
 
-            self.distinct = distinct = text_list(distinct)
+            self.distinct = distinct = text_tuple(distinct)
         return distinct
 
     @property
@@ -47,7 +47,7 @@ class TextColumn:
         Raises:
             UnicodeEncodeError: one has a lone surrogate.
         """
-        if isinstance(self.distinct, list):
+        if isinstance(self.distinct, tuple):
             from records.columns.arrow import string_array  # noqa: PLC0415
 
             return string_array(self.distinct)
@@ -56,7 +56,7 @@ class TextColumn:
     def utf8(self) -> list[bytes]:
         """The distinct texts, encoded; half a surrogate pair as what it would be."""
         distinct = self.distinct
-        if isinstance(distinct, list):
+        if isinstance(distinct, tuple):
             return [text.encode("utf-8", "surrogatepass") for text in distinct]
         from records.columns.arrow import utf8_list  # noqa: PLC0415
 
@@ -67,12 +67,12 @@ class TextColumn:
         """From one text for each row."""
         places: defaultdict[str, int] = defaultdict(count().__next__)
         codes = np.fromiter(map(places.__getitem__, rows), np.int32, len(rows))
-        return cls(list(places), codes)
+        return cls(tuple(places), codes)
 
     @classmethod
     def joined(cls, parts: Sequence[TextColumn]) -> TextColumn:
         """The rows of all parts, in order; a part may say one text twice."""
-        if all(isinstance(part.distinct, list) for part in parts):
+        if all(isinstance(part.distinct, tuple) for part in parts):
             texts = cls.of([text for part in parts for text in part.texts])
         else:
             try:
@@ -111,9 +111,9 @@ class TextColumn:
         return TextColumn(_some(distinct, np.flatnonzero(is_used)), shifted[self.codes])
 
 
-def _some(distinct: list[str] | Any, places: npt.NDArray[np.integer[Any]]) -> list[str] | Any:
-    if isinstance(distinct, list):
-        return [distinct[place] for place in places.tolist()]
+def _some(distinct: tuple[str, ...] | Any, places: npt.NDArray[np.integer[Any]]) -> tuple[str, ...] | Any:
+    if isinstance(distinct, tuple):
+        return tuple(distinct[place] for place in places.tolist())
     from records.columns.arrow import number_array  # noqa: PLC0415
 
     return distinct.take(number_array(places.astype(np.int32)))

@@ -12,9 +12,6 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from msgspec.structs import replace
 
-import authorizer.index.masks
-import authorizer.index.overlay
-import authorizer.index.prefix_ranges
 from authorizer.api import Action, AuthorizationResult, RequestContext
 from authorizer.decisions.audit import AUDIT_LEVELS, AUDIT_LOGGER_NAME, AuditLog
 from authorizer.decisions.decision_counts import DecisionCounts
@@ -24,20 +21,18 @@ from records.entries import AccessControlEntryRecord, AclRecord, RemoveAccessCon
 from records.principal import KafkaPrincipal
 from support.acl_strategies import FEW_OPERATIONS, HOSTS, IDS, PRINCIPALS, acls, names, split
 from support.decisions import READ, Fed, allow, deny, group, topic, topics
+from support.limits import make_small
 
 Batches = list[list[AclRecord]]
 #: Results or an error's text, counts, audit lines.
 Outcome = tuple[list[AuthorizationResult], str, dict[str, int], list[str]]
 
 
-@pytest.fixture(params=["blocks", "usual"], autouse=True)
+@pytest.fixture(params=["small", "usual"], autouse=True)
 def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tables and chunks for many entries, also with few."""
-    if request.param == "blocks":
-        monkeypatch.setattr(authorizer.index.prefix_ranges, "UNDIVIDED_MAXIMUM", 0)
-        monkeypatch.setattr(authorizer.index.overlay, "COPY_MAXIMUM", 2)
-        monkeypatch.setattr(authorizer.index.prefix_ranges, "CHUNK_MAXIMUM", 2)
-        monkeypatch.setattr(authorizer.index.masks, "UNION_HOSTS_MAXIMUM", 2)
+    """What is for many ACLs, also with few."""
+    if request.param == "small":
+        make_small(monkeypatch)
 
 
 def patterns() -> SearchStrategy[ResourcePattern]:

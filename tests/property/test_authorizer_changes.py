@@ -9,8 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-import authorizer.index.masks
-import authorizer.index.overlay
 from authorizer.api import AuthorizationResult
 from authorizer.decisions.audit import OFF, AuditLog
 from authorizer.decisions.authorize import authorize_actions
@@ -25,6 +23,7 @@ from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage, Provenance
 from support import naive
 from support.acl_strategies import IDS, asked
+from support.limits import make_small
 
 NAMES = ("*", "a", "ab", "abc", "b")
 QUESTIONS = [
@@ -51,12 +50,11 @@ def acls(ids: SearchStrategy[Uuid]) -> SearchStrategy[AccessControlEntryRecord]:
     )
 
 
-@pytest.fixture(params=["tiny", "usual"])
+@pytest.fixture(params=["small", "usual"])
 def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tables for many entries, also with few."""
-    if request.param == "tiny":
-        monkeypatch.setattr(authorizer.index.overlay, "COPY_MAXIMUM", 2)
-        monkeypatch.setattr(authorizer.index.masks, "UNION_HOSTS_MAXIMUM", 1)
+    """What is for many ACLs, also with few."""
+    if request.param == "small":
+        make_small(monkeypatch)
 
 
 @pytest.mark.usefixtures("sizes")

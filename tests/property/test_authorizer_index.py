@@ -8,13 +8,6 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-import authorizer.index.acl_index
-import authorizer.index.buckets
-import authorizer.index.masks
-import authorizer.index.overlay
-import authorizer.index.prefix_blocks
-import authorizer.index.prefix_ranges
-import authorizer.index.versioned
 import snapshot.image
 from authorizer.api import AuthorizationResult
 from authorizer.decisions.audit import OFF, AuditLog
@@ -33,6 +26,7 @@ from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage, Provenance
 from support import naive
 from support.acl_strategies import IDS, acls, asked, filters, questions
+from support.limits import make_small
 
 SUPER_USERS = frozenset({"User:b", "User:a:b"})
 
@@ -71,17 +65,7 @@ class Authorizer(RuleBasedStateMachine):
             {"super.users": ";".join(SUPER_USERS), "allow.everyone.if.no.acl.found": str(allow_everyone)}
         )
         if tiny:
-            self.patches.setattr(authorizer.index.overlay, "COPY_MAXIMUM", 2)
-            self.patches.setattr(authorizer.index.overlay, "MERGE_SHARE", 1)
-            self.patches.setattr(authorizer.index.versioned, "_STEPS_MAXIMUM", 2)
-            self.patches.setattr(authorizer.index.buckets, "SMALL_MAXIMUM", 2)
-            self.patches.setattr(authorizer.index.prefix_ranges, "CHUNK_MAXIMUM", 2)
-            self.patches.setattr(authorizer.index.prefix_ranges, "UNDIVIDED_MAXIMUM", 0)
-            self.patches.setattr(authorizer.index.prefix_ranges, "SMALL_MAXIMUM", 0)
-            self.patches.setattr(authorizer.index.prefix_blocks, "_APART", 1)
-            self.patches.setattr(authorizer.index.masks, "UNION_HOSTS_MAXIMUM", 2)
-            self.patches.setattr(authorizer.index.acl_index, "LAZY_PLACES_MAXIMUM", 2)
-            self.patches.setattr(authorizer.index.acl_index, "_WAITING_MAXIMUM", 2)
+            make_small(self.patches)
         if merging:
             self.patches.setattr(snapshot.image, "_MERGE_MINIMUM", 6)
 

@@ -1,4 +1,4 @@
-"""The index's persistent structures, each against what it stands for."""
+"""The index's structures, each against what it stands for."""
 
 from __future__ import annotations
 
@@ -6,103 +6,57 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import authorizer.index.masks
-import authorizer.index.overlay
-import authorizer.index.prefix_blocks
-import authorizer.index.prefix_ranges
-from authorizer.index.masks import Leaf, leaf_mask
-from authorizer.index.overlay import Table, with_entries
-from authorizer.index.prefix_blocks import successor
-from authorizer.index.prefix_ranges import PrefixRanges
-from authorizer.index.rights import NO_LEAVES, Rights
+from authorizer.index.masks import HostMasks, Leaf, OwnLeaf, leaf_mask
+from authorizer.index.places import PREFIXED
+from authorizer.index.prefix_ranges import PrefixRanges, successor
+from authorizer.index.rights import NO_RIGHTS_OF_TYPE, MadeRights, WholeRights, covering
+from support.limits import make_small
 
 # The last code point has no successor; neighbours of it and of the surrogates' place in UTF-16.
 PREFIXES = st.text("ab\U0010ffff\U0010fffe", max_size=4) | st.text(max_size=2)
-CHANGES = st.lists(st.dictionaries(PREFIXES, st.none() | st.integers(1, 7), max_size=4), max_size=8)
-HOSTED = st.lists(
-    st.dictionaries(
-        PREFIXES,
-        st.none() | st.integers(1, 7) | st.sampled_from([{"*": 1, "h": 3}, {"*": 0, "h": 4, "i": 2}]),
-        max_size=3,
-    ),
-    max_size=6,
+LEAVES = st.integers(1, 7) | st.sampled_from(
+    [HostMasks({"h": 9}, 1), HostMasks({"h": 16, "i": 2}, 0), HostMasks({"j": 5, "k": 5}, 1)]
 )
+HOSTS = ("h", "i", "j", "other")
 
 
-@pytest.fixture(params=["tiny", "usual"])
+def said_by(leaves: list[Leaf], host: str) -> int:
+    """All of them together."""
+    mask = 0
+    for leaf in leaves:
+        mask |= leaf_mask(leaf, host)
+    return mask
+
+
+@pytest.fixture(params=["small", "usual"])
 def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is for large tables is also tried with small ones."""
-    if request.param == "tiny":
-        monkeypatch.setattr(authorizer.index.overlay, "COPY_MAXIMUM", 2)
-        monkeypatch.setattr(authorizer.index.overlay, "MERGE_SHARE", 1)
-        monkeypatch.setattr(authorizer.index.prefix_ranges, "CHUNK_MAXIMUM", 2)
-        monkeypatch.setattr(authorizer.index.prefix_ranges, "UNDIVIDED_MAXIMUM", 0)
-        monkeypatch.setattr(authorizer.index.prefix_ranges, "SMALL_MAXIMUM", 0)
-        monkeypatch.setattr(authorizer.index.prefix_blocks, "_APART", 1)
-
-
-@pytest.mark.usefixtures("sizes")
-def test_an_overlay_is_a_dict_that_stays() -> None:
-    """Every version equals the dict after the same changes, also after many later ones."""
-
-    @given(base=st.dictionaries(PREFIXES, st.integers(1, 7)), changes=CHANGES)
-    def check(base: dict[str, int], changes: list[dict[str, int | None]]) -> None:
-        table: Table[str, int] = dict(base)
-        versions: list[tuple[Table[str, int], dict[str, int]]] = [(table, dict(base))]
-        truth = dict(base)
-        for entries in changes:
-            table = with_entries(table, entries)
-            truth.update({key: value for key, value in entries.items() if value is not None})
-            for key in [key for key, value in entries.items() if value is None]:
-                truth.pop(key, None)
-            versions.append((table, dict(truth)))
-        for version, expected in versions:
-            assert dict(version.items()) == expected
-            assert sorted(version.values()) == sorted(expected.values())
-            assert len(version) == len(expected)
-            assert all(version.get(key) == expected.get(key) for entries in changes for key in entries)
-
-    check()
+    """What is for much is also tried with little."""
+    if request.param == "small":
+        make_small(monkeypatch)
 
 
 @pytest.mark.usefixtures("sizes")
 def test_ranges_find_every_prefix_of_a_name() -> None:
-    """By one bisection what looking at every prefix finds, in every version; updated or made anew."""
+    """By one bisection what looking at every prefix finds, and what is said of every name."""
 
-    @given(changes=HOSTED, names=st.lists(PREFIXES, min_size=1))
-    def check(changes: list[dict[str, int | dict[str, int] | None]], names: list[str]) -> None:
-        ranges = PrefixRanges.of({})
-        truth: dict[str, int | dict[str, int]] = {}
-        versions = [(ranges, truth)]
-        for entries in changes:
-            ranges = ranges.with_values(entries)
-            merged = {**truth, **entries}
-            truth = {key: value for key, value in merged.items() if value is not None}
-            versions.append((ranges, truth))
-        versions.append((PrefixRanges.of(dict(truth)), truth))
-        asked = [*names, *truth, *(f"{prefix}a" for prefix in truth)]
-        for version, expected in versions:
-            assert dict(version.values.items()) == expected
-            # No more ranges than need be, however it came about.
-            assert cut(version) == cut(PrefixRanges.of(expected))
-            for name in asked:
-                found = sorted((key for key in expected if name.startswith(key)), key=len, reverse=True)
-                assert [prefix for prefix, _ in version.of_name(name)] == found
-                for host in ("h", "other"):
-                    mask = 0
-                    for prefix in found:
-                        leaf = expected[prefix]
-                        mask |= leaf if isinstance(leaf, int) else leaf.get(host, leaf["*"])
-                    # Twice: the first answer may be kept for the second.
-                    assert version.mask(name, host) == version.mask(name, host) == mask
+    @given(
+        values=st.dictionaries(PREFIXES, LEAVES, max_size=12),
+        everywhere=LEAVES | st.just(0),
+        names=st.lists(PREFIXES, min_size=1),
+    )
+    def check(values: dict[str, OwnLeaf], everywhere: OwnLeaf, names: list[str]) -> None:
+        ranges = PrefixRanges.of(values, everywhere)
+        assert list(ranges.bounds) == sorted(set(ranges.bounds))
+        # No more ranges than need be.
+        assert all(one != other for one, other in zip(ranges.owners, ranges.owners[1:], strict=False))
+        for name in [*names, *values, *(f"{prefix}a" for prefix in values)]:
+            found = sorted((key for key in values if name.startswith(key)), key=len, reverse=True)
+            assert [prefix for prefix, _ in ranges.of_name(name)] == found
+            leaves: list[Leaf] = [everywhere, *(values[prefix] for prefix in found)]
+            for host in HOSTS:
+                assert leaf_mask(ranges.leaf(name), host) == said_by(leaves, host)
 
     check()
-
-
-def cut(ranges: PrefixRanges) -> list[tuple[str, str | None]]:
-    """Where each range begins, and its owner."""
-    chunks = ranges._chunks
-    return [each for chunk in chunks for each in zip(chunk.bounds, chunk.owners[1:], strict=True)]
 
 
 @given(prefix=PREFIXES, name=PREFIXES)
@@ -112,70 +66,93 @@ def test_a_successor_bounds_what_starts_with_a_prefix(prefix: str, name: str) ->
     assert name.startswith(prefix) is (prefix <= name and (end is None or name < end))
 
 
-NAMES = st.sampled_from(["*", "a", "ab", "b", "abc", "", "*a"])
-LEAVES = st.none() | st.integers(1, 7) | st.sampled_from([{"*": 1, "h": 9}, {"*": 0, "h": 16, "i": 2}])
-# Whether to begin with rights that are made anew; whether prefixes change; how.
-STEPS = st.lists(
-    st.tuples(st.booleans(), st.booleans(), st.dictionaries(NAMES, LEAVES, max_size=3)), max_size=8
-)
+NAMES = ("*", "a", "ab", "b", "abc", "", "*a")
+CHANGES = st.dictionaries(st.sampled_from(NAMES), st.none() | LEAVES, max_size=3)
+# Whether to begin with rights that are made anew; how literal names change, and how prefixes do.
+STEPS = st.lists(st.tuples(st.booleans(), CHANGES, CHANGES), max_size=8)
 
 
 @pytest.mark.usefixtures("sizes")
-@pytest.mark.parametrize("hosts", [1, 2, 32])
-def test_rights_are_what_covers_a_name(hosts: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The name, ``*`` and the prefixes, in every version, put together or not; updated or made anew.
-
-    With few hosts in a union, some of it is not put together.
-    """
-    monkeypatch.setattr(authorizer.index.masks, "UNION_HOSTS_MAXIMUM", hosts)
+def test_rights_are_what_covers_a_name() -> None:
+    """The name, ``*`` and the prefixes, in every version, made anew or changed, whoever asks when."""
 
     @given(steps=STEPS)
-    def check(steps: list[tuple[bool, bool, dict[str, Leaf | None]]]) -> None:
-        rights = anew = NO_LEAVES
-        literals: dict[str, Leaf] = {}
-        prefixes: dict[str, Leaf] = {}
-        versions = []
-        for is_anew, is_prefixed, leaves in steps:
-            before = anew if is_anew else rights
-            rights = before.with_prefixes(leaves) if is_prefixed else before.with_literals(leaves)
-            merged = {**(prefixes if is_prefixed else literals), **leaves}
-            changed = {name: leaf for name, leaf in merged.items() if leaf is not None}
-            literals, prefixes = (literals, changed) if is_prefixed else (changed, prefixes)
-            anew = Rights.of(dict(literals), PrefixRanges.of(dict(prefixes)) if prefixes else None)
-            # What is put together needs no more look-ups: without very many hosts that is everything.
-            if hosts > 4:
-                assert anew.named.keys() == literals.keys()
-                assert anew.others is None
-            versions += [(rights, literals, prefixes), (anew, literals, prefixes)]
-        for version, names, starts in versions:
-            assert dict(version.literals()) == names
-            for name in ("*", "a", "ab", "abc", "abcd", "b", "", "*a", "other"):
-                assert version.literal(name) == names.get(name)
-                for host in ("h", "i", "j"):
-                    leaves_of_name = [names.get("*"), names.get(name)]
-                    leaves_of_name += [leaf for prefix, leaf in starts.items() if name.startswith(prefix)]
-                    expected = 0
-                    for leaf in leaves_of_name:
-                        expected |= 0 if leaf is None else leaf_mask(leaf, host)
-                    assert version.said(name, host) == expected
+    def check(steps: list[tuple[bool, dict[str, OwnLeaf | None], dict[str, OwnLeaf | None]]]) -> None:
+        rights: WholeRights = NO_RIGHTS_OF_TYPE
+        literals: dict[str, OwnLeaf] = {}
+        prefixes: dict[str, OwnLeaf] = {}
+        versions: list[tuple[WholeRights, dict[str, OwnLeaf], dict[str, OwnLeaf]]] = []
+        for is_anew, changed, changed_prefixes in steps:
+            before = MadeRights.of(literals, prefixes) if is_anew else rights
+            rights = before.with_changes(changed, changed_prefixes)
+            literals, prefixes = merged(literals, changed), merged(prefixes, changed_prefixes)
+            versions += [
+                (rights, literals, prefixes),
+                (MadeRights.of(literals, prefixes), literals, prefixes),
+            ]
+            expect(rights, literals, prefixes)
+        for version in versions:
+            expect(*version)
 
     check()
 
 
-def test_what_is_put_together_until_something_changes() -> None:
-    """Then each part is asked for itself: of the literals that changed, or of all that may be covered."""
-    rights = Rights.of({"a": 1, "b": 2}, PrefixRanges.of({"a": 4}))
-    assert (rights.named, rights.others) == ({"a": 5, "b": 2}, None)
-    changed = rights.with_literals({"c": 1})
-    assert changed.named is rights.named
-    assert changed.others == {"c": 1}
-    for changed in (rights.with_prefixes({"c": 1}), rights.with_literals({"*": 1})):
-        assert (changed.named, changed.literal("b")) == ({}, 2)
+def merged(before: dict[str, OwnLeaf], changes: dict[str, OwnLeaf | None]) -> dict[str, OwnLeaf]:
+    return {name: leaf for name, leaf in {**before, **changes}.items() if leaf is not None}
+
+
+def expect(rights: WholeRights, literals: dict[str, OwnLeaf], prefixes: dict[str, OwnLeaf]) -> None:
+    """The rights say what these leaves say."""
+    assert dict(rights.literals()) == literals
+    assert dict(rights.prefixes()) == prefixes
+    for name in (*NAMES, "abcd", "other"):
+        assert rights.literal(name) == literals.get(name)
+        places = {(0, each): literals[each] for each in {"*", name} & literals.keys()}
+        places |= {(PREFIXED, each): leaf for each, leaf in prefixes.items() if name.startswith(each)}
+        found = list(covering(rights, name))
+        assert len(found) == len(places)
+        assert {(kind, each): leaf for kind, each, leaf in found} == places
+        leaves: list[Leaf] = [leaf for _, _, leaf in found]
+        for host in HOSTS:
+            # Twice: the first answer may be remembered.
+            assert rights.said(name, host) == rights.said(name, host) == said_by(leaves, host)
 
 
 def test_what_says_nothing_more_is_kept_once() -> None:
-    """Literals that nothing else covers are not copied, and need no second look."""
-    literals: dict[str, Leaf] = {"a": 1, "b": {"*": 0, "h": 1}}
-    rights = Rights.of(literals, PrefixRanges.of({"c": 4}))
-    assert rights.named is literals
-    assert rights.others is None
+    """Literals that nothing else covers are not copied."""
+    literals: dict[str, OwnLeaf] = {"a": 1, "b": HostMasks({"h": 1}, 0)}
+    assert MadeRights.of(literals, {}).named is literals
+
+
+def test_rights_without_changes_any_more_are_those_before() -> None:
+    """What came and went leaves nothing behind."""
+    made = MadeRights.of({"a": 1}, {"p": 1})
+    changed = made.with_changes({"b": 2}, {"q": 2})
+    assert changed is not made
+    assert changed.with_changes({"b": None}, {"q": None}) is made
+
+
+def test_many_changes_are_put_together() -> None:
+    """What decisions look at apart stays little beside what they find at once."""
+    rights: WholeRights = MadeRights.of({}, {})
+    made = 0
+    for number in range(1_000):
+        rights = rights.with_changes({str(number): 1}, {})
+        made += isinstance(rights, MadeRights)
+    assert 10 < made < 60
+    assert len(dict(rights.literals())) == 1_000
+
+
+def test_names_are_remembered_up_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of rights with many prefixes, for names of a usual length; others are found anew each time."""
+    make_small(monkeypatch)
+    rights = MadeRights.of({"ab": 8}, {"a": 1, "ab": 2})
+    names = ("x" * 250, "ab", "abc", "x", "ac")
+    for _ in range(2):
+        assert [rights.said(name, "h") for name in names] == [0, 11, 3, 0, 1]
+        assert rights.named == {"ab": 11, "abc": 3, "x": 0}
+    assert dict(rights.literals()) == {"ab": 8}
+    monkeypatch.undo()
+    rights = MadeRights.of({}, {"a": 1})
+    assert rights.said("ab", "h") == 1
+    assert rights.named == {}

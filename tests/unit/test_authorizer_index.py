@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-import authorizer.index.acl_index
-from authorizer.index.acl_index import LAZY_PLACES_MAXIMUM, AclIndex
-from authorizer.index.lazy_rights import LazyRights
+from authorizer.index import limits
+from authorizer.index.acl_index import AclIndex
 from authorizer.index.places import PREFIXED
-from authorizer.index.rights import Rights
+from authorizer.index.principal_index import PrincipalRights
+from authorizer.index.rights import ChangedRights, MadeRights, Rights, WholeRights, covering
+from authorizer.index.row_rights import RowRights
 from records.columns.acl_table import AppliedAcl
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from records.log_batch import LogRecord
+from records.principal import parse_kafka_principal
 from snapshot.columns import AclColumns
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage, Provenance
@@ -41,21 +43,24 @@ class Changing:
         return self.index
 
 
-def topic_rights(index: AclIndex, principal: str) -> Rights:
+def rights_of(index: AclIndex, principal: str) -> PrincipalRights | None:
+    """All of them, made now if they are not."""
+    return index.principals.rights_of(principal)
+
+
+def topic_rights(index: AclIndex, principal: str) -> WholeRights:
     """There are some."""
-    mine = index.rights_of(principal)
+    mine = rights_of(index, principal)
     assert mine is not None
     rights = mine[TOPIC]
     assert rights is not None
     return rights
 
 
-def lazy_rights(index: AclIndex, principal: str) -> LazyRights:
-    """What the index has for a principal, made or not."""
-    principal_type, _, name = principal.partition(":")
-    lazy = index.principals[principal_type].get(name)
-    assert lazy is not None
-    return lazy
+def asked(index: AclIndex, principal: str) -> Rights | None:
+    """The principal's own rights to topics, as a question finds them; None if there are none."""
+    own, *everyone = index.principals.rights_for(parse_kafka_principal(principal))
+    return own[TOPIC] if everyone else None
 
 
 @pytest.fixture
@@ -78,28 +83,59 @@ def objects(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return made
 
 
-def test_rights_are_made_at_the_first_question(objects: list[int]) -> None:
-    """For whoever asks, once; of codes, without objects for ACLs. Those of everyone are there at once."""
-    index = Changing(
-        *(allow(f"User:{name}", READ, topic("t"), host) for name in "ab*" for host in ("*", "h"))
-    ).index
-    assert index.everyone is lazy_rights(index, "User:*").rights
-    assert (lazy_rights(index, "User:a").rights, lazy_rights(index, "User:b").rights) == (None, None)
-    first = index.rights_of("User:a")
-    assert first is not None
-    assert index.rights_of("User:a") is first is lazy_rights(index, "User:a").rights
-    assert lazy_rights(index, "User:b").rights is None
+def test_rights_are_made_when_a_principal_has_asked_often_enough(
+    objects: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of codes, without objects for ACLs, once. Before, the rows are asked. Those of everyone are there."""
+    monkeypatch.setattr(limits, "PLACES_FOR_AN_ANSWER", 1)
+    patterns = (topic("t"), topics("t"), group("t"))
+    acls = [
+        allow(f"User:{name}", READ, each, host) for name in "ab*" for each in patterns for host in ("*", "h")
+    ]
+    index = Changing(*acls).index
+    assert isinstance(index.principals.everyone[TOPIC], MadeRights)
+    kinds = [type(asked(index, "User:a")) for _ in range(4)]
+    assert kinds == [RowRights, RowRights, MadeRights, MadeRights]
+    assert asked(index, "User:a") is asked(index, "User:a")
+    assert isinstance(asked(index, "User:b"), RowRights)
+    assert asked(index, "User:c") is None
     assert objects == []
 
 
+def test_a_principal_with_few_acls_gets_its_rights_at_once() -> None:
+    """Making them takes no longer than an answer from the rows."""
+    index = Changing(allow("User:a", READ, topic("t"))).index
+    assert isinstance(asked(index, "User:a"), MadeRights)
+
+
+def test_answers_from_the_rows_are_those_of_made_rights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of what was added and removed since the rows, before the principal first asked."""
+    monkeypatch.setattr(limits, "PLACES_FOR_AN_ANSWER", 0)
+    gone = [allow("User:a", READ, pattern) for pattern in (topic("gone"), topics("gone"), topic("*"))]
+    kept = [allow("User:a", WRITE, pattern, "h") for pattern in (topic("kept"), topics("ke"), topics(""))]
+    changing = Changing(*gone, *kept)
+    changing.put(allow("User:a", READ, topics("new")), allow("User:a", READ, topic("kept"), "h"))
+    index = changing.remove(*gone)
+    names = ("*", "gone", "gone1", "kept", "kep", "k", "new", "new1", "", "other")
+    looked_up = asked(index, "User:a")
+    assert isinstance(looked_up, RowRights)
+    made = topic_rights(index, "User:a")
+    assert isinstance(made, ChangedRights)
+    for name in names:
+        assert [*covering(looked_up, name)] == [*covering(made, name)]
+        for host in ("h", "other"):
+            assert looked_up.said(name, host) == made.said(name, host)
+
+
 def test_rights_in_very_many_places_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody's first question waits for them."""
-    assert LAZY_PLACES_MAXIMUM >= 1_000
-    monkeypatch.setattr(authorizer.index.acl_index, "LAZY_PLACES_MAXIMUM", 2)
+    """No question waits for them."""
+    assert limits.LAZY_PLACES >= 1_000
+    monkeypatch.setattr(limits, "PLACES_FOR_AN_ANSWER", 0)
+    monkeypatch.setattr(limits, "LAZY_PLACES", 2)
     acls = [allow(f"User:{count}", READ, topic(str(at))) for count in (2, 3) for at in range(count)]
     index = Changing(*acls).index
-    assert lazy_rights(index, "User:2").rights is None
-    assert lazy_rights(index, "User:3").rights is not None
+    assert isinstance(asked(index, "User:2"), RowRights)
+    assert isinstance(asked(index, "User:3"), MadeRights)
 
 
 def test_an_update_shares_what_it_does_not_touch() -> None:
@@ -112,32 +148,28 @@ def test_an_update_shares_what_it_does_not_touch() -> None:
         )
     )
     before = changing.index
-    mine, others = before.rights_of("User:1"), before.rights_of("User:2")
+    mine, others = rights_of(before, "User:1"), rights_of(before, "User:2")
     after = changing.put(allow("User:1", WRITE, topics("u")))
-    changed = after.rights_of("User:1")
+    changed = rights_of(after, "User:1")
     assert changed is not None
     assert mine is not None
     assert after.rows is before.rows
-    assert after.principals["User"].newest is before.principals["User"].newest
-    assert lazy_rights(after, "User:1") is not lazy_rights(before, "User:1")
-    assert lazy_rights(after, "User:2") is lazy_rights(before, "User:2")
-    assert after.rights_of("User:2") is others
+    assert rights_of(after, "User:2") is others
+    assert after.principals.everyone is before.principals.everyone
     assert changed[GROUP] is mine[GROUP]
     assert changed[TOPIC] is not mine[TOPIC]
-    assert before.rights_of("User:1") is mine
+    assert rights_of(before, "User:1") is mine
 
 
-def test_an_update_makes_no_rights_unless_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A principal that never asks costs no tables; what waits for its question stays little."""
-    monkeypatch.setattr(authorizer.index.acl_index, "_WAITING_MAXIMUM", 3)
+def test_an_update_makes_no_rights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A principal that does not ask costs no tables, however often its ACLs change."""
+    monkeypatch.setattr(limits, "PLACES_FOR_AN_ANSWER", 0)
     changing = Changing(allow("User:a", READ, topic("t")))
-    for number in range(3):
-        lazy = lazy_rights(changing.put(allow("User:a", READ, topic(str(number)))), "User:a")
-        assert (lazy.rights, lazy.waiting) == (None, number + 1)
-    lazy = lazy_rights(changing.put(allow("User:a", READ, topic("3"))), "User:a")
-    assert lazy.rights is not None
-    assert lazy.waiting == 0
-    assert set(dict(topic_rights(changing.index, "User:a").literals())) == {"t", "0", "1", "2", "3"}
+    for number in range(100):
+        changing.put(allow("User:a", READ, topic(str(number))))
+    assert isinstance(asked(changing.index, "User:a"), RowRights)
+    names = dict(topic_rights(changing.index, "User:a").literals())
+    assert names.keys() == {"t", *map(str, range(100))}
 
 
 def test_a_principal_that_lost_all_is_not_made_of_its_rows_again() -> None:
@@ -147,13 +179,13 @@ def test_a_principal_that_lost_all_is_not_made_of_its_rows_again() -> None:
     before = changing.index
     after = changing.remove(*acls)
     for _ in range(2):
-        for all_rights in (after.rights_of("User:a") or (), after.everyone):
+        for all_rights in (rights_of(after, "User:a") or (), after.principals.everyone):
             rights = [each for each in all_rights if each is not None]
-            assert not any(dict(each.literals()) or each.prefixes for each in rights)
-        mine = before.rights_of("User:a")
+            assert not any({*each.literals(), *each.prefixes()} for each in rights)
+        mine = rights_of(before, "User:a")
         assert mine is not None
         assert mine[TOPIC] is not None
-    assert before.everyone[TOPIC] is not None
+    assert before.principals.everyone[TOPIC] is not None
     assert after.count == 0
     assert not after.resources.covers(TOPIC, "t")
     assert before.resources.covers(TOPIC, "t")
@@ -167,16 +199,13 @@ def test_nothing_is_left_of_acls_that_came_and_went() -> None:
         for principal in ("User:a", "User:new", "Other:new", "nocolon")
         for pattern in (topic("t"), topics("t"), topics("tt"), group("g"))
     ]
-    assert changing.put(*came).rights_of("User:new") is not None
+    assert rights_of(changing.put(*came), "User:new") is not None
     index = changing.remove(*came)
-    assert index.rights_of("User:new") is None
-    assert index.rights_of("Other:new") is None
-    assert [list(named.copy()) for named in index.principals.values()] == [["a"], []]
-    assert [named.newest for named in index.principals.values()] == [
-        named.copy() for named in index.principals.values()
-    ]
-    assert topic_rights(index, "User:a").prefixes is None
-    mine = index.rights_of("User:a")
+    assert rights_of(index, "User:new") is None
+    assert rights_of(index, "Other:new") is None
+    assert [list(named) for named in index.principals._changed.values()] == [["a"], []]
+    assert isinstance(topic_rights(index, "User:a"), MadeRights)
+    mine = rights_of(index, "User:a")
     assert mine is not None
     assert mine[GROUP] is None
     assert index.resources.changed_names(TOPIC) == index.resources.changed_names(GROUP) == set()
@@ -194,7 +223,7 @@ def test_a_name_that_very_many_share_is_neither_scanned_nor_copied(objects: list
     changing.put(allow("User:7", WRITE, topic("t"), "h"))
     changing.remove(crowd[7], crowd[8])
     index = changing.index
-    assert index.rights_of("User:7") is not None
+    assert rights_of(index, "User:7") is not None
     assert index.resources.covers(TOPIC, "t")
     assert [acl.record.host for acl in index.resources.acls_for(place, "User:7", "h")] == ["h"]
     assert len(objects) < 20
@@ -243,7 +272,7 @@ def test_two_indexes_may_follow_one() -> None:
     for index, names in ((one, {"t", "one"}), (other, {"t", "other"}), (before, {"t"})):
         assert index.resources.names(TOPIC) == names
         assert set(dict(topic_rights(index, "User:a").literals())) == names
-        assert (index.rights_of("User:b") is None) is (index is before)
+        assert (rights_of(index, "User:b") is None) is (index is before)
 
 
 def test_kinds_do_not_meet() -> None:

@@ -8,6 +8,7 @@ from authorizer.index.masks import (
     ALLOW_BITS,
     ASKED,
     ASKED_AS_STATED,
+    HostMasks,
     acl_mask,
     add_to_leaf,
     denies,
@@ -89,9 +90,19 @@ def test_a_leaf_for_every_host_is_an_int() -> None:
     assert add_to_leaf(add_to_leaf(None, "*", 1), "*", 2) == 3
 
 
-def test_a_union_that_would_name_many_hosts_is_not_made() -> None:
+def test_a_union_of_very_many_hosts_is_not_written_out() -> None:
     """A short prefix with many hosts over many longer ones must not be copied into each."""
-    many = {"*": 0, **{str(host): 1 for host in range(40)}}
-    assert union_leaf(many, 2) is None
-    assert union_leaf({"*": 0, "a": 1}, {"*": 2, "b": 6}) == {"*": 2, "a": 3, "b": 6}
+    many = HostMasks({str(host): 1 for host in range(40)}, 0)
+    both = union_leaf(union_leaf(4, many), 2)
+    assert both == (many, 4, 2)
+    assert [leaf_mask(both, host) for host in ("7", "other")] == [7, 6]
+    few = union_leaf(HostMasks({"a": 1}, 0), HostMasks({"b": 6}, 2))
+    assert few == HostMasks({"a": 3, "b": 6}, 2)
     assert union_leaf(1, 2) == 3
+
+
+def test_a_union_changes_neither() -> None:
+    """Leaves are shared by all that they are united with."""
+    one, other = HostMasks({"a": 1}, 0), HostMasks({"b": 2}, 0)
+    union_leaf(one, other)
+    assert (one, other) == (HostMasks({"a": 1}, 0), HostMasks({"b": 2}, 0))

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from authorizer.index.masks import Leaf, acl_mask, add_to_leaf
+from authorizer.index.masks import OwnLeaf, acl_mask, add_to_leaf
 from authorizer.index.places import KINDS, PREFIXED, is_odd, place_of
 from authorizer.index.row_index import RowIndex
 from records.columns.acl_table import AppliedAcl
@@ -54,11 +54,14 @@ def test_rows_are_found_by_place_and_by_principal(seed: int, count: int) -> None
         here = [row for row, place in enumerate(places) if place == (kind, name)]
         assert index.rows_at(kind, name).tolist() == here
         assert index.count_at(kind, name) == len(here)
-        assert index.has(kind, name) is bool(here)
         for principal in (*PRINCIPALS, "User:unknown"):
             mine = [row for row in here if records[row].principal == principal]
             assert index.rows_of_at(principal, kind, name) == mine
             assert index.leaf(mine) == leaf(records, mine)
+            code = index.code_of(principal)
+            assert (code is None) is all(record.principal != principal for record in records)
+            if code is not None:
+                assert index.leaf_at(code, kind, name) == leaf(records, mine)
     for kind in range(KINDS):
         assert set(index.names(kind)) == {name for each, name in places if each == kind}
     for resource_type in range(PREFIXED):
@@ -94,17 +97,22 @@ def test_leaves_say_what_all_rows_of_a_principal_say(count: int) -> None:
         by_place: dict[tuple[int, str], list[int]] = {}
         for row in mine:
             by_place.setdefault(place_of(records[row]), []).append(row)
+        code = index.code_of(principal)
+        if code is None:
+            assert not mine
+            continue
         found = {
             (kind, name): each
-            for kind, leaves in enumerate(index.leaves_of(principal))
+            for kind, leaves in enumerate(index.leaves_of(code))
             for name, each in (leaves or {}).items()
         }
         assert found == {place: leaf(records, rows) for place, rows in by_place.items()}
-        assert (principal in index.principals_in(1)) is (len(by_place) > 1)
+        assert index.count_places(code) == len(by_place)
+        assert (code in index.principals_in(1)) is (len(by_place) > 1)
 
 
-def leaf(records: list[AccessControlEntryRecord], rows: list[int]) -> Leaf | None:
-    said: Leaf | None = None
+def leaf(records: list[AccessControlEntryRecord], rows: list[int]) -> OwnLeaf | None:
+    said: OwnLeaf | None = None
     for row in rows:
         record = records[row]
         said = add_to_leaf(said, record.host, acl_mask(record.operation, record.permission_type))

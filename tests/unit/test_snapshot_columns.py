@@ -70,8 +70,8 @@ def test_parts_are_joined() -> None:
 
 def test_a_text_that_one_part_says_twice_is_one_text() -> None:
     """Other writers' dictionaries may repeat themselves."""
-    column = TextColumn.joined([TextColumn(["a", "b", "a"], np.array([0, 1, 2], np.int32))])
-    assert (column.texts, column.codes.tolist()) == (["a", "b"], [0, 1, 0])
+    column = TextColumn.joined([TextColumn(("a", "b", "a"), np.array([0, 1, 2], np.int32))])
+    assert (column.texts, column.codes.tolist()) == (("a", "b"), [0, 1, 0])
 
 
 def test_texts_that_no_row_has_are_dropped() -> None:

@@ -1,0 +1,25 @@
+"""From how much on the index does things another way. All in one place: tests try every way with little."""
+
+from __future__ import annotations
+
+#: A union of leaves that names more hosts is not written out: a thousand names below a prefix with a thousand
+#: hosts must not hold a thousand of their own.
+UNION_HOSTS = 32
+
+#: From so many bounds on, what the prefixes of a principal say of a name is remembered, for so many names at
+#: most: some 10 MB, mostly the names, which are a stranger's. No topic's is longer
+#: (org.apache.kafka.common.internals.Topic).
+REMEMBERED_BOUNDS = 256
+REMEMBERED_NAMES = 1 << 16
+REMEMBERED_LENGTH = 249
+
+#: What changed in rights is put together with the rest when it is more than so much, and than one part in so
+#: many of it: the work is paid for by the changes that made it due.
+CHANGES = 16
+CHANGES_PART = 8
+
+#: Making the rights of so many places takes a millisecond or two: those of larger principals are made when
+#: the index is.
+LAZY_PLACES = 1024
+#: Answering one question from the rows takes as long as making the rights of about so many places.
+PLACES_FOR_AN_ANSWER = 16

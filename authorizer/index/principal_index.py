@@ -1,0 +1,232 @@
+"""PrincipalIndex: by principal, what its ACLs allow and deny. All that most decisions read.
+
+    known[principal type][name]      of everyone with rows: a code, until its rights are made of them
+    changed[principal type][name]    of everyone whose rights are not as the rows have them
+
+The first is shared by all indexes on the same rows, and filled by who asks. The second is a persistent map:
+an update makes a new one, which shares what it does not touch.
+
+A principal that asks for the first time is answered from the rows (row_rights): what it has at the few places
+that cover a name is found as quickly whether it has five ACLs or a thousand. Its rights are made (rights)
+when it has asked so often that this pays. Those of ``User:*``, and of principals with very many places, are
+made with the index, so that no question waits for them. An update notes what a principal's ACLs say now at
+the places that it changes; the rights follow when the principal next asks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import immutables
+
+from authorizer.index import limits
+from authorizer.index.places import PREFIXED
+from authorizer.index.rights import NO_RIGHTS_OF_TYPE, MadeRights, Rights, WholeRights
+from authorizer.index.row_rights import RowRights
+from records.principal import WILDCARD_PRINCIPAL, KafkaPrincipal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from authorizer.index.masks import OwnLeaf
+    from authorizer.index.places import Place
+    from authorizer.index.row_index import RowIndex
+
+#: Rights by resource type.
+PrincipalRights = tuple[WholeRights | None, ...]
+NO_RIGHTS: Final[PrincipalRights] = (None,) * PREFIXED
+
+_EVERYONE: Final = KafkaPrincipal(*WILDCARD_PRINCIPAL.split(":"))
+
+
+class _Changed:
+    """What is not as it was in the rights of a principal. Immutable in effect.
+
+    Attributes:
+        before: its rights until then; None for those of its rows, which may not be made.
+        leaves: the places that changed since, and what is said there: None where there is nothing any more.
+        added: how many of the image's changes are ACLs for the principal.
+        rights: with these leaves, once they are made. Two threads may do it at once, and store equal ones.
+    """
+
+    __slots__ = ("added", "before", "leaves", "rights")
+
+    def __init__(
+        self, before: PrincipalRights | None, leaves: immutables.Map[Place, OwnLeaf | None], added: int
+    ) -> None:
+        self.before = before
+        self.leaves = leaves
+        self.added = added
+        self.rights: PrincipalRights | None = None
+
+
+class PrincipalIndex:
+    """See the module. Immutable in effect.
+
+    Attributes:
+        everyone: the rights of ``User:*``, kept apart because every question needs them.
+    """
+
+    __slots__ = ("_asked", "_changed", "_known", "_lengths", "_rows", "everyone")
+
+    def __init__(
+        self,
+        rows: RowIndex,
+        known: dict[str, dict[str, int | PrincipalRights]],
+        asked: dict[int, int],
+        changed: dict[str, immutables.Map[str, _Changed]],
+        lengths: tuple[tuple[int, ...], ...],
+        everyone: PrincipalRights | None = None,
+    ) -> None:
+        self._rows = rows
+        self._known = known
+        self._asked = asked  # how often, by the code of who is answered from the rows
+        self._changed = changed
+        self._lengths = lengths  # of prefixes, for each resource type, longest first
+        self.everyone = everyone or self.made(_EVERYONE) or NO_RIGHTS
+
+    @classmethod
+    def of(cls, rows: RowIndex) -> PrincipalIndex:
+        """Of all rows."""
+        texts = rows.columns.principals.texts
+        known: dict[str, dict[str, int | PrincipalRights]] = {}
+        for code, principal in enumerate(texts):
+            principal_type, colon, name = principal.partition(":")
+            if colon:
+                known.setdefault(principal_type, {})[name] = code
+        index = cls(rows, known, {}, {}, rows.lengths)
+        for code in rows.principals_in(limits.LAZY_PLACES):
+            index.rights_of(texts[code])
+        return index
+
+    def rights_for(self, principal: KafkaPrincipal) -> tuple[PrincipalRights | _FromRows, ...]:
+        """What counts for who asks: the principal's own rights, if it has any, and those of ``User:*``."""
+        named = self._known.get(principal.principal_type)
+        own = None if named is None else named.get(principal.name)
+        if self._changed:
+            own = self._with_changes(principal, own)
+        if own is None:
+            return (self.everyone,)
+        return (_FromRows(self, principal, own) if isinstance(own, int) else own, self.everyone)
+
+    def rights_of(self, acl_principal: str) -> PrincipalRights | None:
+        """As `made`, of the principal that an ACL is for; None if it matches nobody."""
+        principal_type, colon, name = acl_principal.partition(":")
+        return self.made(KafkaPrincipal(principal_type, name)) if colon else None
+
+    def made(self, principal: KafkaPrincipal) -> PrincipalRights | None:
+        """What the ACLs for exactly this principal say, put together; None if there are none."""
+        named = self._known.get(principal.principal_type, {})
+        own = self._with_changes(principal, named.get(principal.name))
+        if isinstance(own, int):
+            named[principal.name] = _made(self._rows, own)
+            self._asked.pop(own, None)
+            own = self._with_changes(principal, named[principal.name])
+        return own  # type: ignore[return-value] # it was made
+
+    def _with_changes(
+        self, principal: KafkaPrincipal, of_rows: int | PrincipalRights | None
+    ) -> int | PrincipalRights | None:
+        """The rights of a principal; its code, if those of its rows are not made."""
+        changed = self._changed_of(principal)
+        if changed is None:
+            return of_rows
+        if changed.rights is None:
+            before = of_rows if changed.before is None else changed.before
+            if isinstance(before, int):
+                return before
+            changed.rights = _with_leaves(before or NO_RIGHTS, changed.leaves)
+        return changed.rights
+
+    def _changed_of(self, principal: KafkaPrincipal) -> _Changed | None:
+        named = self._changed.get(principal.principal_type)
+        return None if named is None else named.get(principal.name)
+
+    def added_places(self, principal: KafkaPrincipal) -> Iterator[Place]:
+        """Where there may be ACLs for exactly this principal that are no rows."""
+        changed = self._changed_of(principal)
+        if changed is not None and changed.added:
+            for kind, rights in enumerate(self.made(principal) or ()):
+                if rights is not None:
+                    yield from ((kind, name) for name, _ in rights.literals())
+                    yield from ((kind + PREFIXED, prefix) for prefix, _ in rights.prefixes())
+
+    def rights_from_rows(self, principal: KafkaPrincipal, code: int, resource_type: int) -> Rights | None:
+        """The rights of who is not asked about often: made, if this is once too often."""
+        asked = self._asked[code] = self._asked.get(code, 0) + 1
+        if asked * limits.PLACES_FOR_AN_ANSWER >= self._rows.count_places(code):
+            return (self.made(principal) or NO_RIGHTS)[resource_type]
+        changed = self._changed_of(principal)
+        leaves = _UNCHANGED if changed is None else changed.leaves
+        return RowRights(self._rows, code, leaves, resource_type, self._lengths[resource_type])
+
+    def after(
+        self,
+        changes: Mapping[str, tuple[Mapping[Place, OwnLeaf | None], int]],
+        lengths: tuple[tuple[int, ...], ...],
+    ) -> PrincipalIndex:
+        """The next one: by principal, as ACLs have it, what they say now where they changed.
+
+        And by how many the added ones have grown.
+        """
+        by_type = {**self._changed}
+        for acl_principal, (leaves, added) in changes.items():
+            principal_type, colon, name = acl_principal.partition(":")
+            if not colon:
+                continue
+            of_rows = self._known.get(principal_type, {}).get(name)
+            named = by_type.get(principal_type, _NOBODY)
+            last = named.get(name)
+            if last is None:
+                before = None if isinstance(of_rows, int) else of_rows
+                changed = _Changed(before, _UNCHANGED.update(leaves), added)
+            elif last.rights is None:
+                changed = _Changed(last.before, last.leaves.update(leaves), last.added + added)
+            else:
+                changed = _Changed(last.rights, _UNCHANGED.update(leaves), last.added + added)
+            if changed.added or of_rows is not None:
+                by_type[principal_type] = named.set(name, changed)
+            elif last is not None:
+                by_type[principal_type] = named.delete(name)
+        everyone = None if WILDCARD_PRINCIPAL in changes else self.everyone
+        return PrincipalIndex(self._rows, self._known, self._asked, by_type, lengths, everyone)
+
+
+class _FromRows:
+    """In place of rights by resource type, of a principal whose rights are not made."""
+
+    __slots__ = ("_code", "_index", "_principal")
+
+    def __init__(self, index: PrincipalIndex, principal: KafkaPrincipal, code: int) -> None:
+        self._index = index
+        self._principal = principal
+        self._code = code
+
+    def __getitem__(self, resource_type: int) -> Rights | None:
+        return self._index.rights_from_rows(self._principal, self._code, resource_type)
+
+
+_UNCHANGED: Final[immutables.Map[Place, OwnLeaf | None]] = immutables.Map()
+_NOBODY: Final[immutables.Map[str, _Changed]] = immutables.Map()
+
+
+def _made(rows: RowIndex, principal: int) -> PrincipalRights:
+    """What all rows of the principal with this code say."""
+    leaves = rows.leaves_of(principal)
+    return tuple(
+        MadeRights.of(literals or {}, prefixes or {}) if literals or prefixes else None
+        for literals, prefixes in zip(leaves[:PREFIXED], leaves[PREFIXED:], strict=True)
+    )
+
+
+def _with_leaves(before: PrincipalRights, leaves: Mapping[Place, OwnLeaf | None]) -> PrincipalRights:
+    """The rights with what is said at these places; None of a type that nothing is left of."""
+    changes: dict[int, tuple[dict[str, OwnLeaf | None], dict[str, OwnLeaf | None]]] = {}
+    for (kind, name), leaf in leaves.items():
+        by_name = changes.setdefault(kind % PREFIXED, ({}, {}))
+        by_name[kind // PREFIXED][name] = leaf
+    rights = list(before)
+    for resource_type, (literals, prefixes) in changes.items():
+        changed = (rights[resource_type] or NO_RIGHTS_OF_TYPE).with_changes(literals, prefixes)
+        rights[resource_type] = None if changed is NO_RIGHTS_OF_TYPE else changed
+    return tuple(rights)

@@ -1,0 +1,21 @@
+"""The index's ways for much, tried with little."""
+
+from __future__ import annotations
+
+import pytest
+
+from authorizer.index import limits
+
+
+def make_small(patches: pytest.MonkeyPatch) -> None:
+    """Until these patches are undone."""
+    small = {
+        "UNION_HOSTS": 2,
+        "REMEMBERED_BOUNDS": 1,
+        "REMEMBERED_NAMES": 2,
+        "CHANGES": 1,
+        "LAZY_PLACES": 3,
+        "PLACES_FOR_AN_ANSWER": 1,
+    }
+    for name, value in small.items():
+        patches.setattr(limits, name, value)
