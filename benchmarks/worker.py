@@ -24,7 +24,7 @@ def main(log: str, snapshots: str, workload: str, name: str, share: str) -> None
     requests = [(asked.context, asked.actions) for asked in read_requests(Path(workload), name)]
     first = int(float(share) * len(requests))
     requests = requests[first:] + requests[:first]
-    subject.decide(read_requests(Path(workload), PRINCIPALS), allow_everyone=False)
+    subject.have_asked_often(read_requests(Path(workload), PRINCIPALS))
     print("ready", flush=True)
     for line in sys.stdin:
         start_s, seconds = map(float, line.split())

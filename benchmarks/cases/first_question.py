@@ -1,7 +1,7 @@
-"""The first question of a principal after a start: what it was granted is worked out then, and kept.
+"""The first question of a principal after a start: it is answered from the rows.
 
 Java has no such thing: beside it stands what each of its decisions on these questions costs. And then, with
-the same questions over and over, what they cost here when everyone has asked.
+the same questions over and over, what they cost here when everyone has asked so often that rights are made.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from itertools import islice
 from authorizer.api import Action, AuthorizationResult, RequestContext
 from benchmarks.arena import Arena, Asked
 from benchmarks.figures import Goal, Row, Spread, alternate
-from benchmarks.requests import PRINCIPALS, updates_file
+from benchmarks.requests import updates_file
 from benchmarks.settings import progress
 from benchmarks.stored import read_acls, snapshot_directory, writable_log
 from benchmarks.subject import Subject
@@ -62,8 +62,8 @@ def measure(arena: Arena) -> Iterator[Row]:
         our_removes_seen.append(_seen_ns(arena.ours, removed, questions))
         return 0.0
 
-    # What a principal was granted is kept from its first question on, so updates have to change it.
-    arena.ours.decide(arena.requests(PRINCIPALS), allow_everyone=False)
+    # What was made of a principal's ACLs is kept, so updates have to change it.
+    arena.have_everyone_asked()
     before = arena.our_round(_LIST)
     undisturbed = Spread(tuple(before() for _ in range(arena.settings.rounds)))
     java()  # not counted: the compiler gets to know it
