@@ -89,21 +89,21 @@ def deciding_acl(
         matching = matching_acls(index, context, action)
         return [acl for acl in matching if allows(acl.record) is not denied][end]
     pattern, host = action.resource_pattern, context.client_address
-    # By the rank of the name.
-    found: list[tuple[int, Place, str]] = []
+    found: list[tuple[Place, str]] = []
     for acl_principal, rights in _askers(index, context, pattern.resource_type):
         if rights.said(pattern.name, host) & asked:
             for prefixed, name, leaf in covering(rights, pattern.name):
                 if leaf_mask(leaf, host) & asked:
-                    found.append((_rank(name), (pattern.resource_type + prefixed, name), acl_principal))
+                    found.append(((pattern.resource_type + prefixed, name), acl_principal))
     if len(found) > 1:
-        found.sort()
-        rank = found[end][0]
-        if rank == _STAR and found[-1][0] == _EMPTY and not _meets_star_first(index.resources, action):
+        ranks = sorted(_rank(name) for (_, name), _ in found)
+        rank = ranks[end]
+        if rank == _STAR and ranks[-1] == _EMPTY and not _meets_star_first(index.resources, action):
             rank = _EMPTY
-        found = [each for each in found if each[0] == rank]
-    acls_for = index.resources.acls_for
-    acls = [acl for _, place, acl_principal in found for acl in acls_for(place, acl_principal, host, asked)]
+        found = [each for each in found if _rank(each[0][1]) == rank]
+    acls: list[AppliedAcl] = []
+    for place, acl_principal in found:
+        acls += index.resources.acls_for(place, acl_principal, host, asked)
     return _sorted(acls)[end]
 
 
@@ -129,14 +129,14 @@ def _askers(
     index: AclIndex, context: AuthorizableRequestContext, resource_type: int
 ) -> list[tuple[str, Rights]]:
     """``User:*`` and the asker, as ACLs have them, with what they may do; who has no rights is left out."""
-    principals = reversed(acl_principals(context.principal))
-    return [
-        (acl_principal, rights)
-        for acl_principal, by_type in zip(
-            principals, reversed(index.principals.rights_for(context.principal)), strict=False
-        )
-        if (rights := by_type[resource_type]) is not None
-    ]
+    by_type = index.principals.rights_for(context.principal)
+    everyone = by_type[-1][resource_type]
+    askers = [] if everyone is None else [(WILDCARD_PRINCIPAL, everyone)]
+    if len(by_type) > 1:
+        own, acl_principal = by_type[0][resource_type], str(context.principal)
+        if own is not None and acl_principal != WILDCARD_PRINCIPAL:
+            askers.append((acl_principal, own))
+    return askers
 
 
 # Behind all other names, whose rank is the length, the longest first.
