@@ -43,14 +43,23 @@ def acl_hash(record: AccessControlEntryRecord) -> int:
 
     Of what no frame can hold, a text with half a surrogate pair, say, it is still a frame that is hashed.
     """
-    frame = [_HEADER, record.id]
-    for field in COLUMNS:
-        value = getattr(record, field)
-        frame.append(
-            _sized(value.encode("utf-8", "surrogatepass")) if isinstance(value, str) else _CODES[value]
-        )
     hasher = _HASHER.copy()
-    hasher.update(b"".join([*frame, b"\0"]))
+    hasher.update(
+        b"".join(
+            (
+                _HEADER,
+                record.id,
+                _CODES[record.resource_type],
+                _sized(record.resource_name.encode("utf-8", "surrogatepass")),
+                _CODES[record.pattern_type],
+                _sized(record.principal.encode("utf-8", "surrogatepass")),
+                _sized(record.host.encode("utf-8", "surrogatepass")),
+                _CODES[record.operation],
+                _CODES[record.permission_type],
+                b"\0",
+            )
+        )
+    )
     return int.from_bytes(hasher.digest(), "big")
 
 
@@ -115,6 +124,11 @@ def digest_add(digest: int, record: AccessControlEntryRecord) -> int:
 def digest_remove(digest: int, record: AccessControlEntryRecord) -> int:
     """The digest of the set with this ACL removed."""
     return (digest - acl_hash(record)) & DIGEST_MASK
+
+
+def table_digest(table: AclTable) -> int:
+    """The digest of a whole table, computed anew."""
+    return hashes_sum(table_hashes(table))
 
 
 def digest_of(records: Iterable[AccessControlEntryRecord]) -> int:

@@ -12,6 +12,7 @@ values that remove the ACL of their key. All else is ``unread``: for the general
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -29,7 +30,7 @@ from records.log_batch import LazyRecords, LogRecord
 from records.transactions import MARKERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from records.columns.values import Fields, Ints, Mask, Values
     from records.entries import MetadataRecord
@@ -212,6 +213,31 @@ class TableRecords(LazyRecords):
             if table.markers and any(first <= row < end for row in table.markers):
                 return True
         return False
+
+    def marker_places(self) -> set[int]:
+        """Which of these records are markers of transactions."""
+        places: set[int] = set()
+        before = 0
+        for table, first, end in self.parts:
+            places.update([before + row - first for row in table.markers if first <= row < end])
+            before += end - first
+        return places
+
+    def part(self, first: int, end: int) -> TableRecords:
+        """Some consecutive ones of them, which are all of one table."""
+        ((table, shift, _),) = self.parts
+        return TableRecords((table, shift + first, shift + end))
+
+    def followed_by(self, others: Iterable[TableRecords]) -> TableRecords:
+        """These, and what follows them."""
+        parts = [*self.parts]
+        for table, first, end in chain.from_iterable([other.parts for other in others]):
+            before, begin, stop = parts[-1]
+            if table is before and first == stop:
+                parts[-1] = (table, begin, end)
+            else:
+                parts.append((table, first, end))
+        return TableRecords(*parts)
 
     def __len__(self) -> int:
         count = 0

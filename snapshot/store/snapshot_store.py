@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from snapshot.digest import digest_of, digest_to_string
+from snapshot.digest import digest_to_string, table_digest
 from snapshot.errors import (
     SnapshotCorruptError,
     SnapshotError,
@@ -172,7 +172,7 @@ class SnapshotStore:
             raise
         except SnapshotError as error:
             return (str(error),)
-        digest = digest_of(acl.record for acl in image)
+        digest = table_digest(image.merged().columns)
         if digest == manifest.digest:
             return ()
         shown = self._storage.shown(ref.directory)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
-from snapshot.digest import digest_of, digest_to_string
+from snapshot.digest import digest_to_string, table_digest
 from snapshot.errors import SnapshotError, SnapshotRefusedError
 from snapshot.store.layout import MANIFEST_NAME, part_name
 from snapshot.store.manifest import SnapshotManifest, SnapshotPart
@@ -98,7 +98,7 @@ def _remove(storage: Storage, ref: SnapshotRef, parts: Iterable[SnapshotPart]) -
 def _prove(image: AclsImage) -> None:
     """The digest and the count followed the fold record by record; here they meet what they stand for."""
     count = len(image.columns)
-    digest = digest_of(acl.record for acl in image)
+    digest = table_digest(image.columns)
     if (count, digest) != (len(image), image.digest):
         raise SnapshotRefusedError(
             f"the state at end offset {image.provenance.end_offset} contradicts itself: it says {len(image)} "

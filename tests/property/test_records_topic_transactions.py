@@ -6,11 +6,15 @@ Nothing incomplete is visible, and nothing is lost.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from records.log.topic.transactions import Assembler, transaction_headers
+from records.codecs.kraft import encode_frame
+from records.entries import BeginTransactionRecord, MetadataRecord
+from records.log.topic.message import decode_messages
+from records.log.topic.transactions import Assembler, Fetched, transaction_headers
 from records.log_batch import LogBatch, LogRecord
 from support.sim_scenario import acl_named
 
@@ -79,7 +83,8 @@ def read(log: Log, looks: tuple[int, ...]) -> list[list[LogBatch]]:
     for look in looks:
         for entry in log.entries[seen:look]:
             if entry.record and entry.offset not in log.removed:
-                made.add(LogRecord(entry.offset, 0, acl_named("a")), 0, 1, entry.header)
+                logged = LogRecord(entry.offset, 0, acl_named("a"))
+                made.add(Fetched((logged,), [entry.offset], [0], [0], [1], [entry.header]))
         seen = look
         given_.append(made.take(look))
     return given_
@@ -105,3 +110,38 @@ def test_every_split_gives_all_in_order_and_nothing_incomplete(log: Log) -> None
         assert position == end
         for look, each in zip(looks, reads, strict=True):
             assert all(batch.end_offset <= look for batch in each)
+
+
+@given(logs(), st.lists(st.tuples(st.integers(0, 20), st.booleans()), max_size=6), st.data())
+def test_many_records_at_once_are_one_after_another(
+    log: Log, parts: list[tuple[int, bool]], data: st.DataObject
+) -> None:
+    """Whatever is fetched together, decoded by column or not, with markers and leaders that change."""
+    kept = [entry for entry in log.entries if entry.record and entry.offset not in log.removed]
+    any_of: list[MetadataRecord] = [acl_named("a"), acl_named("b"), BeginTransactionRecord()]
+    records = [data.draw(st.sampled_from(any_of)) for _ in kept]
+    epochs = sorted(data.draw(st.lists(st.integers(0, 2), min_size=len(kept), max_size=len(kept))))
+    values = [encode_frame(record) for record in records]
+    bounds = sorted({0, len(kept), *(min(at, len(kept)) for at, _ in parts)})
+    by_column = [is_by_column for _, is_by_column in parts] + [False] * len(bounds)
+
+    def fetched(first: int, end: int, columns_from: int) -> Fetched:
+        offsets, rows = [entry.offset for entry in kept[first:end]], slice(first, end)
+        times = [1000 - offset for offset in offsets]
+        found, problem = decode_messages(
+            [None] * (end - first), values[rows], offsets, times, columns_from=columns_from
+        )
+        assert problem is None
+        headers = [entry.header for entry in kept[rows]]
+        return Fetched(found, offsets, times, epochs[rows], [len(value) for value in values[rows]], headers)
+
+    at_once, by_one = (Assembler(0, 0, lambda: len(log.entries)) for _ in range(2))
+    for (first, end), is_by_column in zip(pairwise(bounds), by_column, strict=False):
+        assert at_once.add(fetched(first, end, 0 if is_by_column else 1000)) == (end - first, None)
+        for place in range(first, end):
+            assert by_one.add(fetched(place, place + 1, 1000)) == (1, None)
+        assert (at_once.ready_bytes, at_once.first_offset) == (by_one.ready_bytes, by_one.first_offset)
+        assert at_once.holds_back == by_one.holds_back
+        if data.draw(st.booleans()):
+            assert at_once.take(None) == by_one.take(None)
+    assert at_once.take(len(log.entries)) == by_one.take(len(log.entries))

@@ -9,6 +9,7 @@ from records.errors import DecodeError
 from records.log.topic.transactions import (
     RUN_RECORDS_MAX,
     Assembler,
+    Fetched,
     parse_transaction_header,
     transaction_headers,
 )
@@ -25,7 +26,9 @@ def assembler(position: int = 0) -> Assembler:
 def add(to: Assembler, offset: int, header: str | None = None, **changed: object) -> None:
     record: MetadataRecord = changed.get("record") or acl_named("a")  # type: ignore[assignment]
     epoch = int(str(changed.get("epoch", 0)))
-    to.add(LogRecord(offset, 100 + offset, record), epoch, 7, None if header is None else header.encode())
+    logged = LogRecord(offset, 100 + offset, record)
+    tag = None if header is None else header.encode()
+    assert to.add(Fetched((logged,), [offset], [100 + offset], [epoch], [7], [tag])) == (1, None)
 
 
 def spans(batches: list[LogBatch]) -> list[tuple[int, int, int]]:
@@ -45,6 +48,15 @@ def test_a_header_that_makes_no_sense(value: bytes | None) -> None:
     """Nobody knows what belongs together then: it is not passed over (I7)."""
     with pytest.raises(DecodeError, match=r"aclog\.tx"):
         parse_transaction_header(value)
+
+
+def test_what_comes_before_a_header_that_makes_no_sense_is_added() -> None:
+    """I7: up to there all is known."""
+    made = assembler()
+    logged = tuple(LogRecord(offset, 0, acl_named("a")) for offset in range(3))
+    added, problem = made.add(Fetched(logged, range(3), [0] * 3, [0] * 3, [7] * 3, [None, b"t:0:1", b"t"]))
+    assert (added, isinstance(problem, DecodeError)) == (2, True)
+    assert spans(made.take(None)) == [(0, 2, 2)]
 
 
 def test_half_of_a_transaction_is_held_back() -> None:

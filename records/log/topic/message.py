@@ -16,12 +16,16 @@ from typing import TYPE_CHECKING, Final
 
 from records.codecs.avro import MAGIC, decode, encode
 from records.codecs.kraft import FRAME_VERSION, decode_frame
+from records.columns.batches import COLUMNS_FROM
 from records.entries import AccessControlEntryRecord, MetadataRecord, RemoveAccessControlEntryRecord
 from records.errors import DecodeError, EncodeError
 from records.ids import UUID_BYTES, Uuid, uuid_from_string, uuid_to_string
+from records.log_batch import LogRecord
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from records.columns.record_table import TableRecords
 
 _KEY_CHARACTERS: Final = 22
 _URL_SAFE: Final = bytes.maketrans(b"+/", b"-_")
@@ -81,6 +85,42 @@ def decode_message(key: bytes | None, value: bytes | None) -> MetadataRecord:
             f"the key is {uuid_to_string(_id(key))}, but the value is about {uuid_to_string(record.id)}"
         )
     return record
+
+
+def decode_messages(
+    keys: Sequence[bytes | None],
+    values: Sequence[bytes | None],
+    offsets: Sequence[int],
+    timestamps_ms: Sequence[int],
+    *,
+    columns_from: int = COLUMNS_FROM,
+) -> tuple[tuple[LogRecord, ...] | TableRecords, DecodeError | None]:
+    """As many of the messages as can be decoded, in order, and what is wrong with the next one."""
+    if len(values) < max(columns_from, 1):
+        records: list[LogRecord] = []
+        for key, value, offset, timestamp_ms in zip(keys, values, offsets, timestamps_ms, strict=True):
+            try:
+                records.append(LogRecord(offset, timestamp_ms, decode_message(key, value)))
+            except DecodeError as error:
+                return tuple(records), error.located(offset=offset)
+        return tuple(records), None
+    # Arrow: only where much is read.
+    import numpy as np  # noqa: PLC0415
+
+    from records.columns.record_table import RecordTable, TableRecords  # noqa: PLC0415
+    from records.columns.values import Values  # noqa: PLC0415
+
+    table = RecordTable(Values.of(values), np.array(offsets), np.array(timestamps_ms), keys=Values.of(keys))
+    others: dict[int, MetadataRecord] = {}
+    end, problem = len(values), None
+    for row in table.unread.tolist():
+        try:
+            others[row] = decode_message(keys[row], values[row])
+        except DecodeError as error:
+            end, problem = row, error.located(offset=offsets[row])
+            break
+    table.read_others(others)
+    return TableRecords((table, 0, end)) if end else (), problem
 
 
 def _key(acl_id: bytes) -> bytes:

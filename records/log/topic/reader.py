@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import re
 import time
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -29,10 +30,10 @@ from records.errors import DecodeError, LogError, OffsetOutOfRangeError
 from records.log.topic.admin import LogEnd, TopicAdmin
 from records.log.topic.client import ClientSettings
 from records.log.topic.failure import Failure
-from records.log.topic.message import decode_message
-from records.log.topic.transactions import HEADER, Assembler
+from records.log.topic.message import decode_messages
+from records.log.topic.transactions import HEADER, Assembler, Fetched
 from records.log.topic.url import TopicUrl
-from records.log_batch import LogBatch, LogRecord
+from records.log_batch import LogBatch
 
 #: Messages that are taken from the client at once at most.
 _MESSAGES_MAX: Final = 10_000
@@ -151,8 +152,8 @@ class TopicReader:
         if batches:
             self._next = batches[-1].end_offset
             for batch in reversed(batches):
-                if batch.records:
-                    self._returned_anchor = _Anchor(batch.records[-1].offset + 1, batch.epoch)
+                if batch.record_offsets is not None:
+                    self._returned_anchor = _Anchor(batch.record_offsets[1] + 1, batch.epoch)
                     break
             self._returned = self._next, self._returned_anchor
         return batches
@@ -235,39 +236,51 @@ class TopicReader:
 
         The client types as optional what only a message of a producer lacks, so they are Any here.
         """
-        add, read_to, drainer_epoch = self._assembler.add, self._read_to, self._drainer_epoch
-        for message in messages:
+        first = 0
+        for place, message in enumerate(messages):
             error = message.error()
-            if error is not None:
-                self._read_to = read_to
-                if error.code() != KafkaError._PARTITION_EOF:
-                    raise self._read_error(error)
-                if self._is_end(message.offset()):
-                    return
+            if error is None:
                 continue
-            offset = message.offset()
-            if offset < read_to:
-                continue  # a burst begins at the last message, and that may be held back
-            key, value, epoch = message.key(), message.value(), message.leader_epoch() or 0
-            if epoch > drainer_epoch >= 0:
-                # The leader changed after it was asked: nothing of a new one's is taken unchecked.
-                self._stop_draining()
-                break
-            try:
-                logged = LogRecord(offset, message.timestamp()[1], decode_message(key, value))
-                headers = message.headers()
-                tag = None
-                if headers:
-                    for name, tagged in headers:
-                        if name == HEADER:
-                            tag = tagged
-                add(logged, epoch, len(key or b"") + len(value or b""), tag)
-            except DecodeError as decode_error:
-                self._problem = decode_error.located(source=self._where.text, offset=offset)
-                break
-            read_to = offset + 1
-            self._anchor = _Anchor(read_to, epoch)
-        self._read_to = read_to
+            if not self._add(messages[first:place]):
+                return
+            first = place + 1
+            if error.code() != KafkaError._PARTITION_EOF:
+                raise self._read_error(error)
+            if self._is_end(message.offset()):
+                return
+        self._add(messages[first:])
+
+    def _add(self, messages: list[Any]) -> bool:
+        """Give the assembler what these say; False: what comes after them is not to be taken."""
+        offsets = [message.offset() for message in messages]
+        # A burst begins at the last message, and that may be held back.
+        seen = bisect_left(offsets, self._read_to)
+        messages, offsets = messages[seen:], offsets[seen:]
+        epochs = [message.leader_epoch() or 0 for message in messages]
+        is_of_leader = not -1 < self._drainer_epoch < max(epochs, default=0)
+        if not is_of_leader:
+            # The leader changed after it was asked: nothing of a new one's is taken unchecked.
+            self._stop_draining()
+            count = next(at for at, epoch in enumerate(epochs) if epoch > self._drainer_epoch)
+            messages, offsets, epochs = messages[:count], offsets[:count], epochs[:count]
+        keys = [message.key() for message in messages]
+        values = [message.value() for message in messages]
+        timestamps_ms = [message.timestamp()[1] for message in messages]
+        headers = [_tag(message.headers()) for message in messages]
+        records, problem = decode_messages(keys, values, offsets, timestamps_ms)
+        sizes_bytes = [len(key or b"") + len(value or b"") for key, value in zip(keys, values, strict=True)]
+        count = len(records)
+        added, tag_problem = self._assembler.add(
+            Fetched(records, offsets[:count], timestamps_ms, epochs, sizes_bytes, headers)
+        )
+        if tag_problem is not None:
+            problem = tag_problem.located(offset=offsets[added])
+        if added:
+            self._read_to = offsets[added - 1] + 1
+            self._anchor = _Anchor(self._read_to, epochs[added - 1])
+        if problem is not None:
+            self._problem = problem.located(source=self._where.text)
+        return is_of_leader and problem is None
 
     def _is_end(self, offset: int) -> bool:
         """Take a fetch's word for where the log ends, unless it contradicts what was read before."""
@@ -424,3 +437,12 @@ class TopicReader:
         if self._waker is not None:
             self._waker.close()
         self._waker = None
+
+
+def _tag(headers: list[tuple[str, bytes | None]] | None) -> bytes | None:
+    """HEADER's value among the headers of a message; the last one, as everywhere in Kafka."""
+    tag = None
+    for name, value in headers or ():
+        if name == HEADER:
+            tag = value
+    return tag

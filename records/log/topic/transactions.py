@@ -20,6 +20,8 @@ Records without the header are whole by themselves.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from records.errors import DecodeError
@@ -27,10 +29,13 @@ from records.log_batch import LogBatch, LogRecord
 from records.transactions import MARKERS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Sequence
 
-#: Name of the header.
+    from records.columns.record_table import TableRecords
+
+#: Name of the header, and its value.
 HEADER: Final = "aclog.tx"
+_HEADER_FORM: Final = b"%b:%d:%d"
 #: Records of one batch at most, but for a transaction that is longer: small enough for a batch to be thrown
 #: away without much loss where it contradicts itself, large enough to cost nothing by itself.
 RUN_RECORDS_MAX: Final = 1000
@@ -38,7 +43,7 @@ RUN_RECORDS_MAX: Final = 1000
 
 def transaction_headers(transaction_id: str, count: int) -> list[bytes]:
     """What goes into the header of each of ``count`` records, in order."""
-    return [f"{transaction_id}:{index}:{count}".encode("ascii") for index in range(count)]
+    return [_HEADER_FORM % (transaction_id.encode("ascii"), index, count) for index in range(count)]
 
 
 def parse_transaction_header(value: bytes | None) -> tuple[bytes, int, int]:
@@ -55,13 +60,30 @@ def parse_transaction_header(value: bytes | None) -> tuple[bytes, int, int]:
     raise DecodeError(f"header {HEADER} is {value!r}, not ID:INDEX:COUNT")
 
 
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """Consecutive records that were fetched and decoded; each list has an element for each of them.
+
+    Attributes:
+        sizes_bytes: of keys and values.
+        headers: HEADER's values, where there is one.
+    """
+
+    records: tuple[LogRecord, ...] | TableRecords
+    offsets: Sequence[int]
+    timestamps_ms: Sequence[int]
+    epochs: Sequence[int]
+    sizes_bytes: Sequence[int]
+    headers: Sequence[bytes | None]
+
+
 class Assembler:
     """Makes batches of records that come in offset order.
 
     Args:
         position: where the first batch begins.
         epoch: of what is before it, as far as known.
-        uncommitted_end: the log's end, committed or not, at any time after the record just added was fetched.
+        uncommitted_end: the log's end, committed or not, at any time after what was just added was fetched.
 
     Attributes:
         ready_bytes: of the records that can be taken.
@@ -77,9 +99,7 @@ class Assembler:
         self._batches: list[LogBatch] = []
         self._cut_bytes = 0
         # The run that the next batch is made of, and how much of it may be cut off.
-        self._run: list[LogRecord] = []
-        self._run_timestamp_ms = 0
-        self._run_bytes = 0
+        self._run = _Run()
         # Incomplete transactions, each with the position at which nothing more of it can come.
         self._incomplete: dict[bytes, int] = {}
 
@@ -91,39 +111,73 @@ class Assembler:
     @property
     def first_offset(self) -> int | None:
         """Of the first record that was added and not taken."""
-        runs = (*(batch.records for batch in self._batches), self._run)
-        return next((run[0].offset for run in runs if run), None)
+        for batch in self._batches:
+            if batch.record_offsets is not None:
+                return batch.record_offsets[0]
+        return self._run.first_offset if self._run.count else None
 
-    def add(self, logged: LogRecord, epoch: int, size_bytes: int, header: bytes | None) -> None:
-        """The next record, with what its header says, if it has one.
+    def add(self, fetched: Fetched) -> tuple[int, DecodeError | None]:
+        """Add the next records; how many were, and what is wrong with the header of the one behind them.
 
-        Raises:
-            DecodeError: the header makes no sense; nothing was added.
+        Those of one transaction that follow one another are added at once, and so are those of none.
         """
-        parsed = None if header is None else parse_transaction_header(header)
-        if self._incomplete:
-            self._give_up(logged.offset)
-        is_marker = type(logged.record) in MARKERS
-        begins = parsed is not None and parsed[1] < parsed[2] - 1
-        if not self._incomplete and (
-            epoch != self._epoch or begins or is_marker or len(self._run) >= RUN_RECORDS_MAX
-        ):
-            self._cut()
-        self._epoch = epoch
-        self._run.append(logged)
-        self._run_bytes += size_bytes
-        if logged.timestamp_ms > self._run_timestamp_ms or len(self._run) == 1:
-            self._run_timestamp_ms = logged.timestamp_ms
-        if parsed is not None:
-            transaction_id, index, count = parsed
-            if index == count - 1:
-                self._incomplete.pop(transaction_id, None)
-            elif transaction_id not in self._incomplete:
-                self._incomplete[transaction_id] = self._uncommitted_end()
-        if not self._incomplete:
-            if is_marker:
+        markers = _marker_places(fetched.records)
+        at, count = 0, len(fetched.offsets)
+        while at < count:
+            header = fetched.headers[at]
+            try:
+                parsed = None if header is None else parse_transaction_header(header)
+            except DecodeError as error:
+                return at, error
+            if self._incomplete:
+                self._give_up(fetched.offsets[at])
+            epoch, is_marker = fetched.epochs[at], at in markers
+            begins = parsed is not None and parsed[1] < parsed[2] - 1
+            if not self._incomplete and (
+                epoch != self._epoch or begins or is_marker or self._run.count >= RUN_RECORDS_MAX
+            ):
                 self._cut()
-            self.ready_bytes = self._cut_bytes + self._run_bytes
+            self._epoch = epoch
+            if parsed is not None and begins and parsed[0] not in self._incomplete:
+                self._incomplete[parsed[0]] = self._uncommitted_end()
+            end = at + 1 if is_marker else self._alike_end(fetched, at, parsed, markers)
+            self._run.add(fetched, at, end)
+            if parsed is not None and parsed[1] + end - at == parsed[2]:
+                self._incomplete.pop(parsed[0], None)
+            if not self._incomplete:
+                if is_marker:
+                    self._cut()
+                self.ready_bytes = self._cut_bytes + self._run.size_bytes
+            at = end
+        return count, None
+
+    def _alike_end(
+        self, fetched: Fetched, at: int, parsed: tuple[bytes, int, int] | None, markers: Collection[int]
+    ) -> int:
+        """The end of the records from ``at`` on that are added at once: nothing happens between them."""
+        offsets, epochs, headers = fetched.offsets, fetched.epochs, fetched.headers
+        end, epoch = at + 1, epochs[at]
+        if parsed is None:
+            if self._incomplete:
+                return end
+            limit = min(len(offsets), at + RUN_RECORDS_MAX - self._run.count)
+            while end < limit and headers[end] is None and epochs[end] == epoch and end not in markers:
+                end += 1
+            return end
+        transaction_id, index, count = parsed
+        if any(each != transaction_id for each in self._incomplete):
+            return end
+        given_up_at = self._incomplete.get(transaction_id, 0)
+        limit = min(len(offsets), at + count - index)
+        while (
+            end < limit
+            and headers[end] == _HEADER_FORM % (transaction_id, index + end - at, count)
+            and epochs[end] == epoch
+            and offsets[end] < given_up_at
+            and end not in markers
+        ):
+            end += 1
+        return end
 
     def take(self, end_offset: int | None) -> list[LogBatch]:
         """What is whole, in batches. ``end_offset``: everything below it was seen; None if that is not known.
@@ -146,17 +200,55 @@ class Assembler:
     def _cut(self, end_offset: int | None = None) -> None:
         """Make a batch of the run; of an empty one only to reach ``end_offset``."""
         run = self._run
-        end = run[-1].offset + 1 if run else self._position
+        end = run.last_offset + 1 if run.count else self._position
         if end_offset is not None and end_offset > end:
             end = end_offset
         if end == self._position:
             return
-        if run:
-            self._timestamp_ms = self._run_timestamp_ms
-        base = run[0].offset if run else self._position
+        if run.count:
+            self._timestamp_ms = run.timestamp_ms
+        base = run.first_offset if run.count else self._position
         self._batches.append(
-            LogBatch(base, end, self._epoch, self._timestamp_ms, self._run_bytes, tuple(run))
+            LogBatch(base, end, self._epoch, self._timestamp_ms, run.size_bytes, _joined(run.pieces))
         )
         self._position = end
-        self._cut_bytes += self._run_bytes
-        self._run, self._run_bytes = [], 0
+        self._cut_bytes += run.size_bytes
+        self._run = _Run()
+
+
+class _Run:
+    """Records that follow one another, and what a batch says of them."""
+
+    __slots__ = ("count", "first_offset", "last_offset", "pieces", "size_bytes", "timestamp_ms")
+
+    def __init__(self) -> None:
+        self.pieces: list[tuple[LogRecord, ...] | TableRecords] = []
+        self.count = self.size_bytes = 0
+        self.first_offset = self.last_offset = self.timestamp_ms = 0
+
+    def add(self, fetched: Fetched, first: int, end: int) -> None:
+        rows = slice(first, end)
+        newest_ms = max(fetched.timestamps_ms[rows])
+        if not self.count:
+            self.first_offset, self.timestamp_ms = fetched.offsets[first], newest_ms
+        self.timestamp_ms = max(self.timestamp_ms, newest_ms)
+        self.last_offset = fetched.offsets[end - 1]
+        self.size_bytes += sum(fetched.sizes_bytes[rows])
+        self.count += end - first
+        records = fetched.records
+        self.pieces.append(records[rows] if isinstance(records, tuple) else records.part(first, end))
+
+
+def _marker_places(records: tuple[LogRecord, ...] | TableRecords) -> Collection[int]:
+    """Which of the records begin, end or abort a metadata transaction."""
+    if isinstance(records, tuple):
+        return {place for place, logged in enumerate(records) if type(logged.record) in MARKERS}
+    return records.marker_places()
+
+
+def _joined(pieces: Sequence[tuple[LogRecord, ...] | TableRecords]) -> tuple[LogRecord, ...] | TableRecords:
+    """The records of all pieces, in order: as columns where all of them are."""
+    tables = [piece for piece in pieces if not isinstance(piece, tuple)]
+    if tables and len(tables) == len(pieces):
+        return tables[0].followed_by(tables[1:])
+    return tuple(chain.from_iterable(pieces))
