@@ -87,6 +87,6 @@ def done_of(
         batches=batches,
         count=manifest.count,
         digest=digest_to_string(manifest.digest),
-        stored_bytes=sum(part.bytes for part in manifest.parts),
+        stored_bytes=sum(file.bytes for file in manifest.files),
         parts=len(manifest.parts),
     )

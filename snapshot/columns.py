@@ -43,6 +43,15 @@ def among(held: npt.NDArray[np.uint64], heads: npt.NDArray[np.uint64]) -> npt.ND
     return found
 
 
+def has_id(ids: bytes, wanted: bytes) -> npt.NDArray[np.bool_]:
+    """Which of the ids, 16 bytes each, are among the wanted ones, of which there are few."""
+    may_be = among(np.unique(heads_of(wanted)), heads_of(ids))
+    exact = {wanted[at : at + UUID_BYTES] for at in range(0, len(wanted), UUID_BYTES)}
+    for row in np.flatnonzero(may_be).tolist():
+        may_be[row] = ids[UUID_BYTES * row : UUID_BYTES * (row + 1)] in exact
+    return may_be
+
+
 class AclColumns(AclTable):
     """See the module. Ids are distinct where an image holds them; ``count_ids`` tells of others."""
 

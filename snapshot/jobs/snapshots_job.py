@@ -9,7 +9,7 @@ from snapshot.jobs.engine.query import run_job
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from snapshot.jobs.engine.job import BatchReport, JobSettings, LogPlan, LogResult
 
@@ -27,8 +27,8 @@ class _SnapshotsAlone:
     wants_changes = False
     wants_count_deltas = False
 
-    def transform(self, folded: DataFrame, plans: Sequence[LogPlan]) -> DataFrame:
-        return folded
+    def changes_writer(self, plans: Sequence[LogPlan]) -> None:
+        return None
 
     def commit(self, results: Sequence[LogResult]) -> None:
         pass

@@ -93,8 +93,13 @@ def shard_part_name(shard: int, shards: int, attempt: str) -> str:
     return f"part-{shard:05d}-of-{shards:05d}-{attempt}.parquet"
 
 
+def shard_changes_name(shard: int, shards: int, attempt: str) -> str:
+    """The name of what changed in a shard's part."""
+    return shard_part_name(shard, shards, f"{attempt}.changes")
+
+
 def parse_shard_part_name(name: str) -> tuple[int, int, str] | None:
-    """(shard, shards, attempt), or None for a part that no shard wrote."""
+    """(shard, shards, what its attempt begins with), or None for what no shard wrote."""
     found = _SHARD_PART_NAME.fullmatch(name)
     return (int(found[1]), int(found[2]), found[3]) if found else None
 

@@ -1,8 +1,8 @@
 """The manifest of a stored snapshot: what it holds, of which log, at which offset. It is the commit.
 
-JSON, one object, format version 1:
+JSON, one object, format version 1, or 2 where a part has changes:
 
-    formatVersion        1; anything newer is SnapshotUnsupportedError
+    formatVersion        1 or 2; anything newer is SnapshotUnsupportedError
     clusterId, topicId   the log (I9); topicId as Kafka's 22 characters
     endOffset            last contained offset + 1
     epoch, timestampMs   leader epoch of the last contained batch; time of the last contained record
@@ -13,7 +13,9 @@ JSON, one object, format version 1:
     count                ACLs; countByResourceType the same by type: Kafka's names, or the code as text
     digest               32 hexadecimal digits (I12)
     features             feature levels of the log, metadata.version among them
-    parts                name, rows, bytes and SHA-256 of each Parquet file
+    parts                name, rows, bytes and SHA-256 of each Parquet file; in version 2 maybe ``changes``:
+                         the same of the file that says what changed in the part's rows since they were
+                         written, and ``count``, the ACLs of both together
     checksum             SHA-256 of all fields above, as compact JSON with sorted keys in ASCII
 
 The checksum is there because most of this decides something and is nowhere else to be compared with: a
@@ -24,7 +26,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
@@ -42,17 +44,41 @@ from snapshot.store.layout import SnapshotRef, is_part_name
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
+# An aclog that knows no changes reads and continues everything that has none.
+_WITHOUT_CHANGES: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class SnapshotPart:
-    """One Parquet file of a snapshot."""
+class ChangePart:
+    """The file that says what changed in a part; ``count``: ACLs of the part with its changes."""
 
     name: str
     rows: int
     bytes: int
     sha256: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotPart:
+    """One Parquet file of a snapshot, and maybe one of what changed in it; both are in its directory."""
+
+    name: str
+    rows: int
+    bytes: int
+    sha256: str
+    changes: ChangePart | None = None
+
+    @property
+    def count(self) -> int:
+        """ACLs, with the changes."""
+        return self.rows if self.changes is None else self.changes.count
+
+    @property
+    def files(self) -> tuple[SnapshotPart | ChangePart, ...]:
+        """The part, and its changes."""
+        return (self,) if self.changes is None else (self, self.changes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +95,7 @@ class SnapshotManifest:
         count_by_resource_type: the same by resource type code.
         digest: of all ACLs (I12).
         features: feature levels at that offset.
-        parts: its files.
+        parts: its files that hold ACLs.
     """
 
     identity: LogIdentity
@@ -92,14 +118,20 @@ class SnapshotManifest:
         )
 
     @property
+    def files(self) -> tuple[SnapshotPart | ChangePart, ...]:
+        """All of its files but the manifest."""
+        return tuple(file for part in self.parts for file in part.files)
+
+    @property
     def is_exact(self) -> bool:
         """Whether the log surely had this state at its end offset (I6)."""
         return self.gap_until <= self.provenance.end_offset
 
     def to_json(self) -> bytes:
         """The text of ``manifest.json``."""
+        has_changes = any(part.changes is not None for part in self.parts)
         fields: dict[str, Any] = {
-            "formatVersion": FORMAT_VERSION,
+            "formatVersion": FORMAT_VERSION if has_changes else _WITHOUT_CHANGES,
             "clusterId": self.identity.cluster_id,
             "topicId": uuid_to_string(self.identity.topic_id),
             "endOffset": self.provenance.end_offset,
@@ -114,7 +146,7 @@ class SnapshotManifest:
             "digest": digest_to_string(self.digest),
             "features": dict(sorted(self.features.items())),
             "parts": [
-                {"name": part.name, "rows": part.rows, "bytes": part.bytes, "sha256": part.sha256}
+                {name: value for name, value in asdict(part).items() if value is not None}
                 for part in self.parts
             ],
         }
@@ -150,11 +182,23 @@ _Count = Annotated[int, msgspec.Meta(ge=0)]
 _Sha256 = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]
 
 
-class _Part(msgspec.Struct, forbid_unknown_fields=True):
+class _File(msgspec.Struct, forbid_unknown_fields=True):
     name: str
     rows: _Count
     bytes: _Count
     sha256: _Sha256
+
+
+class _Changes(_File):
+    count: _Count
+
+
+class _Part(_File):
+    changes: _Changes | None = None
+
+    def part(self) -> SnapshotPart:
+        changes = None if self.changes is None else ChangePart(*msgspec.structs.astuple(self.changes))
+        return SnapshotPart(self.name, self.rows, self.bytes, self.sha256, changes)
 
 
 class _Fields(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
@@ -177,8 +221,14 @@ class _Fields(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     empty_tail: _Count = 0
 
     def manifest(self) -> SnapshotManifest:
-        names = {part.name for part in self.parts}
-        _require(len(names) == len(self.parts), "a part is named twice")
+        parts = tuple(part.part() for part in self.parts)
+        files = [file for part in parts for file in part.files]
+        names = {file.name for file in files}
+        _require(len(names) == len(files), "a part is named twice")
+        _require(
+            self.format_version > _WITHOUT_CHANGES or len(files) == len(parts),
+            f"format version {self.format_version} has no changes",
+        )
         _require(
             not 0 < self.gap_until <= self.end_offset, f"gap until {self.gap_until} and end {self.end_offset}"
         )
@@ -187,8 +237,8 @@ class _Fields(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
         )
         for name in names:
             _require(is_part_name(name), f"`{name}` cannot be a part's name")
-        rows = sum(part.rows for part in self.parts)
-        _require(rows == self.count, f"its parts have {rows} rows, its count is {self.count}")
+        count = sum(part.count for part in parts)
+        _require(count == self.count, f"its parts have {count} ACLs, its count is {self.count}")
         by_type = {
             code_from_name(ResourceType, name): count for name, count in self.count_by_resource_type.items()
         }
@@ -204,7 +254,7 @@ class _Fields(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
             count_by_resource_type=by_type,
             digest=digest_from_string(self.digest),
             features=self.features,
-            parts=tuple(SnapshotPart(part.name, part.rows, part.bytes, part.sha256) for part in self.parts),
+            parts=parts,
             gap_until=self.gap_until,
         )
 
@@ -214,7 +264,8 @@ def _check_version(version: object, source: str) -> None:
         raise SnapshotUnsupportedError(
             f"{source} has format version {version}; this build of aclog knows up to {FORMAT_VERSION}"
         )
-    _require(version == FORMAT_VERSION and version is not True, f"format version {version!r} does not exist")
+    is_known = isinstance(version, int) and not isinstance(version, bool) and version >= _WITHOUT_CHANGES
+    _require(is_known, f"format version {version!r} does not exist")
 
 
 def _checksum(fields: Mapping[str, Any]) -> str:

@@ -4,7 +4,11 @@
     offset (null when unknown), timestamp_ms: records.columns.arrow.ACL_SCHEMA
 
 A part may say in the file's metadata what the digest of its rows is (``aclog.digest``, 32 hexadecimal
-digits), for whoever continues one part alone; the manifest has that of all parts together.
+digits), for a job that continues one part alone; the manifest has that of all parts together.
+
+Another file may say what changed in a part since it was written. It has the same columns, and a row for each
+id that changed: with the ACL that stands in place of the part's row, or beside its rows; or with the id alone
+and nulls, where the part's row is gone. The digest in it is that of the part with the changes.
 
 A text column is read as its dictionary and one array of places in it, the numbers as arrays: rows become
 a table without being looked at one by one.
@@ -12,36 +16,68 @@ a table without being looked at one by one.
 
 from __future__ import annotations
 
-from typing import Final
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from records.columns.acl_table import AclTable
-from records.columns.arrow import ACL_SCHEMA, from_arrow, to_arrow
+from records.columns.acl_table import CODES, COLUMNS, AclTable
+from records.columns.arrow import ACL_SCHEMA, from_arrow, id_bytes, number_array, number_column, to_arrow
 from records.errors import EncodeError
+from records.ids import UUID_BYTES
 from snapshot.digest import digest_from_string, digest_to_string
 from snapshot.errors import SnapshotCorruptError
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
 _NO_DICTIONARY: Final = ("id", "offset", "timestamp_ms")
 _DIGEST_KEY: Final = b"aclog.digest"
+_CODES: Final = tuple(field for field, column in COLUMNS.items() if column in CODES)
 _TEXTS: Final = tuple(field.name for field in ACL_SCHEMA if pa.types.is_string(field.type))
 
 
-def encode_part(rows: AclTable, *, digest: int | None = None) -> bytes:
-    """The bytes of a Parquet file with these rows.
+#: Of what changed: a row that is gone has its id alone.
+_CHANGES: Final = pa.schema([field.with_nullable(field.name != "id") for field in ACL_SCHEMA])
 
-    Args:
-        rows: of any number.
-        digest: of these rows, if the part is to say it.
+
+def encode_part(rows: AclTable, *, digest: int | None = None) -> bytes:
+    """A Parquet file with these rows, and their digest if it is given.
 
     Raises:
         EncodeError: a text with a lone surrogate.
     """
+    return _encoded(_arrow_table(rows), digest)
+
+
+def encode_changes(rows: AclTable, gone: bytes, *, digest: int) -> bytes:
+    """A Parquet file that says what changed in a part; ``gone``: 16 bytes for each id.
+
+    Raises:
+        EncodeError: a text with a lone surrogate.
+    """
+    count = len(gone) // UUID_BYTES
+    columns = {field.name: pa.nulls(count, field.type) for field in _CHANGES}
+    columns["id"] = pa.FixedSizeBinaryArray.from_buffers(
+        pa.binary(UUID_BYTES), count, [None, pa.py_buffer(gone)]
+    )
+    alone = pa.table([columns[name] for name in _CHANGES.names], schema=_CHANGES)
+    return _encoded(pa.concat_tables([_arrow_table(rows).cast(_CHANGES), alone]), digest)
+
+
+def _arrow_table(rows: AclTable) -> pa.Table:
     try:
-        table = pa.Table.from_batches([to_arrow(rows)])
+        return pa.Table.from_batches([to_arrow(rows)])
     except UnicodeEncodeError as error:
         raise EncodeError(f"an ACL that a snapshot cannot hold: {error}") from error
+
+
+def _encoded(table: pa.Table, digest: int | None) -> bytes:
     if digest is not None:
         table = table.replace_schema_metadata({_DIGEST_KEY: digest_to_string(digest)})
     sink = pa.BufferOutputStream()
@@ -57,13 +93,61 @@ def decode_part(data: bytes, *, source: str) -> AclTable:
     Raises:
         SnapshotCorruptError: not a Parquet file with ACL_SCHEMA's columns.
     """
-    try:
+    return PartTable(data, source=source).rows()
+
+
+def decode_changes(data: bytes, *, source: str) -> tuple[AclTable, bytes]:
+    """What changed in a part: its new rows, and 16 bytes for each id whose row is gone.
+
+    Raises:
+        SnapshotCorruptError: not what ``encode_changes`` writes.
+    """
+    with _as_corrupt(source):
         table = _table(data)
-        return from_arrow({field.name: _column(table, field) for field in ACL_SCHEMA})
-    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
-        # ValueError: UnicodeDecodeError, and what is found here; OSError: a damaged page; KeyError: a column
-        # that has columns inside.
-        raise SnapshotCorruptError(f"{source} is not a snapshot part: {error}") from error
+        is_gone = table.column("resource_type").is_null()
+        gone = table.filter(is_gone)
+        if any(gone.column(name).null_count != len(gone) for name in ACL_SCHEMA.names if name != "id"):
+            raise ValueError("a row that is gone has more than its id")
+        return _rows(table.filter(pc.invert(is_gone))), _ids(gone)
+
+
+class PartTable:
+    """One part, read, and not decoded yet: what is wanted of it may be little.
+
+    Raises:
+        SnapshotCorruptError: not a Parquet file with ACL_SCHEMA's columns; here, or where rows are taken.
+    """
+
+    def __init__(self, data: bytes, *, source: str) -> None:
+        """``source`` names the part in errors."""
+        self._source = source
+        with _as_corrupt(source):
+            self._table = _table(data)
+            self.ids = _ids(self._table)
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def rows(self, chosen: npt.NDArray[np.bool_] | None = None) -> AclTable:
+        """All rows, or some of them."""
+        with _as_corrupt(self._source):
+            if chosen is None:
+                return _rows(self._table)
+            return _rows(self._table.take(number_array(np.flatnonzero(chosen))))
+
+    def codes(self) -> list[npt.NDArray[np.int8]]:
+        """Of all rows: the columns of codes, in the order of the fields."""
+        with _as_corrupt(self._source):
+            return [number_column(_column(self._table, ACL_SCHEMA.field(name))) for name in _CODES]
+
+
+def _rows(table: pa.Table) -> AclTable:
+    return from_arrow({field.name: _column(table, field) for field in ACL_SCHEMA})
+
+
+def _ids(table: pa.Table) -> bytes:
+    column = _column(table, ACL_SCHEMA.field("id"))
+    return b"".join([id_bytes(chunk) for chunk in column.chunks])
 
 
 def part_digest(data: bytes, *, source: str) -> int | None:
@@ -72,10 +156,18 @@ def part_digest(data: bytes, *, source: str) -> int | None:
     Raises:
         SnapshotCorruptError: not a Parquet file, or what it says is no digest.
     """
-    try:
+    with _as_corrupt(source):
         said = (pq.read_schema(pa.BufferReader(data)).metadata or {}).get(_DIGEST_KEY)
         return None if said is None else digest_from_string(said.decode("ascii"))
-    except (pa.ArrowException, OSError, ValueError) as error:
+
+
+@contextmanager
+def _as_corrupt(source: str) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+        # ValueError: UnicodeDecodeError, and what is found here; OSError: a damaged page; KeyError: a column
+        # that has columns inside.
         raise SnapshotCorruptError(f"{source} is not a snapshot part: {error}") from error
 
 

@@ -11,19 +11,20 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from records.ids import uuid_to_string
-from snapshot.columns import AclColumns
+from records.columns.acl_table import AclTable
+from records.ids import UUID_BYTES, uuid_to_string
+from snapshot.columns import AclColumns, has_id
 from snapshot.errors import SnapshotCorruptError, SnapshotForeignError, SnapshotMissingError
 from snapshot.image import AclsImage
 from snapshot.store.layout import MANIFEST_NAME
-from snapshot.store.manifest import SnapshotManifest, SnapshotPart
-from snapshot.store.parquet import decode_part
+from snapshot.store.manifest import SnapshotManifest
+from snapshot.store.parquet import decode_changes, decode_part
 from snapshot.store.stored import StoredSnapshot
 
 if TYPE_CHECKING:
-    from records.columns.acl_table import AclTable
     from records.log.base import LogIdentity
     from snapshot.store.layout import SnapshotRef
+    from snapshot.store.manifest import ChangePart, SnapshotPart
     from snapshot.store.storage import Storage
 
 
@@ -61,8 +62,34 @@ def read_manifest(storage: Storage, ref: SnapshotRef, identity: LogIdentity | No
     return manifest
 
 
-def read_part(storage: Storage, ref: SnapshotRef, part: SnapshotPart) -> bytes:
-    """The bytes of one part, as they were written.
+def read_rows(storage: Storage, ref: SnapshotRef, part: SnapshotPart) -> AclTable:
+    """The rows of one part, with what changed in it.
+
+    Raises:
+        SnapshotCorruptError: as ``read_part``; or other rows than the manifest says.
+        SnapshotError: the store cannot be read.
+    """
+    source = storage.shown(ref.file(part.name))
+    rows = decode_part(read_part(storage, ref, part), source=source)
+    _check_rows(source, len(rows), part.rows)
+    if part.changes is None:
+        return rows
+    source = storage.shown(ref.file(part.changes.name))
+    changed, gone = decode_changes(read_part(storage, ref, part.changes), source=source)
+    _check_rows(source, len(changed) + len(gone) // UUID_BYTES, part.changes.rows)
+    rows = AclTable.joined([rows.taken(~has_id(rows.ids, changed.ids + gone)), changed])
+    if len(rows) != part.count:
+        raise SnapshotCorruptError(f"{source} leaves {len(rows)} ACLs, its manifest says {part.count}")
+    return rows
+
+
+def _check_rows(source: str, found: int, said: int) -> None:
+    if found != said:
+        raise SnapshotCorruptError(f"{source} has {found} rows, its manifest says {said}")
+
+
+def read_part(storage: Storage, ref: SnapshotRef, part: SnapshotPart | ChangePart) -> bytes:
+    """The bytes of one file, as they were written.
 
     Raises:
         SnapshotCorruptError: missing, of another size, or other bytes.
@@ -89,13 +116,7 @@ def read_snapshot(storage: Storage, ref: SnapshotRef, identity: LogIdentity | No
         SnapshotCorruptError: also when the rows are not what the manifest says.
     """
     manifest = read_manifest(storage, ref, identity)
-    parts: list[AclTable] = []
-    for part in manifest.parts:
-        source = storage.shown(ref.file(part.name))
-        rows = decode_part(read_part(storage, ref, part), source=source)
-        if len(rows) != part.rows:
-            raise SnapshotCorruptError(f"{source} has {len(rows)} rows, its manifest says {part.rows}")
-        parts.append(rows)
+    parts = [read_rows(storage, ref, part) for part in manifest.parts]
     columns = AclColumns.joined(parts)
     del parts
     shown = storage.shown(ref.directory)

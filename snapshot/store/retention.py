@@ -61,7 +61,7 @@ def retain(
     for status in statuses:
         match status.state:
             case SnapshotState.COMPLETE if status.manifest is not None:
-                named = {MANIFEST_NAME, *(part.name for part in status.manifest.parts)}
+                named = {MANIFEST_NAME, *(part.name for part in status.manifest.files)}
                 files = _our_files(storage, status.ref)
                 if status.ref in kept:
                     for name in files:
@@ -96,7 +96,7 @@ def remove_partless_manifest(storage: Storage, ref: SnapshotRef) -> bool:
         manifest = read_manifest(storage, ref, None)
     except SnapshotError:
         return False
-    if all(part.name in files for part in manifest.parts):
+    if all(part.name in files for part in manifest.files):
         return False
     storage.remove(ref.file(MANIFEST_NAME))
     return True

@@ -193,7 +193,7 @@ class SnapshotStore:
     def part_problems(self, manifest: SnapshotManifest) -> tuple[str, ...]:
         """What is wrong with the parts that a manifest names; all of them are read."""
         problems = []
-        for part in manifest.parts:
+        for part in manifest.files:
             try:
                 read_part(self._storage, manifest.ref, part)
             except SnapshotError as error:
@@ -269,7 +269,7 @@ class SnapshotStore:
         _check_keep(keep)
         ref = manifest.ref
         stored = self._kept_like(manifest) or self._put_manifest(manifest)
-        named = {part.name for part in stored.parts}
+        named = {part.name for part in stored.files}
         for name in self._storage.files(ref.directory):
             shard = parse_shard_part_name(name)
             if shard is not None and shard[2].startswith(attempts) and name not in named:
@@ -302,7 +302,7 @@ class SnapshotStore:
         """Commit a snapshot whose parts are there, unless the same one is by now; gives the stored one."""
         ref = manifest.ref
         files = self._storage.files(ref.directory)
-        for part in manifest.parts:
+        for part in manifest.files:
             if part.name not in files:
                 # The writer was so slow, or its clock so wrong, that a node took this for a leftover.
                 raise SnapshotError(f"{self._storage.shown(ref.file(part.name))} was removed by another node")
@@ -361,7 +361,7 @@ class SnapshotStore:
             sizes = self._storage.files(ref.directory)
         except SnapshotError as error:
             return SnapshotStatus(ref, self._state(ref, error), None, str(error))
-        for part in manifest.parts:
+        for part in manifest.files:
             size = sizes.get(part.name)
             if size != part.bytes:
                 found = "is missing" if size is None else f"has {size} bytes, its manifest says {part.bytes}"
@@ -387,7 +387,7 @@ class SnapshotStore:
         """The manifest of the snapshot that is there, if it and its parts are what was written."""
         try:
             manifest = read_manifest(self._storage, ref, identity)
-            for part in manifest.parts:
+            for part in manifest.files:
                 read_part(self._storage, ref, part)
         except (SnapshotMissingError, SnapshotCorruptError):
             return None

@@ -17,9 +17,8 @@ from pyspark.sql.types import StructType
 from records.entries import BeginTransactionRecord, EndTransactionRecord
 from records.ids import uuid_to_string
 from records.log.directory import DirectoryLog
-from snapshot.jobs.engine.decode import decode, decode_batches
-from snapshot.jobs.engine.decoded_rows import DECODED_ARROW
-from snapshot.jobs.engine.schema import DECODED, SOURCE
+from snapshot.jobs.engine.decode import decode_batches
+from snapshot.jobs.engine.schema import CHANGE, CHANGES_ARROW, SOURCE
 from snapshot.jobs.sources.directory_rows import SOURCE_ARROW, DirectoryRange, read_rows
 from snapshot.jobs.sources.directory_source import read_directory, read_directory_stream
 from snapshot.jobs.sources.logs import FollowedLog
@@ -60,8 +59,7 @@ class Query:
 
     def _run(self, after: Callable[[int], None]) -> None:
         def on_batch(rows: DataFrame, batch_id: int) -> None:
-            found = decode(rows, SHARDS).select("offset", "applied_offset").collect()
-            self.batches.append((batch_id, [(row.offset, row.applied_offset) for row in found]))
+            self.batches.append((batch_id, decoded(rows)))
             after(batch_id)
 
         stream = read_directory_stream(
@@ -86,12 +84,18 @@ class Query:
         return [json.loads((offsets / str(batch)).read_text().splitlines()[2]) for batch, _ in self.batches]
 
 
+def decoded(rows: DataFrame) -> list[tuple[int, int]]:
+    """(offset, applied offset) of each record among SOURCE rows."""
+    batches = decode_batches(rows.toArrow().to_batches(), shards=SHARDS)
+    return [(row["offset"], row["applied_offset"]) for batch in batches for row in batch.to_pylist()]
+
+
 def own(*places: int) -> list[tuple[int, int]]:
     """Rows that are applied at their own offsets."""
     return [(at, at) for at in places]
 
 
-@pytest.mark.parametrize(("ddl", "arrow"), [(SOURCE, SOURCE_ARROW), (DECODED, DECODED_ARROW)])
+@pytest.mark.parametrize(("ddl", "arrow"), [(SOURCE, SOURCE_ARROW), (CHANGE.replace(":", ""), CHANGES_ARROW)])
 def test_sparks_schemas_in_arrow(spark: SparkSession, ddl: str, arrow: object) -> None:
     """Spark takes Arrow batches only if their types are those that it makes of its own schema."""
     schema = StructType.fromDDL(ddl)
@@ -110,8 +114,7 @@ def test_a_real_log_through_spark(spark: SparkSession, name: str) -> None:
     source = list(read_rows(DirectoryRange(path, log.identity.cluster_id, topic_id, start, end, None)))
     rows = read_directory(spark, log, start, end)
     assert rows.toArrow().to_pylist() == rows_of(source)
-    assert decode(rows, SHARDS).toArrow().to_pylist() == rows_of(decode_batches(source, shards=SHARDS))
-    assert decode(read_directory(spark, log, end, end), SHARDS).toArrow().num_rows == 0
+    assert read_directory(spark, log, end, end).toArrow().num_rows == 0
 
 
 def test_two_sessions_of_one_spark(spark: SparkSession) -> None:
@@ -150,7 +153,7 @@ def test_a_stream_follows_a_log(spark: SparkSession, tmp_path: Path) -> None:
     found: list[tuple[int, int]] = []
 
     def on_batch(rows: DataFrame, _batch_id: int) -> None:
-        found.extend((row.offset, row.applied_offset) for row in decode(rows, SHARDS).collect())
+        found.extend(decoded(rows))
 
     with DirectoryLog.open(path, mode="create") as log:
         stream = read_directory_stream(spark, followed(path), max_offsets=None, starting_offset=0)

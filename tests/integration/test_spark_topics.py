@@ -18,7 +18,7 @@ import pytest
 from click.testing import CliRunner, Result
 from confluent_kafka import Producer
 from msgspec import structs
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from authorizer.cli.main import cli
 from records.acl import AclPermissionType
@@ -355,10 +355,9 @@ class Swapping:
         self._swap = partial(create_again, broker, url.rpartition("/")[2])
         self._url = url
 
-    def transform(self, folded: DataFrame, plans: Sequence[LogPlan]) -> DataFrame:
+    def changes_writer(self, plans: Sequence[LogPlan]) -> None:
         self._swap()
         append(self._url, records(4, "new"), records(4, "newer"))
-        return folded
 
     def commit(self, results: Sequence[LogResult]) -> None:
         raise AssertionError("the rows are of another topic")

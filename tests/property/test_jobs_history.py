@@ -15,8 +15,9 @@ from records.entries import AccessControlEntryRecord
 from records.ids import Uuid
 from records.log_batch import LogRecord
 from snapshot.jobs.changes.change_files import write_changes
-from snapshot.jobs.changes.change_table import CHANGES_SCHEMA, changes_table, ended_intervals
+from snapshot.jobs.changes.change_table import ended_intervals, net_changes
 from snapshot.jobs.changes.coverage import Coverage
+from snapshot.jobs.engine.schema import CHANGES_ARROW
 from snapshot.store.manifest import SnapshotManifest
 from snapshot.store.snapshot_store import SnapshotStore
 from snapshot.store.storage import Storage
@@ -25,8 +26,6 @@ from support.shard_folds import Counted, counted, folded, plan
 from support.sim_history import EMPTY_STATE, State, fold
 from support.snapshots import CLUSTER, IDENTITY, logged
 from support.strategies import record_lists
-
-_STRUCT = pa.struct(list(CHANGES_SCHEMA))
 
 
 @st.composite
@@ -54,7 +53,7 @@ class FollowedHistory:
         result, told = folded(of, records)
         # Spark hands them on in any order.
         random.Random(len(told)).shuffle(told)
-        table = changes_table(pa.chunked_array([pa.array(told, _STRUCT)]))
+        table = net_changes(pa.Table.from_pylist(told, CHANGES_ARROW))
         self.changes += table.to_pylist()
         self.ended += ended_intervals(table).to_pylist()
         self.base = self.store.commit(result.manifest, attempts="job")
@@ -156,7 +155,7 @@ def test_a_batch_that_comes_again_writes_the_same_files(batches: list[list[LogRe
     for seed in range(2):
         rows = list(history.changes)
         random.Random(seed).shuffle(rows)
-        table = changes_table(pa.chunked_array([pa.array(rows, _STRUCT)]))
+        table = net_changes(pa.Table.from_pylist(rows, CHANGES_ARROW))
         write_changes(storage, CLUSTER, 0, 77, table)
         written.append(
             {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -22,11 +21,10 @@ from records.entries import (
 from records.log.base import LogIdentity
 from records.log_batch import LogRecord
 from snapshot.image import Provenance
-from snapshot.jobs.engine.decoded_rows import DECODED_ARROW
-from snapshot.jobs.engine.job import LogPlan, LogResult, ShardSummary
+from snapshot.jobs.engine.job import LogPlan, LogResult
+from snapshot.jobs.engine.log_fold import LogFold
 from snapshot.jobs.engine.log_result import log_result
-from snapshot.jobs.engine.schema import KIND_ACL, KIND_FEATURE, KIND_PLAN, KIND_REMOVAL
-from snapshot.jobs.engine.shard_fold import fold_shard
+from snapshot.jobs.engine.schema import DECODED_ARROW, KIND_ACL, KIND_FEATURE, KIND_REMOVAL
 from snapshot.jobs.engine.sharding import shards_of
 from snapshot.store.manifest import SnapshotManifest
 from snapshot.store.snapshot_store import SnapshotStore
@@ -84,24 +82,10 @@ def _row(found: Counted, shards: int) -> dict[str, Any] | None:
             return None
 
 
-def decoded(records: Iterable[Counted], shards: int) -> dict[int, pa.RecordBatch]:
-    """The rows of each shard, the engine's own among them."""
-    rows: list[dict[str, Any]] = [
-        {
-            "cluster_id": IDENTITY.cluster_id,
-            "shard": shard,
-            "kind": KIND_PLAN,
-            "applied_offset": -1,
-            "offset": -1,
-        }
-        for shard in range(shards)
-    ]
-    rows += [row for found in records if (row := _row(found, shards)) is not None]
-    rows.sort(key=lambda row: int(row["shard"]))
-    return {
-        shard: pa.RecordBatch.from_pylist(list(found), schema=DECODED_ARROW)
-        for shard, found in groupby(rows, key=lambda row: int(row["shard"]))
-    }
+def decoded(records: Iterable[Counted], shards: int) -> pa.RecordBatch:
+    """The rows of all shards, in log order."""
+    rows = [row for found in records if (row := _row(found, shards)) is not None]
+    return pa.RecordBatch.from_pylist(rows, schema=DECODED_ARROW)
 
 
 def plan(
@@ -135,14 +119,11 @@ def plan(
 
 def folded(of: LogPlan, records: Sequence[Counted], rows_at_once: int = 3) -> tuple[LogResult, list[Any]]:
     """The log's result, and the change rows of all shards in log order."""
-    summaries: list[ShardSummary] = []
     changes: list[Any] = []
-    for shard, rows in decoded(records, of.shards).items():
-        pieces = (rows.slice(at, rows_at_once) for at in range(0, rows.num_rows, rows_at_once))
-        told = [row for batch in fold_shard(of, shard, pieces) for row in batch.to_pylist()]
-        assert [row["summary"] is None for row in told] == [True] * (len(told) - 1) + [False]
-        assert {(row["cluster_id"], row["shard"]) for row in told} == {(of.identity.cluster_id, shard)}
-        summaries.append(msgspec.json.decode(told[-1]["summary"], type=ShardSummary))
-        changes += [row["change"] for row in told[:-1]]
+    fold = LogFold(of)
+    rows = decoded(records, of.shards)
+    for at in range(0, rows.num_rows, rows_at_once):
+        fold.take(rows.slice(at, rows_at_once))
+    summaries = fold.finish(lambda plan, found: changes.extend(found.to_pylist()))
     # Of one transaction all count from one offset: their own order is per shard.
     return log_result(of, summaries), sorted(changes, key=lambda change: (change["offset"], change["id"]))

@@ -18,7 +18,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,9 +31,10 @@ from snapshot.jobs.changes.changes_job import run_changes
 from snapshot.jobs.counts.counts_job import run_counts
 from snapshot.jobs.engine import micro_batch
 from snapshot.jobs.engine.job import BatchReport, JobSettings, LogPlan
+from snapshot.jobs.engine.log_fold import fold_logs
 from snapshot.jobs.engine.log_result import log_result
 from snapshot.jobs.engine.log_states import LogStates
-from snapshot.jobs.engine.shard_fold import fold_shard
+from snapshot.jobs.engine.shard_state import ShardState
 from snapshot.jobs.session.spark_session import spark_session
 from snapshot.jobs.snapshots_job import run_snapshots
 from snapshot.jobs.sources.logs import resolve_logs
@@ -99,18 +100,28 @@ def stop_at(home: Path, point: str, after: int) -> None:
         halt("stored", manifest.provenance.end_offset, store.url)
         return stored
 
-    def held_fold(plan: LogPlan, shard: int, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        if point == "part" and plan.end > after and shard:
-            threading.Event().wait()
-        yield from fold_shard(plan, shard, rows)
-        if point == "part" and plan.end > after:
+    def held_fold_logs(
+        batches: Iterable[pa.RecordBatch], *, plans: Mapping[str, LogPlan], **given: Any
+    ) -> Iterator[pa.RecordBatch]:
+        # In the executor's process: this function goes there by its code.
+        (plan,) = plans.values()
+        put = ShardState.put
+
+        def held_put(*args: Any, shard: int, **named: Any) -> Any:
+            if shard:
+                threading.Event().wait()
+            put(*args, shard=shard, **named)
             stand_still(home, plan.store_url)
+
+        if point == "part" and plan.end > after:
+            patch.object(ShardState, "put", held_put).start()
+        yield from fold_logs(batches, plans=plans, **given)
 
     for owner, name, held in (
         (LogStates, "next_state", held_next_state),
         (SnapshotStore, "commit", held_commit),
         (micro_batch, "log_result", held_log_result),
-        (micro_batch, "fold_shard", held_fold),
+        (micro_batch, "fold_logs", held_fold_logs),
     ):
         patch.object(owner, name, held).start()
 

@@ -17,10 +17,11 @@ from records.log.base import LogIdentity
 from snapshot.errors import HistoryForeignError, SnapshotCorruptError, SnapshotUnsupportedError
 from snapshot.jobs.changes.change_files import history_files, write_changes
 from snapshot.jobs.changes.change_messages import messages_of
-from snapshot.jobs.changes.change_table import CHANGES_SCHEMA, changes_table
+from snapshot.jobs.changes.change_table import net_changes
 from snapshot.jobs.changes.changes_job import ChangesSink, _may_come_again
 from snapshot.jobs.changes.coverage import Coverage, covered_clusters, put_coverage, read_coverage
 from snapshot.jobs.engine.job import LogPlan, LogResult
+from snapshot.jobs.engine.schema import CHANGES_ARROW
 from snapshot.store.storage import Storage
 from support.shard_folds import folded, plan
 from support.snapshots import CLUSTER, IDENTITY, acl_id
@@ -59,7 +60,7 @@ def change(
 
 
 def table(*changes: dict[str, Any]) -> pa.Table:
-    return changes_table(pa.chunked_array([pa.array(changes, pa.struct(list(CHANGES_SCHEMA)))]))
+    return net_changes(pa.Table.from_pylist(list(changes), CHANGES_ARROW))
 
 
 def storage() -> Storage:

@@ -93,7 +93,6 @@ def result(
             for shard in range(2)
         ),
         counts=DeltaCounts(),
-        outputs=(),
     )
 
 

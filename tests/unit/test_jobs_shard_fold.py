@@ -12,16 +12,16 @@ import pytest
 from records.entries import MetadataRecord, RemoveAccessControlEntryRecord
 from snapshot.columns import AclColumns
 from snapshot.errors import SnapshotCorruptError, SparkJobError
+from snapshot.jobs.engine.log_fold import LogFold
 from snapshot.jobs.engine.log_result import log_result
-from snapshot.jobs.engine.shard_fold import fold_shard
-from snapshot.jobs.engine.stored_shard import read_shard
+from snapshot.jobs.engine.shard_state import ShardState
 from snapshot.store.layout import shard_part_name
 from snapshot.store.manifest import SnapshotManifest, SnapshotPart
 from snapshot.store.parquet import encode_part
 from snapshot.store.snapshot_store import SnapshotStore
 from snapshot.store.storage import Storage
 from support.shard_folds import counted, decoded, folded, plan
-from support.snapshots import acl, acl_id, logged
+from support.snapshots import IDENTITY, acl, acl_id, contents, logged, replayed
 
 
 @pytest.fixture
@@ -38,20 +38,51 @@ def committed(
     return store.commit(result.manifest, attempts="job", keep=9)
 
 
-def shard_digests(manifest: SnapshotManifest) -> dict[str, str]:
-    """By the shard's place in the part's name: what its bytes are."""
-    return {part.name[:19]: part.sha256 for part in manifest.parts}
-
-
 def test_a_shard_that_did_not_change_is_copied(store: SnapshotStore) -> None:
-    """Byte by byte, under a name of its own; records that change nothing change nothing."""
+    """Byte by byte, into the new snapshot's own directory; records that change nothing change nothing."""
     base = committed(store, [acl(number) for number in range(20)])
-    (gone, *_), digests = [acl_id(number) for number in range(20)], shard_digests(base)
     same = committed(store, [acl(3), RemoveAccessControlEntryRecord(acl_id(77))], base)
-    assert shard_digests(same) == digests
-    assert not {part.name for part in same.parts} & {part.name for part in base.parts}
-    changed = committed(store, [RemoveAccessControlEntryRecord(gone)], same)
-    assert len(shard_digests(changed).items() - digests.items()) == 1
+    assert (same.parts, same.digest) == (base.parts, base.digest)
+    assert store.verify(same.ref) == ()
+    changed = committed(store, [RemoveAccessControlEntryRecord(acl_id(0))], same)
+    assert len({*changed.parts} - {*base.parts}) == 1
+
+
+def test_a_batch_that_changes_little_says_only_that(store: SnapshotStore) -> None:
+    """Added, replaced, gone, and back again as it was; the next batch goes on from it, and so does a node."""
+    base = committed(store, [acl(number) for number in range(40)], shards=1)
+    (part,) = base.parts
+    gone: list[MetadataRecord] = [RemoveAccessControlEntryRecord(acl_id(number)) for number in (3, 4)]
+    first = committed(store, [acl(1, host="h"), acl(99), *gone], base, shards=1)
+    (changed,) = first.parts
+    assert (changed.name, changed.sha256, changed.rows) == (part.name, part.sha256, 40)
+    assert changed.changes is not None
+    assert (changed.changes.rows, changed.changes.count) == (4, first.count)
+    again: list[MetadataRecord] = [
+        RemoveAccessControlEntryRecord(acl_id(99)),
+        acl(3),
+        RemoveAccessControlEntryRecord(acl_id(5)),
+    ]
+    second = committed(store, again, first, shards=1)
+    expected = replayed([*(acl(number) for number in range(40)), acl(1, host="h"), acl(99), *gone, *again])
+    for manifest in (first, second):
+        assert store.verify(manifest.ref, IDENTITY) == ()
+    assert contents(store.read(second.ref).image) == contents(expected)
+    assert (second.digest, second.count) == (expected.digest, len(expected))
+    # 1 and 3 have other rows, 4 and 5 are gone; 99 came and went.
+    assert second.parts[0].changes is not None
+    assert second.parts[0].changes.rows == 4
+
+
+def test_a_part_is_written_whole_when_much_has_changed(store: SnapshotStore) -> None:
+    """More than an eighth of its rows; what an old aclog cannot read stays rare."""
+    base = committed(store, [acl(number) for number in range(40)], shards=1)
+    few = committed(store, [acl(number, host="h") for number in range(5)], base, shards=1)
+    assert few.parts[0].changes is not None
+    many = committed(store, [acl(5, host="h")], few, shards=1)
+    assert [(part.rows, part.changes) for part in many.parts] == [(40, None)]
+    assert b'"formatVersion": 2' in few.to_json()
+    assert b'"formatVersion": 1' in many.to_json()
 
 
 def test_a_shard_without_acls_has_no_part(store: SnapshotStore) -> None:
@@ -63,21 +94,24 @@ def test_a_shard_without_acls_has_no_part(store: SnapshotStore) -> None:
 
 def test_rows_out_of_order_are_refused(store: SnapshotStore) -> None:
     """And rows that the batch cannot have: the state would be wrong and nobody would know."""
-    found = counted(logged([acl(1), acl(1, host="h")]))
-    rows = decoded(found, 1)[0]
-    upside_down = rows.take([0, 2, 1])
-    with pytest.raises(SparkJobError, match=r"a record of offset 0, .* after \(1, 1\)"):
-        list(fold_shard(plan(store, 2, base=None), 0, [upside_down]))
+    rows = decoded(counted(logged([acl(1), acl(1, host="h")])), 1)
+    with pytest.raises(SparkJobError, match=r"a record of offset 0, .* after 1 in a batch"):
+        LogFold(plan(store, 2, base=None)).take(rows.take([1, 0]))
+    fold = LogFold(plan(store, 2, base=None))
+    fold.take(rows.slice(1))
+    with pytest.raises(SparkJobError, match=r"a record of offset 0, .* after 1 in a batch"):
+        fold.take(rows.slice(0, 1))
     with pytest.raises(SparkJobError, match=r"a record of offset 1, .* in a batch that ends at 1"):
-        list(fold_shard(plan(store, 1, base=None), 0, [rows]))
+        LogFold(plan(store, 1, base=None)).take(rows)
 
 
 def test_a_kind_that_nobody_knows_is_refused(store: SnapshotStore) -> None:
     """It is not taken for another one."""
-    rows = decoded(counted(logged([acl(1)])), 1)[0].to_pylist()
-    batch = decoded([], 1)[0].from_pylist([rows[0], rows[1] | {"kind": 9}], decoded([], 1)[0].schema)
+    rows = decoded(counted(logged([acl(1)])), 1)
+    fold = LogFold(plan(store, 1, base=None))
+    fold.take(rows.from_pylist([rows.to_pylist()[0] | {"kind": 9}], rows.schema))
     with pytest.raises(SparkJobError, match="no kind 9"):
-        list(fold_shard(plan(store, 1, base=None), 0, [batch]))
+        fold.finish(None)
 
 
 def test_a_damaged_base_is_refused(tmp_path: Path) -> None:
@@ -106,10 +140,10 @@ def test_a_shards_part_says_its_digest_and_has_each_id_once(store: SnapshotStore
     columns = store.read(manifest.ref).image.columns
     silent = with_part(store, manifest, encode_part(columns))
     with pytest.raises(SnapshotCorruptError, match="does not say the digest of its rows"):
-        read_shard(Storage(store.url), silent, 0, 1)
+        ShardState.read(Storage(store.url), silent, 0, 1)
     twice = with_part(store, manifest, encode_part(AclColumns.joined([columns, columns]), digest=1))
     with pytest.raises(SnapshotCorruptError, match="holds an id twice"):
-        read_shard(Storage(store.url), twice, 0, 1)
+        committed(store, [acl(1)], twice, shards=1)
 
 
 def test_every_shard_is_summed_once(store: SnapshotStore) -> None:

@@ -167,9 +167,9 @@ DAMAGES = [
     ),
     Damage(
         "a newer format",
-        edited(formatVersion=2),
+        edited(formatVersion=3),
         SnapshotUnsupportedError,
-        "has format version 2",
+        "has format version 3",
         SnapshotState.UNSUPPORTED,
     ),
     Damage(
@@ -255,8 +255,8 @@ def test_writing_again_repairs_what_is_damaged(store: SnapshotStore, tmp_path: P
 def test_a_newer_format_is_not_overwritten(store: SnapshotStore, tmp_path: Path) -> None:
     """A newer aclog wrote it; nothing says that it is damaged."""
     store.write(image_of(*range(5)), IDENTITY, log_end_time_ms=1)
-    edit_manifest(newest(tmp_path) / MANIFEST_NAME, formatVersion=2)
-    with pytest.raises(SnapshotUnsupportedError, match="format version 2"):
+    edit_manifest(newest(tmp_path) / MANIFEST_NAME, formatVersion=3)
+    with pytest.raises(SnapshotUnsupportedError, match="format version 3"):
         store.write(image_of(*range(5)), IDENTITY, log_end_time_ms=1)
 
 

@@ -12,7 +12,7 @@ import pytest
 from records.log.base import LogIdentity
 from snapshot.errors import SnapshotCorruptError, SnapshotUnsupportedError
 from snapshot.image import Provenance
-from snapshot.store.manifest import SnapshotManifest, SnapshotPart
+from snapshot.store.manifest import ChangePart, SnapshotManifest, SnapshotPart
 from support.snapshots import IDENTITY
 
 MANIFEST = SnapshotManifest(
@@ -55,6 +55,26 @@ def test_manifest_says_what_people_look_for() -> None:
     }  # fmt: skip
 
 
+def test_changes_make_it_a_manifest_that_an_older_build_refuses() -> None:
+    """Which would take the part's rows for the state; without changes it is one that any build reads."""
+    part = replace(MANIFEST.parts[0], rows=4, changes=ChangePart("part-x.parquet", 1, 99, "1" * 64, 3))
+    changed = replace(MANIFEST, parts=(part, MANIFEST.parts[1]))
+    fields = json.loads(changed.to_json())
+    assert fields["formatVersion"] == 2
+    assert fields["parts"][0]["changes"]["count"] == 3
+    assert "changes" not in fields["parts"][1]
+    assert SnapshotManifest.from_json(changed.to_json(), source="m") == changed
+    assert [file.name for file in changed.files] == [
+        "part-00000-a.parquet", "part-x.parquet", "part-00001-a.parquet"
+    ]  # fmt: skip
+    with pytest.raises(SnapshotCorruptError, match="format version 1 has no changes"):
+        SnapshotManifest.from_json(sealed(parts=fields["parts"]), source="m")
+    for wrong in ({"name": "../x"}, {"name": "part-00001-a.parquet"}, {"count": 4}):
+        parts = [fields["parts"][0] | {"changes": fields["parts"][0]["changes"] | wrong}, fields["parts"][1]]
+        with pytest.raises(SnapshotCorruptError, match="not a snapshot manifest"):
+            SnapshotManifest.from_json(sealed(formatVersion=2, parts=parts), source="m")
+
+
 def test_an_empty_tail_is_said_only_where_there_is_one() -> None:
     """Markers at the end of a topic; older builds know no such field."""
     tailed = replace(MANIFEST, provenance=Provenance(266, 1, 1_795_222_871_590, 3))
@@ -93,8 +113,8 @@ def test_resealed_manifest_is_read() -> None:
 
 def test_a_newer_format_is_named() -> None:
     """Nothing else of it is looked at: a newer format may have any fields."""
-    with pytest.raises(SnapshotUnsupportedError, match=r"m has format version 2; .* knows up to 1"):
-        SnapshotManifest.from_json(b'{"formatVersion": 2, "new": true}', source="m")
+    with pytest.raises(SnapshotUnsupportedError, match=r"m has format version 3; .* knows up to 2"):
+        SnapshotManifest.from_json(b'{"formatVersion": 3, "new": true}', source="m")
 
 
 @pytest.mark.parametrize("version", [0, -1, True, "1", 1.5, None])
@@ -107,7 +127,7 @@ def test_other_versions_do_not_exist(version: Any) -> None:
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"count": 6}, "its parts have 5 rows, its count is 6"),
+        ({"count": 6}, "its parts have 5 ACLs, its count is 6"),
         ({"count": -5}, "count"),
         ({"count": "5"}, "count"),
         ({"countByResourceType": {"TOPIC": 4}}, "counts by resource type are 4 in all, its count is 5"),
@@ -116,7 +136,7 @@ def test_other_versions_do_not_exist(version: Any) -> None:
         ({"topicId": "short"}, "not a Kafka id"),
         ({"endOffset": -1}, "endOffset"),
         ({"features": {"metadata.version": "30"}}, "features"),
-        ({"parts": []}, "its parts have 0 rows"),
+        ({"parts": []}, "its parts have 0 ACLs"),
         ({"parts": None}, "parts"),
         ({"clusterId": None}, "clusterId"),
         ({"extra": 1}, "extra"),

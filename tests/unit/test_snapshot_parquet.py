@@ -11,11 +11,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from records.columns.acl_table import AppliedAcl
-from records.columns.arrow import ACL_SCHEMA as SCHEMA
+from records.columns.arrow import ACL_SCHEMA
 from records.errors import EncodeError
 from snapshot.columns import AclColumns
 from snapshot.errors import SnapshotCorruptError
-from snapshot.store.parquet import decode_part, encode_part, part_digest
+from snapshot.store.parquet import (
+    decode_changes,
+    decode_part,
+    encode_changes,
+    encode_part,
+    part_digest,
+)
 from support.snapshots import acl, acl_id
 
 
@@ -88,7 +94,7 @@ def test_several_row_groups_and_dictionaries() -> None:
 
 def test_columns_in_another_order_and_more_of_them() -> None:
     """Columns are known by name; those that we do not know are left alone."""
-    other = table().select(list(reversed(SCHEMA.names))).append_column("note", pa.array(["x"] * 3))
+    other = table().select(list(reversed(ACL_SCHEMA.names))).append_column("note", pa.array(["x"] * 3))
     assert list(decode_part(written(other), source="p")) == list(decode_part(written(table()), source="p"))
 
 
@@ -100,7 +106,7 @@ def test_ids_as_spark_writes_them() -> None:
 
 
 def replaced(name: str, values: pa.Array) -> bytes:
-    place = SCHEMA.get_field_index(name)
+    place = ACL_SCHEMA.get_field_index(name)
     return written(table().set_column(place, pa.field(name, values.type), values))
 
 
@@ -156,3 +162,28 @@ print("pandas" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def test_changes_come_back() -> None:
+    """Rows with their ACLs, ids of rows that are gone, and the digest of what the part is with them."""
+    columns = AclColumns.of([AppliedAcl(acl(number), None if number else 7, number) for number in range(3)])
+    gone = acl_id(8) + acl_id(9)
+    data = encode_changes(columns, gone, digest=0xABC)
+    rows, ids = decode_changes(data, source="p")
+    assert (list(rows), ids, part_digest(data, source="p")) == (list(columns), gone, 0xABC)
+    rows, ids = decode_changes(encode_changes(AclColumns.EMPTY, gone, digest=1), source="p")
+    assert (len(rows), ids) == (0, gone)
+    # It is no part: what it leaves out would be taken for not there.
+    with pytest.raises(SnapshotCorruptError, match="holds nulls"):
+        decode_part(data, source="p")
+
+
+def test_a_row_that_is_gone_has_its_id_alone() -> None:
+    """Half an ACL is damage."""
+    whole = pq.read_table(io.BytesIO(encode_changes(AclColumns.EMPTY, acl_id(8), digest=1)))
+    for name in ("host", "timestamp_ms", "operation"):
+        field = whole.schema.field(name)
+        value = pa.array(["x"] if field.type == pa.string() else [1], field.type)
+        half = whole.set_column(whole.column_names.index(name), field, value)
+        with pytest.raises(SnapshotCorruptError, match="p is not a snapshot part"):
+            decode_changes(written(half), source="p")

@@ -282,7 +282,7 @@ def test_what_is_not_ours_is_never_touched(tmp_path: Path) -> None:
     other = LogIdentity(CLUSTER, Uuid(b"o" * 16))
     at_once(tmp_path).write(image_of(1), other, log_end_time_ms=1)
     write(at_once(tmp_path), 2)
-    edit_manifest(directory(tmp_path, 2) / MANIFEST_NAME, formatVersion=2)
+    edit_manifest(directory(tmp_path, 2) / MANIFEST_NAME, formatVersion=3)
     strangers = directory(tmp_path, 3)
     strangers.mkdir()
     (strangers / "notes.txt").write_text("mine")

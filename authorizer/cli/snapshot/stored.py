@@ -58,7 +58,7 @@ def status_json(status: SnapshotStatus) -> dict[str, Any]:
             "logEndTimeMs": manifest.log_end_time_ms,
             "count": manifest.count,
             "digest": digest_to_string(manifest.digest),
-            "bytes": sum(part.bytes for part in manifest.parts),
+            "bytes": sum(file.bytes for file in manifest.files),
         }
         if not manifest.is_exact:
             row["gapUntil"] = manifest.gap_until

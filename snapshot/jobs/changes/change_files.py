@@ -73,7 +73,7 @@ def write_changes(storage: Storage, cluster_id: str, start: int, end: int, chang
         cluster_id: the log's.
         start: the batch's first offset.
         end: its end.
-        changes: what ``change_table.changes_table`` gives.
+        changes: what ``change_table.net_changes`` gives.
 
     Raises:
         SnapshotError: a file cannot be written.

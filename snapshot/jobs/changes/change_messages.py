@@ -37,7 +37,7 @@ _ACL: Final = {
 
 
 def messages_of(cluster_id: str, changes: pa.Table) -> Iterator[tuple[int, bytes, bytes]]:
-    """(offset, key, value) of changes in their order; see change_table.changes_table."""
+    """(offset, key, value) of changes in their order; see change_table.net_changes."""
     for batch in changes.to_batches(max_chunksize=_ROWS):
         for row in batch.to_pylist():
             yield _message(cluster_id, row)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from snapshot.jobs.engine.schema import CHANGE_ADDED, CHANGE_REMOVED, CHANGE_REPLACED
+from snapshot.jobs.engine.schema import CHANGE_ADDED, CHANGE_REMOVED, CHANGE_REPLACED, CHANGES_ARROW
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,37 +30,21 @@ CONTENT: Final = (
 )
 TIME: Final = pa.timestamp("ms", "UTC")
 
-_ACL: Final = pa.struct(
-    [*((name, pa.string()) for name in CONTENT), ("offset", pa.int64()), ("timestamp_ms", pa.int64())]
-)
-#: schema.CHANGE.
-CHANGES_SCHEMA: Final = pa.schema(
-    [
-        ("topic_id", pa.string()),
-        ("offset", pa.int64()),
-        ("timestamp_ms", pa.int64()),
-        ("change", pa.string()),
-        ("id", pa.binary()),
-        ("before", _ACL),
-        ("after", _ACL),
-    ]
-)
 _ORDER: Final = [("offset", "ascending"), ("id", "ascending")]
 
 
-def changes_table(rows: pa.ChunkedArray) -> pa.Table:
+def net_changes(changes: pa.Table) -> pa.Table:
     """The changes of one log in order of (offset, id), each of which is there once.
 
     Args:
-        rows: structs of schema.CHANGE, in any order. The records of a metadata transaction all count from one
-            offset on; what an id had in between was never in force, and is not told.
+        changes: rows of CHANGES_ARROW, in any order. The records of a metadata transaction all count from one
+            offset on; what an id had in between was never in force, and is left out.
     """
-    columns = [pc.struct_field(rows, field.name).cast(field.type) for field in CHANGES_SCHEMA]
-    changes = pa.table(columns, schema=CHANGES_SCHEMA).sort_by(_ORDER)
+    changes = changes.sort_by(_ORDER)
     is_shared = _is_shared(changes)
     if not pc.any(is_shared).as_py():
         return changes
-    net = pa.Table.from_pylist([*_net_changes(changes.filter(is_shared).to_pylist())], CHANGES_SCHEMA)
+    net = pa.Table.from_pylist([*_net_rows(changes.filter(is_shared).to_pylist())], CHANGES_ARROW)
     return pa.concat_tables([changes.filter(pc.invert(is_shared)), net]).sort_by(_ORDER)
 
 
@@ -90,7 +74,7 @@ def _is_shared(changes: pa.Table) -> pa.Array:
     return pc.or_(pa.concat_arrays([none, same]), pa.concat_arrays([same, none]))
 
 
-def _net_changes(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _net_rows(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """One row, or none, of all rows with one (offset, id).
 
     What one row of an id ends with, the next one begins with. So whatever their order was: what is begun with

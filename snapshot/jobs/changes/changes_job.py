@@ -15,24 +15,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-import pyarrow.compute as pc
-
 from records.ids import uuid_to_string
 from records.log.open import open_feed
 from snapshot.errors import HistoryForeignError
 from snapshot.jobs.changes.change_files import STATE, history_files, state_url, write_changes
 from snapshot.jobs.changes.change_messages import messages_of
-from snapshot.jobs.changes.change_table import changes_table
+from snapshot.jobs.changes.change_table import net_changes
 from snapshot.jobs.changes.coverage import Coverage, put_coverage, read_coverage
 from snapshot.jobs.engine.query import run_job
-from snapshot.jobs.engine.schema import FOLDED
 from snapshot.store.storage import Storage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from snapshot.jobs.engine.job import BatchReport, JobSettings, LogPlan, LogResult
 
@@ -128,27 +125,23 @@ class ChangesSink:
         self._looked_for: set[str] = set()
         self._caught_up: set[str] = set()
 
-    def transform(self, folded: DataFrame, plans: Sequence[LogPlan]) -> DataFrame:
+    def changes_writer(self, plans: Sequence[LogPlan]) -> Callable[[LogPlan, pa.Table], None]:
         if self._may_find_leftovers:
             for plan in plans:
                 if plan.identity.cluster_id not in self._looked_for:
                     self._remove_leftovers(plan)
                     self._looked_for.add(plan.identity.cluster_id)
-        ranges = {plan.identity.cluster_id: (plan.start, plan.end) for plan in plans}
         output, to_topic = self._output, self._to_topic
 
-        def write(key: tuple[pa.StringScalar, ...], rows: pa.Table) -> pa.Table:
-            cluster_id: str = key[0].as_py()
-            has_change = pc.is_valid(rows.column("change"))
-            changes = changes_table(rows.column("change").filter(has_change))
+        def write(plan: LogPlan, rows: pa.Table) -> None:
+            changes = net_changes(rows)
             if len(changes):
-                start, end = ranges[cluster_id]
-                write_changes(Storage(output), cluster_id, start, end, changes)
+                cluster_id = plan.identity.cluster_id
+                write_changes(Storage(output), cluster_id, plan.start, plan.end, changes)
                 if to_topic is not None:
                     _publish(to_topic, output, cluster_id, changes)
-            return rows.filter(pc.invert(has_change))
 
-        return folded.groupBy("cluster_id").applyInArrow(write, FOLDED)
+        return write
 
     def commit(self, results: Sequence[LogResult]) -> None:
         for result in results:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, SparkSession
 
-    from snapshot.store.manifest import SnapshotManifest
+    from snapshot.store.manifest import ChangePart, SnapshotManifest, SnapshotPart
 
 #: Rows of intervals. Times are those of the records that began and ended them.
 INTERVAL: Final = (
@@ -186,11 +186,16 @@ class History:
 
     def _open(self) -> DataFrame:
         """The intervals that had no end when the state was stored: its ACLs."""
-        manifest, schema = self.manifest, _ddl(INTERVAL)
-        paths = [f"{state_url(self._output)}/{manifest.ref.file(part.name)}" for part in manifest.parts]
-        if not paths:
+        parts, schema = self.manifest.parts, _ddl(INTERVAL)
+        if not parts:
             return self._spark.createDataFrame([], schema)
-        acls = self._spark.read.schema(_PART).parquet(*paths)
+        acls = self._read_state(parts)
+        changes = [part.changes for part in parts if part.changes is not None]
+        if changes:
+            changed = self._read_state(changes)
+            kept = acls.join(changed.select("id"), "id", "left_anti")
+            # Of a row that is gone there is the id alone.
+            acls = kept.unionByName(changed.where(F.col("resource_type").isNotNull()))
         columns = {
             "cluster_id": self._cluster(),
             "topic_id": F.lit(self.coverage.topic_id),
@@ -201,6 +206,11 @@ class History:
             "valid_to_time": F.lit(None).cast("timestamp"),
         }
         return acls.select(*(columns.get(name, F.col(name)).alias(name) for name in schema.names))
+
+    def _read_state(self, files: Sequence[SnapshotPart | ChangePart]) -> DataFrame:
+        ref = self.manifest.ref
+        paths = [f"{state_url(self._output)}/{ref.file(file.name)}" for file in files]
+        return self._spark.read.schema(_PART).parquet(*paths)
 
     def _read(self, table: str, schema: StructType) -> DataFrame:
         path = cluster_path(table, self.coverage.cluster_id)

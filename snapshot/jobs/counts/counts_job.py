@@ -24,7 +24,7 @@ from snapshot.jobs.engine.query import run_job
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from snapshot.jobs.counts.count_tables import TableFormat
     from snapshot.jobs.engine.job import BatchReport, JobSettings, LogPlan, LogResult
@@ -117,8 +117,8 @@ class CountsSink:
         """Of the last batch."""
         return self._last[cluster_id][1]
 
-    def transform(self, folded: DataFrame, plans: Sequence[LogPlan]) -> DataFrame:
-        return folded
+    def changes_writer(self, plans: Sequence[LogPlan]) -> None:
+        return None
 
     def commit(self, results: Sequence[LogResult]) -> None:
         batch = [count_rows(result, self._before(result.plan)) for result in results]

@@ -9,7 +9,6 @@ there; what an aborted one held makes no row. A task holds whole transactions: t
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -18,26 +17,19 @@ import pyarrow.compute as pc
 
 from records.errors import DecodeError
 from records.transactions import Transaction, misplaced
-from snapshot.jobs.engine.decoded_rows import DECODED_ARROW, DecodedRows
-from snapshot.jobs.engine.schema import DECODED
+from snapshot.jobs.engine.decoded_rows import DecodedRows
+from snapshot.jobs.engine.schema import DECODED_ARROW
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-    from pyspark.sql import DataFrame
 
     from records.transactions import Marker
 
 _APPLIED_OFFSET: Final = DECODED_ARROW.get_field_index("applied_offset")
 
 
-def decode(rows: DataFrame, shards: int) -> DataFrame:
-    """DECODED rows of SOURCE rows; ``shards``: how many there are."""
-    return rows.mapInArrow(partial(decode_batches, shards=shards), DECODED)
-
-
 def decode_batches(batches: Iterable[pa.RecordBatch], *, shards: int) -> Iterator[pa.RecordBatch]:
-    """DECODED of SOURCE: what one task does.
+    """DECODED of SOURCE, of what one task has; each batch is of one log. ``shards``: how many there are.
 
     Raises:
         DecodeError: a record that cannot be decoded, with log and offset; a row without a cluster id.

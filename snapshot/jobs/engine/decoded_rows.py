@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,7 @@ from records.entries import (
 from records.errors import DecodeError
 from records.ids import UUID_BYTES
 from records.log.topic.message import decode_message
-from snapshot.jobs.engine.schema import KIND_ACL, KIND_FEATURE, KIND_REMOVAL
+from snapshot.jobs.engine.schema import DECODED_ARROW, KIND_ACL, KIND_FEATURE, KIND_REMOVAL
 from snapshot.jobs.engine.sharding import shards_of
 
 if TYPE_CHECKING:
@@ -33,28 +33,6 @@ if TYPE_CHECKING:
     from records.transactions import Marker
 
     _Ints = npt.NDArray[np.int64]
-
-#: schema.DECODED in Arrow.
-DECODED_ARROW: Final = pa.schema(
-    [
-        ("cluster_id", pa.string()),
-        ("topic_id", pa.string()),
-        ("shard", pa.int32()),
-        ("kind", pa.int8()),
-        ("offset", pa.int64()),
-        ("applied_offset", pa.int64()),
-        ("timestamp_ms", pa.int64()),
-        ("id", pa.binary()),
-        ("resource_type", pa.int8()),
-        ("resource_name", pa.string()),
-        ("pattern_type", pa.int8()),
-        ("principal", pa.string()),
-        ("host", pa.string()),
-        ("operation", pa.int8()),
-        ("permission_type", pa.int8()),
-        ("feature_level", pa.int32()),
-    ]
-)
 
 
 class DecodedRows:

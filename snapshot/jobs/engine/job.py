@@ -13,9 +13,9 @@ from snapshot.store.layout import SnapshotRef
 from snapshot.store.manifest import SnapshotPart
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from pyspark.sql import DataFrame
+    import pyarrow as pa
 
     from records.log.base import LogIdentity
     from snapshot.image import Provenance
@@ -158,14 +158,12 @@ class LogResult:
         manifest: what will be put.
         summaries: of all shards, in their order.
         counts: of all shards together.
-        outputs: what the sink's ``transform`` said in ``output``.
     """
 
     plan: LogPlan
     manifest: SnapshotManifest
     summaries: tuple[ShardSummary, ...]
     counts: DeltaCounts
-    outputs: tuple[str, ...]
 
 
 class JobSink(Protocol):
@@ -173,14 +171,17 @@ class JobSink(Protocol):
 
     @property
     def wants_changes(self) -> bool:
-        """Folding gives a row for each change; the offsets in the stored state are then applied offsets."""
+        """Changes are noted one by one; the offsets in the stored state are then applied offsets."""
 
     @property
     def wants_count_deltas(self) -> bool:
         """Summaries have ``count_deltas``."""
 
-    def transform(self, folded: DataFrame, plans: Sequence[LogPlan]) -> DataFrame:
-        """Write what executors write: FOLDED rows in, FOLDED rows without any ``change`` out. No action."""
+    def changes_writer(self, plans: Sequence[LogPlan]) -> Callable[[LogPlan, pa.Table], None] | None:
+        """What writes the changes of one log, on executors; called on the driver, before the batch's action.
+
+        A task may run twice, and a batch come again: the same names must be written. See log_fold.fold_logs.
+        """
 
     def commit(self, results: Sequence[LogResult]) -> None:
         """Write what the driver writes, before the manifests are put.

@@ -12,18 +12,15 @@ from snapshot.jobs.engine.job import LogPlan, LogResult, ShardSummary
 from snapshot.store.manifest import SnapshotManifest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
 
-def log_result(
-    plan: LogPlan, summaries: Iterable[ShardSummary], *, outputs: Sequence[str] = (), gap_until: int = 0
-) -> LogResult:
+def log_result(plan: LogPlan, summaries: Iterable[ShardSummary], *, gap_until: int = 0) -> LogResult:
     """The result of one log.
 
     Args:
         plan: of the log.
         summaries: of its shards, in any order.
-        outputs: as LogResult.
         gap_until: as SnapshotManifest.
 
     Raises:
@@ -53,4 +50,4 @@ def log_result(
         parts=tuple(summary.part for summary in in_order if summary.part is not None),
         gap_until=gap_until,
     )
-    return LogResult(plan=plan, manifest=manifest, summaries=in_order, counts=counts, outputs=tuple(outputs))
+    return LogResult(plan=plan, manifest=manifest, summaries=in_order, counts=counts)

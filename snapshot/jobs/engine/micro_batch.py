@@ -1,8 +1,8 @@
 """One micro-batch of a job: plan each log, fold all of them in one action, put the manifests last.
 
-    rows -> decode -> by (log, shard), in log order -> fold_shard -> the sink's files -> summaries
-                                                                                            |
-    the sink's own outputs, then the manifests, then what is not to be kept     <-----------+
+    each log's rows -> decode -> fold its shards -> their files, the sink's -> summaries     one task for each
+                                                                                  |
+    the sink's own outputs, then the manifests, then what is not to be kept  <----+          the driver
 
 A batch that failed comes again with the same offsets. Parts without a manifest count for nothing, and a log
 whose manifest was put is not folded again.
@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Iterator
 from functools import reduce
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import msgspec
@@ -23,13 +23,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from snapshot.digest import digest_to_string
-from snapshot.jobs.engine.decode import decode
 from snapshot.jobs.engine.job import BatchReport, LogPlan, LogReport, ShardSummary
+from snapshot.jobs.engine.log_fold import LogFold, fold_logs
 from snapshot.jobs.engine.log_result import log_result
 from snapshot.jobs.engine.log_states import LogStates
 from snapshot.jobs.engine.planned_offsets import OffsetLog, PlannedOffsets
-from snapshot.jobs.engine.schema import FOLDED, KIND_PLAN
-from snapshot.jobs.engine.shard_fold import fold_shard
+from snapshot.jobs.engine.schema import FOLDED
 from snapshot.jobs.sources.directory_source import read_directory
 from snapshot.jobs.sources.topic_source import read_topic
 from snapshot.store.snapshot_store import SnapshotStore
@@ -42,9 +41,6 @@ if TYPE_CHECKING:
     from snapshot.jobs.engine.first_offsets import FirstOffsets
     from snapshot.jobs.engine.job import JobSettings, JobSink, LogResult
     from snapshot.jobs.sources.logs import FollowedLog
-
-_SHARDS: Final = "array<struct<cluster_id string, shards int>>"
-_LOG_ORDER: Final = ("cluster_id", "shard", "applied_offset", "offset")
 
 
 class MicroBatches:
@@ -166,36 +162,21 @@ class MicroBatches:
     def _folded(self, rows: DataFrame, plans: Sequence[LogPlan]) -> list[LogResult]:
         """The batch's one action: parts are written, and the sink's files."""
         by_cluster = {plan.identity.cluster_id: plan for plan in plans}
+        write_changes = self._sink.changes_writer(plans)
 
-        def fold(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return fold_shard(by_cluster[key[0].as_py()], key[1].as_py(), batches)
+        def fold(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return fold_logs(batches, plans=by_cluster, write_changes=write_changes)
 
-        groups = len(plans) * self._settings.shards
-        spark = rows.sparkSession
-        # The partitions and their order are said below; planning anew between stages would only take time.
-        spark.conf.set("spark.sql.adaptive.enabled", "false")
-        decoded = decode(self._source(rows, plans), self._settings.shards)
-        in_order = (
-            decoded.unionByName(_plan_rows(spark, plans), allowMissingColumns=True)
-            .repartition(min(groups, 2 * spark.sparkContext.defaultParallelism), *_LOG_ORDER[:2])
-            .sortWithinPartitions(*_LOG_ORDER)
-        )
-        folded = in_order.groupBy(*_LOG_ORDER[:2]).applyInArrow(fold, FOLDED)
-        told = self._sink.transform(folded, plans).select("cluster_id", "summary", "output")
-        summaries: dict[str, list[ShardSummary]] = {cluster_id: [] for cluster_id in by_cluster}
-        outputs: dict[str, list[str]] = {cluster_id: [] for cluster_id in by_cluster}
-        for cluster_id, summary, output in told.where("summary IS NOT NULL OR output IS NOT NULL").collect():
-            if summary is not None:
-                summaries[cluster_id].append(msgspec.json.decode(summary, type=ShardSummary))
-            else:
-                outputs[cluster_id].append(output)
+        summaries: dict[str, list[ShardSummary]] = {}
+        for cluster_id, text in self._source(rows, plans).mapInArrow(fold, FOLDED).collect():
+            found = msgspec.json.decode(text, type=list[ShardSummary])
+            summaries.setdefault(cluster_id, []).extend(found)
+        for cluster_id, plan in by_cluster.items():
+            if cluster_id not in summaries:
+                # Nothing that counts: markers, or gaps. The state moves on all the same.
+                summaries[cluster_id] = LogFold(plan).finish(write_changes)
         return [
-            log_result(
-                plan,
-                summaries[cluster_id],
-                outputs=outputs[cluster_id],
-                gap_until=self._states[cluster_id].gap_until(plan.end),
-            )
+            log_result(plan, summaries[cluster_id], gap_until=self._states[cluster_id].gap_until(plan.end))
             for cluster_id, plan in by_cluster.items()
         ]
 
@@ -236,24 +217,3 @@ class MicroBatches:
             counts=result.counts,
             is_read_again=plan.is_read_again,
         )
-
-
-def _plan_rows(spark: SparkSession, plans: Sequence[LogPlan]) -> DataFrame:
-    """A row for each shard of each log: also one that has no record is folded.
-
-    Not by createDataFrame: it makes its session, here the batch's own, what everybody in this process gets as
-    the active one, long after the batch (pyspark 4.2).
-    """
-    shards = [{"cluster_id": plan.identity.cluster_id, "shards": plan.shards} for plan in plans]
-    text = F.lit(msgspec.json.encode(shards).decode())
-    return (
-        spark.range(1)
-        .select(F.inline(F.from_json(text, _SHARDS)))
-        .select(
-            "cluster_id",
-            F.explode(F.sequence(F.lit(0), F.col("shards") - 1)).alias("shard"),
-            F.lit(KIND_PLAN).cast("byte").alias("kind"),
-            F.lit(-1).cast("long").alias("offset"),
-            F.lit(-1).cast("long").alias("applied_offset"),
-        )
-    )

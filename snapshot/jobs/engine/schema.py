@@ -1,4 +1,4 @@
-"""The schemas of the jobs, as Spark's DDL: what a source gives, what decoding and folding make of it.
+"""The schemas of the jobs: what a source gives, what decoding and folding make of it. Spark's as its DDL.
 
 ``topic_id`` is Kafka's 22 characters everywhere. Offsets are inclusive, ends exclusive.
 """
@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 from typing import Final
+
+import pyarrow as pa
 
 #: Rows of a log, of whatever kind. ``key`` is null for directory logs. ``value`` is the KRaft frame of a
 #: directory log, the message's value in a topic (null: a tombstone). Control records are no rows.
@@ -15,8 +17,6 @@ SOURCE: Final = (
 )
 
 #: ``kind`` of a decoded row.
-#: A row that the engine adds: it sees to it that each shard of each log is folded, with or without records.
-KIND_PLAN: Final = 0
 KIND_ACL: Final = 1
 #: Of the columns for ACLs only ``id`` is set.
 KIND_REMOVAL: Final = 2
@@ -25,10 +25,25 @@ KIND_FEATURE: Final = 3
 
 #: Decoded records. ``applied_offset`` is the offset from which the record counts: its own; of one in a KRaft
 #: metadata transaction that of its EndTransactionRecord. Records of an aborted one are no rows.
-DECODED: Final = (
-    "cluster_id string, topic_id string, shard int, kind tinyint, offset long, applied_offset long, "
-    "timestamp_ms long, id binary, resource_type tinyint, resource_name string, pattern_type tinyint, "
-    "principal string, host string, operation tinyint, permission_type tinyint, feature_level int"
+DECODED_ARROW: Final = pa.schema(
+    [
+        ("cluster_id", pa.string()),
+        ("topic_id", pa.string()),
+        ("shard", pa.int32()),
+        ("kind", pa.int8()),
+        ("offset", pa.int64()),
+        ("applied_offset", pa.int64()),
+        ("timestamp_ms", pa.int64()),
+        ("id", pa.binary()),
+        ("resource_type", pa.int8()),
+        ("resource_name", pa.string()),
+        ("pattern_type", pa.int8()),
+        ("principal", pa.string()),
+        ("host", pa.string()),
+        ("operation", pa.int8()),
+        ("permission_type", pa.int8()),
+        ("feature_level", pa.int32()),
+    ]
 )
 
 #: An ACL as people read it: names as snapshot.code_names gives them.
@@ -47,7 +62,31 @@ CHANGE: Final = (
     f"before: struct<{ACL}>, after: struct<{ACL}>"
 )
 
-#: What folding gives: one row with ``summary`` (JSON of job.ShardSummary) for each shard; where changes are
-#: wanted, rows with ``change``, and where a sink has written files, rows with ``output`` (the sink's text). A
-#: row has one of the three.
-FOLDED: Final = f"cluster_id string, shard int, summary string, output string, change struct<{CHANGE}>"
+_ACL_ARROW: Final = pa.struct(
+    [
+        ("resource_type", pa.string()),
+        ("resource_name", pa.string()),
+        ("pattern_type", pa.string()),
+        ("principal", pa.string()),
+        ("host", pa.string()),
+        ("operation", pa.string()),
+        ("permission_type", pa.string()),
+        ("offset", pa.int64()),
+        ("timestamp_ms", pa.int64()),
+    ]
+)
+#: CHANGE in Arrow.
+CHANGES_ARROW: Final = pa.schema(
+    [
+        ("topic_id", pa.string()),
+        ("offset", pa.int64()),
+        ("timestamp_ms", pa.int64()),
+        ("change", pa.string()),
+        ("id", pa.binary()),
+        ("before", _ACL_ARROW),
+        ("after", _ACL_ARROW),
+    ]
+)
+
+#: What folding gives: one row for each log, with the summaries of its shards (JSON of job.ShardSummary).
+FOLDED: Final = "cluster_id string, summaries string"
