@@ -39,10 +39,7 @@ settings.load_profile(
 
 # No Spark lives long enough here to repay what the best compiler of its JVM takes: a third of the processor
 # that its tests took. All processes that a test starts inherit this.
-os.environ.setdefault(
-    "PYSPARK_SUBMIT_ARGS",
-    "--conf 'spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' pyspark-shell",
-)
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
 @pytest.fixture(autouse=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -44,7 +45,9 @@ def every_place(prepare: Callable[[], None], step: Callable[[], None], read: Cal
 def _before_look(place: int, step: Callable[[], None]) -> Iterator[list[str]]:
     """Take the step before the look of that number, from 0 on; gives the looks that were taken so far."""
     taken: list[str] = []
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, pytest.MonkeyPatch.context() as pauses:
+        # Nothing comes in a pause that does not come before a look.
+        pauses.setattr(time, "sleep", lambda _: None)
 
         def looking(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
             def look(*args: Any, **kwargs: Any) -> Any:
