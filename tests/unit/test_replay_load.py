@@ -115,7 +115,7 @@ def test_an_offset_that_is_not_in_the_log_yet(at_offset: int) -> None:
     """The error says what the last one is."""
     with pytest.raises(OffsetUnavailableError, match="the log's last offset is 2") as caught:
         load_image(log_of("+a", "+b +c"), at_offset=at_offset)
-    assert (caught.value.offset, caught.value.latest) == (at_offset, 2)
+    assert caught.value.offset == at_offset
 
 
 def test_no_offset_is_in_an_empty_log() -> None:
@@ -153,15 +153,13 @@ def test_an_offset_that_nothing_leads_to_any_more() -> None:
     log.trim(3)
     store = SimStore()
     store.snapshots += [snapshot_at(2, "a", "b"), snapshot_at(5, "a", "b", "c", "d", "e")]
-    with pytest.raises(OffsetUnavailableError, match="the earliest offset is 4") as caught:
+    with pytest.raises(OffsetUnavailableError, match="the earliest offset is 4"):
         load_image(log, [store], at_offset=3)
-    assert caught.value.earliest == 4
     assert names(load_image(log, [store], at_offset=4)) == ["a", "b", "c", "d", "e"]
     with pytest.raises(
         OffsetUnavailableError, match=r"log starts at 3, and no snapshot reaches back that far$"
-    ) as caught:
+    ):
         load_image(log, at_offset=3)
-    assert caught.value.earliest is None
 
 
 def test_a_snapshot_that_ends_with_the_very_offset_needs_no_log() -> None:
@@ -192,9 +190,8 @@ def test_a_compacted_log_has_no_state_within_a_gap() -> None:
     """I6: what is missing may count there. At its end it has one."""
     log = log_of("+a", "+b", "-a", "+c")
     log.compact(3)
-    with pytest.raises(OffsetUnavailableError, match="the state is known again at 3") as caught:
+    with pytest.raises(OffsetUnavailableError, match="the state is known again at 3"):
         load_image(log, at_offset=1)
-    assert (caught.value.earliest, caught.value.latest) == (3, 3)
     assert names(load_image(log)) == ["b", "c"]
     assert names(load_image(log, at_offset=3)) == ["b", "c"]
 
