@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from replay.events import LoadedSnapshot, Recovered
 from snapshot.errors import SnapshotError
-from snapshot.may_continue import diverged, too_old
+from snapshot.may_continue import reason_diverged, reason_too_old
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,8 +62,8 @@ def recover(
         problem = (
             offer.problem
             or _misplaced(offer, log_start, end, high_watermark)
-            or too_old(offer.log_end_time_ms, now_ms=now_ms, removal_retention_ms=retention_ms)
-            or diverged(log, offer)
+            or reason_too_old(offer.log_end_time_ms, now_ms=now_ms, removal_retention_ms=retention_ms)
+            or reason_diverged(log, offer)
         )
         if problem is None:
             try:

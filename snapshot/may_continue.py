@@ -1,6 +1,6 @@
-"""Whether a log can be continued from a stored state: what a node's recovery and a job's batch both ask.
+"""Why a log cannot be continued from a stored state: asked by a node's recovery and by a job's batch.
 
-None is yes; a text says why not, for people.
+The answers are texts for people; None where it can be continued.
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ class StateEnd(Protocol):
     def empty_tail(self) -> int: ...
 
 
-def too_old(log_end_time_ms: int | None, *, now_ms: int, removal_retention_ms: int | None) -> str | None:
-    """Whether removals since then may have been forgotten (I10).
+def reason_too_old(
+    log_end_time_ms: int | None, *, now_ms: int, removal_retention_ms: int | None
+) -> str | None:
+    """Why removals since then may have been forgotten (I10).
 
     Args:
-        log_end_time_ms: the last time at which the state's end was the log's end; None where nobody knows.
+        log_end_time_ms: the last time at which the state's end was the log's end; None if not recorded.
         now_ms: the same clock's time now.
         removal_retention_ms: of the log; None if it forgets none.
     """
@@ -45,8 +47,8 @@ def too_old(log_end_time_ms: int | None, *, now_ms: int, removal_retention_ms: i
     )
 
 
-def diverged(log: MetadataLog, state: StateEnd) -> str | None:
-    """Whether the log has another history there than the state that stands there (I9, I11).
+def reason_diverged(log: MetadataLog, state: StateEnd) -> str | None:
+    """How the log's history differs there from that of the state that stands there (I9, I11).
 
     Raises:
         LogError: the log cannot be read.

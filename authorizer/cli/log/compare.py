@@ -16,7 +16,7 @@ import click
 
 from authorizer.cli.differences import LABEL, Differences
 from authorizer.cli.failure import ExitCode, Failure
-from authorizer.cli.node_state import NodeState, is_node
+from authorizer.cli.log.node_state import NodeState, is_node, node_state
 from authorizer.cli.output import Waiting, answer, note, shown
 from authorizer.cli.terminal import bad, good
 from authorizer.cli.workspace import has_beginning, is_log, load_state, note_skipped
@@ -236,14 +236,14 @@ def _with_node(log: MetadataLog, sources: Sequence[SnapshotSource], other: str) 
         sources = ()
     with Waiting(f"comparing with {shown(other)}"):
         for _ in _patiently():
-            state = NodeState.fetched(other)
+            state = node_state(other)
             if (state.cluster_id, state.topic_id) != _names(log):
-                note(f"note: {other} follows another log, of cluster {shown(state.cluster_id)}")
+                note(f"note: {other} follows another log, of cluster {shown(str(state.cluster_id))}")
                 return _beside(other, load_image(log, sources).image, state)
-            if state.end_offset > log.high_watermark():
+            if state.offset > log.high_watermark():
                 continue  # looked at before it was committed there, or the log was truncated
             try:
-                return _beside(other, _below(log, sources, state.end_offset), state)
+                return _beside(other, _below(log, sources, state.offset), state)
             except OffsetUnavailableError:
                 continue  # a node that is at the end when the log is quiet
     raise _restless(log, other)
@@ -253,7 +253,7 @@ def _beside(other: str, here: AclsImage, node: NodeState) -> Comparison:
     return Comparison(
         other=other,
         end_offset=here.provenance.end_offset,
-        other_end_offset=node.end_offset,
+        other_end_offset=node.offset,
         digest_here=digest_to_string(here.digest),
         digest_there=node.digest,
         differences=None,

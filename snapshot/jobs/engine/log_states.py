@@ -20,7 +20,7 @@ from records.errors import DecodeError, LogError
 from records.ids import uuid_to_string
 from snapshot.errors import SnapshotError, SparkJobError
 from snapshot.image import Provenance
-from snapshot.may_continue import diverged, too_old
+from snapshot.may_continue import reason_diverged, reason_too_old
 from snapshot.store.stored import SnapshotState
 
 if TYPE_CHECKING:
@@ -213,11 +213,11 @@ class LogStates:
                 or manifest is None
                 or not start <= manifest.provenance.end_offset <= end
                 or log.log_end_offset() < manifest.gap_until
-                or diverged(log, manifest.provenance)
+                or reason_diverged(log, manifest.provenance)
                 or not self._is_whole(manifest)
             ):
                 continue
-            if too_old(
+            if reason_too_old(
                 manifest.log_end_time_ms, now_ms=now_ms, removal_retention_ms=log.removal_retention_ms
             ):
                 before = before or manifest
