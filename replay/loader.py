@@ -110,7 +110,7 @@ class Loader:
         self._backoff = Backoff()
         self._identity: LogIdentity | None = None
         self._logger = _log.bind(log=log.url)
-        # Of one load, for progress lines.
+        # When and where the load began, for progress lines.
         self._load_began_s = self._progress_due_s = self._clock.monotonic_s()
         self._load_position = 0
         # What other threads see; changed under the condition, which is notified.

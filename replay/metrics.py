@@ -50,7 +50,7 @@ class LoaderMetrics:
 
 @dataclass(slots=True)
 class SnapshotMetrics:
-    """Of the snapshot generator.
+    """Counted by the snapshot generator.
 
     Attributes:
         written: snapshots.

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-#: Of the program, and of the script that installing it makes.
+#: The program's name, and that of the script that installing it makes.
 NAME: Final = "aclog"
 #: The shells' scripts set it: then aclog prints what would complete a line, and does nothing else.
 COMPLETE_VARIABLE: Final = "_ACLOG_COMPLETE"

@@ -209,7 +209,7 @@ class _DurationType(click.ParamType):  # type: ignore[type-arg]  # not generic i
 
 
 class _ClusterIdType(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
-    """Of something new; what is stored already is looked for by whatever id it has."""
+    """The id of something new; a stored one may have any form."""
 
     name = "ID"
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _NOTE: Final = "note:"
 #: Where click's context keeps the notes that were printed.
 _SAID: Final = "authorizer.cli.notes"
-#: Of what belongs under a heading.
+#: Before each line under a heading.
 MARGIN: Final = "   "
 #: Bytes of JSON lines that are gathered before one write.
 _BUFFER_BYTES: Final = 64 * 1024

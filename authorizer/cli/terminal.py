@@ -91,5 +91,5 @@ def _filled(pieces: Sequence[str], columns: int | None, indent: int, line_end: s
 
 
 def unstyled_length(text: str) -> int:
-    """Of what is seen of a text."""
+    """How many characters of a text are seen."""
     return len(click.unstyle(text))

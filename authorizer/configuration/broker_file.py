@@ -47,7 +47,7 @@ class BrokersLog:
 
     @property
     def url(self) -> str:
-        """Of the log, once it is sure that the directory is there.
+        """The log's path, once it is sure that the directory is there.
 
         Raises:
             ConfigError: it is not on this machine.

@@ -7,7 +7,7 @@ from typing import Final
 #: What is shown instead: org.apache.kafka.common.config.types.Password.HIDDEN.
 HIDDEN: Final = "[hidden]"
 
-# Of librdkafka's and of Kafka's Java clients' keys, with dots. Rather one too many than one too few.
+# Words in the keys of librdkafka and of Kafka's Java clients, with dots; rather one too many than too few.
 _SECRET_WORDS: Final = (
     "password",
     "passphrase",

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from authorizer.sidecar.http import Request
 
 _MIN_OFFSET: Final = "min_offset"
-#: Of an int64.
+#: Digits of an int64.
 _OFFSET_DIGITS_MAX: Final = 19
 
 _Code = TypeVar("_Code", ResourceType, PatternType, AclOperation, AclPermissionType)

@@ -32,7 +32,7 @@ _DESCRIBE_CLUSTER: Final = Action(
 
 
 class Caller:
-    """Of one request, decided about on the state that the request is.
+    """The caller of one request; its rights are decided on the request's state.
 
     Attributes:
         context: in which the caller's own rights are decided.

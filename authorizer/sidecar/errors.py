@@ -34,7 +34,7 @@ class ErrorCode(StrEnum):
 
     @property
     def status(self) -> HTTPStatus:
-        """Of the answers with this code."""
+        """The status of answers with this code."""
         return _STATUSES[self]
 
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 #: QuorumController.MAX_RECORDS_PER_USER_OP: what fits into one batch.
 RECORDS_PER_OPERATION_MAX: Final = 10_000
 
-#: Of one text in a record (Kafka's generated message code).
+#: The most that one text in a record takes (Kafka's generated message code).
 STRING_BYTES_MAX: Final = 0x7FFF
 
 AclContent = tuple[int, str, int, str, str, int, int]

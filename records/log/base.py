@@ -122,7 +122,7 @@ class MetadataLog(Protocol):
         """
 
     def current_topic_id(self) -> Uuid:
-        """Of the log that is in this place now, looked up anew; ``identity`` has that of what was read.
+        """Topic id of the log with this URL now, looked up anew; ``identity`` has that of what was read.
 
         Raises:
             LogError: the log cannot be asked; a directory's is gone, or another one is in its place.

@@ -47,7 +47,7 @@ def _by_resource(record: AccessControlEntryRecord) -> tuple[int, str, int]:
 
 
 def _entries(records: Iterable[AccessControlEntryRecord]) -> list[dict[str, Any]]:
-    """Of the ACLs of one resource: what each may do from one host, then the hosts with that in common."""
+    """The entries of one resource: what each may do from one host, then the hosts with that in common."""
     operations: defaultdict[tuple[str, int, str], set[int]] = defaultdict(set)
     for record in records:
         operations[record.principal, record.permission_type, record.host].add(record.operation)

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 CHECKPOINT_SUFFIX: Final = ".checkpoint"
 
-#: Of records in one batch: a reader holds one batch at a time. Kafka writes, and reads, up to 8 MiB.
+#: Bytes of records in one batch: a reader holds one batch at a time. Kafka writes, and reads, up to 8 MiB.
 BATCH_BYTES_MAX: Final = 1024 * 1024
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _PIECE_ROWS: Final = 20_000
 # Codes are int8; numpy takes a negative one from the end of a list of this length.
 _CODES: Final = 256
-# Of a block.
+# After a block.
 _END: Final = "\n"
 
 

@@ -65,7 +65,7 @@ _TAKES: Final = {
     **dict.fromkeys(("force", "help", "version"), _Takes.NOTHING),
     _COMMAND_CONFIG: _Takes.PERHAPS,
 }
-#: Of those that `aclog acls` does not have.
+#: Help for the flags that `aclog acls` does not have.
 _OWN_HELP: Final = {
     "bootstrap-server": f"Taken, and not used: {_LOG_VARIABLE} names the log.",
     "bootstrap-controller": "As --bootstrap-server; one of the two must be there.",
@@ -161,7 +161,7 @@ def _parsed(args: Sequence[str]) -> dict[str, list[str]]:
         flag, _, value = argument.removeprefix("--" if is_long else "-").partition("=")
         takes = _TAKES.get(flag)
         if takes is None:
-            # Of letters that are put together, joptsimple names the first.
+            # joptsimple names the first of letters that are put together.
             raise click.UsageError(f"{flag if is_long else flag[:1]} is not a recognized option")
         values = given.setdefault(flag, [])
         if takes is _Takes.NOTHING:

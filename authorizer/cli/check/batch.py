@@ -97,7 +97,7 @@ class _States:
         return found
 
     def _end_offset(self, query: dict[str, Any]) -> int | None:
-        """Of the state asked for: everything below it counts; None for the newest state."""
+        """Where the state asked for ends: everything below counts; None for the newest state."""
         if not self._from_file and "logOffset" in query:
             return _offset(query, "logOffset") + 1
         return _offset(query, "atOffset") if "atOffset" in query else None

@@ -38,7 +38,7 @@ _RESOURCE_FLAGS: Final = {
     ResourceType.DELEGATION_TOKEN: "delegation_token",
     ResourceType.USER: "user_principal",
 }
-# Of an explanation's JSON; --explain has the rest.
+# The keys of an explanation's JSON that --json prints without --explain.
 _PLAIN_ANSWER: Final = (
     "result",
     "rule",

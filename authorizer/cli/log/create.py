@@ -117,7 +117,7 @@ def create_command(
 
 
 def _existing(url: str, client: Mapping[str, str]) -> LogIdentity | None:
-    """Of the log that is there; LogError where something is that cannot be one."""
+    """The identity of the log that is there; LogError where something else is."""
     try:
         with closing(open_log(url, mode="read", client=client)) as log:
             return log.identity

@@ -64,7 +64,7 @@ def import_command(*, checkpoint: Path, cluster_id: str | None, keep: int | None
 
 
 def _identity(directory: Path, cluster_id: str | None) -> LogIdentity:
-    """Of the log that the file lies beside; a file that was copied away needs --cluster-id."""
+    """The log that the file lies beside; a file that was copied away needs --cluster-id."""
     from records.log.directory.identity import read_identity
 
     found = read_identity(directory, expected_cluster_id=cluster_id)

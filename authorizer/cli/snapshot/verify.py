@@ -84,7 +84,7 @@ def verify_command(*, cluster_id: str | None, end_offset: int | None, as_json: b
 def _verdicts(
     store: SnapshotStore, statuses: Sequence[SnapshotStatus], log: MetadataLog | None
 ) -> list[_Verdict]:
-    """Of all that are still there: nodes go on writing snapshots and removing old ones."""
+    """Verdicts on all that are still there: nodes go on writing snapshots and removing old ones."""
     found = []
     for status in statuses:
         try:

@@ -7,6 +7,6 @@ from pathlib import Path
 
 
 def copy_command(directory: Path) -> str:
-    """Of what can be read of a directory: all that aclog understands, up to where it is damaged."""
+    """A command that copies what can be read: all that aclog understands, up to where it is damaged."""
     source = shlex.quote(f"file:{directory}")
     return f"aclog log dump --log {source} | aclog log append --log NEW_DIRECTORY --create --skip-others"

@@ -66,7 +66,7 @@ class TopicAdmin:
             self._client = AdminClient(dict(settings))
 
     def cluster_id(self) -> str:
-        """Of the cluster."""
+        """The cluster's id."""
         found = self._client.describe_cluster(request_timeout=REQUEST_TIMEOUT_S)
         return str(self._result(found, "asking for the cluster's id").cluster_id)
 
@@ -87,13 +87,13 @@ class TopicAdmin:
         return leader.host, leader.port
 
     def topic_id(self) -> Uuid:
-        """Of the topic that has the name now."""
+        """The id of the topic that has the name now."""
         text = str(self._description().topic_id)
         # The client writes the other base64 alphabet.
         return uuid_from_string(text.replace("+", "-").replace("/", "_"))
 
     def partition_count(self) -> int:
-        """Of the topic."""
+        """How many partitions the topic has."""
         return len(self._description().partitions)
 
     def config(self) -> dict[str, str]:

@@ -23,7 +23,7 @@ from records.log.topic.client import ClientErrors, ClientSettings
 from records.log.topic.failure import Failure
 from records.log.topic.url import parse_topic_url
 
-#: Of one transaction, which must be written well within its timeout.
+#: The most messages in one transaction, which must be written well within its timeout.
 _MESSAGES_MAX: Final = 10_000
 _CALL_TIMEOUT_S: Final = 1.0
 _TIMEOUT_S: Final = 15.0
@@ -84,7 +84,7 @@ class TopicFeed:
             consumer.close()
 
     def _check_topic(self) -> None:
-        # Of all topics: asking for one would make a broker with auto.create.topics.enable create it.
+        # All topics are listed: asking for one would make a broker with auto.create.topics.enable create it.
         with self._failure.translated("looking for the topic"):
             consumer = Consumer(self._consumer_settings)
             try:

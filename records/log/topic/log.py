@@ -216,7 +216,7 @@ class TopicLog:
         return end.offset if end.leader_epoch == self._reader.compared_epoch else None
 
     def current_topic_id(self) -> Uuid:
-        """Of the topic that has the name now, asked of the cluster; from any thread. Raises as ``read``."""
+        """Id of the topic with this name now, asked of the cluster; from any thread. Raises as ``read``."""
         self._check_open()
         return self._admin.topic_id()
 

@@ -30,7 +30,7 @@ COMMIT_TIMEOUT_S: Final = 15.0
 _CALL_TIMEOUT_S: Final = 1.0
 #: What surrounds key and value in a message, generously.
 _OVERHEAD_BYTES: Final = 256
-#: Of one operation: it must be written well within the transaction's timeout.
+#: The most records in one operation, which must be written well within the transaction's timeout.
 RECORDS_MAX: Final = 50_000
 
 _NOTHING: Final = "nothing was written"
