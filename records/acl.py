@@ -25,7 +25,7 @@ class _Code(IntEnum):
 
     @classmethod
     def from_code(cls, code: int) -> Self:
-        # Not ``get(code, cls(0))``: making the default costs four times as much as all the rest.
+        # Not ``get(code, cls(0))``, which makes the default at each call.
         member = cls._value2member_map_.get(code)
         return cls(0) if member is None else member  # type: ignore[return-value]
 

@@ -57,14 +57,8 @@ class OffsetUnavailableError(ReplayError):
 
     Attributes:
         offset: what was asked for.
-        earliest: the earliest offset whose state can be built, where that is what is wrong.
-        latest: the latest one, where that is what is wrong.
     """
 
-    def __init__(
-        self, offset: int, reason: str, *, earliest: int | None = None, latest: int | None = None
-    ) -> None:
+    def __init__(self, offset: int, reason: str) -> None:
         super().__init__(f"no state at offset {offset}: {reason}")
         self.offset = offset
-        self.earliest = earliest
-        self.latest = latest

@@ -201,32 +201,28 @@ def _part(batch: LogBatch, start: int, end_offset: int) -> LogBatch:
 def _not_in_log(at_offset: int, high_watermark: int) -> OffsetUnavailableError:
     if not high_watermark:
         return OffsetUnavailableError(at_offset, "the log is empty")
-    latest = high_watermark - 1
-    return OffsetUnavailableError(at_offset, f"the log's last offset is {latest}", latest=latest)
+    return OffsetUnavailableError(at_offset, f"the log's last offset is {high_watermark - 1}")
 
 
 def _nothing_leads_to(
     at_offset: int, log: MetadataLog, snapshots: Sequence[SnapshotSource]
 ) -> OffsetUnavailableError:
-    """Which offset is the first after it whose state can still be built."""
+    """Names the first offset after it whose state can still be built."""
     log_start = log.start_offset()
     offers = [offer for source in snapshots for offer in source.offers(log.identity)]
     known = [max(offer.end_offset, offer.gap_until) for offer in offers if offer.end_offset >= log_start]
-    earliest = min((end - 1 for end in known), default=None)
     reason = f"the log starts at {log_start}, and no snapshot reaches back that far"
-    if earliest is not None:
-        reason += f"; the earliest offset is {earliest}"
-    return OffsetUnavailableError(at_offset, reason, earliest=earliest)
+    if known:
+        reason += f"; the earliest offset is {min(known) - 1}"
+    return OffsetUnavailableError(at_offset, reason)
 
 
 def _unfinished(log: MetadataLog, position: int, at_offset: int | None) -> ReplayError:
     """Everything was read, and still the core does not publish."""
     if at_offset is None:
         return ReplayError(f"{log.url} has nothing to read at {position}, before its high watermark")
-    latest = log.high_watermark() - 1
     return OffsetUnavailableError(
         at_offset,
-        f"records before it were compacted away and may have counted; the state is known again at {latest}",
-        earliest=latest,
-        latest=latest,
+        "records before it were compacted away and may have counted; the state is known again at "
+        f"{log.high_watermark() - 1}",
     )

@@ -14,7 +14,7 @@ import click
 from authorizer.cli.acls.kafka_acls_script import usage
 from authorizer.cli.main import cli
 
-PLACE: Final = Path("docs/cli.md")
+FILE: Final = Path("docs/cli.md")
 # As wide as the code blocks are read; the terminal that happens to run this must not matter.
 _WIDTH: Final = 100
 
@@ -68,8 +68,8 @@ def _helps(command: click.Command, parent: click.Context | None, name: str) -> I
 
 def main() -> None:
     """Write docs/cli.md in the current directory, the project's root."""
-    PLACE.parent.mkdir(exist_ok=True)
-    PLACE.write_text(reference(), encoding="utf-8")
+    FILE.parent.mkdir(exist_ok=True)
+    FILE.write_text(reference(), encoding="utf-8")
 
 
 if __name__ == "__main__":

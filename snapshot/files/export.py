@@ -75,7 +75,7 @@ def export_image(image: AclsImage, path: Path, export_format: ExportFormat) -> N
 
 
 def _write_avro(file: IO[bytes], image: AclsImage, records: list[AccessControlEntryRecord]) -> None:
-    place = image.provenance
+    provenance = image.provenance
     fastavro.writer(
         file,
         fastavro.parse_schema(ACCESS_CONTROL_ENTRY_SCHEMA, {}),
@@ -83,9 +83,9 @@ def _write_avro(file: IO[bytes], image: AclsImage, records: list[AccessControlEn
         (json.to_json(record)["data"] | {"id": record.id} for record in records),
         codec="deflate",
         metadata={
-            "aclog.endOffset": str(place.end_offset),
-            "aclog.epoch": str(place.epoch),
-            "aclog.timestampMs": str(place.timestamp_ms),
+            "aclog.endOffset": str(provenance.end_offset),
+            "aclog.epoch": str(provenance.epoch),
+            "aclog.timestampMs": str(provenance.timestamp_ms),
             "aclog.digest": digest_to_string(image.digest),
             "aclog.features": msgspec.json.encode(dict(image.features), order="sorted").decode(),
         },

@@ -130,8 +130,8 @@ def write_checkpoint(image: AclsImage, directory: str | Path) -> Path:
         EncodeError: an ACL that the format cannot hold: a text of more than 32,767 bytes, say.
         SnapshotError: the file cannot be written.
     """
-    place = image.provenance
-    path = Path(directory) / checkpoint_name(place.end_offset, place.epoch)
+    provenance = image.provenance
+    path = Path(directory) / checkpoint_name(provenance.end_offset, provenance.epoch)
     try:
         make_directories(path.parent)
         with atomic_write(path) as file:
@@ -188,7 +188,7 @@ def _decode(data: bytes, end_offset: int, epoch: int) -> AclsImage:
 
 def _batches(image: AclsImage) -> Iterator[bytes]:
     """The file, batch by batch."""
-    place = image.provenance
+    provenance = image.provenance
     offset = 0
 
     def batch(values: list[bytes], control_type: ControlType | None = None) -> bytes:
@@ -196,15 +196,15 @@ def _batches(image: AclsImage) -> Iterator[bytes]:
         encoded = encode_batch(
             values,
             base_offset=offset,
-            epoch=place.epoch,
-            timestamp_ms=place.timestamp_ms,
+            epoch=provenance.epoch,
+            timestamp_ms=provenance.timestamp_ms,
             keys=None if control_type is None else [encode_control_key(control_type)],
             is_control=control_type is not None,
         )
         offset += len(values)
         return encoded
 
-    yield batch([snapshot_header_value(place.timestamp_ms)], ControlType.SNAPSHOT_HEADER)
+    yield batch([snapshot_header_value(provenance.timestamp_ms)], ControlType.SNAPSHOT_HEADER)
     values: list[bytes] = []
     values_bytes = 0
     for record in _records(image):

@@ -18,7 +18,7 @@ from authorizer.cli.check.explanation import explanation_lines
 from authorizer.cli.command_name import command_words
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.output import MARGIN, say, say_command, step
-from authorizer.cli.quickstart.spark import CHANGES, COUNTS, run_spark_beside
+from authorizer.cli.quickstart.spark_jobs import CHANGES, COUNTS, run_spark_beside
 from authorizer.cli.signals import ends_on_signals
 from authorizer.cli.terminal import width
 from authorizer.configuration.keys import (

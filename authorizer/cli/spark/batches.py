@@ -20,19 +20,12 @@ class Batches:
         self._began_s = time.perf_counter()
         self._count = 0
         self._offsets = 0
-        self._reached: dict[str, LogReport] = {}
-
-    @property
-    def reached(self) -> dict[str, LogReport]:
-        """By cluster id: where the last batch that moved a log left it."""
-        return self._reached
 
     def show(self, report: BatchReport) -> None:
         """A batch is stored."""
         self._count += 1
         for log in report.logs:
             self._offsets += log.end - log.start
-            self._reached[log.cluster_id] = log
         if self._as_json:
             print_json(batch_json(report))
         else:
@@ -45,7 +38,7 @@ class Batches:
         """The job has ended in order; ``made`` names what it wrote to. JSON has no such line."""
         if self._as_json:
             return
-        if not self._reached:
+        if not self._offsets:
             answer(f"nothing was left to do: {shown(made)} is up to date")
             return
         elapsed_s = time.perf_counter() - self._began_s

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -41,7 +42,7 @@ class _TimeType(click.ParamType):  # type: ignore[type-arg]  # not generic in cl
 
 
 class _PointType(_TimeType):
-    """A place in a log: an offset, or a time."""
+    """An offset, or a time."""
 
     name = "OFFSET|TIME"
 
@@ -57,18 +58,18 @@ class _PointType(_TimeType):
 _TIME_TYPE: Final = _TimeType()
 _POINT_TYPE: Final = _PointType()
 
-_history_option: Final = click.option(
-    "--history",
-    "history",
-    metavar="DIR",
-    required=True,
-    shell_complete=completes("dir"),
-    help="What --output of `aclog spark changes` named: a path, or a URL that Hadoop has a file system for.",
+_question_options: Final = (
+    click.option(
+        "--history",
+        metavar="DIR",
+        required=True,
+        shell_complete=completes("dir"),
+        help="What --output of `aclog spark changes` named: a path, or a URL that Hadoop has a file system "
+        "for.",
+    ),
+    click.option("--cluster-id", metavar="ID", help="Which cluster of the history.  [default: the only one]"),
 )
-_cluster_id_option: Final = click.option(
-    "--cluster-id", metavar="ID", help="Which cluster of the history.  [default: the only one]"
-)
-_choice_options: Final = shared(
+_choice_options: Final = (
     click.option("--principal", type=PRINCIPAL, help="Only ACLs of exactly this principal."),
     click.option(
         "--resource-type",
@@ -86,38 +87,60 @@ _choice_options: Final = shared(
         help="How the name is meant: ANY, LITERAL or PREFIXED is of ACLs with this very name; MATCH is of "
         "all ACLs that affect the resource.",
     ),
+    query_options,
 )
 
 
-class _Choice:
-    """Which of the rows are wanted."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Question(SparkFlags):
+    """What both commands were given, by click's names: which history, which of its rows, and how to print."""
 
-    def __init__(
-        self,
-        principal: KafkaPrincipal | None,
-        resource_type: str | None,
-        resource_name: str | None,
-        pattern_type: PatternType,
-    ) -> None:
-        if (resource_type is None) != (resource_name is None):
+    history: str
+    cluster_id: str | None
+    principal: KafkaPrincipal | None
+    resource_type: str | None
+    resource_name: str | None
+    resource_pattern_type: PatternType
+    as_json: bool
+
+    @contextmanager
+    def opened(self) -> Iterator[History]:
+        """The history, read by Spark."""
+        if (self.resource_type is None) != (self.resource_name is None):
             raise click.UsageError("--resource-type and --resource-name go together")
-        self._principal = principal
-        self._resource = (resource_type, resource_name)
-        self._pattern_type = pattern_type
+        require_spark()
+        from snapshot.jobs.changes.history import History
 
-    def of(self, rows: Any) -> Any:
-        """The same rows, or fewer."""
+        note_start()
+        with spark_session_of(self, "history", needs_kafka=False) as spark:
+            yield History.open(spark, located(self.history), self.cluster_id)
+
+    def print(self, found: Answer, text_of: Callable[[Mapping[str, Any]], str]) -> None:
+        """The rows that are wanted, in their order."""
+        for line in found.notes:
+            note(f"note: {line}")
+        # Partition by partition: a history may be larger than this machine.
+        rows = (row.asDict(recursive=True) for row in self._wanted(found.rows).toLocalIterator())
+        if self.as_json:
+            with JsonLines() as lines:
+                for row in rows:
+                    lines.write(_row_json(row))
+        else:
+            for row in rows:
+                answer(text_of(row), indent=2)
+
+    def _wanted(self, rows: Any) -> Any:
         from snapshot.jobs.changes.history import covering_resource, of_principal, of_resource
 
-        if self._principal is not None:
-            rows = of_principal(rows, str(self._principal))
-        resource_type, name = self._resource
-        if resource_type is None or name is None:
+        if self.principal is not None:
+            rows = of_principal(rows, str(self.principal))
+        if self.resource_type is None or self.resource_name is None:
             return rows
-        if self._pattern_type is PatternType.MATCH:
-            return covering_resource(rows, resource_type, name)
-        any_kind = self._pattern_type is PatternType.ANY
-        return of_resource(rows, resource_type, name, None if any_kind else self._pattern_type.name)
+        pattern_type = self.resource_pattern_type
+        if pattern_type is PatternType.MATCH:
+            return covering_resource(rows, self.resource_type, self.resource_name)
+        named = None if pattern_type is PatternType.ANY else pattern_type.name
+        return of_resource(rows, self.resource_type, self.resource_name, named)
 
 
 @click.group("history")
@@ -126,27 +149,15 @@ def history_command() -> None:
 
 
 @history_command.command("in-force")
-@_history_option
-@_cluster_id_option
-@click.option(
-    "--at-offset", type=click.IntRange(min=0), metavar="OFFSET", help="After the record at this one."
+@shared(
+    *_question_options,
+    click.option(
+        "--at-offset", type=click.IntRange(min=0), metavar="OFFSET", help="After the record at this one."
+    ),
+    click.option("--at-time", type=_TIME_TYPE, help=f"At this time, such as {_TIME}."),
+    *_choice_options,
 )
-@click.option("--at-time", type=_TIME_TYPE, help=f"At this time, such as {_TIME}.")
-@_choice_options
-@query_options
-def in_force_command(
-    *,
-    history: str,
-    cluster_id: str | None,
-    at_offset: int | None,
-    at_time: datetime | None,
-    principal: KafkaPrincipal | None,
-    resource_type: str | None,
-    resource_name: str | None,
-    resource_pattern_type: PatternType,
-    as_json: bool,
-    **spark_flags: Any,
-) -> None:
+def in_force_command(*, at_offset: int | None, at_time: datetime | None, **question: Any) -> None:
     """List the ACLs that were in force at an offset or a time.
 
     By default those at the history's end. At an offset it gives what `aclog check --at-offset` decides on.
@@ -159,39 +170,28 @@ def in_force_command(
     """
     if at_offset is not None and at_time is not None:
         raise click.UsageError("--at-offset and --at-time are two ways to say the same: name one")
-    choice = _Choice(principal, resource_type, resource_name, resource_pattern_type)
-    with _opened(history, cluster_id, SparkFlags(**spark_flags)) as opened:
-        _print(opened.in_force(at_offset=at_offset, at_time=at_time), choice, _in_force_text, as_json=as_json)
+    asked = _Question(**question)
+    with asked.opened() as history:
+        asked.print(history.in_force(at_offset=at_offset, at_time=at_time), _in_force_text)
 
 
 @history_command.command("changes")
-@_history_option
-@_cluster_id_option
-@click.option(
-    "--after",
-    type=_POINT_TYPE,
-    help=f"After the record at this offset, or after this time ({_TIME}).  [default: since its beginning]",
+@shared(
+    *_question_options,
+    click.option(
+        "--after",
+        type=_POINT_TYPE,
+        help=f"After the record at this offset, or after this time ({_TIME}).  [default: since its "
+        "beginning]",
+    ),
+    click.option(
+        "--until",
+        type=_POINT_TYPE,
+        help="Up to and with the record at this offset, or this time.  [default: the history's end]",
+    ),
+    *_choice_options,
 )
-@click.option(
-    "--until",
-    type=_POINT_TYPE,
-    help="Up to and with the record at this offset, or this time.  [default: the history's end]",
-)
-@_choice_options
-@query_options
-def changes_command(
-    *,
-    history: str,
-    cluster_id: str | None,
-    after: int | datetime | None,
-    until: int | datetime | None,
-    principal: KafkaPrincipal | None,
-    resource_type: str | None,
-    resource_name: str | None,
-    resource_pattern_type: PatternType,
-    as_json: bool,
-    **spark_flags: Any,
-) -> None:
+def changes_command(*, after: int | datetime | None, until: int | datetime | None, **question: Any) -> None:
     """List what changed between two offsets or times: added, replaced, removed.
 
     A removal shows what was removed. No ACL record holds who did it.
@@ -202,35 +202,9 @@ def changes_command(
       aclog spark history changes --history DIR --after 2026-11-20T00:00Z --resource-type TOPIC \\
           --resource-name orders --json
     """
-    choice = _Choice(principal, resource_type, resource_name, resource_pattern_type)
-    with _opened(history, cluster_id, SparkFlags(**spark_flags)) as opened:
-        _print(opened.changed(after=after, until=until), choice, change_text, as_json=as_json)
-
-
-@contextmanager
-def _opened(history: str, cluster_id: str | None, flags: SparkFlags) -> Iterator[History]:
-    require_spark()
-    from snapshot.jobs.changes.history import History
-
-    note_start()
-    with spark_session_of(flags, "history", needs_kafka=False) as spark:
-        yield History.open(spark, located(history), cluster_id)
-
-
-def _print(
-    found: Answer, choice: _Choice, text_of: Callable[[Mapping[str, Any]], str], *, as_json: bool
-) -> None:
-    for line in found.notes:
-        note(f"note: {line}")
-    # Partition by partition: a history may be larger than this machine.
-    rows = (row.asDict(recursive=True) for row in choice.of(found.rows).toLocalIterator())
-    if as_json:
-        with JsonLines() as lines:
-            for row in rows:
-                lines.write(_row_json(row))
-    else:
-        for row in rows:
-            answer(text_of(row), indent=2)
+    asked = _Question(**question)
+    with asked.opened() as history:
+        asked.print(history.changed(after=after, until=until), change_text)
 
 
 def _row_json(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What ``aclog quickstart`` shows of Spark: snapshots, counts and changes of its log, made beside the node.
 
 In a process of its own, so that the node's stays small, and in one Spark session, so that Spark starts once:
-``python -m authorizer.cli.quickstart.spark CONFIG``.
+``python -m authorizer.cli.quickstart.spark_jobs CONFIG``.
 """
 
 from __future__ import annotations
