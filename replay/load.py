@@ -37,20 +37,14 @@ class LoadResult:
         origin: what it was built on: a snapshot's name, or ``the log's start``.
         manifest: what was replayed on top of that.
         refused: newer snapshots that could not be used, and why.
-        replayed_from: offset of the first record that was needed from the log.
-        high_watermark: of the log; the image stands there unless an offset was asked for.
         high_watermark_is_guess: the log does not say what is committed: its last whole batch is taken for it.
-        elapsed_ms: for all of it.
     """
 
     image: AclsImage
     origin: str
     manifest: LoaderManifest
     refused: tuple[str, ...]
-    replayed_from: int
-    high_watermark: int
     high_watermark_is_guess: bool
-    elapsed_ms: float
 
 
 # A log that is truncated or trimmed is read anew, but not for ever.
@@ -108,7 +102,6 @@ def _loaded(
     at_offset: int | None,
     on_progress: Callable[[int, int], None] | None,
 ) -> LoadResult:
-    began_s = clock.monotonic_s()
     high_watermark = log.high_watermark()
     if at_offset is not None and not 0 <= at_offset < high_watermark:
         raise _not_in_log(at_offset, high_watermark)
@@ -125,7 +118,6 @@ def _loaded(
         if at_offset is None:
             raise
         raise _nothing_leads_to(at_offset, log, snapshots) from error
-    replayed_from = core.position
     while published is None:
         batches = read_patiently(log, core.position)
         high_watermark = log.high_watermark()
@@ -147,10 +139,7 @@ def _loaded(
         origin=LOG_START if found.snapshot is None else found.snapshot.origin,
         manifest=published.manifest,
         refused=found.refused,
-        replayed_from=replayed_from,
-        high_watermark=high_watermark,
         high_watermark_is_guess=log.high_watermark_is_guess,
-        elapsed_ms=(clock.monotonic_s() - began_s) * 1000,
     )
 
 

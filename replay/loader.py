@@ -185,7 +185,6 @@ class Loader:
             return LoaderStatus(
                 end_offset=None if image is None else end_offset,
                 epoch=held.provenance.epoch,
-                timestamp_ms=held.provenance.timestamp_ms,
                 acl_count=len(held),
                 digest=held.digest,
                 phase=core.phase,

@@ -16,7 +16,6 @@ class LoaderStatus:
     Attributes:
         end_offset: of the image published last, None before the first.
         epoch: leader epoch of its last batch.
-        timestamp_ms: of its last batch.
         acl_count: ACLs in it.
         digest: of them (I12).
         phase: what replay is doing.
@@ -32,7 +31,6 @@ class LoaderStatus:
 
     end_offset: int | None
     epoch: int
-    timestamp_ms: int
     acl_count: int
     digest: int
     phase: Phase

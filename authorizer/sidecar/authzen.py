@@ -12,7 +12,7 @@ Unknown fields are ignored, as the specification asks.
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 import msgspec
 
@@ -22,6 +22,7 @@ from authorizer.sidecar.errors import invalid_request
 from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 from records.principal import KafkaPrincipal
 
+_Code = TypeVar("_Code", AclOperation, ResourceType)
 Semantic = Literal["execute_all", "deny_on_first_deny", "permit_on_first_permit"]
 
 # A request of this size is refused: its answer would hold the event loop for too long.
@@ -131,8 +132,12 @@ def to_kafka(
             caller_address=caller.caller_address,
         ),
         Action(
-            _operation(action.name),
-            ResourcePattern(_resource_type(resource.type), resource.id, PatternType.LITERAL),
+            _code(AclOperation, action.name, "action.name", "operation"),
+            ResourcePattern(
+                _code(ResourceType, resource.type, "resource.type", "resource type"),
+                resource.id,
+                PatternType.LITERAL,
+            ),
             1,
             context.log_if_allowed,
             context.log_if_denied,
@@ -140,17 +145,9 @@ def to_kafka(
     )
 
 
-def _operation(name: str) -> AclOperation:
-    operation = AclOperation.from_name(name)
-    if operation in (AclOperation.UNKNOWN, AclOperation.ANY):
-        known = ", ".join(member.name for member in AclOperation if member > AclOperation.ANY)
-        raise invalid_request(f"action.name `{name}` is not a Kafka operation: {known}")
-    return operation
-
-
-def _resource_type(name: str) -> ResourceType:
-    resource_type = ResourceType.from_name(name)
-    if resource_type in (ResourceType.UNKNOWN, ResourceType.ANY):
-        known = ", ".join(member.name for member in ResourceType if member > ResourceType.ANY)
-        raise invalid_request(f"resource.type `{name}` is not a Kafka resource type: {known}")
-    return resource_type
+def _code(kind: type[_Code], name: str, field: str, what: str) -> _Code:
+    code = kind.from_name(name)
+    if code <= kind.ANY:
+        known = ", ".join(member.name for member in kind if member > kind.ANY)
+        raise invalid_request(f"{field} `{name}` is not a Kafka {what}: {known}")
+    return code

@@ -43,7 +43,6 @@ class Shown:
         self.status = LoaderStatus(
             end_offset=8,
             epoch=1,
-            timestamp_ms=5,
             acl_count=3,
             digest=7,
             phase=Phase.FOLLOWING,

@@ -63,11 +63,10 @@ def test_the_state_at_the_high_watermark() -> None:
     log.append_uncommitted([acl_named("d")])
     result = load_image(log)
     assert names(result) == ["b", "c"]
-    assert result.image.provenance.end_offset == result.high_watermark == 4
-    assert (result.origin, result.refused, result.replayed_from) == ("the log's start", (), 0)
+    assert result.image.provenance.end_offset == 4
+    assert (result.origin, result.refused) == ("the log's start", ())
     assert (result.manifest.batches, result.manifest.records) == (3, 4)
     assert result.high_watermark_is_guess is False
-    assert result.elapsed_ms >= 0
 
 
 def test_the_state_of_an_empty_log() -> None:
@@ -92,7 +91,6 @@ def test_the_state_after_one_record(at_offset: int, expected: list[str], end_off
     log = log_of("+a +b", "-a", "begin", "+c end", "+d +e")
     result = load_image(log, at_offset=at_offset)
     assert (names(result), result.image.provenance.end_offset) == (expected, end_offset)
-    assert result.high_watermark == 8
 
 
 def test_what_precedes_a_transaction_in_its_batch_counts() -> None:
@@ -135,7 +133,7 @@ def test_a_snapshot_saves_the_replay_of_what_is_below_it() -> None:
     ]
     result = load_image(log, [store], at_offset=3)
     assert names(result) == ["a", "b", "c", "d"]
-    assert (result.origin, result.replayed_from, result.manifest.records) == ("snapshot 2-1", 2, 2)
+    assert (result.origin, result.manifest.records) == ("snapshot 2-1", 2)
     assert result.refused == ("snapshot 3-1: part 0 is missing",)
 
 
