@@ -235,10 +235,7 @@ class Authorizer(Protocol):
         """How many ACLs are in force."""
 
     def authorize_by_resource_type(
-        self,
-        context: AuthorizableRequestContext,
-        operation: AclOperation,
-        resource_type: ResourceType,
+        self, context: AuthorizableRequestContext, operation: AclOperation, resource_type: ResourceType
     ) -> AuthorizationResult:
         """KIP-679: may the principal do this to any resource of the type?"""
 

@@ -105,12 +105,7 @@ def _loaded(
     high_watermark = log.high_watermark()
     if at_offset is not None and not 0 <= at_offset < high_watermark:
         raise _not_in_log(at_offset, high_watermark)
-    found = recover(
-        log,
-        snapshots,
-        clock,
-        max_end_offset=None if at_offset is None else at_offset + 1,
-    )
+    found = recover(log, snapshots, clock, max_end_offset=None if at_offset is None else at_offset + 1)
     core = Core()
     try:
         published = _published(core.step(found))

@@ -31,11 +31,7 @@ if TYPE_CHECKING:
 
 
 def recover(
-    log: MetadataLog,
-    sources: Sequence[SnapshotSource],
-    clock: Clock,
-    *,
-    max_end_offset: int | None = None,
+    log: MetadataLog, sources: Sequence[SnapshotSource], clock: Clock, *, max_end_offset: int | None = None
 ) -> Recovered:
     """Look where the log stands, then read the newest snapshot that can be continued.
 

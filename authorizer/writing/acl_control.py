@@ -29,14 +29,7 @@ from authorizer.errors import (
     InvalidResourceError,
     PolicyViolationError,
 )
-from records.acl import (
-    CLUSTER_NAME,
-    WILDCARD,
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourceType,
-)
+from records.acl import CLUSTER_NAME, WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
 from records.entries import AccessControlEntryRecord, AclRecord, RemoveAccessControlEntryRecord
 from records.ids import Uuid, binding_uuid
 

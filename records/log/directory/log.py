@@ -20,11 +20,7 @@ from records.errors import (
 )
 from records.log.base import READ_BYTES_MAX
 from records.log.directory.appender import SEGMENT_BYTES, SEGMENT_BYTES_MAX
-from records.log.directory.files import (
-    HIGH_WATERMARK_FILE,
-    METADATA_LOG_DIRECTORY,
-    list_directory,
-)
+from records.log.directory.files import HIGH_WATERMARK_FILE, METADATA_LOG_DIRECTORY, list_directory
 from records.log.directory.high_watermark import read_high_watermark
 from records.log.directory.identity import identity_stamp, is_own, read_identity
 from records.log.directory.reader import SegmentReader
@@ -72,13 +68,7 @@ class DirectoryLog(LocalLog):
     """
 
     def __init__(
-        self,
-        url: str,
-        directory: Path,
-        identity: LogIdentity,
-        *,
-        writer: Writer | None,
-        is_recorded: bool,
+        self, url: str, directory: Path, identity: LogIdentity, *, writer: Writer | None, is_recorded: bool
     ) -> None:
         self._url = url
         self._directory = directory

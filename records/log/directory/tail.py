@@ -27,13 +27,7 @@ from typing import TYPE_CHECKING, Final
 from records.batch import HEADER_BYTES, decode_batch
 from records.errors import DecodeError
 from records.log.base import TrailingBytes
-from records.log.directory.segment import (
-    BatchHeader,
-    Segment,
-    is_plausible,
-    parse_begun_header,
-    parse_header,
-)
+from records.log.directory.segment import BatchHeader, Segment, is_plausible, parse_begun_header, parse_header
 from records.log.directory.segments import FilesChangedError, Mark
 
 if TYPE_CHECKING:

@@ -10,13 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import (
-    AdminClient,
-    ConfigResource,
-    NewTopic,
-    OffsetSpec,
-    ResourceType,
-)
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
 from records.errors import LogError
 from records.ids import Uuid, uuid_from_string
@@ -131,9 +125,7 @@ class TopicAdmin:
         self, spec: OffsetSpec, doing: str, isolation: IsolationLevel = IsolationLevel.READ_COMMITTED
     ) -> Any:
         found = self._client.list_offsets(
-            {self._partition: spec},
-            isolation_level=isolation,
-            request_timeout=REQUEST_TIMEOUT_S,
+            {self._partition: spec}, isolation_level=isolation, request_timeout=REQUEST_TIMEOUT_S
         )
         result = self._result(found[self._partition], doing)
         if result.offset < 0:

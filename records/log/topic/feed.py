@@ -98,11 +98,7 @@ class TopicFeed:
             )
 
     def _write(
-        self,
-        producer: Producer,
-        messages: list[tuple[int, bytes, bytes]],
-        place: TopicPartition,
-        group: Any,
+        self, producer: Producer, messages: list[tuple[int, bytes, bytes]], place: TopicPartition, group: Any
     ) -> None:
         doing = "writing"
         with self._failure.translated(doing):
@@ -145,9 +141,7 @@ class TopicFeed:
                     raise self._failure.of(error, doing) from exception
 
 
-def _transactions(
-    messages: Iterable[tuple[int, bytes, bytes]],
-) -> Iterable[list[tuple[int, bytes, bytes]]]:
+def _transactions(messages: Iterable[tuple[int, bytes, bytes]]) -> Iterable[list[tuple[int, bytes, bytes]]]:
     """Messages of one position stay together: a position says what is in the topic, and what is not."""
     gathered: list[tuple[int, bytes, bytes]] = []
     for message in messages:

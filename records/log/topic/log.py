@@ -61,12 +61,7 @@ class TopicLog:
     _writer: TopicWriter
 
     def __init__(
-        self,
-        where: TopicUrl,
-        client: Mapping[str, str] | None,
-        settings: TopicSettings | None,
-        *,
-        mode: Mode,
+        self, where: TopicUrl, client: Mapping[str, str] | None, settings: TopicSettings | None, *, mode: Mode
     ) -> None:
         """Clients for the topic; nothing was looked at, which ``reach`` does."""
         self._where = where

@@ -56,10 +56,7 @@ def owner_of(admin: TopicAdmin, topic: str, first_offset: int) -> TransactionOwn
 
 
 def _owner_of(admin: TopicAdmin, topic: str, first_offset: int) -> TransactionOwner | None:
-    from kio.schema.describe_producers.v0.request import (  # noqa: PLC0415
-        DescribeProducersRequest,
-        TopicRequest,
-    )
+    from kio.schema.describe_producers.v0.request import DescribeProducersRequest, TopicRequest  # noqa: PLC0415
     from kio.schema.describe_producers.v0.response import DescribeProducersResponse  # noqa: PLC0415
     from kio.schema.types import TopicName  # noqa: PLC0415
     from kio.static.primitive import i32  # noqa: PLC0415
