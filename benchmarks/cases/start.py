@@ -66,8 +66,7 @@ def measure(arena: Arena) -> Iterator[Row]:
         (
             "memory when every principal has asked",
             Spread.of(*(start.asked_bytes / 1e6 for start in starts)),
-            f"{len(starts[0].first_ns) + 1:,} principals, often; "
-            f"{asking.median:.2f} s of CPU for their first questions",
+            f"{len(starts[0].first_ns) + 1:,} principals, often; {asking.median:.2f} s of CPU for them",
         ),
     ):
         yield Row(

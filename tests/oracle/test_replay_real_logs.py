@@ -183,9 +183,8 @@ def test_the_trimmed_log_without_its_checkpoint() -> None:
 
 def test_offsets_before_the_trimmed_logs_checkpoint() -> None:
     """The error names the earliest one."""
-    with pytest.raises(OffsetUnavailableError, match="the earliest offset is 1889") as caught:
+    with pytest.raises(OffsetUnavailableError, match=f"the earliest offset is {TRIMMED_CHECKPOINT_END - 1}"):
         load("kraft-trimmed", checkpoints=True, at_offset=TRIMMED_START + 10)
-    assert caught.value.earliest == TRIMMED_CHECKPOINT_END - 1
     load("kraft-trimmed", checkpoints=True, at_offset=TRIMMED_CHECKPOINT_END - 1)
 
 
