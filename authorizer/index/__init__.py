@@ -1,8 +1,9 @@
 """The index: all ACLs of one image, arranged for decisions. `acl_index` draws it.
 
-Requests read it without a lock while one thread publishes: they see what that thread wrote in the order in
-which it wrote it, as CPython with its GIL does it. A Python that runs without is refused here, for every
-decision needs an index, and so needs this import.
+An index is immutable but for what it makes late and keeps: rights of who asks, and names remembered. Any
+thread does that, without a lock, by one write to a dict or an attribute, which CPython's GIL makes whole; two
+may do it at once, and store equal values. A Python that runs without is refused here, for every decision
+needs an index, and so needs this import.
 """
 
 import sys
