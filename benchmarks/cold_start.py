@@ -34,6 +34,7 @@ class Started:
         peak_bytes: the most that the process had in memory by then, with the interpreter and all imports.
         first_ns: the first question of each principal that has ACLs, but for the one that made the first
             decision; ascending.
+        second_ns: the same questions once more; ascending.
         asked_bytes: as ``size_bytes``, when all of these have asked often.
     """
 
@@ -45,6 +46,7 @@ class Started:
     size_bytes: int
     peak_bytes: int
     first_ns: list[int]
+    second_ns: list[int]
     asked_bytes: int
 
 
@@ -60,7 +62,7 @@ def main(workload: str, log: str, snapshots: str | None = None) -> None:
     subject.decide(first, allow_everyone=False)
     cpu_s, wall_s = time.process_time() - began_cpu, time.perf_counter() - began_wall
     size_bytes, peak = unshared_bytes() - before_bytes, peak_bytes()
-    first_ns = asked_ns(subject, others)
+    first_ns, second_ns = asked_ns(subject, others), asked_ns(subject, others)
     subject.have_asked_often(others)
     asked_bytes = unshared_bytes() - before_bytes
     started = Started(
@@ -72,6 +74,7 @@ def main(workload: str, log: str, snapshots: str | None = None) -> None:
         size_bytes=size_bytes,
         peak_bytes=peak,
         first_ns=first_ns,
+        second_ns=second_ns,
         asked_bytes=asked_bytes,
     )
     print(msgspec.json.encode(started).decode())
