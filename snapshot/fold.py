@@ -133,27 +133,42 @@ class Fold:
         self._next += 1
         self._count += 1
 
+    def take_acls(self, acls: AclTable, rows: _Ints, removal_ids: bytes, removals: _Ints, count: int) -> None:
+        """``count`` records at once, of which some rows, in order, are ACLs and some are removals."""
+        self._look()
+        self._wait(acls, table_hashes(acls), rows, removal_ids, removals, count)
+
     def _look(self) -> None:
         """Keep of the records of the table what the fold needs: much less than their bytes."""
         table, first, end = self._table, self._first, self._end
         if table is None:
             return
         self._table = None
-        shift, before = self._next - first, self._count
         begin, stop = np.searchsorted(table.acls, (first, end)).tolist()
-        if stop > begin:
-            rows = table.table if stop - begin == len(table.acls) else table.table.taken(slice(begin, stop))
-            frames = table.frames(begin, stop)
-            hashes = table_hashes(rows) if frames is None else frame_hashes(*frames)
-            self._waiting.append(_Rows(rows, _void(hashes), table.acls[begin:stop] + shift))
-        self._count += stop - begin
+        acls = table.table if stop - begin == len(table.acls) else table.table.taken(slice(begin, stop))
+        frames = table.frames(begin, stop)
+        hashes = table_hashes(acls) if frames is None else frame_hashes(*frames)
+        rows = table.acls[begin:stop] - first
         begin, stop = np.searchsorted(table.removals, (first, end)).tolist()
-        if stop > begin:
-            ids = _void(table.removal_ids[UUID_BYTES * begin : UUID_BYTES * stop])
-            self._removals.append((ids, table.removals[begin:stop] + shift))
-        self._count += stop - begin
-        self.counts.ignored += end - first - (self._count - before)
-        self._next += end - first
+        removal_ids = table.removal_ids[UUID_BYTES * begin : UUID_BYTES * stop]
+        self._wait(acls, hashes, rows, removal_ids, table.removals[begin:stop] - first, end - first)
+
+    def _wait(
+        self,
+        acls: AclTable,
+        hashes: bytes,
+        rows: _Ints,
+        removal_ids: bytes,
+        removals: _Ints,
+        count: int,
+    ) -> None:
+        if len(rows):
+            self._waiting.append(_Rows(acls, _void(hashes), rows + self._next))
+        if len(removals):
+            self._removals.append((_void(removal_ids), removals + self._next))
+        self._count += len(rows) + len(removals)
+        self.counts.ignored += count - len(rows) - len(removals)
+        self._next += count
         if self._count > max(self._fold_at, len(self.rows)):
             self._fold()
 

@@ -1,7 +1,8 @@
 """The fold of one shard of one log: DECODED rows onto the state of its ACLs. Runs on executors.
 
-What becomes of an id does not depend on any other id, so shards are folded apart, by the rules of AclsDelta,
-and their digests add up to the log's (I12). Imports no pyspark: it takes and gives Arrow batches.
+What becomes of an id does not depend on any other id, so shards are folded apart, and their digests add up to
+the log's (I12). Many records are folded at once (snapshot.fold); where each change is to be noted, one by one
+(AclsDelta). Imports no pyspark: it takes and gives Arrow batches.
 """
 
 from __future__ import annotations
@@ -9,19 +10,21 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
-from records.columns.acl_table import AppliedAcl
-from records.entries import AccessControlEntryRecord, FeatureLevelRecord, RemoveAccessControlEntryRecord
+from records.columns.acl_table import COLUMNS, TEXTS, AclTable, AppliedAcl
+from records.columns.arrow import encoded, number_array, number_column
+from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from records.ids import Uuid, uuid_to_string
 from records.log_batch import LogRecord
 from snapshot.code_names import code_to_name
-from snapshot.columns import AclColumns
+from snapshot.columns import AclColumns, heads_of
 from snapshot.delta import AclsDelta
-from snapshot.digest import digest_to_string
-from snapshot.errors import SnapshotCorruptError, SparkJobError
-from snapshot.fold import DeltaCounts
+from snapshot.digest import DIGEST_MASK, digest_to_string
+from snapshot.errors import SparkJobError
+from snapshot.fold import DeltaCounts, Fold
 from snapshot.image import AclsImage
 from snapshot.jobs.engine.job import AclCount, AclCountDelta, LogPlan, ShardSummary
 from snapshot.jobs.engine.schema import (
@@ -37,24 +40,10 @@ from snapshot.jobs.engine.shard_state import ShardState
 from snapshot.store.storage import Storage
 
 if TYPE_CHECKING:
-    from records.entries import MetadataRecord
     from snapshot.store.manifest import SnapshotManifest
 
-_ROW: Final = (
-    "kind",
-    "offset",
-    "applied_offset",
-    "timestamp_ms",
-    "id",
-    "resource_type",
-    "resource_name",
-    "pattern_type",
-    "principal",
-    "host",
-    "operation",
-    "permission_type",
-    "feature_level",
-)
+#: Of DECODED, what a record is made of.
+_RECORD: Final = ("timestamp_ms", "id", *COLUMNS)
 
 _MINUTE_MS: Final = 60_000
 
@@ -73,12 +62,12 @@ class ShardFold:
         self._storage = Storage(plan.store_url)
         self._state = self._stored(plan.base)
         self._features = {} if plan.base is None or shard else dict(plan.base.features)
+        self._fold = Fold(self._state.held)
         self._counts = DeltaCounts()
         self._count_deltas: Counter[tuple[int, int, int, int, int]] = Counter()
         self._changes: list[pa.RecordBatch] = []
         # Changes are noted one by one; against `before`, the difference at the end.
         self._notes_each = (plan.wants_changes or plan.wants_count_deltas) and plan.before is None
-        self._delta = AclsDelta(AclsImage.EMPTY)
         self._noted: list[dict[str, Any]] = []
 
     def _stored(self, manifest: SnapshotManifest | None) -> ShardState:
@@ -87,28 +76,63 @@ class ShardFold:
         return ShardState.read(self._storage, manifest, self._shard, self._plan.shards)
 
     def fold(self, rows: pa.Table) -> None:
-        """Fold DECODED rows of this shard, in the order of (applied_offset, offset)."""
-        plan = self._plan
-        ids = b"".join(rows.column("id").drop_null().to_pylist())
-        held = AclColumns.joined([self._state.take(ids)])
-        if held.count_ids() != len(held):
-            raise SnapshotCorruptError(f"{plan.base and plan.base.ref} holds an id twice")
-        image = AclsImage.restored(
-            held, digest=self._state.digest, features=self._features, provenance=plan.provenance
+        """Fold DECODED rows of this shard, in the order of (applied_offset, offset).
+
+        Raises:
+            SnapshotCorruptError: the base holds an id twice.
+        """
+        kinds = number_column(rows.column("kind"))
+        if not np.isin(kinds, (KIND_ACL, KIND_REMOVAL, KIND_FEATURE)).all():
+            raise SparkJobError(f"decoded rows of other kinds than there are: {np.unique(kinds)}")
+        is_feature = kinds == KIND_FEATURE
+        if is_feature.any():
+            self._take_features(rows.take(number_array(np.flatnonzero(is_feature))))
+            rows, kinds = rows.take(number_array(np.flatnonzero(~is_feature))), kinds[~is_feature]
+        if self._notes_each:
+            self._fold_noting(rows)
+            return
+        acls, removals = np.flatnonzero(kinds == KIND_ACL), np.flatnonzero(kinds == KIND_REMOVAL)
+        removal_ids = b"".join(rows.column("id").take(number_array(removals)).to_pylist())
+        table = _table_of(rows.take(number_array(acls)), self._offset)
+        self._fold.take_acls(table, acls, removal_ids, removals, len(rows))
+
+    def _take_features(self, rows: pa.Table) -> None:
+        names, levels = (rows.column(name).to_pylist() for name in ("resource_name", "feature_level"))
+        for name, level in zip(names, levels, strict=True):
+            self._features[name] = level
+            if level == 0:
+                del self._features[name]
+
+    @property
+    def _offset(self) -> str:
+        """Which offset is stored with an ACL."""
+        return "applied_offset" if self._plan.wants_changes else "offset"
+
+    def _fold_noting(self, rows: pa.Table) -> None:
+        """Fold ACLs and removals one by one, and note what each of them changes."""
+        plan, state = self._plan, self._state
+        ids = b"".join(rows.column("id").to_pylist())
+        held = state.held(np.unique(heads_of(ids)))
+        delta = AclsDelta(
+            AclsImage.restored(held, digest=state.digest, features={}, provenance=plan.provenance)
         )
-        self._delta = AclsDelta(image)
-        for row in zip(*(rows.column(name).to_pylist() for name in _ROW), strict=True):
-            kind, offset, applied_offset, timestamp_ms, *_ = row
-            logged = LogRecord(applied_offset if plan.wants_changes else offset, timestamp_ms, _record(row))
-            if self._notes_each and applied_offset >= plan.start and kind != KIND_FEATURE:
-                self._replay_noting(logged, Uuid(row[4]), applied_offset)
+        columns = (
+            rows.column(name).to_pylist() for name in ("kind", "applied_offset", self._offset, *_RECORD)
+        )
+        for kind, applied_offset, offset, timestamp_ms, *fields in zip(*columns, strict=True):
+            acl_id = Uuid(fields[0])
+            if kind == KIND_ACL:
+                logged = LogRecord(offset, timestamp_ms, AccessControlEntryRecord(acl_id, *fields[1:]))
             else:
-                self._delta.replay(logged)
-        image = self._delta.apply(plan.provenance).merged()
-        self._counts.add(self._delta.counts)
-        self._features = dict(image.features)
-        self._state.add(image.columns)
-        self._state.digest = image.digest
+                logged = LogRecord(offset, timestamp_ms, RemoveAccessControlEntryRecord(acl_id))
+            before = delta.get(acl_id)
+            delta.replay(logged)
+            if applied_offset >= plan.start:
+                self._note(before, delta.get(acl_id), applied_offset, timestamp_ms)
+        changed = delta.changes
+        state.apply(changed, AclTable.of([acl for acl in changed.values() if acl is not None]))
+        state.digest = delta.apply(plan.provenance).digest
+        self._counts.add(delta.counts)
         self._keep_changes()
 
     def finish(self) -> tuple[ShardSummary, list[pa.RecordBatch]]:
@@ -117,7 +141,11 @@ class ShardFold:
         Raises:
             SnapshotError: the store cannot be written.
         """
-        plan = self._plan
+        plan, state = self._plan, self._state
+        self._fold.settle()
+        state.apply(self._fold.gone, self._fold.rows)
+        state.digest = (state.digest + self._fold.digest) & DIGEST_MASK
+        self._counts.add(self._fold.counts)
         if plan.before is not None:
             self._note_difference(plan.before)
         by_kind = self._state.count_by_kind()
@@ -177,11 +205,6 @@ class ShardFold:
             columns = there.columns.with_changes(noted)
             self._state = ShardState(None, columns, self._state.digest)
 
-    def _replay_noting(self, logged: LogRecord, acl_id: Uuid, applied_offset: int) -> None:
-        before = self._delta.get(acl_id)
-        self._delta.replay(logged)
-        self._note(before, self._delta.get(acl_id), applied_offset, logged.timestamp_ms)
-
     def _note(
         self, before: AppliedAcl | None, after: AppliedAcl | None, offset: int, timestamp_ms: int
     ) -> None:
@@ -215,15 +238,18 @@ class ShardFold:
             )
 
 
-def _record(row: tuple[Any, ...]) -> MetadataRecord:
-    kind = row[0]
-    if kind == KIND_ACL:
-        return AccessControlEntryRecord(Uuid(row[4]), *row[5:12])
-    if kind == KIND_REMOVAL:
-        return RemoveAccessControlEntryRecord(Uuid(row[4]))
-    if kind == KIND_FEATURE:
-        return FeatureLevelRecord(row[6], row[12])
-    raise SparkJobError(f"there is no kind {kind} of decoded rows")
+def _table_of(rows: pa.Table, offset: str) -> AclTable:
+    """Of DECODED rows that are ACLs; ``offset``: the column that is stored."""
+    columns: dict[str, Any] = {}
+    for field, name in COLUMNS.items():
+        column = rows.column(field)
+        columns[name] = encoded([column.combine_chunks()]) if name in TEXTS else number_column(column)
+    return AclTable(
+        ids=b"".join(rows.column("id").to_pylist()),
+        offsets=number_column(rows.column(offset)),
+        timestamps_ms=number_column(rows.column("timestamp_ms")),
+        **columns,
+    )
 
 
 def _kind_of(record: AccessControlEntryRecord) -> tuple[int, int, int, int]:

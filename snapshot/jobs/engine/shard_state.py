@@ -20,7 +20,7 @@ import numpy as np
 
 from records.columns.acl_table import CODES, AclTable
 from records.ids import UUID_BYTES
-from snapshot.columns import AclColumns, has_id
+from snapshot.columns import AclColumns, among, has_id, heads_of
 from snapshot.digest import digest_of
 from snapshot.errors import SnapshotCorruptError
 from snapshot.jobs.engine.sharding import shards_of
@@ -30,10 +30,11 @@ from snapshot.store.parquet import PartTable, decode_changes, encode_changes, en
 from snapshot.store.reading import read_part, read_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     import numpy.typing as npt
 
+    from snapshot.fold import Heads
     from snapshot.store.layout import SnapshotRef
     from snapshot.store.manifest import SnapshotManifest
     from snapshot.store.storage import Storage
@@ -65,9 +66,8 @@ class ShardState:
         self.digest = digest
         self._stored = stored
         self._changed = changed
-        # Of the stored part's rows: which ones count. And which ones were taken out last.
+        # Which of the stored part's rows count.
         self._stays = _NONE if stored is None else ~has_id(stored.table.ids, changed.ids)
-        self._taken = _NONE
 
     @classmethod
     def empty(cls) -> ShardState:
@@ -124,31 +124,28 @@ class ShardState:
             return self._changed
         return AclTable.joined([self._stored.table.rows(self._stays), self._changed])
 
-    def take(self, ids: bytes) -> AclTable:
-        """Take the ACLs of these ids out, 16 bytes each: ``add`` says which of them there are then."""
-        is_changed = has_id(self._changed.ids, ids)
-        taken = self._changed.taken(is_changed)
-        self._changed = self._changed.taken(~is_changed)
-        if self._stored is not None:
-            self._taken = self._stays & has_id(self._stored.table.ids, ids)
-            self._stays = self._stays & ~self._taken
-            taken = AclTable.joined([self._stored.table.rows(self._taken), taken])
-        return taken
+    def held(self, heads: Heads) -> AclColumns:
+        """The ACLs whose ids begin with one of these eight bytes (columns.heads_of), which are sorted.
 
-    def add(self, rows: AclTable) -> None:
-        """Add ACLs whose ids were taken out before. A row that the stored part has is that one again."""
-        if self._stored is not None and self._taken.any():
-            numbers = np.flatnonzero(self._taken)
-            before = self._stored.table.rows(self._taken)
-            places = dict(zip(_ids_of(before.ids), zip(numbers, before.offsets, strict=True), strict=True))
-            is_new = np.ones(len(rows), np.bool_)
-            for row, (acl_id, offset) in enumerate(zip(_ids_of(rows.ids), rows.offsets, strict=True)):
-                place = places.get(acl_id)
-                if place is not None and place[1] == offset:
-                    is_new[row] = False
-                    self._stays[place[0]] = True
-            rows = rows.taken(is_new)
-        self._changed = AclTable.joined([part for part in (self._changed, rows) if len(part)])
+        Raises:
+            SnapshotCorruptError: an id is there twice.
+        """
+        found = [self._changed.taken(among(heads, heads_of(self._changed.ids)))]
+        if self._stored is not None:
+            rows = self._stays & among(heads, heads_of(self._stored.table.ids))
+            found.append(self._stored.table.rows(rows))
+        held = AclColumns.joined(found)
+        if held.count_ids() != len(held):
+            raise SnapshotCorruptError("a shard of a stored snapshot holds an id twice")
+        return held
+
+    def apply(self, gone: Collection[bytes], rows: AclTable) -> None:
+        """Take out the ACLs of some ids, and put in others, whose ids are not there otherwise."""
+        ids = b"".join(gone)
+        kept = self._changed.taken(~has_id(self._changed.ids, ids))
+        self._changed = AclTable.joined([part for part in (kept, rows) if len(part)])
+        if self._stored is not None:
+            self._stays &= ~has_id(self._stored.table.ids, ids)
 
     def count_by_kind(self) -> Counter[tuple[int, int, int, int]]:
         """ACLs by the codes of resource type, pattern type, operation and permission type."""
