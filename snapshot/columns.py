@@ -28,6 +28,10 @@ _HEAD_BYTES: Final = 8
 _HEAD_BITS: Final = 8 * _HEAD_BYTES
 # Ids are random: a bucket of so many has nearly the same number of them each.
 _BUCKET_BITS: Final = 4
+# So many times as many ids as there are to be found make it worth looking at their first bits alone.
+_FEW: Final = 16
+_FILTER_BITS: Final = 16
+_FILTER_SHIFT: Final = np.uint64(_HEAD_BITS - _FILTER_BITS)
 
 
 def heads_of(ids: bytes) -> npt.NDArray[np.uint64]:
@@ -39,6 +43,17 @@ def among(held: npt.NDArray[np.uint64], heads: npt.NDArray[np.uint64]) -> npt.ND
     """Which of the heads are among the sorted ones. Quick where either are few, or ``heads`` sorted too."""
     if not len(held):
         return np.zeros(len(heads), np.bool_)
+    if len(held) * _FEW < len(heads):
+        # Ids are random: by their first bits most are seen to be others, without a search.
+        may_be = np.zeros(1 << _FILTER_BITS, np.bool_)
+        may_be[held >> _FILTER_SHIFT] = True
+        is_among: npt.NDArray[np.bool_] = may_be[heads >> _FILTER_SHIFT]
+        is_among[is_among] = _found(held, heads[is_among])
+        return is_among
+    return _found(held, heads)
+
+
+def _found(held: npt.NDArray[np.uint64], heads: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
     found: npt.NDArray[np.bool_] = held[np.minimum(np.searchsorted(held, heads), len(held) - 1)] == heads
     return found
 

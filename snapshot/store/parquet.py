@@ -10,8 +10,8 @@ Another file may say what changed in a part since it was written. It has the sam
 id that changed: with the ACL that stands in place of the part's row, or beside its rows; or with the id alone
 and nulls, where the part's row is gone. The digest in it is that of the part with the changes.
 
-A text column is read as its dictionary and one array of places in it, the numbers as arrays: rows become
-a table without being looked at one by one.
+Where all rows are wanted a text column is read as its dictionary and one array of places in it, the numbers
+as arrays: rows become a table without being looked at one by one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from snapshot.digest import digest_from_string, digest_to_string
 from snapshot.errors import SnapshotCorruptError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -93,7 +93,8 @@ def decode_part(data: bytes, *, source: str) -> AclTable:
     Raises:
         SnapshotCorruptError: not a Parquet file with ACL_SCHEMA's columns.
     """
-    return PartTable(data, source=source).rows()
+    with _as_corrupt(source):
+        return _rows(_table(data, read_dictionary=_TEXTS))
 
 
 def decode_changes(data: bytes, *, source: str) -> tuple[AclTable, bytes]:
@@ -128,11 +129,9 @@ class PartTable:
     def __len__(self) -> int:
         return len(self._table)
 
-    def rows(self, chosen: npt.NDArray[np.bool_] | None = None) -> AclTable:
-        """All rows, or some of them."""
+    def rows(self, chosen: npt.NDArray[np.bool_]) -> AclTable:
+        """Some of the rows."""
         with _as_corrupt(self._source):
-            if chosen is None:
-                return _rows(self._table)
             return _rows(self._table.take(number_array(np.flatnonzero(chosen))))
 
     def codes(self) -> list[npt.NDArray[np.int8]]:
@@ -171,14 +170,14 @@ def _as_corrupt(source: str) -> Iterator[None]:
         raise SnapshotCorruptError(f"{source} is not a snapshot part: {error}") from error
 
 
-def _table(data: bytes) -> pa.Table:
+def _table(data: bytes, *, read_dictionary: Sequence[str] = ()) -> pa.Table:
     file = pa.BufferReader(data)
     stored = pq.read_schema(file).names
     for name in ACL_SCHEMA.names:
         if stored.count(name) != 1:
             raise ValueError(f"{stored.count(name)} columns `{name}`")
     # Reading a part takes little beside the building of its rows: a pool of threads would not be noticed.
-    return pq.ParquetFile(file, read_dictionary=list(_TEXTS)).read(
+    return pq.ParquetFile(file, read_dictionary=list(read_dictionary)).read(
         columns=ACL_SCHEMA.names, use_threads=False
     )
 
