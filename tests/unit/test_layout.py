@@ -9,6 +9,7 @@ import ast
 import re
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -133,6 +134,41 @@ def test_no_code_depends_on_the_kind_of_a_log() -> None:
 def test_a_line_that_depends_on_the_kind_of_a_log_is_found(source: str) -> None:
     """Each way to write one."""
     assert lines_by_kind_of_log(source)
+
+
+#: What only programs call that use aclog as a library (KIP-504's interface, a node's loader).
+FOR_PROGRAMS = {"add_publisher", "reconfigurable_configs", "reconfigure", "validate_reconfiguration"}
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+def names_in(node: ast.AST) -> Counter[str]:
+    """How often each name is read there, as it stands or as an attribute."""
+    found = Counter(each.id for each in ast.walk(node) if isinstance(each, ast.Name))
+    found.update(each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute))
+    return found
+
+
+def definitions(tree: ast.AST) -> Iterator[Definition]:
+    """Functions and classes, but for methods that another library calls by its own class's name for them."""
+    for node in ast.walk(tree):
+        inherits = isinstance(node, ast.ClassDef) and node.bases
+        for each in ast.iter_child_nodes(node):
+            if isinstance(each, Definition) and not inherits:
+                yield each
+
+
+def test_nothing_is_there_for_tests_alone() -> None:
+    """A function or class that no command, job or other part of the product uses is none of the product."""
+    used: Counter[str] = Counter()
+    defined: dict[str, str] = {}
+    for path in python_files():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        used += names_in(tree)
+        for each in definitions(tree):
+            defined[each.name] = f"{path.relative_to(ROOT)}:{each.lineno} {each.name}"
+            used[each.name] -= names_in(each)[each.name]  # one that only calls itself is not used
+    expected = {name for name in defined if name.endswith(("__", "_command"))} | FOR_PROGRAMS
+    assert [where for name, where in defined.items() if used[name] <= 0 and name not in expected] == []
 
 
 @pytest.mark.parametrize("layer", LAYERS)
