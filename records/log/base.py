@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from records.entries import MetadataRecord
-    from records.log.checkpoint import CheckpointId
     from records.log_batch import LogBatch
 
 #: Bytes of batches that one read returns at most (one whole batch at least).
@@ -30,6 +29,15 @@ class LogIdentity:
 
     cluster_id: str
     topic_id: Uuid
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class CheckpointId:
+    """One of Kafka's snapshot files: all below ``end_offset``, the last of it written in ``epoch``."""
+
+    end_offset: int
+    epoch: int
+    path: Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

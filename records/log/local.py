@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from records.ids import Uuid
-    from records.log.base import TrailingBytes
-    from records.log.checkpoint import CheckpointId
+    from records.log.base import CheckpointId, TrailingBytes
 
 
 class LocalLog(MetadataLog):

@@ -23,8 +23,7 @@ from records.errors import (
     OffsetOutOfRangeError,
 )
 from records.ids import METADATA_TOPIC_ID
-from records.log.base import LogIdentity
-from records.log.checkpoint import CheckpointId
+from records.log.base import CheckpointId, LogIdentity
 from records.log.directory import DirectoryLog
 from records.log.open import open_log
 from support.data import REAL_LOGS, real_log, real_log_home

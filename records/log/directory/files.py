@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from records.log.checkpoint import CheckpointId
+from records.log.base import CheckpointId
 
 #: Marks a directory as an own log of aclog.
 OWNER_FILE: Final = "aclog.properties"

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 
     from records.batch import RecordBatch
     from records.entries import MetadataRecord
-    from records.log.base import LogIdentity, TrailingBytes
-    from records.log.checkpoint import CheckpointId
+    from records.log.base import CheckpointId, LogIdentity, TrailingBytes
     from records.log.directory.segments import BatchPlace
     from records.log_batch import LogBatch
 

@@ -13,7 +13,7 @@ from records.log.directory.segment import Segment
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from records.log.checkpoint import CheckpointId
+    from records.log.base import CheckpointId
 
 
 @dataclass(frozen=True, slots=True)

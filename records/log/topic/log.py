@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
     from records.entries import MetadataRecord
     from records.ids import Uuid
-    from records.log.base import TrailingBytes
-    from records.log.checkpoint import CheckpointId
+    from records.log.base import CheckpointId, TrailingBytes
     from records.log_batch import LogBatch
 
 #: ``create`` makes the topic if it is not there, and is ``write`` otherwise.
