@@ -242,7 +242,7 @@ def test_example_log_is_in_the_wheel(tmp_path: Path) -> None:
     subprocess.run(build, cwd=ROOT, capture_output=True, timeout=TIMEOUT_S, check=True)
     (wheel,) = tmp_path.glob("*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
-    assert {f"authorizer/cli/example_log/{path.name}" for path in EXAMPLE_LOG.iterdir()} <= names
+    assert {f"authorizer/cli/quickstart/example_log/{path.name}" for path in EXAMPLE_LOG.iterdir()} <= names
 
 
 @pytest.mark.slow
