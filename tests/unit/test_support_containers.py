@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,12 +15,12 @@ BROKER = kafka_broker.Broker(bootstrap_servers="127.0.0.1:1", controllers=None, 
 
 
 @contextmanager
-def some_broker(settings: Mapping[str, str]) -> Iterator[kafka_broker.Broker]:
+def some_broker() -> Iterator[kafka_broker.Broker]:
     yield BROKER
 
 
 @contextmanager
-def no_broker(settings: Mapping[str, str]) -> Iterator[kafka_broker.Broker]:
+def no_broker() -> Iterator[kafka_broker.Broker]:
     raise AssertionError("this kind is not to be used")
     yield BROKER
 
