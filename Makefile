@@ -92,11 +92,13 @@ $(TOOLS_STAMP): $(STAMP) requirements.lock
 	@touch $@
 
 $(JARS_STAMP): $(STAMP) snapshot/jobs/session/ivy.py snapshot/jobs/session/jars.py tests/support/kafka_jars.py \
-    tests/support/kafka_jars.sha256 tests/support/delta_jars.py tests/support/spark.py
+    tests/support/kafka_jars.sha256 tests/support/delta_jars.py tests/support/spark.py tests/support/class_archives.py
 	$(call say,fetching the jars of the tests (Kafka; Spark to Kafka; Delta Lake): 64 MB the first time)
 	@$(BIN)/python tests/support/kafka_jars.py
 	@$(BIN)/python tests/support/spark.py
 	@$(BIN)/python tests/support/delta_jars.py
+	$(call say,running Spark and Kafka once each, to archive the classes that they load)
+	@PYTHONPATH=.:tests $(BIN)/python -m support.class_archives
 	@touch $@
 
 # A server of S3's protocol for the tests of object stores. Without Go they are not run, and pytest says so.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
+
+from support.class_archives import jvm_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,9 +40,8 @@ settings.load_profile(
     os.environ.get("ACLOG_HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "fast")
 )
 
-# No Spark lives long enough here to repay what the best compiler of its JVM takes: a third of the processor
-# that its tests took. All processes that a test starts inherit this.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+# All processes that a test starts inherit this.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", shlex.join(jvm_options("spark")))
 
 
 @pytest.fixture(autouse=True)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from support.class_archives import jvm_options
 from support.kafka_jars import kafka_libs
 
 DUMP_LOG = "org.apache.kafka.tools.DumpLogSegments"
@@ -16,14 +17,9 @@ ACLS = "org.apache.kafka.tools.AclCommand"
 STORAGE = "kafka.tools.StorageTool"
 BROKER = "kafka.Kafka"
 
-# Short-lived JVMs: no C2, no parallel collector; and UTF-8 whatever the locale is (Java 17 asks it).
-JVM_OPTIONS = (
-    "-XX:TieredStopAtLevel=1",
-    "-XX:+UseSerialGC",
-    "-Dfile.encoding=UTF-8",
-    "-Dsun.stdout.encoding=UTF-8",
-    "-Dstdout.encoding=UTF-8",
-)
+JVM_OPTIONS = jvm_options("kafka")
+# Whatever the locale is (Java 17 asks it).
+UTF_8 = ("-Dfile.encoding=UTF-8", "-Dsun.stdout.encoding=UTF-8", "-Dstdout.encoding=UTF-8")
 BATCH_LINE = re.compile(r"baseOffset: \d+ ")
 RECORD_LINE = re.compile(
     r"\| offset: (?P<offset>\d+) (?:CreateTime|LogAppendTime): (?P<timestamp>-?\d+) .*?"
@@ -44,6 +40,7 @@ def java_command(
         "java",
         f"-Xmx{heap}",
         *JVM_OPTIONS,
+        *UTF_8,
         f"-Dorg.slf4j.simpleLogger.defaultLogLevel={log_level}",
         "-cp",
         f"{libs or kafka_libs()}/*",

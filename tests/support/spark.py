@@ -45,7 +45,7 @@ def local_spark() -> Iterator[SparkSession]:
         session.stop()
         gateway.shutdown()
         gateway.proc.stdin.close()
-        gateway.proc.wait(30)
+        gateway.proc.wait(120)
 
 
 if __name__ == "__main__":
