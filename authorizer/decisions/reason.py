@@ -103,7 +103,7 @@ def deciding_acl(
         found = [each for each in found if _rank(each[0][1]) == rank]
     acls: list[AppliedAcl] = []
     for place, acl_principal in found:
-        acls += index.resources.acls_for(place, acl_principal, host, asked)
+        acls += index.resources.acls_saying(asked, place, acl_principal, host)
     return _sorted(acls)[end]
 
 

@@ -5,7 +5,8 @@ A prefix P covers the names from P up to, not including, P's *successor*: P with
 name has the same stored prefixes. For the prefixes "a" and "ab":
 
     bounds         ["a",  "ab",  "ac",  "b" ]   where each range begins
-    owners   [None, "a",  "ab",  "a",   None]   the longest stored prefix there; first: before all bounds
+    owners   [None, "a",  "ab",  "a",   None]   the longest stored prefix there, with a link to the next
+                                                longest; first: before all bounds
     leaves   [0,    leaf, leaf,  leaf,  0   ]   the union of the owner's leaf and all shorter prefixes'
 
 What is said of every name is in every leaf. Immutable.
@@ -26,6 +27,14 @@ if TYPE_CHECKING:
 _LAST_CHARACTER: Final = "\U0010ffff"
 
 
+class Owner(msgspec.Struct, gc=False):
+    """A stored prefix, its own leaf, and the next shorter one that it starts with."""
+
+    prefix: str
+    leaf: OwnLeaf
+    around: Owner | None
+
+
 class PrefixRanges(msgspec.Struct, gc=False):
     """See the module.
 
@@ -39,19 +48,19 @@ class PrefixRanges(msgspec.Struct, gc=False):
     # Tuples: the garbage collector looks at one of texts and numbers once, and at a list again and again.
     values: dict[str, OwnLeaf]
     bounds: tuple[str, ...]
-    owners: tuple[str | None, ...]
+    owners: tuple[Owner | None, ...]
     leaves: tuple[Leaf, ...]
 
     @classmethod
     def of(cls, values: dict[str, OwnLeaf], everywhere: Leaf = 0) -> PrefixRanges:
         """``values`` must never change again. ``everywhere`` is said of every name."""
         bounds: list[str] = []
-        owners: list[str | None] = [None]
+        owners: list[Owner | None] = [None]
         leaves: list[Leaf] = [everywhere]
         # What the next prefix may start with, shortest first: where it ends, itself, and the union so far.
-        above: list[tuple[str | None, str | None, Leaf]] = [(None, None, everywhere)]
+        above: list[tuple[str | None, Owner | None, Leaf]] = [(None, None, everywhere)]
 
-        def begin(bound: str, owner: str | None, leaf: Leaf) -> None:
+        def begin(bound: str, owner: Owner | None, leaf: Leaf) -> None:
             if bounds and bounds[-1] == bound:  # the range before has no names
                 owners[-1], leaves[-1] = owner, leaf
             else:
@@ -66,11 +75,13 @@ class PrefixRanges(msgspec.Struct, gc=False):
                 begin(end, owner, leaf)
 
         for prefix in sorted(values):
-            while (last := above[-1][1]) is not None and not prefix.startswith(last):
+            while (last := above[-1][1]) is not None and not prefix.startswith(last.prefix):
                 end_last()
-            leaf = union_leaf(above[-1][2], values[prefix])
-            above.append((successor(prefix), prefix, leaf))
-            begin(prefix, prefix, leaf)
+            _, around, leaf = above[-1]
+            owner = Owner(prefix, values[prefix], around)
+            leaf = union_leaf(leaf, values[prefix])
+            above.append((successor(prefix), owner, leaf))
+            begin(prefix, owner, leaf)
         while len(above) > 1:
             end_last()
         return cls(values, tuple(bounds), tuple(owners), tuple(leaves))
@@ -81,14 +92,10 @@ class PrefixRanges(msgspec.Struct, gc=False):
 
     def of_name(self, name: str) -> Iterator[tuple[str, OwnLeaf]]:
         """Every stored prefix of ``name`` (itself included) with its own leaf, longest first."""
-        prefix = self._longest(name)
-        while prefix is not None:
-            yield prefix, self.values[prefix]
-            prefix = self._longest(prefix[:-1]) if prefix else None
-
-    def _longest(self, name: str) -> str | None:
-        """The longest stored prefix of ``name``."""
-        return self.owners[bisect_right(self.bounds, name)]
+        owner = self.owners[bisect_right(self.bounds, name)]
+        while owner is not None:
+            yield owner.prefix, owner.leaf
+            owner = owner.around
 
 
 def successor(prefix: str) -> str | None:

@@ -131,19 +131,24 @@ class ResourceIndex:
             return (acl for acls in added.values() for acl in acls)
         return added.get(principal, ())
 
-    def acls_for(self, place: Place, principal: str, host: str, asked: int | None = None) -> list[AppliedAcl]:
-        """Those for exactly this principal that match a host; with ``asked``, that say any of these bits."""
+    def acls_for(self, place: Place, principal: str, host: str) -> list[AppliedAcl]:
+        """Those for exactly this principal that match a host."""
         hosts = (host, WILDCARD)
         columns = self._rows.columns
-        rows = [row for row in self._rows_of_at(principal, place) if columns.hosts.text(row) in hosts]
-        if asked is not None:
-            rows = [row for row in rows if self._rows.mask(row) & asked]
-        found = [columns.acl(row) for row in rows]
+        rows = self._rows_of_at(principal, place)
+        found = [columns.acl(row) for row in rows if columns.hosts.text(row) in hosts]
+        return found + [acl for acl in self.added_at(place, principal) if acl.record.host in hosts]
+
+    def acls_saying(self, asked: int, place: Place, principal: str, host: str) -> list[AppliedAcl]:
+        """Those of them that say any of these bits."""
+        columns, gone = self._rows.columns, self._gone
+        rows = self._rows.rows_saying(asked, principal, *place, host)
+        if place not in self._changed:
+            return [columns.acl(row) for row in rows]
+        found = [columns.acl(row) for row in rows if columns.id_of(row) not in gone]
         for acl in self.added_at(place, principal):
             record = acl.record
-            if record.host in hosts and (
-                asked is None or acl_mask(record.operation, record.permission_type) & asked
-            ):
+            if record.host in (host, WILDCARD) and acl_mask(record.operation, record.permission_type) & asked:
                 found.append(acl)
         return found
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import gc
 
 from authorizer.index.masks import HostMasks
-from authorizer.index.prefix_ranges import PrefixRanges
+from authorizer.index.prefix_ranges import Owner, PrefixRanges
 
 
 def test_prefixes_cut_all_names_into_ranges() -> None:
     """As the module draws them; a prefix that ends where the next one begins leaves no empty range."""
     ranges = PrefixRanges.of({"a": 1, "ab": 2})
     assert ranges.bounds == ("a", "ab", "ac", "b")
-    assert ranges.owners == (None, "a", "ab", "a", None)
+    a = Owner("a", 1, None)
+    assert ranges.owners == (None, a, Owner("ab", 2, a), a, None)
     assert ranges.leaves == (0, 1, 3, 1, 0)
     ranges = PrefixRanges.of({"a": 1, "b": 2}, 4)
     assert ranges.bounds == ("a", "b", "c")

@@ -9,9 +9,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from authorizer.index.masks import OwnLeaf, acl_mask, add_to_leaf
+from authorizer.index.masks import ALLOW_BITS, ASKED, DENY_BITS, OwnLeaf, acl_mask, add_to_leaf
 from authorizer.index.places import KINDS, PREFIXED, is_odd, place_of
 from authorizer.index.row_index import RowIndex
+from records.acl import AclOperation
 from records.columns.acl_table import AppliedAcl
 from records.entries import AccessControlEntryRecord
 from records.ids import Uuid
@@ -57,6 +58,9 @@ def test_rows_are_found_by_place_and_by_principal(seed: int, count: int) -> None
         for principal in (*PRINCIPALS, "User:unknown"):
             mine = [row for row in here if records[row].principal == principal]
             assert index.rows_of_at(principal, kind, name) == mine
+            for asked in (ASKED[AclOperation.READ], DENY_BITS, ALLOW_BITS):
+                saying = [row for row in mine if says(records[row], asked)]
+                assert index.rows_saying(asked, principal, kind, name, "h") == saying
             assert index.leaf(mine) == leaf(records, mine)
             code = index.code_of(principal)
             assert (code is None) is all(record.principal != principal for record in records)
@@ -84,6 +88,11 @@ def test_rows_without_those_of_some_ids() -> None:
     few = np.array([5, 4, 3, 2], np.int32)
     assert index.without(few, gone).tolist() == [4, 2]
     assert index.without(few, {}).tolist() == [5, 4, 3, 2]
+
+
+def says(record: AccessControlEntryRecord, asked: int) -> bool:
+    """Any of these bits, to the host ``h``."""
+    return record.host in ("*", "h") and acl_mask(record.operation, record.permission_type) & asked != 0
 
 
 @pytest.mark.parametrize("count", [0, 1, 400])
