@@ -151,11 +151,14 @@ class PrincipalIndex:
                     yield from ((kind, name) for name, _ in rights.literals())
                     yield from ((kind + PREFIXED, prefix) for prefix, _ in rights.prefixes())
 
-    def rights_from_rows(self, principal: KafkaPrincipal, code: int, resource_type: int) -> Rights | None:
-        """The rights of who is not asked about often: made, if this is once too often."""
+    def made_if_it_pays(self, principal: KafkaPrincipal, code: int) -> PrincipalRights | None:
+        """As `made`, of a principal that has asked often enough; None if it has not yet. Counts."""
         asked = self._asked[code] = self._asked.get(code, 0) + 1
-        if asked * limits.PLACES_FOR_AN_ANSWER >= self._rows.count_places(code):
-            return (self.made(principal) or NO_RIGHTS)[resource_type]
+        pays = asked * limits.PLACES_FOR_AN_ANSWER >= self._rows.count_places(code)
+        return self.made(principal) if pays else None
+
+    def rights_from_rows(self, principal: KafkaPrincipal, code: int, resource_type: int) -> RowRights:
+        """What the principal with this code may do, if its rights are not made."""
         changed = self._changed_of(principal)
         leaves = _UNCHANGED if changed is None else changed.leaves
         return RowRights(self._rows, code, leaves, resource_type, self._lengths[resource_type])
@@ -195,15 +198,21 @@ class PrincipalIndex:
 class _FromRows:
     """In place of rights by resource type, of a principal whose rights are not made."""
 
-    __slots__ = ("_code", "_index", "_principal")
+    __slots__ = ("_code", "_index", "_made", "_principal")
 
     def __init__(self, index: PrincipalIndex, principal: KafkaPrincipal, code: int) -> None:
         self._index = index
         self._principal = principal
         self._code = code
+        self._made: PrincipalRights | None = None
 
     def __getitem__(self, resource_type: int) -> Rights | None:
-        return self._index.rights_from_rows(self._principal, self._code, resource_type)
+        made = self._made
+        if made is None:
+            made = self._made = self._index.made_if_it_pays(self._principal, self._code)
+        if made is None:
+            return self._index.rights_from_rows(self._principal, self._code, resource_type)
+        return made[resource_type]
 
 
 _UNCHANGED: Final[immutables.Map[Place, OwnLeaf | None]] = immutables.Map()

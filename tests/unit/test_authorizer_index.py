@@ -102,6 +102,15 @@ def test_rights_are_made_when_a_principal_has_asked_often_enough(
     assert objects == []
 
 
+def test_actions_of_one_call_count_as_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rights are made in the middle of a call with many actions, and serve the rest of it."""
+    monkeypatch.setattr(limits, "PLACES_FOR_AN_ANSWER", 1)
+    index = Changing(*(allow("User:a", READ, topic(name)) for name in "abc")).index
+    own, _ = index.principals.rights_for(parse_kafka_principal("User:a"))
+    kinds = [type(own[TOPIC]) for _ in range(6)]
+    assert kinds == [RowRights] * 2 + [MadeRights] * 4
+
+
 def test_a_principal_with_few_acls_gets_its_rights_at_once() -> None:
     """Making them takes no longer than an answer from the rows."""
     index = Changing(allow("User:a", READ, topic("t"))).index
