@@ -257,7 +257,8 @@ class Core:
             )
         if end_offset > high_watermark:
             raise LogDivergedError(f"batch ends at {end_offset}, beyond the high watermark {high_watermark}")
-        count = self._apply_records(batch)
+        offsets = batch.record_offsets
+        count = self._apply_records(batch, offsets)
         missing = end_offset - position - count
         # Nothing raises from here on.
         if missing:
@@ -276,12 +277,11 @@ class Core:
                 for logged in self._waiting:
                     self._delta.replay(logged)
                 self._waiting = []
-            self._empty_tail = self._empty_tail_of(batch)
+            self._empty_tail = self._empty_tail_of(batch, offsets)
             self._settled = batch
 
-    def _empty_tail_of(self, batch: LogBatch) -> int:
+    def _empty_tail_of(self, batch: LogBatch, offsets: tuple[int, int] | None) -> int:
         """How many offsets just below the end of the batch hold no record; some may be before the batch."""
-        offsets = batch.record_offsets
         if offsets is not None:
             return batch.end_offset - offsets[1] - 1
         before = self._settled
@@ -289,13 +289,13 @@ class Core:
             return 0
         return batch.end_offset - before.end_offset + self._empty_tail
 
-    def _apply_records(self, batch: LogBatch) -> int:
+    def _apply_records(self, batch: LogBatch, offsets: tuple[int, int] | None) -> int:
         """Apply what is new in a batch, or nothing if it raises; returns how many records that is."""
         position, end_offset = self.position, batch.end_offset
         if batch.base_offset < position:
             new = tuple(logged for logged in batch.records if logged.offset >= position)
             batch = replace(batch, records=new)
-        offsets = batch.record_offsets
+            offsets = batch.record_offsets
         count = len(batch.records)
         if count > end_offset - position or (
             offsets is not None and not position <= offsets[0] <= offsets[1] < end_offset

@@ -169,7 +169,7 @@ class AclsDelta:
         self._settled = None
         for table, first, end in records.parts:
             begin = first
-            for row, record in table.others_between(first, end):
+            for row, record in table.others_between(first, end) if table.others else ():
                 fold.take(table, begin, row)
                 logged = LogRecord(table.offsets.item(row), table.timestamps_ms.item(row), record)
                 self.replay(logged)

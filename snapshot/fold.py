@@ -118,6 +118,14 @@ class Fold:
             self._table, self._first = table, first
         self._end = end
 
+    def put_table(self, table: AclTable) -> None:
+        """All rows of a table, in order."""
+        self._look()
+        numbers = np.arange(self._next, self._next + len(table))
+        self._waiting.append(_Rows(table, _void(table_hashes(table)), numbers))
+        self._next += len(table)
+        self._count += len(table)
+
     def put(self, acl: AppliedAcl) -> None:
         """One ACL."""
         self._look()

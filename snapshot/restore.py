@@ -4,20 +4,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from records.columns.acl_table import AppliedAcl
-from snapshot.delta import AclsDelta
+from records.columns.acl_table import AclTable
+from snapshot.columns import AclColumns
+from snapshot.digest import DIGEST_MASK
+from snapshot.fold import Fold
 from snapshot.image import AclsImage, Provenance
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from snapshot.fold import Heads
+
 
 def restore_image(
-    acls: Iterable[AppliedAcl], *, features: Mapping[str, int], provenance: Provenance
+    tables: Iterable[AclTable], *, features: Mapping[str, int], provenance: Provenance
 ) -> AclsImage:
     """The image that holds these ACLs and nothing else; the later one of two with one id (I8)."""
-    delta = AclsDelta(AclsImage.EMPTY)
-    delta.set_features(features)
-    for acl in acls:
-        delta.put(acl)
-    return delta.apply(provenance)
+    fold = Fold(_nothing)
+    for table in tables:
+        fold.put_table(table)
+    fold.settle()
+    return AclsImage.restored(
+        AclColumns.joined([fold.rows]),
+        digest=fold.digest & DIGEST_MASK,
+        features=features,
+        provenance=provenance,
+    )
+
+
+def _nothing(_heads: Heads) -> AclTable:
+    return AclColumns.EMPTY

@@ -156,6 +156,12 @@ class AclTable:
         columns |= {name: getattr(self, name)[rows] for name in _NUMBERS}
         return AclTable(ids=self.id_array[rows].tobytes(), **columns)
 
+    def without_offsets(self) -> AclTable:
+        """The same rows, with unknown offsets."""
+        columns = {name: getattr(self, name) for name in (*TEXTS, *CODES)}
+        offsets = np.full(len(self), UNKNOWN_OFFSET)
+        return AclTable(ids=self.ids, offsets=offsets, timestamps_ms=self.timestamps_ms, **columns)
+
     @property
     def id_array(self) -> npt.NDArray[np.void]:
         """The ids as a column of numpy."""

@@ -139,8 +139,8 @@ class RecordTable:
 
     def others_between(self, first: int, end: int) -> list[tuple[int, MetadataRecord]]:
         """Those of ``others`` in these rows, in order."""
-        rows = self.unread[slice(*np.searchsorted(self.unread, (first, end)))] if self.others else ()
-        return [(int(row), self.others[int(row)]) for row in rows]
+        rows = self.unread[slice(*np.searchsorted(self.unread, (first, end)))].tolist()
+        return [(row, self.others[row]) for row in rows]
 
     def frames(self, first: int, end: int) -> tuple[bytes, list[int], list[int]] | None:
         """In which bytes the frames of these rows of ``table`` begin and end where; None if they are none."""
@@ -213,6 +213,13 @@ class TableRecords(LazyRecords):
             if table.markers and any(first <= row < end for row in table.markers):
                 return True
         return False
+
+    def acls_alone(self) -> AclTable | None:
+        """The ACLs of the tables, if all of their other records pass by."""
+        tables = [table for table, _, _ in self.parts]
+        if any(len(table.removals) or table.others for table in tables):
+            return None
+        return AclTable.joined([table.table for table in tables])
 
     def marker_places(self) -> set[int]:
         """Which of these records are markers of transactions."""

@@ -1,7 +1,7 @@
 """Where the values of many records lie, and where the fields of the ACLs among them do. Pure.
 
 How the fields of each format lie is said in `kraft` and `avro`; what both are made of is here. They look at
-one field of all values at a time, and so cover plain values only: in the shortest encoding, texts below 8 KB.
+one field of all values at a time, and so cover plain values only: in the shortest encoding, texts below 1 MB.
 All else, right or wrong, is for the general decoders (records.codecs), which say what is wrong and where.
 """
 
@@ -164,14 +164,19 @@ class Layout:
 
 
 def varints(bytes_: Bytes, at: Ints) -> tuple[Ints, Ints, Mask]:
-    """Unsigned varints of one or two bytes: values, places after them, and which ones are not short."""
+    """Unsigned varints of three bytes at most: values, places after them, and which ones are not such."""
     values = bytes_[at].astype(np.int64)
     has_more = values >= _BYTE
     if not has_more.any():
         return values, at + 1, has_more
     seconds = bytes_[at + 1].astype(np.int64)
     values += np.where(has_more, (seconds - 1) << 7, 0)
-    return values, at + 1 + has_more, has_more & ((seconds >= _BYTE) | (seconds == 0))
+    has_third, is_wrong = has_more & (seconds >= _BYTE), has_more & (seconds == 0)
+    if has_third.any():
+        thirds = bytes_[at + 2].astype(np.int64)
+        values += np.where(has_third, (thirds - 1) << 14, 0)
+        is_wrong |= has_third & ((thirds >= _BYTE) | (thirds == 0))
+    return values, at + 1 + has_more + has_third, is_wrong
 
 
 def texts(data: bytes, bounds: Sequence[Ints]) -> list[Any]:

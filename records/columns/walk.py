@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from records.columns.values import Bytes, Ints
 
 _UNUSUAL: Final = COMPRESSION_MASK | LOG_APPEND_TIME | CONTROL
-# Offset deltas and sizes take one or two bytes.
-_RECORDS_MAX: Final = 1 << 13
+# Offset deltas and sizes take three bytes at most.
+_RECORDS_MAX: Final = 1 << 20
 # Arrow counts in 32 bits.
 _BYTES_MAX: Final = 2**31 - 1
 _BYTE: Final = 0x80
@@ -215,16 +215,16 @@ def walk(batches: Sequence[RecordBatch]) -> tuple[Walked | None, list[bool]]:
 def _record_starts(bytes_: Bytes, size: int, count: int) -> Ints:
     """Where plain records may begin, each of them and few other places: found by how they begin.
 
-        size 00 00 offset-delta 01      sizes and offset deltas of one or two bytes
+        size 00 00 offset-delta 01      sizes and offset deltas of one to three bytes
 
     Before the size there is the end of another record, a zero. A walk from size to size would take longer
     than all the rest.
     """
     is_zero = bytes_[:size] == 0
     zeros = np.flatnonzero(is_zero[:-1] & is_zero[1:])
-    delta = bytes_[zeros + 2]
-    zeros = zeros[bytes_[zeros + 3 + (delta >= _BYTE)] == 1]
-    starts: Ints = zeros - 1 - (bytes_[zeros - 2] >= _BYTE)
+    deltas_end = zeros + 3 + _continued(bytes_, zeros + 2, 1)
+    zeros = zeros[bytes_[deltas_end] == 1]
+    starts: Ints = zeros - 1 - _continued(bytes_, zeros - 2, -1)
     while len(starts) > count:
         # An id may look so, too. But then no record ends before it, or only another that is none.
         sizes, at, _ = varints(bytes_, starts)
@@ -235,3 +235,12 @@ def _record_starts(bytes_: Bytes, size: int, count: int) -> Ints:
             break
         starts = starts[is_end[starts]]
     return starts
+
+
+def _continued(bytes_: Bytes, at: Ints, step: int) -> Ints:
+    """How many of the bytes there, and of those ``step`` further, begin a varint, or go on with it."""
+    first = bytes_[at] >= _BYTE
+    if not first.any():
+        return first.astype(np.int64)
+    count: Ints = first.astype(np.int64) + (first & (bytes_[at + step] >= _BYTE))
+    return count

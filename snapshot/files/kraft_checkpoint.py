@@ -16,12 +16,12 @@ org.apache.kafka.image.MetadataImage.write. The rules:
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from records.batch import MAGIC, MAGIC_AT, decode_batch, encode_batch
 from records.codecs.kraft import encode_frame
-from records.columns.acl_table import AppliedAcl
-from records.content import to_log_batch
+from records.columns.acl_table import AclTable, AppliedAcl
+from records.columns.batches import to_log_batches
 from records.control import (
     ControlType,
     encode_control_key,
@@ -50,6 +50,8 @@ from snapshot.store.layout import parse_snapshot_name, snapshot_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from records.columns.record_table import TableRecords
 
 CHECKPOINT_SUFFIX: Final = ".checkpoint"
 
@@ -143,7 +145,7 @@ def write_checkpoint(image: AclsImage, directory: str | Path) -> Path:
 
 def _decode(data: bytes, end_offset: int, epoch: int) -> AclsImage:
     features: dict[str, int] = {}
-    acls: list[AppliedAcl] = []
+    tables: list[AclTable] = []
     timestamp_ms: int | None = None
     finished = False
     position = offset = 0
@@ -153,7 +155,17 @@ def _decode(data: bytes, end_offset: int, epoch: int) -> AclsImage:
         batch = decode_batch(data, position)
         if batch.base_offset != offset or batch.record_count != batch.end_offset - offset:
             raise DecodeError("records are missing", offset=offset, position=position)
-        for logged in to_log_batch(batch).records:
+        decoded, error = to_log_batches([batch])
+        if error is not None:
+            raise error
+        records = decoded[0].records
+        if not isinstance(records, tuple):
+            table = cast("TableRecords", records).acls_alone()  # there are no other lazy ones
+            if table is not None:
+                tables.append(table.without_offsets())
+                records = ()
+        acls: list[AppliedAcl] = []
+        for logged in records:
             match logged.record:
                 case AccessControlEntryRecord() as acl:
                     acls.append(AppliedAcl(acl, None, logged.timestamp_ms))
@@ -175,12 +187,14 @@ def _decode(data: bytes, end_offset: int, epoch: int) -> AclsImage:
                     )
         if timestamp_ms is None:
             raise DecodeError("the file does not begin with a snapshot's header", position=position)
+        if acls:
+            tables.append(AclTable.of(acls))
         offset = batch.end_offset
         position += batch.size_bytes
     if timestamp_ms is None or not finished:
         raise DecodeError("the snapshot is unfinished: it has no footer", position=position)
     return restore_image(
-        acls,
+        tables,
         features={name: level for name, level in features.items() if level},
         provenance=Provenance(end_offset, epoch, timestamp_ms),
     )

@@ -7,7 +7,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from records.columns.acl_table import AppliedAcl
+from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import (
     AccessControlEntryRecord,
     FeatureLevelRecord,
@@ -113,7 +113,8 @@ def test_changes_lead_from_image_to_image(before: list[MetadataRecord], after: l
 
 @given(record_lists())
 def test_image_rows_image(records: list[MetadataRecord]) -> None:
-    """The rows of an image give the image, in whatever order they come."""
+    """The rows of an image give the image, in whatever order and pieces they come."""
     image = replayed(records)
     rows = sorted(image, key=lambda found: found.record.id, reverse=True)
-    assert state(restore_image(rows, features=image.features, provenance=image.provenance)) == state(image)
+    tables = [AclTable.of(rows[:2]), AclTable.of(rows[2:])]
+    assert state(restore_image(tables, features=image.features, provenance=image.provenance)) == state(image)

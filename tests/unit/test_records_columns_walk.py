@@ -54,7 +54,7 @@ def read_by_column(*batches: RecordBatch) -> list[bool]:
         [RemoveAccessControlEntryRecord(acl_id(1)), acl(1), OtherRecord(20, 0), OtherRecord(127, 127)],
         [acl(1, resource_name="", principal="", host="")],
         [acl(1, resource_name="ü" * 63), acl(2, resource_name="n" * 126), acl(3, resource_name="n" * 127)],
-        [acl(1, principal="User:CN=" + "x" * 7000, host="h" * 200)],
+        [acl(1, principal="User:CN=" + "x" * 7000, host="h" * 200), acl(2, resource_name="n" * 20_000)],
         [acl(1, resource_type=0, pattern_type=127, operation=127, permission_type=0)],
         [OtherRecord(3, 2)],
     ],
@@ -94,7 +94,7 @@ UNUSUAL = {
     "negative code": encode_frame(acl(1, operation=-1)),
     "tagged field": FRAME[:-1] + b"\x01\x00\x00",
     "size in two bytes": FRAME[:NAME_AT] + bytes((FRAME[NAME_AT] | 0x80, 0)) + FRAME[NAME_AT + 1 :],
-    "size in three bytes": encode_frame(acl(1, resource_name="n" * 20_000)),
+    "size in three bytes": FRAME[:NAME_AT] + bytes((FRAME[NAME_AT] | 0x80, 0x80, 0)) + FRAME[NAME_AT + 1 :],
     "feature level": encode_frame(FeatureLevelRecord("metadata.version", 20)),
     "transaction": encode_frame(BeginTransactionRecord()),
     "two-byte api key": b"\x01\x80\x01\x00",
@@ -223,11 +223,10 @@ def test_compressed_batches_are_not() -> None:
     assert by_column([packed]) == one_by_one([packed])
 
 
-def test_offset_deltas_of_two_bytes() -> None:
-    """A batch of 8192 records is plain, a larger one is not, and both are decoded."""
-    frames = [FRAME] * 8193
-    most, more = batch_of(*frames[1:]), batch_of(*frames)
-    assert read_by_column(most, more) == [True, False]
+def test_offset_deltas_of_three_bytes() -> None:
+    """Batches of a snapshot have so many records."""
+    most, more = batch_of(*[FRAME] * 8192), batch_of(*[FRAME] * 8200)
+    assert read_by_column(most, more) == [True, True]
     assert by_column([most, more]) == one_by_one([most, more])
 
 
