@@ -5,7 +5,6 @@ They know no format and no log: what decodes a log's bytes makes them, and a fol
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 
 import msgspec
@@ -23,19 +22,17 @@ class LogRecord(msgspec.Struct, frozen=True, gc=False):
 
 
 class LazyRecords(Sequence[LogRecord]):
-    """Records in offset order, one at least, that become objects when they are looked at. Immutable."""
+    """Records in offset order, one at least, that become objects when they are looked at. Immutable.
 
-    __slots__ = ()
+    Attributes:
+        offsets: of the first and the last of them.
+        has_markers: whether one of them begins, ends or aborts a metadata transaction.
+    """
 
-    @property
-    @abstractmethod
-    def offsets(self) -> tuple[int, int]:
-        """Of the first and the last of them."""
+    __slots__ = ("has_markers", "offsets")
 
-    @property
-    @abstractmethod
-    def has_markers(self) -> bool:
-        """Whether one of them begins, ends or aborts a metadata transaction."""
+    offsets: tuple[int, int]
+    has_markers: bool
 
     def __eq__(self, other: object) -> bool:
         return tuple(self) == tuple(other) if isinstance(other, tuple | LazyRecords) else NotImplemented

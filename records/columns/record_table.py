@@ -200,19 +200,13 @@ class TableRecords(LazyRecords):
     def __init__(self, *parts: tuple[RecordTable, int, int]) -> None:
         """Each part has one record at least, and none that is unread."""
         self.parts = parts
-
-    @property
-    def offsets(self) -> tuple[int, int]:
-        first_table, first, _ = self.parts[0]
-        last_table, _, end = self.parts[-1]
-        return first_table.offsets.item(first), last_table.offsets.item(end - 1)
-
-    @property
-    def has_markers(self) -> bool:
-        for table, first, end in self.parts:
+        first_table, first, _ = parts[0]
+        last_table, _, end = parts[-1]
+        self.offsets = first_table.offsets.item(first), last_table.offsets.item(end - 1)
+        self.has_markers = False
+        for table, first, end in parts:  # mostly there is none in the whole table
             if table.markers and any(first <= row < end for row in table.markers):
-                return True
-        return False
+                self.has_markers = True
 
     def acls_alone(self) -> AclTable | None:
         """The ACLs of the tables, if all of their other records pass by."""
