@@ -104,7 +104,7 @@ _batches = shared(
         "--shards",
         type=click.IntRange(min=1, max=10_000),
         metavar="N",
-        help="Into how many parts the state of a log is cut; as many can be worked on at once.  [default: 8]",
+        help="Into how many parts the state of a log is cut; four are worked on at once.  [default: 8]",
     ),
 )
 spark_options: Final = shared(

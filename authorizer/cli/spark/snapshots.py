@@ -25,7 +25,7 @@ def snapshots_command(*, keep: int | None, **flags: Any) -> None:
     """Build snapshots of one log or of many, which nodes start from.
 
     Each batch of each log yields a snapshot of the state at its end: in the same format and with the same
-    digest as a node's own. Only the shards that changed are written anew. A run goes on where the last one
+    digest as a node's own. A batch of few records writes only what changed. A run goes on where the last one
     ended, and does again what a crash, SIGTERM or Ctrl-C broke off.
 
     \b

@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-#: A million ACLs are then parts of some 3 MB; two cores and a small cluster are kept busy alike.
+#: A million ACLs are then parts of some 3 MB.
 SHARDS_DEFAULT: Final = 8
 
 # Fibonacci hashing: 2^64 by the golden ratio. The upper half of the product depends on all bits of the id.
