@@ -11,7 +11,7 @@ from records.columns.acl_table import AppliedAcl
 from records.columns.text_column import TextColumn
 from records.errors import EncodeError
 from records.ids import Uuid
-from snapshot.columns import AclColumns
+from snapshot.columns import AclColumns, has_id
 from support.snapshots import acl, acl_id
 
 ACLS = [
@@ -107,3 +107,13 @@ def test_what_no_log_can_hold_is_refused(changes: dict[str, Any]) -> None:
     """A code beyond int8, another length of id."""
     with pytest.raises(EncodeError):
         AclColumns.of([AppliedAcl(acl(1, **changes), 0, 0)])
+
+
+def test_few_ids_are_found_among_many() -> None:
+    """With the same first bits or others; ids that only begin alike are others."""
+    many = [bytes([bits, *bytes(7), number, *bytes(7)]) for bits in (0, 7, 255) for number in range(100)]
+    wanted = [many[3], many[150], many[299], bytes([7, *bytes(7), 1, *bytes(6), 9]), bytes([9, *bytes(15)])]
+    found = has_id(b"".join(many), b"".join(wanted))
+    assert np.flatnonzero(found).tolist() == [3, 150, 299]
+    assert has_id(b"".join(wanted), b"".join(many)).tolist() == [True, True, True, False, False]
+    assert not has_id(b"".join(many), b"").any()
