@@ -134,6 +134,12 @@ class PartTable:
         with _as_corrupt(self._source):
             return _rows(self._table.take(number_array(np.flatnonzero(chosen))))
 
+    def encoded_with(self, chosen: npt.NDArray[np.bool_], added: AclTable, *, digest: int) -> bytes:
+        """As ``encode_part``, of some of the rows and others, which are not decoded for it."""
+        with _as_corrupt(self._source):
+            kept = self._table.take(number_array(np.flatnonzero(chosen))).cast(ACL_SCHEMA)
+        return _encoded(pa.concat_tables([kept, _arrow_table(added)]), digest)
+
     def codes(self) -> list[npt.NDArray[np.int8]]:
         """Of all rows: the columns of codes, in the order of the fields."""
         with _as_corrupt(self._source):

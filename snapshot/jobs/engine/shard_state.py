@@ -179,9 +179,11 @@ class ShardState:
         gone = self._gone()
         rows = len(self._changed) + len(gone) // UUID_BYTES
         if self._stored is None or rows * CHANGES_SHARE > self._stored.part.rows:
-            whole = self.rows()
-            data = encode_part(whole, digest=self.digest)
-            part = SnapshotPart(shard_part_name(shard, shards, name), len(whole), len(data), _sha256(data))
+            if self._stored is None:
+                data = encode_part(self._changed, digest=self.digest)
+            else:
+                data = self._stored.table.encoded_with(self._stays, self._changed, digest=self.digest)
+            part = SnapshotPart(shard_part_name(shard, shards, name), len(self), len(data), _sha256(data))
             storage.put(ref.file(part.name), data)
             return part
         stored = self._stored.part
