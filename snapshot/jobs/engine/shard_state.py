@@ -59,7 +59,7 @@ class ShardState:
     """See the module. Not thread-safe.
 
     Attributes:
-        digest: of all ACLs; whoever adds some sets it.
+        digest: of all ACLs; to be set with them.
     """
 
     def __init__(self, stored: _StoredPart | None, changed: AclTable, digest: int) -> None:
