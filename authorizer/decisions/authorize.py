@@ -54,19 +54,19 @@ def authorize_actions(
     askers = state.index.principals.rights_for(principal)
     host = context.client_address
     mask = 0
-    last = None
+    last = last_type = own = everyone = None
     results = []
     for action in actions:
         pattern = action.resource_pattern
         if pattern is not last:
             if pattern.pattern_type is not _LITERAL:
                 require_literal(action)
-            resource_type, name = pattern.resource_type, pattern.name
-            mask = 0
-            for rights_by_type in askers:
-                rights = rights_by_type[resource_type]
-                if rights is not None:
-                    mask |= rights.said(name, host)
+            if pattern.resource_type is not last_type:
+                last_type = pattern.resource_type
+                own, everyone = askers[0][last_type], askers[-1][last_type]
+            mask = 0 if own is None else own.said(pattern.name, host)
+            if everyone is not None and everyone is not own:
+                mask |= everyone.said(pattern.name, host)
             last = pattern
         asked = ASKED[action.operation]
         answer = mask & asked if asked else answer_acl_by_acl(state.index, context, action)
