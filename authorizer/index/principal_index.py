@@ -181,12 +181,14 @@ class PrincipalIndex:
             named = by_type.get(principal_type, _NOBODY)
             last = named.get(name)
             if last is None:
-                before = None if isinstance(of_rows, int) else of_rows
-                changed = _Changed(before, _UNCHANGED.update(leaves), added)
+                before, said = None if isinstance(of_rows, int) else of_rows, _UNCHANGED
             elif last.rights is None:
-                changed = _Changed(last.before, last.leaves.update(leaves), last.added + added)
+                before, said = last.before, last.leaves
             else:
-                changed = _Changed(last.rights, _UNCHANGED.update(leaves), last.added + added)
+                before, said = last.rights, _UNCHANGED
+            for place, leaf in leaves.items():  # mostly one: `update` takes twice as long
+                said = said.set(place, leaf)
+            changed = _Changed(before, said, added if last is None else last.added + added)
             if changed.added or of_rows is not None:
                 by_type[principal_type] = named.set(name, changed)
             elif last is not None:
