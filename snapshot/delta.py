@@ -81,10 +81,10 @@ class AclsDelta:
 
     @classmethod
     def between(cls, before: AclsImage, after: AclsImage) -> AclsDelta:
-        """What makes ``after`` of ``before``, for whoever did not follow the records from one to the other.
+        """What makes ``after`` of ``before``, where the records from one to the other were not followed.
 
         Costs one look at every ACL of both, and no hashing: the digest is that of ``after``. From the empty
-        image, as at every start, it costs nothing before somebody asks for ``changes``.
+        image, as at every start, it costs nothing before ``changes`` is asked for.
         """
         delta = cls(before)
         delta._after = after

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     _Ints = npt.NDArray[np.int64]
     _Mask = npt.NDArray[np.bool_]
 
-#: Records are folded when there are so many and at least as many as rows before: what is kept of them stays
+#: Records are folded when they are more than this, and more than the rows before: what is kept of them stays
 #: small beside the rows, and these are joined a few times only.
 FOLD_AT: Final = 1 << 18
 # The number of a row that was there before all records.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from records.batch import RecordBatch
     from records.columns.record_table import TableRecords
 
-#: Records are decoded by column from so many on: that loads Arrow, and few of them pay for it one by one.
+#: This many records of one read are decoded by column: that loads Arrow, which fewer would not pay for.
 COLUMNS_FROM: Final = 2000
 
 

@@ -78,7 +78,7 @@ class Values:
         return self.data[self.starts.item(row) : self.ends.item(row)]
 
     def windows(self, width: int, starts: Ints) -> Bytes:
-        """A row of so many bytes for each of these places."""
+        """A row of ``width`` bytes for each of these places."""
         return np.lib.stride_tricks.sliding_window_view(self.bytes_, width)[starts]
 
 
