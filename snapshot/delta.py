@@ -221,10 +221,6 @@ class AclsDelta:
         self._digest = digest_add(self._digest, acl.record)
         self._changes[acl_id] = acl
 
-    def set_features(self, features: Mapping[str, int]) -> None:
-        """Replace all feature levels, as a snapshot does."""
-        self._features = dict(features)
-
     def _remove(self, acl_id: Uuid) -> None:
         if self._fold is not None:
             self._settled = None
@@ -268,6 +264,9 @@ class AclsDelta:
         if self._settled is None:
             fold = self._fold
             fold.settle()
+            from records.columns.arrow import release_memory  # noqa: PLC0415 - loaded by what gave the table
+
+            release_memory()
             put = AclColumns.joined([fold.rows])
             changes = {acl_id: acl for acl_id, acl in self._changes.items() if put.row_of(acl_id) is None}
             for acl_id in fold.gone:

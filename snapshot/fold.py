@@ -185,9 +185,6 @@ class Fold:
         self._look()
         if self._count:
             self._fold()
-            from records.columns.arrow import release_memory  # noqa: PLC0415 - it is only loaded with a table
-
-            release_memory()
 
     def _fold(self) -> None:
         if self._single:

@@ -40,6 +40,7 @@ from records.entries import (
 from records.errors import LogStorageError
 from records.ids import Uuid
 from records.log.base import READ_BYTES_MAX
+from records.log_batch import LogRecord
 from replay.core import Phase
 from replay.fault import LoggingFaultHandler
 from replay.loader import Loader, Turn
@@ -365,6 +366,7 @@ class World:
         state = self.log.history.states[start]
         for record in state.acls.values():
             delta.put(AppliedAcl(record, None, 0))
-        delta.set_features(state.features)
+        for name, level in state.features.items():
+            delta.replay(LogRecord(0, 0, FeatureLevelRecord(name, level)))
         image = delta.apply(Provenance(start, self.log.history.epoch_at(start), 0))
         self.store.write(image, self.log.identity, log_end_time_ms=self.clock.now_ms(), keep=1)
