@@ -110,12 +110,13 @@ class AclsDelta:
 
     @property
     def counts(self) -> DeltaCounts:
-        """What the records did."""
+        """What the records did. Not to be changed."""
+        if self._fold is None:
+            return self._counts
         counts = DeltaCounts()
         counts.add(self._counts)
-        if self._fold is not None:
-            self._fold.settle()
-            counts.add(self._fold.counts)
+        self._fold.settle()
+        counts.add(self._fold.counts)
         return counts
 
     @property
@@ -125,7 +126,7 @@ class AclsDelta:
         An id that was added and removed within the delta does not appear (KAFKA-13889).
         """
         changes, put = self._settle()
-        if len(put):
+        if put is not AclColumns.EMPTY:
             changes.update((acl.record.id, acl) for acl in put)
             self._settled = changes, AclColumns.EMPTY
         return changes
@@ -144,6 +145,11 @@ class AclsDelta:
             return changes[acl_id]
         row = put.row_of(acl_id)
         return self._before(acl_id) if row is None else put.acl(row)
+
+    def _now(self, acl_id: Uuid) -> AppliedAcl | None:
+        """As `get`, while there is no fold."""
+        changes = self._changes
+        return changes[acl_id] if acl_id in changes else self._before(acl_id)
 
     def _before(self, acl_id: Uuid) -> AppliedAcl | None:
         """The ACL with this id as the image has it."""
@@ -207,7 +213,7 @@ class AclsDelta:
             self._fold.put(acl)
             return
         acl_id = acl.record.id
-        before = self.get(acl_id)
+        before = self._now(acl_id)
         if before is None:
             self._counts.added += 1
             self._count += 1
@@ -226,7 +232,7 @@ class AclsDelta:
             self._settled = None
             self._fold.remove(acl_id)
             return
-        before = self.get(acl_id)
+        before = self._now(acl_id)
         if before is None:
             self._counts.unknown_removals += 1
             return

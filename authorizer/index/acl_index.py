@@ -26,6 +26,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from authorizer.index.places import PREFIXED, is_odd, place_of
 from authorizer.index.principal_index import PrincipalIndex
 from authorizer.index.resource_index import ResourceIndex
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from authorizer.index.masks import OwnLeaf
     from authorizer.index.places import Place
     from authorizer.index.resource_index import Step
     from records.columns.acl_table import AppliedAcl
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from snapshot.image import AclsImage
 
 
-class AclIndex:
+class AclIndex(msgspec.Struct, eq=False):
     """See the module.
 
     Attributes:
@@ -55,23 +56,12 @@ class AclIndex:
             four; masks decide them rightly, but authorize-by-resource-type has rules of its own for them.
     """
 
-    __slots__ = ("count", "image", "odd", "principals", "resources", "rows")
-
-    def __init__(
-        self,
-        image: AclsImage,
-        rows: RowIndex,
-        resources: ResourceIndex,
-        principals: PrincipalIndex,
-        count: int,
-        odd: tuple[int, ...],
-    ) -> None:
-        self.image = image
-        self.rows = rows
-        self.resources = resources
-        self.principals = principals
-        self.count = count
-        self.odd = odd
+    image: AclsImage
+    rows: RowIndex
+    resources: ResourceIndex
+    principals: PrincipalIndex
+    count: int
+    odd: tuple[int, ...]
 
     @classmethod
     def of(cls, image: AclsImage) -> AclIndex:
@@ -107,7 +97,7 @@ class AclIndex:
     def _after(self, steps: list[Step], image: AclsImage) -> AclIndex:
         """The next index, of ``image``."""
         count, odd = self.count, self.odd
-        touched: dict[str, tuple[dict[Place, OwnLeaf | None], list[int]]] = {}
+        touched: dict[tuple[str, Place], int] = {}
         for acl, place, is_row, is_added in steps:
             record = acl.record
             change = 1 if is_added else -1
@@ -115,15 +105,13 @@ class AclIndex:
             if is_odd(record):
                 kind = place[0] % PREFIXED
                 odd = (*odd[:kind], odd[kind] + change, *odd[kind + 1 :])
-            leaves, added = touched.setdefault(record.principal, ({}, []))
-            leaves[place] = None
-            added.append(0 if is_row else change)
+            at = record.principal, place
+            touched[at] = touched.get(at, 0) + (0 if is_row else change)
         resources = self.resources.after(steps, image)
-        changes = {}
-        for principal, (leaves, added) in touched.items():
-            for place in leaves:
-                leaves[place] = resources.leaf(place, principal)
-            changes[principal] = leaves, sum(added)
+        changes = [
+            (principal, place, resources.leaf(place, principal), added)
+            for (principal, place), added in touched.items()
+        ]
         principals = self.principals.after(changes, resources.lengths)
         return AclIndex(image, self.rows, resources, principals, count, odd)
 

@@ -9,8 +9,8 @@ an update makes a new one, which shares what it does not touch.
 A principal that asks for the first time is answered from the rows (row_rights): what it has at the few places
 that cover a name is found as quickly whether it has five ACLs or a thousand. Its rights are made (rights)
 when it has asked so often that this pays. Those of ``User:*``, and of principals with very many places, are
-made with the index, so that no question waits for them. An update notes what a principal's ACLs say now at
-the places that it changes; the rights follow when the principal next asks.
+made with the index, so that no question waits for them. An update changes rights that are made. Of others it
+notes what a principal's ACLs say now at the places that it changes.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import immutables
+import msgspec
 
 from authorizer.index import limits
 from authorizer.index.places import PREFIXED
@@ -26,7 +27,7 @@ from authorizer.index.row_rights import RowRights
 from records.principal import WILDCARD_PRINCIPAL, KafkaPrincipal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from authorizer.index.masks import OwnLeaf
     from authorizer.index.places import Place
@@ -39,25 +40,19 @@ NO_RIGHTS: Final[PrincipalRights] = (None,) * PREFIXED
 _EVERYONE: Final = KafkaPrincipal(*WILDCARD_PRINCIPAL.split(":"))
 
 
-class _Changed:
-    """What is not as it was in the rights of a principal. Immutable in effect.
+class _Changed(msgspec.Struct, gc=False):
+    """A principal whose rights are not as the rows have them. Immutable in effect.
 
     Attributes:
-        before: its rights until then; None for those of its rows, which may not be made.
-        leaves: the places that changed since, and what is said there: None where there is nothing any more.
+        leaves: while the rights of its rows are not made, the places that changed, and what is said there:
+            None where there is nothing any more.
         added: how many of the image's changes are ACLs for the principal.
-        rights: with these leaves, once they are made. Two threads may do it at once, and store equal ones.
+        rights: with all changes, once they are made. Two threads may do it at once, and store equal ones.
     """
 
-    __slots__ = ("added", "before", "leaves", "rights")
-
-    def __init__(
-        self, before: PrincipalRights | None, leaves: immutables.Map[Place, OwnLeaf | None], added: int
-    ) -> None:
-        self.before = before
-        self.leaves = leaves
-        self.added = added
-        self.rights: PrincipalRights | None = None
+    leaves: immutables.Map[Place, OwnLeaf | None]
+    added: int
+    rights: PrincipalRights | None
 
 
 class PrincipalIndex:
@@ -132,10 +127,12 @@ class PrincipalIndex:
         if changed is None:
             return of_rows
         if changed.rights is None:
-            before = of_rows if changed.before is None else changed.before
-            if isinstance(before, int):
-                return before
-            changed.rights = _with_leaves(before or NO_RIGHTS, changed.leaves)
+            if isinstance(of_rows, int):
+                return of_rows
+            rights = of_rows or NO_RIGHTS
+            for place, leaf in changed.leaves.items():
+                rights = _with_leaf(rights, place, leaf)
+            changed.rights = rights
         return changed.rights
 
     def _changed_of(self, principal: KafkaPrincipal) -> _Changed | None:
@@ -165,15 +162,18 @@ class PrincipalIndex:
 
     def after(
         self,
-        changes: Mapping[str, tuple[Mapping[Place, OwnLeaf | None], int]],
+        changes: Iterable[tuple[str, Place, OwnLeaf | None, int]],
         lengths: tuple[tuple[int, ...], ...],
     ) -> PrincipalIndex:
-        """The next one: by principal, as ACLs have it, what they say now where they changed.
+        """The next one: where the ACLs of a principal, as they have it, changed, and what they say there now.
 
         And by how many the added ones have grown.
         """
         by_type = {**self._changed}
-        for acl_principal, (leaves, added) in changes.items():
+        everyone: PrincipalRights | None = self.everyone
+        for acl_principal, place, leaf, added in changes:
+            if acl_principal == WILDCARD_PRINCIPAL:
+                everyone = None
             principal_type, colon, name = acl_principal.partition(":")
             if not colon:
                 continue
@@ -181,19 +181,18 @@ class PrincipalIndex:
             named = by_type.get(principal_type, _NOBODY)
             last = named.get(name)
             if last is None:
-                before, said = None if isinstance(of_rows, int) else of_rows, _UNCHANGED
-            elif last.rights is None:
-                before, said = last.before, last.leaves
+                rights, said = None if isinstance(of_rows, int) else of_rows or NO_RIGHTS, _UNCHANGED
             else:
-                before, said = last.rights, _UNCHANGED
-            for place, leaf in leaves.items():  # mostly one: `update` takes twice as long
+                rights, said = last.rights, last.leaves
+                added += last.added  # noqa: PLW2901 - all of them
+            if rights is None:
                 said = said.set(place, leaf)
-            changed = _Changed(before, said, added if last is None else last.added + added)
-            if changed.added or of_rows is not None:
-                by_type[principal_type] = named.set(name, changed)
+            else:
+                rights, said = _with_leaf(rights, place, leaf), _UNCHANGED
+            if added or of_rows is not None:
+                by_type[principal_type] = named.set(name, _Changed(said, added, rights))
             elif last is not None:
                 by_type[principal_type] = named.delete(name)
-        everyone = None if WILDCARD_PRINCIPAL in changes else self.everyone
         return PrincipalIndex(self._rows, self._known, self._asked, by_type, lengths, everyone)
 
 
@@ -230,14 +229,11 @@ def _made(rows: RowIndex, principal: int) -> PrincipalRights:
     )
 
 
-def _with_leaves(before: PrincipalRights, leaves: Mapping[Place, OwnLeaf | None]) -> PrincipalRights:
-    """The rights with what is said at these places; None of a type that nothing is left of."""
-    changes: dict[int, tuple[dict[str, OwnLeaf | None], dict[str, OwnLeaf | None]]] = {}
-    for (kind, name), leaf in leaves.items():
-        by_name = changes.setdefault(kind % PREFIXED, ({}, {}))
-        by_name[kind // PREFIXED][name] = leaf
-    rights = list(before)
-    for resource_type, (literals, prefixes) in changes.items():
-        changed = (rights[resource_type] or NO_RIGHTS_OF_TYPE).with_changes(literals, prefixes)
-        rights[resource_type] = None if changed is NO_RIGHTS_OF_TYPE else changed
-    return tuple(rights)
+def _with_leaf(before: PrincipalRights, place: Place, leaf: OwnLeaf | None) -> PrincipalRights:
+    """The rights with what is said at this place; None of a type that nothing is left of."""
+    kind, name = place
+    resource_type = kind % PREFIXED
+    changed = before[resource_type] or NO_RIGHTS_OF_TYPE
+    changed = changed.with_literal(name, leaf) if kind < PREFIXED else changed.with_prefix(name, leaf)
+    rights = None if changed is NO_RIGHTS_OF_TYPE else changed
+    return (*before[:resource_type], rights, *before[resource_type + 1 :])

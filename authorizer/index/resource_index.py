@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import immutables
+import msgspec
 import numpy as np
 
 from authorizer.index.masks import OwnLeaf, acl_mask, add_to_leaf
@@ -45,7 +46,7 @@ _Changed = tuple[_Added, int]
 _UNCHANGED: Final[_Changed] = (immutables.Map(), 0)
 
 
-class ResourceIndex:
+class ResourceIndex(msgspec.Struct, eq=False):
     """Immutable.
 
     Attributes:
@@ -53,19 +54,10 @@ class ResourceIndex:
             its day.
     """
 
-    __slots__ = ("_changed", "_gone", "_rows", "lengths")
-
-    def __init__(
-        self,
-        rows: RowIndex,
-        changed: immutables.Map[Place, _Changed],
-        lengths: tuple[tuple[int, ...], ...],
-        gone: Mapping[Uuid, AppliedAcl | None],
-    ) -> None:
-        self._rows = rows
-        self._changed = changed
-        self.lengths = lengths
-        self._gone = gone  # the image's changes
+    _rows: RowIndex
+    _changed: immutables.Map[Place, _Changed]
+    lengths: tuple[tuple[int, ...], ...]
+    _gone: Mapping[Uuid, AppliedAcl | None]  # the image's changes
 
     @classmethod
     def of(cls, rows: RowIndex) -> ResourceIndex:
@@ -154,7 +146,8 @@ class ResourceIndex:
 
     def leaf(self, place: Place, principal: str) -> OwnLeaf | None:
         """What the ACLs there for exactly this principal say together; None if there are none."""
-        leaf = self._rows.leaf(self._rows_of_at(principal, place))
+        rows = self._rows_of_at(principal, place)
+        leaf = self._rows.leaf(rows) if rows else None
         for acl in self.added_at(place, principal):
             record = acl.record
             leaf = add_to_leaf(leaf, record.host, acl_mask(record.operation, record.permission_type))

@@ -64,8 +64,7 @@ def said_by_each(rights: Rights, name: str, host: str) -> int:
     return mask
 
 
-#: Leaves by name, None where there is nothing any more.
-Leaves = Mapping[str, OwnLeaf | None]
+# Leaves by name, None where there is nothing any more.
 _Changes = immutables.Map[str, OwnLeaf | None]
 _NONE: Final[_Changes] = immutables.Map()
 
@@ -122,46 +121,34 @@ class MadeRights(msgspec.Struct, gc=False):
         """Every prefix and its leaf."""
         return self.ranges.values.items()
 
-    def with_changes(self, literals: Leaves, prefixes: Leaves) -> WholeRights:
-        """With the leaves of these literal names and prefixes set, or removed where None."""
-        return self.under(_NONE, _NONE, literals, prefixes)
+    def with_literal(self, name: str, leaf: OwnLeaf | None) -> WholeRights:
+        """With the leaf of this literal name set, or removed if None."""
+        return ChangedRights(self, _NONE, _NONE, ()).with_literal(name, leaf)
 
-    def under(
-        self, literals: _Changes, prefixes: _Changes, more_literals: Leaves, more_prefixes: Leaves
-    ) -> WholeRights:
-        """These under what changed, and what changes more."""
-        literals = _with(literals, more_literals, self.own)
-        prefixes = _with(prefixes, more_prefixes, self.ranges.values)
-        changes = len(literals) + len(prefixes)
-        if changes > limits.CHANGES + len(self) // limits.CHANGES_PART:
-            return MadeRights.of(
-                dict(_changed(self.literals(), literals)), dict(_changed(self.prefixes(), prefixes))
-            )
-        return ChangedRights(self, literals, prefixes) if changes else self
+    def with_prefix(self, prefix: str, leaf: OwnLeaf | None) -> WholeRights:
+        """The same of a prefix."""
+        return ChangedRights(self, _NONE, _NONE, ()).with_prefix(prefix, leaf)
 
 
-class ChangedRights:
+class ChangedRights(msgspec.Struct, gc=False):
     """Made rights under what changed since: by literal name and by prefix a leaf, or None where it is gone.
 
     What changed is not put together with the rest: who asks about it, or about what is below a prefix that
     changed, looks at each part.
     """
 
-    __slots__ = ("_is_star_changed", "_lengths", "_literals", "_made", "_prefixes")
-
-    def __init__(self, made: MadeRights, literals: _Changes, prefixes: _Changes) -> None:
-        self._made = made
-        self._literals = literals
-        self._prefixes = prefixes
-        self._lengths = sorted(set(map(len, prefixes)), reverse=True) if prefixes else ()
-        self._is_star_changed = bool(literals) and WILDCARD in literals
+    _made: MadeRights
+    _literals: _Changes
+    _prefixes: _Changes
+    _lengths: tuple[int, ...]  # of the prefixes, longest first; one may have had its day
 
     def said(self, name: str, host: str) -> int:
-        if self._is_star_changed or (self._lengths and self._is_below_change(name)):
+        literals = self._literals
+        if WILDCARD in literals or (self._lengths and self._is_below_change(name)):
             return said_by_each(self, name, host)
-        if name not in self._literals:
+        if name not in literals:
             return self._made.said(name, host)
-        leaf = self._literals[name]
+        leaf = literals[name]
         others = self._made.said_of_others(name, host)
         return others if leaf is None else leaf_mask(leaf, host) | others
 
@@ -190,18 +177,37 @@ class ChangedRights:
         """Every prefix and its leaf."""
         return _changed(self._made.prefixes(), self._prefixes)
 
-    def with_changes(self, literals: Leaves, prefixes: Leaves) -> WholeRights:
-        """With the leaves of these literal names and prefixes set, or removed where None."""
-        return self._made.under(self._literals, self._prefixes, literals, prefixes)
+    def with_literal(self, name: str, leaf: OwnLeaf | None) -> WholeRights:
+        """With the leaf of this literal name set, or removed if None."""
+        made = self._made
+        literals = _with(self._literals, name, leaf, made.own)
+        return _changed_rights(made, literals, self._prefixes, self._lengths)
+
+    def with_prefix(self, prefix: str, leaf: OwnLeaf | None) -> WholeRights:
+        """The same of a prefix."""
+        made, lengths = self._made, self._lengths
+        if len(prefix) not in lengths:
+            lengths = tuple(sorted((*lengths, len(prefix)), reverse=True))
+        prefixes = _with(self._prefixes, prefix, leaf, made.ranges.values)
+        return _changed_rights(made, self._literals, prefixes, lengths)
 
 
-def _with(changes: _Changes, more: Leaves, made: Mapping[str, OwnLeaf]) -> _Changes:
-    for name, leaf in more.items():
-        if leaf != made.get(name):
-            changes = changes.set(name, leaf)
-        elif name in changes:
-            changes = changes.delete(name)  # it is as it was
-    return changes
+def _changed_rights(
+    made: MadeRights, literals: _Changes, prefixes: _Changes, lengths: tuple[int, ...]
+) -> WholeRights:
+    """Put together anew if very much changed."""
+    changes = len(literals) + len(prefixes)
+    if changes > limits.CHANGES and changes > limits.CHANGES + len(made) // limits.CHANGES_PART:
+        return MadeRights.of(
+            dict(_changed(made.literals(), literals)), dict(_changed(made.prefixes(), prefixes))
+        )
+    return ChangedRights(made, literals, prefixes, lengths) if changes else made
+
+
+def _with(changes: _Changes, name: str, leaf: OwnLeaf | None, made: Mapping[str, OwnLeaf]) -> _Changes:
+    if leaf != made.get(name):
+        return changes.set(name, leaf)
+    return changes.delete(name) if name in changes else changes  # it is as it was
 
 
 def _changed(made: ItemsView[str, OwnLeaf], changes: _Changes) -> Iterator[tuple[str, OwnLeaf]]:

@@ -84,7 +84,7 @@ def test_rights_are_what_covers_a_name() -> None:
         versions: list[tuple[WholeRights, dict[str, OwnLeaf], dict[str, OwnLeaf]]] = []
         for is_anew, changed, changed_prefixes in steps:
             before = MadeRights.of(literals, prefixes) if is_anew else rights
-            rights = before.with_changes(changed, changed_prefixes)
+            rights = with_changes(before, changed, changed_prefixes)
             literals, prefixes = merged(literals, changed), merged(prefixes, changed_prefixes)
             versions += [
                 (rights, literals, prefixes),
@@ -95,6 +95,16 @@ def test_rights_are_what_covers_a_name() -> None:
             expect(*version)
 
     check()
+
+
+def with_changes(
+    rights: WholeRights, literals: dict[str, OwnLeaf | None], prefixes: dict[str, OwnLeaf | None]
+) -> WholeRights:
+    for name, leaf in literals.items():
+        rights = rights.with_literal(name, leaf)
+    for prefix, leaf in prefixes.items():
+        rights = rights.with_prefix(prefix, leaf)
+    return rights
 
 
 def merged(before: dict[str, OwnLeaf], changes: dict[str, OwnLeaf | None]) -> dict[str, OwnLeaf]:
@@ -127,9 +137,9 @@ def test_what_says_nothing_more_is_kept_once() -> None:
 def test_rights_without_changes_any_more_are_those_before() -> None:
     """What came and went leaves nothing behind."""
     made = MadeRights.of({"a": 1}, {"p": 1})
-    changed = made.with_changes({"b": 2}, {"q": 2})
+    changed = made.with_literal("b", 2).with_prefix("q", 2)
     assert changed is not made
-    assert changed.with_changes({"b": None}, {"q": None}) is made
+    assert changed.with_literal("b", None).with_prefix("q", None) is made
 
 
 def test_many_changes_are_put_together() -> None:
@@ -137,7 +147,7 @@ def test_many_changes_are_put_together() -> None:
     rights: WholeRights = MadeRights.of({}, {})
     made = 0
     for number in range(1_000):
-        rights = rights.with_changes({str(number): 1}, {})
+        rights = rights.with_literal(str(number), 1)
         made += isinstance(rights, MadeRights)
     assert 10 < made < 60
     assert len(dict(rights.literals())) == 1_000
