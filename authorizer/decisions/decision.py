@@ -60,6 +60,7 @@ class Decision(msgspec.Struct, frozen=True):
 _ALLOWED: Final = AuthorizationResult.ALLOWED
 _DENIED: Final = AuthorizationResult.DENIED
 _MATCHING_ACL: Final = Rule.MATCHING_ACL
+_LITERAL: Final = PatternType.LITERAL
 
 #: Of a super user, about anything.
 BY_SUPER_USER: Final = Decision(_ALLOWED, Rule.SUPER_USER)
@@ -74,14 +75,16 @@ def decide(state: AuthorizerState, context: AuthorizableRequestContext, action: 
         ValueError: the resource is not LITERAL.
         AuthorizerNotReadyError: not ready, and not a super user.
     """
-    require_literal(action)
+    pattern = action.resource_pattern
+    if pattern.pattern_type is not _LITERAL:
+        require_literal(action)
     if state.is_super_user(context.principal):
         return BY_SUPER_USER
-    require_ready(state)
+    if not state.is_ready:
+        require_ready(state)
     asked = ASKED[action.operation]
     if not asked:
         return decision_by(answer_acl_by_acl(state.index, context, action), state, context, action)
-    pattern = action.resource_pattern
     mask = 0
     for rights_by_type in state.index.principals.rights_for(context.principal):
         rights = rights_by_type[pattern.resource_type]

@@ -6,7 +6,7 @@ Source: StandardAcl.compareTo.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from records.columns.text_column import TextColumn
     from records.entries import AccessControlEntryRecord
 
+_PATTERN_TYPES: Final = [*map(int, PatternType.by_code())]
+_OPERATIONS: Final = [*map(int, AclOperation.by_code())]
+_PERMISSION_TYPES: Final = [*map(int, AclPermissionType.by_code())]
+
 
 def utf16(text: str) -> bytes:
     """A sort key: Java compares strings by UTF-16 code unit."""
@@ -29,11 +33,11 @@ def utf16(text: str) -> bytes:
 def entry_order(record: AccessControlEntryRecord) -> tuple[int, int, bytes, bytes, int]:
     """Kafka's order among the ACLs of one resource type and name."""
     return (
-        PatternType.from_code(record.pattern_type),
-        AclOperation.from_code(record.operation),
+        _PATTERN_TYPES[record.pattern_type],
+        _OPERATIONS[record.operation],
         utf16(record.principal),
         utf16(record.host),
-        AclPermissionType.from_code(record.permission_type),
+        _PERMISSION_TYPES[record.permission_type],
     )
 
 

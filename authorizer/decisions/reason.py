@@ -89,22 +89,25 @@ def deciding_acl(
         matching = matching_acls(index, context, action)
         return [acl for acl in matching if allows(acl.record) is not denied][end]
     pattern, host = action.resource_pattern, context.client_address
+    resource_type = int(pattern.resource_type)
     found: list[tuple[Place, str]] = []
-    for acl_principal, rights in _askers(index, context, pattern.resource_type):
-        if rights.said(pattern.name, host) & asked:
-            for prefixed, name, leaf in covering(rights, pattern.name):
-                if leaf_mask(leaf, host) & asked:
-                    found.append(((pattern.resource_type + prefixed, name), acl_principal))
+    for acl_principal, rights in _askers(index, context, resource_type):
+        for prefixed, name, leaf in covering(rights, pattern.name):
+            if (leaf if isinstance(leaf, int) else leaf_mask(leaf, host)) & asked:
+                found.append(((resource_type + prefixed, name), acl_principal))
     if len(found) > 1:
         ranks = sorted(_rank(name) for (_, name), _ in found)
         rank = ranks[end]
         if rank == _STAR and ranks[-1] == _EMPTY and not _meets_star_first(index.resources, action):
             rank = _EMPTY
         found = [each for each in found if _rank(each[0][1]) == rank]
-    acls: list[AppliedAcl] = []
-    for place, acl_principal in found:
-        acls += index.resources.acls_saying(asked, place, acl_principal, host)
-    return _sorted(acls)[end]
+    saying = index.resources.acls_saying
+    if len(found) == 1:
+        ((place, acl_principal),) = found
+        acls = saying(asked, place, acl_principal, host)
+    else:
+        acls = [acl for place, acl_principal in found for acl in saying(asked, place, acl_principal, host)]
+    return acls[0] if len(acls) == 1 else _sorted(acls)[end]
 
 
 def matching_acls(index: AclIndex, context: AuthorizableRequestContext, action: Action) -> list[AppliedAcl]:

@@ -13,6 +13,9 @@ REMEMBERED_BOUNDS = 256
 REMEMBERED_NAMES = 1 << 16
 REMEMBERED_LENGTH = 249
 
+#: So many of the first reasons are remembered, until the next update: some 2 MB.
+REMEMBERED_REASONS = 1 << 12
+
 #: What changed in rights is put together with the rest when it is more than so much, and than one part in so
 #: many of it: the work is paid for by the changes that made it due.
 CHANGES = 16

@@ -15,14 +15,11 @@ What is said of every name is in every leaf. Immutable.
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
 from authorizer.index.masks import Leaf, OwnLeaf, union_leaf
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _LAST_CHARACTER: Final = "\U0010ffff"
 
@@ -90,12 +87,14 @@ class PrefixRanges(msgspec.Struct, gc=False):
         """What all stored prefixes of ``name`` say together."""
         return self.leaves[bisect_right(self.bounds, name)]
 
-    def of_name(self, name: str) -> Iterator[tuple[str, OwnLeaf]]:
+    def of_name(self, name: str) -> list[tuple[str, OwnLeaf]]:
         """Every stored prefix of ``name`` (itself included) with its own leaf, longest first."""
+        found = []
         owner = self.owners[bisect_right(self.bounds, name)]
         while owner is not None:
-            yield owner.prefix, owner.leaf
+            found.append((owner.prefix, owner.leaf))
             owner = owner.around
+        return found
 
 
 def successor(prefix: str) -> str | None:

@@ -15,12 +15,14 @@ A row is in force if its id is not among the image's changes. Objects are made o
 
 from __future__ import annotations
 
+from itertools import compress
 from typing import TYPE_CHECKING, Final
 
 import immutables
 import msgspec
 import numpy as np
 
+from authorizer.index import limits
 from authorizer.index.masks import OwnLeaf, acl_mask, add_to_leaf
 from authorizer.index.places import PREFIXED, Place
 from records.acl import WILDCARD
@@ -58,6 +60,8 @@ class ResourceIndex(msgspec.Struct, eq=False):
     _changed: immutables.Map[Place, _Changed]
     lengths: tuple[tuple[int, ...], ...]
     _gone: Mapping[Uuid, AppliedAcl | None]  # the image's changes
+    # The first that were asked for, by what they were to say, where and to whom.
+    _said: dict[tuple[int, Place, str], tuple[AppliedAcl, ...]] = msgspec.field(default_factory=dict)
 
     @classmethod
     def of(cls, rows: RowIndex) -> ResourceIndex:
@@ -133,16 +137,24 @@ class ResourceIndex(msgspec.Struct, eq=False):
 
     def acls_saying(self, asked: int, place: Place, principal: str, host: str) -> list[AppliedAcl]:
         """Those of them that say any of these bits."""
+        key = asked, place, principal
+        said = self._said.get(key)
+        if said is None:
+            said = self._find_saying(asked, place, principal)
+            if len(self._said) < limits.REMEMBERED_REASONS:
+                self._said[key] = said
+        return [acl for acl in said if acl.record.host in (WILDCARD, host)]
+
+    def _find_saying(self, asked: int, place: Place, principal: str) -> tuple[AppliedAcl, ...]:
+        """The same for any host."""
         columns, gone = self._rows.columns, self._gone
-        rows = self._rows.rows_saying(asked, principal, *place, host)
+        rows = self._rows.rows_saying(asked, principal, *place)
         if place not in self._changed:
-            return [columns.acl(row) for row in rows]
+            return tuple([columns.acl(row) for row in rows])
         found = [columns.acl(row) for row in rows if columns.id_of(row) not in gone]
-        for acl in self.added_at(place, principal):
-            record = acl.record
-            if record.host in (host, WILDCARD) and acl_mask(record.operation, record.permission_type) & asked:
-                found.append(acl)
-        return found
+        added = self.added_at(place, principal)
+        said = (acl_mask(acl.record.operation, acl.record.permission_type) for acl in added)
+        return *found, *compress(added, map(asked.__and__, said))
 
     def leaf(self, place: Place, principal: str) -> OwnLeaf | None:
         """What the ACLs there for exactly this principal say together; None if there are none."""

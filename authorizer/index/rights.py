@@ -30,7 +30,7 @@ from authorizer.index.prefix_ranges import PrefixRanges
 from records.acl import WILDCARD
 
 if TYPE_CHECKING:
-    from collections.abc import ItemsView, Iterator
+    from collections.abc import ItemsView, Iterable, Iterator
 
 
 class Rights(Protocol):
@@ -42,18 +42,24 @@ class Rights(Protocol):
     def literal(self, name: str) -> OwnLeaf | None:
         """The leaf of a literal name, ``*`` among them; None if there are no ACLs of it."""
 
-    def prefixes_of(self, name: str) -> Iterator[tuple[str, OwnLeaf]]:
+    def prefixes_of(self, name: str) -> Iterable[tuple[str, OwnLeaf]]:
         """Every prefix of ``name`` (itself included) that has ACLs, with its leaf; longest first."""
 
 
-def covering(rights: Rights, name: str) -> Iterator[tuple[int, str, OwnLeaf]]:
+def covering(rights: Rights, name: str) -> list[tuple[int, str, OwnLeaf]]:
     """What covers ``name``: PREFIXED or 0, the name or prefix of the ACLs, and what they say."""
-    for literal in (name,) if name == WILDCARD else (name, WILDCARD):
-        leaf = rights.literal(literal)
+    literal = rights.own.get if isinstance(rights, MadeRights) else rights.literal
+    found = []
+    leaf = literal(name)
+    if leaf is not None:
+        found.append((0, name, leaf))
+    if name != WILDCARD:
+        leaf = literal(WILDCARD)
         if leaf is not None:
-            yield 0, literal, leaf
+            found.append((0, WILDCARD, leaf))
     for prefix, leaf in rights.prefixes_of(name):
-        yield PREFIXED, prefix, leaf
+        found.append((PREFIXED, prefix, leaf))
+    return found
 
 
 def said_by_each(rights: Rights, name: str, host: str) -> int:
@@ -110,7 +116,7 @@ class MadeRights(msgspec.Struct, gc=False):
     def literal(self, name: str) -> OwnLeaf | None:
         return self.own.get(name)
 
-    def prefixes_of(self, name: str) -> Iterator[tuple[str, OwnLeaf]]:
+    def prefixes_of(self, name: str) -> list[tuple[str, OwnLeaf]]:
         return self.ranges.of_name(name)
 
     def literals(self) -> ItemsView[str, OwnLeaf]:

@@ -84,7 +84,6 @@ class RowIndex:
         "_place_starts",
         "_places",
         "_principal_codes",
-        "_row_hosts",
         "_row_masks",
         "_rows",
         "_rows_by_place",
@@ -119,9 +118,7 @@ class RowIndex:
             )
         first_groups = np.searchsorted(keys >> shift, np.arange(len(columns.principals.texts) + 1))
         self._rows_by_principal = rows
-        self._rows, self._row_masks, self._row_hosts = map(
-            _view, (rows, row_masks, columns.hosts.codes[rows])
-        )
+        self._rows, self._row_masks = _view(rows), _view(row_masks)
         self._group_starts = _view(np.append(starts, len(rows)).astype(np.int32))
         self._group_places = _view(keys & ((1 << shift) - 1))
         self._group_masks = _view(masks.astype(np.int32))
@@ -209,22 +206,21 @@ class RowIndex:
         """The rows of one principal at one place, in ascending order."""
         code = self._principal_codes.get(principal)
         group = None if code is None else self._group_at(code, kind, name)
-        return [] if group is None else sorted(self._rows_in(group))
+        if group is None:
+            return []
+        first, last = self._group_starts[group], self._group_starts[group + 1]
+        return [self._rows[first]] if last == first + 1 else sorted(self._rows[first:last])
 
-    def rows_saying(self, asked: int, principal: str, kind: int, name: str, host: str) -> list[int]:
-        """Those of them that match ``host`` and say any of these bits."""
+    def rows_saying(self, asked: int, principal: str, kind: int, name: str) -> list[int]:
+        """Those of them that say any of these bits."""
         code = self._principal_codes.get(principal)
         group = None if code is None else self._group_at(code, kind, name)
         if group is None:
             return []
-        rows, masks, hosts, texts = self._rows, self._row_masks, self._row_hosts, self.columns.hosts.texts
-        return sorted(
-            [
-                rows[at]
-                for at in range(self._group_starts[group], self._group_starts[group + 1])
-                if masks[at] & asked and texts[hosts[at]] in (host, WILDCARD)
-            ]
-        )
+        masks, first, last = self._row_masks, self._group_starts[group], self._group_starts[group + 1]
+        if last == first + 1:
+            return [self._rows[first]] if masks[first] & asked else []
+        return sorted([self._rows[at] for at in range(first, last) if masks[at] & asked])
 
     def _group_at(self, principal: int, kind: int, name: str) -> int | None:
         code = self.name_codes.get(name)

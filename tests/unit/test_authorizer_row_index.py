@@ -60,7 +60,7 @@ def test_rows_are_found_by_place_and_by_principal(seed: int, count: int) -> None
             assert index.rows_of_at(principal, kind, name) == mine
             for asked in (ASKED[AclOperation.READ], DENY_BITS, ALLOW_BITS):
                 saying = [row for row in mine if says(records[row], asked)]
-                assert index.rows_saying(asked, principal, kind, name, "h") == saying
+                assert index.rows_saying(asked, principal, kind, name) == saying
             assert index.leaf(mine) == leaf(records, mine)
             code = index.code_of(principal)
             assert (code is None) is all(record.principal != principal for record in records)
@@ -91,8 +91,8 @@ def test_rows_without_those_of_some_ids() -> None:
 
 
 def says(record: AccessControlEntryRecord, asked: int) -> bool:
-    """Any of these bits, to the host ``h``."""
-    return record.host in ("*", "h") and acl_mask(record.operation, record.permission_type) & asked != 0
+    """Any of these bits."""
+    return acl_mask(record.operation, record.permission_type) & asked != 0
 
 
 @pytest.mark.parametrize("count", [0, 1, 400])
