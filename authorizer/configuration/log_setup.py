@@ -11,19 +11,21 @@ import json
 import logging
 import sys
 from datetime import UTC, datetime
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, TextIO
 
 import msgspec
 import structlog
 
 from authorizer.control_characters import ESCAPED
-from authorizer.decisions.audit import AUDIT_LOGGER_NAME, FACTS
+from authorizer.decisions.audit import AUDIT_LOGGER_NAME, FACTS, HTTP_FACTS
 
 if TYPE_CHECKING:
     from structlog.typing import EventDict, Processor
 
 #: Keys whose text this program made, line by line.
 _OF_SEVERAL_LINES: Final = ("exception", "stack")
+_facts_of: Final = itemgetter(*FACTS)
 
 
 def setup_logging(format: str = "auto", level: str = "INFO", *, stream: TextIO | None = None) -> None:
@@ -87,19 +89,26 @@ class _JsonFormatter(structlog.stdlib.ProcessorFormatter):
     """Lines of the audit log take a shorter way to the same: each denied request writes one."""
 
     def format(self, record: logging.LogRecord) -> str:
-        if record.name != AUDIT_LOGGER_NAME:
-            return super().format(record)
         attributes = record.__dict__
-        entry = {key: attributes[key] for key in FACTS if key in attributes}
+        if record.name != AUDIT_LOGGER_NAME or "rule" not in attributes:
+            return super().format(record)
+        entry = dict(zip(FACTS, _facts_of(attributes), strict=True))
+        if "caller" in attributes:
+            entry |= {key: attributes[key] for key in HTTP_FACTS}
         entry["event"] = record.getMessage()
         entry["logger"] = record.name
         entry["level"] = record.levelname.lower()
-        entry["timestamp"] = datetime.fromtimestamp(record.created, UTC).isoformat()[:-6] + "Z"
+        entry["timestamp"] = datetime.fromtimestamp(record.created, UTC)
         try:
             line = msgspec.json.encode(entry)
         except UnicodeEncodeError:  # half a surrogate pair, which no codec but UTF-16 has
-            return json.dumps(entry)
-        return line.decode("ascii") if line.isascii() else json.dumps(entry)
+            return json.dumps(entry, default=_iso)
+        return line.decode("ascii") if line.isascii() else json.dumps(entry, default=_iso)
+
+
+def _iso(time: datetime) -> str:
+    """As msgspec writes a time in UTC."""
+    return time.isoformat().replace("+00:00", "Z")
 
 
 def _without_color_message(_logger: object, _name: str, event: EventDict) -> EventDict:

@@ -13,6 +13,7 @@ import pytest
 import structlog
 
 from authorizer.configuration.log_setup import setup_logging
+from authorizer.decisions.audit import AUDIT_LOGGER_NAME
 
 
 @pytest.fixture(autouse=True)
@@ -39,6 +40,15 @@ def test_events_and_plain_records_are_json_lines() -> None:
         assert line.pop("timestamp")
     assert first == {"event": "image_published", "offset": 3, "logger": "a", "level": "info"}
     assert second == {"event": "said so", "logger": "uvicorn.error", "level": "warning"}
+
+
+def test_a_record_that_is_no_decision_may_have_the_audit_loggers_name() -> None:
+    stream = io.StringIO()
+    setup_logging("json", "INFO", stream=stream)
+    logging.getLogger(AUDIT_LOGGER_NAME).warning("rotated")
+    line = json.loads(stream.getvalue())
+    assert line.pop("timestamp")
+    assert line == {"event": "rotated", "logger": AUDIT_LOGGER_NAME, "level": "warning"}
 
 
 @pytest.mark.parametrize("kind", ["json", "console"])
