@@ -50,6 +50,8 @@ def authorize_actions(
             require_literal(action)
             counts.not_ready += 1
             require_ready(state)
+    # Read once: where it is off, an action that no ACL answers needs no call to find that out.
+    allow_everyone = state.settings.allow_everyone
     threshold = audit.threshold
     askers = state.index.principals.rights_for(principal)
     host = context.client_address
@@ -64,9 +66,12 @@ def authorize_actions(
             if pattern.resource_type is not last_type:
                 last_type = pattern.resource_type
                 own, everyone = askers[0][last_type], askers[-1][last_type]
-            mask = 0 if own is None else own.said(pattern.name, host)
-            if everyone is not None and everyone is not own:
-                mask |= everyone.said(pattern.name, host)
+                if everyone is own:
+                    everyone = None
+            name = pattern.name
+            mask = 0 if own is None else own.said(name, host)
+            if everyone is not None:
+                mask |= everyone.said(name, host)
             last = pattern
         asked = ASKED[action.operation]
         answer = mask & asked if asked else answer_acl_by_acl(state.index, context, action)
@@ -77,7 +82,7 @@ def authorize_actions(
             else:
                 result = _ALLOWED
                 counts.acl_allowed += 1
-        elif state.allows_by_default(pattern):
+        elif allow_everyone and state.allows_by_default(pattern):
             result = _ALLOWED
             counts.default_allowed += 1
         else:

@@ -105,9 +105,10 @@ class MadeRights(msgspec.Struct, gc=False):
         if leaf is None:
             ranges = self.ranges
             leaf = ranges.leaves[bisect_right(ranges.bounds, name)]
-            if len(self.named) < self.named_maximum and len(name) <= limits.REMEMBERED_LENGTH:
+            maximum = self.named_maximum
+            if maximum and len(self.named) < maximum and len(name) <= limits.REMEMBERED_LENGTH:
                 self.named[name] = leaf
-        return leaf if isinstance(leaf, int) else leaf_mask(leaf, host)
+        return leaf if type(leaf) is int else leaf_mask(leaf, host)
 
     def said_of_others(self, name: str, host: str) -> int:
         """The mask of everything that covers ``name`` but for its own literal entry."""
