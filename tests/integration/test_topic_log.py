@@ -226,6 +226,20 @@ def test_a_topic_that_was_created_again_is_another_log(log: TopicLog, url: str) 
         assert records_of(read_until(log, 0, 1)) == [C]
 
 
+def test_a_deleted_topic_is_not_created_by_who_wrote_to_it(log: TopicLog) -> None:
+    """A broker creates topics that are asked for, unless the client says no; it would not be compacted."""
+    log.append([A])
+    client = admin(log)
+    client.delete_topics([log.topic])[log.topic].result()
+    # The producer asks once a second (topic.metadata.refresh.interval.ms).
+    until_s = time.monotonic() + 3
+    while time.monotonic() < until_s:
+        assert log.topic not in client.list_topics(timeout=SOON_S).topics
+        time.sleep(0.2)
+    with pytest.raises(LogNotFoundError, match="there is no topic"):
+        log.read(0)
+
+
 def test_history_is_known_by_its_epochs(log: TopicLog) -> None:
     """I11: an epoch that this log never had, as after a truncation; nothing speaks against the start."""
     end = log.append([A])

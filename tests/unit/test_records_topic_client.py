@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError
 from records.errors import LogError, LogNotFoundError, LogRefusedError, LogUnreachableError
 from records.log.topic.client import ClientErrors, ClientSettings
 from records.log.topic.description import TopicDescription, check_topic
-from records.log.topic.failure import Failure
+from records.log.topic.failure import Failure, NoLeaderError
 from records.log.topic.url import TopicUrl, parse_topic_url
 
 WHERE = TopicUrl("kafka://h:1/acls", "h:1", "acls")
@@ -110,7 +110,7 @@ def test_silence_is_a_cluster_out_of_reach() -> None:
     errors(KafkaError(KafkaError._TRANSPORT, "connection refused"))
     failure = Failure(WHERE, errors)
     silent, headless = failure.no_answer("reading", 10), failure.no_leader("reading")
-    assert (type(silent), type(headless)) == (LogUnreachableError, LogUnreachableError)
+    assert (type(silent), type(headless)) == (LogUnreachableError, NoLeaderError)
     assert str(silent).endswith("reading: no answer within 10 s: connection refused")
 
 

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetS
 
 from records.errors import LogError
 from records.ids import Uuid, uuid_from_string
-from records.log.topic.failure import Failure
+from records.log.topic.failure import Failure, NoLeaderError
 
 #: So long one question may take.
 REQUEST_TIMEOUT_S: Final = 5.0
@@ -127,10 +127,15 @@ class TopicAdmin:
         found = self._client.list_offsets(
             {self._partition: spec}, isolation_level=isolation, request_timeout=REQUEST_TIMEOUT_S
         )
-        result = self._result(found[self._partition], doing)
-        if result.offset < 0:
-            # While the partition has no leader that can be reached, the client answers so, without an error.
-            raise self._failure.no_leader(doing)
+        try:
+            result = self._result(found[self._partition], doing)
+            if result.offset < 0:
+                # While the partition has no leader that can be reached, the client may answer so, too.
+                raise self._failure.no_leader(doing)
+        except NoLeaderError:
+            # So it says of a topic that is gone, as well, once it has heard that; the cluster knows.
+            self._description()
+            raise
         return result
 
     def _result(self, future: Future[_T], doing: str) -> _T:

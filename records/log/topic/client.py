@@ -82,6 +82,9 @@ class ClientSettings:
             "reconnect.backoff.max.ms": 1000,
             # An admin client would wait for the controller that it knows, a dead broker, for five minutes.
             "topic.metadata.refresh.interval.ms": 1000,
+            # librdkafka's default for producers is true: the next refresh would bring a deleted topic back,
+            # not compacted, on a broker that creates topics by itself (Kafka's default).
+            "allow.auto.create.topics": False,
             **client,
             "bootstrap.servers": where.bootstrap_servers,
             "error_cb": errors,

@@ -60,6 +60,10 @@ _NO_CONNECTION: Final = frozenset(
 )
 
 
+class NoLeaderError(LogUnreachableError):
+    """The client knows no leader of the topic."""
+
+
 class Failure:
     """Translates errors about one topic."""
 
@@ -87,6 +91,8 @@ class Failure:
             return LogRefusedError(
                 f"{url}: {doing}: {text}; see {PREFIX}security.protocol, {PREFIX}sasl.* and {PREFIX}ssl.*"
             )
+        if code == KafkaError._NOENT:
+            return self.no_leader(doing)
         return LogUnreachableError(f"{url}: {doing}: {text}")
 
     def no_answer(self, doing: str, timeout_s: float) -> LogError:
@@ -96,9 +102,7 @@ class Failure:
 
     def no_leader(self, doing: str) -> LogError:
         """The topic has no leader, now."""
-        return LogUnreachableError(
-            f"{self._where.text}: {doing}: the topic has no leader that can be reached"
-        )
+        return NoLeaderError(f"{self._where.text}: {doing}: the topic has no leader that can be reached")
 
     @contextmanager
     def translated(self, doing: str) -> Iterator[None]:
