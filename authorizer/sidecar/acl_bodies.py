@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl, urlencode
 import msgspec
 
 from authorizer.sidecar.errors import ErrorCode, HttpError, invalid_request
-from authorizer.sidecar.http import decode_body
+from authorizer.sidecar.json_body import decode_body
 from authorizer.writing.acl_control import RECORDS_PER_OPERATION_MAX
 from records.acl import (
     WILDCARD,
@@ -39,7 +39,9 @@ from records.acl import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from authorizer.sidecar.http import Request
+
+#: Where all this is asked.
+ACLS_PATH: Final = "/v1/acls"
 
 _MIN_OFFSET: Final = "min_offset"
 #: Digits of an int64.
@@ -139,20 +141,20 @@ class _Deletion(msgspec.Struct, forbid_unknown_fields=True):
     filters: list[_Filter]
 
 
-def bindings_of(request: Request) -> list[AclBinding]:
+def bindings_of(body: bytes) -> list[AclBinding]:
     """The ACLs that a POST wants created. Whether they can be is Kafka's to say, for each.
 
     Raises:
         HttpError: 400, naming what is absent or unknown; 413, too many.
     """
-    wanted = decode_body(request, _Creation).acls
+    wanted = decode_body(body, _Creation, ACLS_PATH).acls
     _check_count(len(wanted))
     return [acl.binding(f"acls[{number}].") for number, acl in enumerate(wanted)]
 
 
-def filters_of(request: Request) -> list[AclBindingFilter]:
+def filters_of(body: bytes) -> list[AclBindingFilter]:
     """Which ACLs a DELETE wants removed. Raises as ``bindings_of``."""
-    wanted = decode_body(request, _Deletion).filters
+    wanted = decode_body(body, _Deletion, ACLS_PATH).filters
     _check_count(len(wanted))
     return [each.filter(f"filters[{number}].") for number, each in enumerate(wanted)]
 

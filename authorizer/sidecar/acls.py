@@ -14,11 +14,11 @@ The rules:
 from __future__ import annotations
 
 import asyncio
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import structlog
+from starlette.responses import Response
 
 from authorizer.acl_json import acl_json
 from authorizer.decisions.listing import list_acls
@@ -27,14 +27,15 @@ from authorizer.sidecar.acl_bodies import bindings_of, filters_of, listing_of
 from authorizer.sidecar.acl_results import created_json, deleted_json
 from authorizer.sidecar.caller import Caller
 from authorizer.sidecar.errors import ErrorCode, HttpError
-from authorizer.sidecar.http import Response, json_response
+from authorizer.sidecar.http import JSON, json_response, origin_of, read_body
 from authorizer.sidecar.min_offset import visible_end, wait_for_offset
 from records.acl import AclOperation
 
 if TYPE_CHECKING:
+    from starlette.requests import Request
+
     from authorizer.decisions.state import AuthorizerState
     from authorizer.node import Node
-    from authorizer.sidecar.http import Request
     from records.acl import AclBindingFilter
 
 log = structlog.get_logger(__name__)
@@ -48,7 +49,7 @@ class AclRoutes:
 
     async def describe(self, request: Request) -> Response:
         """GET: the ACLs that a filter means, of one state."""
-        wanted, min_offset = listing_of(request.query)
+        wanted, min_offset = listing_of(request.scope["query_string"])
         await wait_for_offset(self._node, min_offset)
         state = self._ready_state()
         self._caller(state, request, "DescribeAcls").require_on_cluster(AclOperation.DESCRIBE)
@@ -58,7 +59,7 @@ class AclRoutes:
     async def create(self, request: Request) -> Response:
         """POST: create ACLs, as one atomic batch of those that can be."""
         caller = self._changing(request, "CreateAcls")
-        bindings = bindings_of(request)
+        bindings = bindings_of(await read_body(request))
         futures = self._node.authorizer.create_acls(caller.context, bindings)
         results = await asyncio.gather(*map(asyncio.wrap_future, futures))
         return self._changed(caller, [created_json(result) for result in results])
@@ -66,22 +67,22 @@ class AclRoutes:
     async def delete(self, request: Request) -> Response:
         """DELETE: remove all that filters mean, as one atomic batch."""
         caller = self._changing(request, "DeleteAcls")
-        filters = filters_of(request)
+        filters = filters_of(await read_body(request))
         futures = self._node.authorizer.delete_acls(caller.context, filters)
         results = await asyncio.gather(*map(asyncio.wrap_future, futures))
         return self._changed(caller, [deleted_json(result) for result in results])
 
     def _changing(self, request: Request, name: str) -> Caller:
         """The caller, who may change ACLs; HttpError 403 otherwise."""
-        if b"origin" in request.headers:
+        if "origin" in request.headers:
             raise HttpError(
                 ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
                 "ACLs are not changed from web pages (the request has an Origin header)",
             )
-        if request.query:
+        if request.url.query:
             raise HttpError(
                 ErrorCode.INVALID_REQUEST,
-                f"{request.method} {request.path} takes no query: what it is about goes into the body",
+                f"{request.method} {request.url.path} takes no query: what it is about goes into the body",
             )
         caller = self._caller(self._ready_state(), request, name)
         caller.require_on_cluster(AclOperation.ALTER)
@@ -109,7 +110,7 @@ class AclRoutes:
         return state
 
     def _caller(self, state: AuthorizerState, request: Request, name: str) -> Caller:
-        return Caller(self._node, state, request, name)
+        return Caller(self._node, state, origin_of(request), name)
 
 
 def _listed(state: AuthorizerState, wanted: AclBindingFilter) -> Response:
@@ -117,4 +118,4 @@ def _listed(state: AuthorizerState, wanted: AclBindingFilter) -> Response:
     encode = msgspec.json.Encoder().encode
     acls = b",".join(encode(acl_json(acl.record)) for acl in list_acls(state.index, wanted).acls())
     end_offset = state.index.image.provenance.end_offset
-    return Response(HTTPStatus.OK, b'{"offset":%d,"acls":[%b]}' % (end_offset, acls))
+    return Response(b'{"offset":%d,"acls":[%b]}' % (end_offset, acls), media_type=JSON)

@@ -22,7 +22,7 @@ from records.principal import ANONYMOUS
 if TYPE_CHECKING:
     from authorizer.decisions.state import AuthorizerState
     from authorizer.node import Node
-    from authorizer.sidecar.http import Request
+    from authorizer.sidecar.origin import Origin
     from records.principal import KafkaPrincipal
 
 _CLUSTER: Final = ResourcePattern(ResourceType.CLUSTER, CLUSTER_NAME, PatternType.LITERAL)
@@ -38,19 +38,19 @@ class Caller:
         context: in which the caller's own rights are decided.
     """
 
-    def __init__(self, node: Node, state: AuthorizerState, request: Request, request_name: str) -> None:
+    def __init__(self, node: Node, state: AuthorizerState, origin: Origin, request_name: str) -> None:
         """``request_name``: what the audit log calls the request; one word."""
         self.context = HttpRequestContext(
             ANONYMOUS,
-            request.peer,
-            request.listener.name,
+            origin.address,
+            origin.listener.name,
             request_name=request_name,
             caller=ANONYMOUS,
-            caller_address=request.peer,
+            caller_address=origin.address,
         )
         self._node = node
         self._state = state
-        self._is_local = request.listener.is_local
+        self._is_local = origin.listener.is_local
 
     def require_may_ask_about(self, principal: KafkaPrincipal) -> None:
         """HttpError 403 if the caller may not."""

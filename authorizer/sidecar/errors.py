@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from enum import StrEnum
 from http import HTTPStatus
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from records.errors import AclogError
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 TYPE_PREFIX: Final = "urn:aclog:error:"
 #: For an answer that may be another one soon.
-RETRY: Final = ((b"retry-after", b"1"),)
+RETRY: Final = {"retry-after": "1"}
 
 
 class ErrorCode(StrEnum):
@@ -61,11 +64,11 @@ class HttpError(AclogError):
         headers: beyond Content-Type, lower case.
     """
 
-    def __init__(self, code: ErrorCode, message: str, headers: tuple[tuple[bytes, bytes], ...] = ()) -> None:
+    def __init__(self, code: ErrorCode, message: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
-        self.headers = headers
+        self.headers = headers or {}
 
     def problem(self) -> dict[str, Any]:
         """RFC 9457's members, and the code beside them."""

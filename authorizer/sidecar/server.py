@@ -16,8 +16,8 @@ import uvicorn
 
 from authorizer.errors import ConfigError
 from authorizer.sidecar.app import SidecarApp
-from authorizer.sidecar.http import Listener
 from authorizer.sidecar.local_socket import bind_local, remove_local
+from authorizer.sidecar.origin import Listener
 from records.log.directory.files import SOCKET_FILE
 
 if TYPE_CHECKING:

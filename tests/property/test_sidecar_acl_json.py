@@ -18,21 +18,16 @@ from authorizer.sidecar.acl_bodies import (
     listing_query,
 )
 from authorizer.sidecar.acl_results import create_result_of, created_json, delete_result_of, deleted_json
-from authorizer.sidecar.http import Listener, Request
 from records.acl import AclBindingFilter
 from records.entries import AccessControlEntryRecord
 from support.acl_strategies import acls, filters
-
-
-def request(body: bytes) -> Request:
-    return Request("POST", "/v1/acls", b"", {}, body, "", Listener("L", early_start=False, url="http://x"))
 
 
 @given(st.lists(acls(), max_size=4))
 def test_new_acls(records: list[AccessControlEntryRecord]) -> None:
     """Codes that have a name; ANY and MATCH too, which are for Kafka's checks to refuse."""
     bindings = [binding for binding in map(AccessControlEntryRecord.binding, records) if is_named(binding)]
-    assert bindings_of(request(creation_body(bindings))) == bindings
+    assert bindings_of(creation_body(bindings)) == bindings
 
 
 def is_named(binding: object) -> bool:
@@ -42,7 +37,7 @@ def is_named(binding: object) -> bool:
 @given(st.lists(filters().filter(lambda each: not each.is_unknown), max_size=4))
 def test_filters_of_a_removal_and_of_a_listing(wanted: list[AclBindingFilter]) -> None:
     """Name and nothing, the empty name and no name are told apart."""
-    assert filters_of(request(deletion_body(wanted))) == wanted
+    assert filters_of(deletion_body(wanted)) == wanted
     for each in wanted:
         assert listing_of(listing_query(each).encode("ascii")) == (each, 0)
 

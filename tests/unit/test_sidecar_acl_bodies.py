@@ -10,7 +10,6 @@ import pytest
 
 from authorizer.sidecar.acl_bodies import bindings_of, filters_of, listing_of
 from authorizer.sidecar.errors import HttpError
-from authorizer.sidecar.http import Listener, Request
 from authorizer.writing.acl_control import RECORDS_PER_OPERATION_MAX
 from records.acl import AclBindingFilter
 from support.node_acls import topic_acl
@@ -24,9 +23,8 @@ ACL = {
 }
 
 
-def request(value: Any) -> Request:
-    listener = Listener("L", early_start=False, url="http://x")
-    return Request("POST", "/v1/acls", b"", {}, json.dumps(value).encode(), "", listener)
+def request(value: Any) -> bytes:
+    return json.dumps(value).encode()
 
 
 def test_defaults_of_a_new_acl_are_kafka_acls() -> None:

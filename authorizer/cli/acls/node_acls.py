@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from authorizer.acl_json import acl_from_json
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.errors import AuthorizerNotReadyError, OperationTimedOutError
-from authorizer.sidecar.acl_bodies import creation_body, deletion_body, listing_query
+from authorizer.sidecar.acl_bodies import ACLS_PATH, creation_body, deletion_body, listing_query
 from authorizer.sidecar.acl_results import create_result_of, delete_result_of
 from authorizer.sidecar.local_socket import connect_local
 from records.acl import AclBindingFilter
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from authorizer.api import AclCreateResult, AclDeleteResult
     from records.acl import AclBinding, ResourcePatternFilter
 
-_PATH: Final = "/v1/acls"
 _UNIX: Final = "unix:"
 #: Beyond what the node gives a change (aclog.acl.update.timeout.ms): for the way there and back.
 _ON_THE_WAY_S: Final = 10.0
@@ -75,7 +74,7 @@ class NodeAcls:
         # One request, for one state.
         asked = AclBindingFilter(wanted[0]) if len(wanted) == 1 else AclBindingFilter()
         with self._expected():
-            answer = self._ask("GET", f"{_PATH}?{listing_query(asked)}")
+            answer = self._ask("GET", f"{ACLS_PATH}?{listing_query(asked)}")
             records = [acl_from_json(acl) for acl in answer["acls"]]
             # Their offsets are not printed.
             return int(answer["offset"]), AclTable.of([AppliedAcl(record, None, 0) for record in records])
@@ -89,13 +88,13 @@ class NodeAcls:
             OperationTimedOutError: it has gone, or does not answer. The outcome is unknown.
         """
         with self._expected():
-            answer = self._ask("POST", _PATH, creation_body(bindings))
+            answer = self._ask("POST", ACLS_PATH, creation_body(bindings))
             return int(answer["offset"]), [create_result_of(result) for result in answer["results"]]
 
     def delete(self, filters: Sequence[AclBindingFilter]) -> tuple[int, list[AclDeleteResult]]:
         """As acls.Acls. Raises as ``create``."""
         with self._expected():
-            answer = self._ask("DELETE", _PATH, deletion_body(filters))
+            answer = self._ask("DELETE", ACLS_PATH, deletion_body(filters))
             return int(answer["offset"]), [delete_result_of(result) for result in answer["results"]]
 
     @contextmanager
