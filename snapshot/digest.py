@@ -10,19 +10,19 @@ it at hand, and its sizes see to it that no two contents share one.
 from __future__ import annotations
 
 from hashlib import blake2b
-from itertools import repeat
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from records.codecs.kraft import FRAME_VERSION, RECORD_VERSION
-from records.columns.acl_table import COLUMNS, TEXTS
 from records.entries import ACCESS_CONTROL_ENTRY_API_KEY
 from records.ids import UUID_BYTES
 from records.varint import append_unsigned_varint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    import numpy.typing as npt
 
     from records.columns.acl_table import AclTable
     from records.entries import AccessControlEntryRecord
@@ -90,21 +90,27 @@ def _hashes(frames: Iterable[bytes]) -> bytes:
 
 def table_hashes(table: AclTable) -> bytes:
     """The hashes of all rows, as 16 bytes each."""
-    count, codes = len(table), _CODES.__getitem__
-    ids = table.ids
-    fields: list[Iterable[bytes]] = [
-        repeat(_HEADER, count),
-        [ids[at : at + UUID_BYTES] for at in range(0, len(ids), UUID_BYTES)],
-    ]
-    for name in COLUMNS.values():
-        column = getattr(table, name)
-        if name in TEXTS:
-            texts = [*map(_sized, column.utf8())]
-            fields.append(map(texts.__getitem__, column.codes.tolist()))
-        else:
-            fields.append(map(codes, column.tolist()))
-    fields.append(repeat(b"\0", count))
-    return _hashes(map(b"".join, zip(*fields, strict=True)))
+    # As few pieces for each row as there can be: joining them takes half of the time.
+    count = len(table)
+    heads = np.empty((count, len(_HEADER) + UUID_BYTES + 1), np.uint8)
+    heads[:, : len(_HEADER)] = np.frombuffer(_HEADER, np.uint8)
+    heads[:, len(_HEADER) : -1] = np.frombuffer(table.ids, np.uint8).reshape(count, UUID_BYTES)
+    heads[:, -1] = table.resource_types
+    tails = np.zeros((count, 3), np.uint8)
+    tails[:, 0], tails[:, 1] = table.operations, table.permission_types
+    names, principals, hosts = (
+        map([*map(_sized, column.utf8())].__getitem__, column.codes.tolist())
+        for column in (table.names, table.principals, table.hosts)
+    )
+    pattern_types = map(_CODES.__getitem__, table.pattern_types.tolist())
+    rows = zip(_pieces(heads), names, pattern_types, principals, hosts, _pieces(tails), strict=True)
+    return _hashes(map(b"".join, rows))
+
+
+def _pieces(rows: npt.NDArray[np.uint8]) -> list[bytes]:
+    """Each row by itself."""
+    pieces: list[bytes] = rows.view(f"V{rows.shape[1]}").ravel().tolist()
+    return pieces
 
 
 def hashes_sum(hashes: bytes) -> int:

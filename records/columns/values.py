@@ -51,11 +51,16 @@ class Values:
     @classmethod
     def of(cls, values: Sequence[bytes | None]) -> Values:
         """One by one."""
-        is_null = np.array([value is None for value in values], np.bool_)
-        there = [value or b"" for value in values]
-        ends = np.cumsum(np.array([*map(len, there)], np.int64))
+        is_null: Mask | None = None
+        there: list[Any] = [*values]
+        try:
+            ends = np.cumsum(np.fromiter(map(len, there), np.int64))
+        except TypeError:  # a null; mostly there is none
+            is_null = np.array([value is None for value in values], np.bool_)
+            there = [value or b"" for value in values]
+            ends = np.cumsum(np.fromiter(map(len, there), np.int64))
         sizes = np.diff(ends, prepend=0)
-        return cls(b"".join([*there, PADDING]), ends - sizes, ends, is_null if is_null.any() else None)
+        return cls(b"".join([*there, PADDING]), ends - sizes, ends, is_null)
 
     @classmethod
     def of_arrow(cls, array: Any) -> Values:

@@ -28,7 +28,7 @@ def add(to: Assembler, offset: int, header: str | None = None, **changed: object
     epoch = int(str(changed.get("epoch", 0)))
     logged = LogRecord(offset, 100 + offset, record)
     tag = None if header is None else header.encode()
-    assert to.add(Fetched((logged,), [offset], [100 + offset], [epoch], [7], [tag])) == (1, None)
+    assert to.add(Fetched((logged,), [offset], [100 + offset], [epoch], [7], [tag].__getitem__)) == (1, None)
 
 
 def spans(batches: list[LogBatch]) -> list[tuple[int, int, int]]:
@@ -54,9 +54,28 @@ def test_what_comes_before_a_header_that_makes_no_sense_is_added() -> None:
     """I7: up to there all is known."""
     made = assembler()
     logged = tuple(LogRecord(offset, 0, acl_named("a")) for offset in range(3))
-    added, problem = made.add(Fetched(logged, range(3), [0] * 3, [0] * 3, [7] * 3, [None, b"t:0:1", b"t"]))
+    headers = [None, b"t:0:1", b"t"]
+    added, problem = made.add(Fetched(logged, range(3), [0] * 3, [0] * 3, [7] * 3, headers.__getitem__))
     assert (added, isinstance(problem, DecodeError)) == (2, True)
     assert spans(made.take(None)) == [(0, 2, 2)]
+
+
+def test_few_headers_of_a_long_transaction_are_looked_at() -> None:
+    """They lie between two of it with as many offsets between them: to look at all would cost a third."""
+    count = 500
+    made = Assembler(0, 0, lambda: count)
+    headers = [header.encode() for header in map("t:{}:500".format, range(count))]
+    asked: list[int] = []
+
+    def header(place: int) -> bytes:
+        asked.append(place)
+        return headers[place]
+
+    logged = tuple(LogRecord(offset, 0, acl_named("a")) for offset in range(count))
+    zeros = [0] * count
+    assert made.add(Fetched(logged, range(count), zeros, zeros, zeros, header)) == (count, None)
+    assert spans(made.take(count)) == [(0, count, count)]
+    assert len(asked) < 15
 
 
 def test_half_of_a_transaction_is_held_back() -> None:

@@ -237,16 +237,13 @@ class TopicReader:
         The client types as optional what only a message of a producer lacks, so they are Any here.
         """
         first = 0
-        for place, message in enumerate(messages):
-            error = message.error()
-            if error is None:
-                continue
+        for place in [place for place, message in enumerate(messages) if message.error() is not None]:
             if not self._add(messages[first:place]):
                 return
-            first = place + 1
+            first, error = place + 1, messages[place].error()
             if error.code() != KafkaError._PARTITION_EOF:
                 raise self._read_error(error)
-            if self._is_end(message.offset()):
+            if self._is_end(messages[place].offset()):
                 return
         self._add(messages[first:])
 
@@ -255,7 +252,8 @@ class TopicReader:
         offsets = [message.offset() for message in messages]
         # A burst begins at the last message, and that may be held back.
         seen = bisect_left(offsets, self._read_to)
-        messages, offsets = messages[seen:], offsets[seen:]
+        if seen:
+            messages, offsets = messages[seen:], offsets[seen:]
         epochs = [message.leader_epoch() or 0 for message in messages]
         is_of_leader = not -1 < self._drainer_epoch < max(epochs, default=0)
         if not is_of_leader:
@@ -266,12 +264,13 @@ class TopicReader:
         keys = [message.key() for message in messages]
         values = [message.value() for message in messages]
         timestamps_ms = [message.timestamp()[1] for message in messages]
-        headers = [_tag(message.headers()) for message in messages]
         records, problem = decode_messages(keys, values, offsets, timestamps_ms)
         sizes_bytes = [len(key or b"") + len(value or b"") for key, value in zip(keys, values, strict=True)]
         count = len(records)
         added, tag_problem = self._assembler.add(
-            Fetched(records, offsets[:count], timestamps_ms, epochs, sizes_bytes, headers)
+            Fetched(
+                records, offsets[:count], timestamps_ms, epochs, sizes_bytes, lambda at: _tag(messages[at])
+            )
         )
         if tag_problem is not None:
             problem = tag_problem.located(offset=offsets[added])
@@ -439,10 +438,10 @@ class TopicReader:
         self._waker = None
 
 
-def _tag(headers: list[tuple[str, bytes | None]] | None) -> bytes | None:
+def _tag(message: Any) -> bytes | None:
     """HEADER's value among the headers of a message; the last one, as everywhere in Kafka."""
     tag = None
-    for name, value in headers or ():
+    for name, value in message.headers() or ():
         if name == HEADER:
             tag = value
     return tag

@@ -20,6 +20,7 @@ Records without the header are whole by themselves.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Final
@@ -66,7 +67,7 @@ class Fetched:
 
     Attributes:
         sizes_bytes: of keys and values.
-        headers: HEADER's values, where there is one.
+        header: HEADER's value in one of them, by its place; None where there is none. Few are asked for.
     """
 
     records: tuple[LogRecord, ...] | TableRecords
@@ -74,7 +75,7 @@ class Fetched:
     timestamps_ms: Sequence[int]
     epochs: Sequence[int]
     sizes_bytes: Sequence[int]
-    headers: Sequence[bytes | None]
+    header: Callable[[int], bytes | None]
 
 
 class Assembler:
@@ -124,7 +125,7 @@ class Assembler:
         markers = _marker_places(fetched.records)
         at, count = 0, len(fetched.offsets)
         while at < count:
-            header = fetched.headers[at]
+            header = fetched.header(at)
             try:
                 parsed = None if header is None else parse_transaction_header(header)
             except DecodeError as error:
@@ -154,30 +155,36 @@ class Assembler:
     def _alike_end(
         self, fetched: Fetched, at: int, parsed: tuple[bytes, int, int] | None, markers: Collection[int]
     ) -> int:
-        """The end of the records from ``at`` on that are added at once: nothing happens between them."""
-        offsets, epochs, headers = fetched.offsets, fetched.epochs, fetched.headers
-        end, epoch = at + 1, epochs[at]
+        """The end of the records from ``at`` on that are added at once: nothing happens between them.
+
+        Two records of one transaction with as many offsets between them as it has records there have nothing
+        else between them: it was written in order, and compaction only takes away. So the headers of a few
+        say how far it goes on without a gap; to look at all of them takes as long as to decode the records.
+        """
+        offsets, epochs, header = fetched.offsets, fetched.epochs, fetched.header
+        limit = bisect_right(epochs, epochs[at], at, len(offsets))
+        limit = min([limit, *(marker for marker in markers if marker > at)])
         if parsed is None:
             if self._incomplete:
-                return end
-            limit = min(len(offsets), at + RUN_RECORDS_MAX - self._run.count)
-            while end < limit and headers[end] is None and epochs[end] == epoch and end not in markers:
-                end += 1
-            return end
+                return at + 1
+            limit = min(limit, at + RUN_RECORDS_MAX - self._run.count)
+            return next((place for place in range(at + 1, limit) if header(place) is not None), limit)
         transaction_id, index, count = parsed
         if any(each != transaction_id for each in self._incomplete):
-            return end
-        given_up_at = self._incomplete.get(transaction_id, 0)
-        limit = min(len(offsets), at + count - index)
-        while (
-            end < limit
-            and headers[end] == _HEADER_FORM % (transaction_id, index + end - at, count)
-            and epochs[end] == epoch
-            and offsets[end] < given_up_at
-            and end not in markers
-        ):
-            end += 1
-        return end
+            return at + 1
+        limit = min(limit, at + count - index)
+        limit = bisect_left(offsets, self._incomplete.get(transaction_id, 0), at, limit)
+
+        def is_behind(place: int) -> bool:
+            further = place - at
+            return offsets[place] - offsets[at] != further or header(place) != _HEADER_FORM % (
+                transaction_id,
+                index + further,
+                count,
+            )
+
+        following = range(at + 1, limit)
+        return at + 1 + bisect_left(following, x=True, key=is_behind)
 
     def take(self, end_offset: int | None) -> list[LogBatch]:
         """What is whole, in batches. ``end_offset``: everything below it was seen; None if that is not known.
