@@ -120,31 +120,32 @@ class Assembler:
     def add(self, fetched: Fetched) -> tuple[int, DecodeError | None]:
         """Add the next records; how many were, and what is wrong with the header of the one behind them.
 
-        Those of one transaction that follow one another are added at once, and so are those of none.
+        Those that nothing happens between are added at once. Few headers are looked at: to look at all takes
+        as long as to decode the records.
         """
         markers = _marker_places(fetched.records)
-        at, count = 0, len(fetched.offsets)
+        offsets, epochs = fetched.offsets, fetched.epochs
+        at, count = 0, len(offsets)
         while at < count:
-            header = fetched.header(at)
             try:
-                parsed = None if header is None else parse_transaction_header(header)
+                parsed = _parsed(fetched.header(at))
             except DecodeError as error:
                 return at, error
             if self._incomplete:
-                self._give_up(fetched.offsets[at])
-            epoch, is_marker = fetched.epochs[at], at in markers
-            begins = parsed is not None and parsed[1] < parsed[2] - 1
+                self._give_up(offsets[at])
+            epoch, is_marker = epochs[at], at in markers
+            limit = at + 1 if is_marker else bisect_right(epochs, epoch, at, count)
+            if markers:
+                limit = min([limit, *(marker for marker in markers if marker > at)])
+            end = at if self._incomplete else self._whole_end(fetched, at, limit)
             if not self._incomplete and (
-                epoch != self._epoch or begins or is_marker or self._run.count >= RUN_RECORDS_MAX
+                epoch != self._epoch or is_marker or end == at or self._run.count + end - at > RUN_RECORDS_MAX
             ):
                 self._cut()
             self._epoch = epoch
-            if parsed is not None and begins and parsed[0] not in self._incomplete:
-                self._incomplete[parsed[0]] = self._uncommitted_end()
-            end = at + 1 if is_marker else self._alike_end(fetched, at, parsed, markers)
+            if end == at:
+                end = self._part_end(fetched, at, limit, parsed)
             self._run.add(fetched, at, end)
-            if parsed is not None and parsed[1] + end - at == parsed[2]:
-                self._incomplete.pop(parsed[0], None)
             if not self._incomplete:
                 if is_marker:
                     self._cut()
@@ -152,39 +153,33 @@ class Assembler:
             at = end
         return count, None
 
-    def _alike_end(
-        self, fetched: Fetched, at: int, parsed: tuple[bytes, int, int] | None, markers: Collection[int]
-    ) -> int:
-        """The end of the records from ``at`` on that are added at once: nothing happens between them.
+    def _whole_end(self, fetched: Fetched, at: int, limit: int) -> int:
+        """The end of the records from ``at`` on that need nothing of what follows them, for one run."""
+        end = at
+        while end < limit:
+            next_end = _transaction_end(fetched, end, limit)
+            if next_end == end or (end > at and self._run.count + next_end - at > RUN_RECORDS_MAX):
+                break
+            end = next_end
+        return end
 
-        Two records of one transaction with as many offsets between them as it has records there have nothing
-        else between them: it was written in order, and compaction only takes away. So the headers of a few
-        say how far it goes on without a gap; to look at all of them takes as long as to decode the records.
-        """
-        offsets, epochs, header = fetched.offsets, fetched.epochs, fetched.header
-        limit = bisect_right(epochs, epochs[at], at, len(offsets))
-        limit = min([limit, *(marker for marker in markers if marker > at)])
+    def _part_end(self, fetched: Fetched, at: int, limit: int, parsed: tuple[bytes, int, int] | None) -> int:
+        """The end of the records from ``at`` on of one transaction, of which more is to come, or was."""
+        incomplete, offsets = self._incomplete, fetched.offsets
         if parsed is None:
-            if self._incomplete:
-                return at + 1
-            limit = min(limit, at + RUN_RECORDS_MAX - self._run.count)
-            return next((place for place in range(at + 1, limit) if header(place) is not None), limit)
-        transaction_id, index, count = parsed
-        if any(each != transaction_id for each in self._incomplete):
             return at + 1
-        limit = min(limit, at + count - index)
-        limit = bisect_left(offsets, self._incomplete.get(transaction_id, 0), at, limit)
-
-        def is_behind(place: int) -> bool:
-            further = place - at
-            return offsets[place] - offsets[at] != further or header(place) != _HEADER_FORM % (
-                transaction_id,
-                index + further,
-                count,
+        transaction_id, index, count = parsed
+        if index < count - 1 and transaction_id not in incomplete:
+            incomplete[transaction_id] = self._uncommitted_end()
+        end = at + 1
+        if incomplete.keys() == {transaction_id}:
+            limit = bisect_left(offsets, incomplete[transaction_id], at, limit)
+            end += bisect_left(
+                range(end, limit), x=True, key=lambda place: not _is_same(fetched, at, place, parsed)
             )
-
-        following = range(at + 1, limit)
-        return at + 1 + bisect_left(following, x=True, key=is_behind)
+        if index + offsets[end - 1] - offsets[at] == count - 1:
+            incomplete.pop(transaction_id, None)
+        return end
 
     def take(self, end_offset: int | None) -> list[LogBatch]:
         """What is whole, in batches. ``end_offset``: everything below it was seen; None if that is not known.
@@ -244,6 +239,33 @@ class _Run:
         self.count += end - first
         records = fetched.records
         self.pieces.append(records[rows] if isinstance(records, tuple) else records.part(first, end))
+
+
+def _parsed(header: bytes | None) -> tuple[bytes, int, int] | None:
+    return None if header is None else parse_transaction_header(header)
+
+
+def _transaction_end(fetched: Fetched, at: int, limit: int) -> int:
+    """The end of the transaction that begins at ``at``; ``at`` if its last record is not below ``limit``."""
+    try:
+        parsed = _parsed(fetched.header(at))
+    except DecodeError:
+        return at
+    if parsed is None or parsed[1] == parsed[2] - 1:
+        return at + 1
+    last = bisect_left(fetched.offsets, fetched.offsets[at] + parsed[2] - 1 - parsed[1], at, limit)
+    return last + 1 if last < limit and _is_same(fetched, at, last, parsed) else at
+
+
+def _is_same(fetched: Fetched, at: int, place: int, parsed: tuple[bytes, int, int]) -> bool:
+    """Whether the records from ``at``, which has this header, to ``place`` are all of one transaction.
+
+    They are if these two are, with as many offsets between them as it has records there: it was written in
+    order, and compaction only takes away.
+    """
+    transaction_id, index, count = parsed
+    index += fetched.offsets[place] - fetched.offsets[at]
+    return index < count and fetched.header(place) == _HEADER_FORM % (transaction_id, index, count)
 
 
 def _marker_places(records: tuple[LogRecord, ...] | TableRecords) -> Collection[int]:
