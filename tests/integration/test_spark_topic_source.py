@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -283,6 +285,32 @@ def test_a_shorter_topic_created_again_fails_the_query(
     some(broker, topic, "new-0")
     with pytest.raises(StreamingQueryException, match=r"offset was changed from 2 to 1"):
         follow(spark, [log], tmp_path)
+
+
+def test_a_topic_deleted_under_a_task_is_not_created_by_it(
+    spark: SparkSession, broker: Broker, topic: str, log: FollowedLog
+) -> None:
+    """A broker creates topics that are asked for, unless the client says no; it would not be compacted."""
+    some(broker, topic, "a", "b")
+    # Planned: its tasks have their offsets. Counted in the JVM, so that no worker has to start first.
+    rows = read_topic(spark, log, 0, 2, {})._jdf.queryExecution().toRdd()
+    client = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    client.delete_topics([topic])[topic].result()
+
+    def count() -> None:
+        spark.sparkContext.setJobGroup(topic, "reads a topic that is gone", interruptOnCancel=True)
+        rows.count()
+
+    with ThreadPoolExecutor(1) as pool:
+        counting = pool.submit(count)
+        try:
+            until_s = time.monotonic() + 5
+            while time.monotonic() < until_s:
+                assert topic not in client.list_topics(timeout=SOON_S).topics
+                time.sleep(0.2)
+        finally:
+            spark.sparkContext.cancelJobGroup(topic)
+        assert type(counting.exception()).__name__ == "Py4JJavaError"
 
 
 def test_records_deleted_past_the_checkpoint_fail_the_query(

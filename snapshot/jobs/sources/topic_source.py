@@ -95,6 +95,8 @@ def _options(logs: Sequence[FollowedLog], kafka_options: Mapping[str, str]) -> d
     return {f"kafka.{name}": value for name, value in settings.items()} | {
         "kafka.bootstrap.servers": servers,
         "kafka.isolation.level": "read_committed",
+        # Java's default is true: a task would bring back a topic that was deleted after it was planned.
+        "kafka.allow.auto.create.topics": "false",
         "failOnDataLoss": "true",
         "groupIdPrefix": _GROUP_PREFIX,
     }
