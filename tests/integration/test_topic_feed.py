@@ -6,12 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
 
 from records.errors import LogError, LogNotFoundError, LogStorageError
 from records.log.open import open_feed
 from records.log.topic import feed
 from support.feed_topics import feed_messages, new_feed_topic
 from support.kafka_broker import Broker
+from support.nodes import SOON_S
 from support.topic_logs import topic_url
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration]
@@ -64,6 +66,19 @@ def test_what_was_not_committed_comes_again(
     assert open_feed(url, name="a").append(results(2, 8)) == len(results(4, 8))
     values = [value for _, _, value in feed_messages(broker, url.rpartition("/")[2])]
     assert sorted(values) == sorted(value for _, _, value in results(0, 8))
+
+
+def test_a_topic_that_was_deleted_stays_deleted(broker: Broker, url: str) -> None:
+    """A broker creates topics that are asked for; and a log's topic, compacted, is not what is wanted."""
+    writer = open_feed(url, name="a")
+    assert writer.append(results(0, 4)) == 6
+    client, topic = AdminClient({"bootstrap.servers": broker.bootstrap_servers}), url.rpartition("/")[2]
+    client.delete_topics([topic])[topic].result()
+    with pytest.raises(LogNotFoundError, match="create it with Kafka's own tools"):
+        writer.append(results(4, 8))
+    assert topic not in client.list_topics(timeout=SOON_S).topics
+    new_feed_topic(broker, url)
+    assert writer.append(results(0, 8)) == len(results(0, 8))
 
 
 def test_a_writer_that_was_followed_by_another_writes_no_more(broker: Broker, url: str) -> None:

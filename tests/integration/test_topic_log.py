@@ -6,7 +6,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 from confluent_kafka import Producer
@@ -19,6 +19,7 @@ from records.errors import (
     EncodeError,
     LogError,
     LogNotFoundError,
+    LogOutcomeUnknownError,
     LogReadOnlyError,
     LogStorageError,
     OffsetOutOfRangeError,
@@ -29,7 +30,9 @@ from records.log.topic.transactions import HEADER
 from records.log_batch import LogBatch
 from replay.load import load_image
 from support.kafka_broker import Broker
+from support.kafka_cluster import wait_until
 from support.sim_scenario import acl_named
+from support.topic_operator import set_policy
 
 pytestmark = pytest.mark.integration
 
@@ -238,6 +241,58 @@ def test_a_deleted_topic_is_not_created_by_who_wrote_to_it(log: TopicLog) -> Non
         time.sleep(0.2)
     with pytest.raises(LogNotFoundError, match="there is no topic"):
         log.read(0)
+
+
+def test_a_topic_that_was_created_again_is_looked_at_again(broker: Broker, log: TopicLog) -> None:
+    """One that a broker made by itself is not compacted; what is known of a topic is known of this one."""
+    before = log.identity
+    log.append([A])
+    assert records_of(read_until(log, 0, 1)) == [A]
+    client = admin(log)
+    client.delete_topics([log.topic])[log.topic].result()
+    made_again = NewTopic(log.topic, 1, 1, config={"delete.retention.ms": "60000"})
+    client.create_topics([made_again])[log.topic].result()
+    producer = Producer({"bootstrap.servers": log.bootstrap_servers, "log_level": 0})
+    producer.produce(log.topic, key=uuid_to_string(B.id), value=encode(B))
+    assert producer.flush(SOON_S) == 0
+    for ask in (lambda: log.read(0), log.high_watermark):
+        with pytest.raises(LogError, match=r"cleanup\.policy is `delete`"):
+            ask()
+    assert log.identity == before
+    set_policy(broker, log.topic, "compact")
+
+    def is_followed() -> bool:
+        with suppress(LogError):
+            log.read(0)
+        return log.identity != before
+
+    wait_until(is_followed, "the topic that is compacted now")
+    assert records_of(read_until(log, 0, 1)) == [B]
+    assert log.removal_retention_ms == 60_000
+
+
+def test_a_writer_that_met_another_topic_writes_no_more_to_it(log: TopicLog, url: str) -> None:
+    """I9: what one append found out by writing, the next one knows, however soon it comes."""
+    log.append([A])
+    log.read(0)  # so the topic was just looked up, and the first append asks afterwards only
+    client = admin(log)
+    client.delete_topics([log.topic])[log.topic].result()
+    create_topic(url, settings=ONE)
+    with pytest.raises((LogOutcomeUnknownError, LogNotFoundError), match="was created in its place"):
+        log.append([B])
+    with pytest.raises(LogNotFoundError, match="nothing was written"):
+        log.append([C])
+
+
+@pytest.mark.slow
+def test_an_append_to_a_topic_that_was_just_deleted_says_so(log: TopicLog) -> None:
+    """The client waits for it to come back, and says in the end only that a message timed out."""
+    log.append([A])
+    log.read(0)  # so the topic was just looked up, and the append does not ask
+    client = admin(log)
+    client.delete_topics([log.topic])[log.topic].result()
+    with pytest.raises(LogNotFoundError, match="there is no topic"):
+        log.append([B])
 
 
 def test_history_is_known_by_its_epochs(log: TopicLog) -> None:

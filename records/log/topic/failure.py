@@ -65,19 +65,27 @@ class NoLeaderError(LogUnreachableError):
 
 
 class Failure:
-    """Translates errors about one topic."""
+    """Translates errors about one topic.
 
-    def __init__(self, where: TopicUrl, errors: ClientErrors) -> None:
+    Args:
+        where: the topic.
+        errors: what its clients said last.
+        remedy: what to do where there is no such topic.
+    """
+
+    def __init__(
+        self, where: TopicUrl, errors: ClientErrors, *, remedy: str = "`aclog log create` makes one"
+    ) -> None:
         self._where = where
         self._errors = errors
+        self._remedy = remedy
 
     def of(self, error: KafkaError, doing: str) -> LogError:
         """The error to be raised; ``doing`` says what was tried, as in `reading`."""
         url, code, text = self._where.text, error.code(), error.str()
         if code in _NO_TOPIC:
             return LogNotFoundError(
-                f"{url}: there is no topic `{self._where.topic}` ({doing}: {text}); "
-                "`aclog log create` makes one"
+                f"{url}: there is no topic `{self._where.topic}` ({doing}: {text}); {self._remedy}"
             )
         if code in _SENSELESS:
             return LogError(f"{url}: {doing}: {text}; is a setting {PREFIX}* wrong?")

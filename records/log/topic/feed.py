@@ -27,6 +27,7 @@ from records.log.topic.url import parse_topic_url
 _MESSAGES_MAX: Final = 10_000
 _CALL_TIMEOUT_S: Final = 1.0
 _TIMEOUT_S: Final = 15.0
+_REMEDY: Final = "create it with Kafka's own tools, with as many partitions as its readers need"
 
 _T = TypeVar("_T")
 
@@ -49,7 +50,7 @@ class TopicFeed:
     def __init__(self, url: str, *, name: str, client: Mapping[str, str]) -> None:
         self._where = parse_topic_url(url)
         self._errors = ClientErrors()
-        self._failure = Failure(self._where, self._errors)
+        self._failure = Failure(self._where, self._errors, remedy=_REMEDY)
         self._name = f"aclog-feed-{sha256(name.encode()).hexdigest()[:32]}"
         settings = ClientSettings(self._where, client, self._errors)
         # Java's clients put a key into the same partition.
@@ -94,7 +95,7 @@ class TopicFeed:
         if self._where.topic not in topics:
             raise LogNotFoundError(
                 f"{self._where.text}: there is no topic `{self._where.topic}` to write to, or it may not be "
-                "described; create it with Kafka's own tools, with as many partitions as its readers need"
+                f"described; {_REMEDY}"
             )
 
     def _write(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Final, Literal, Self
 
 from records.errors import (
@@ -42,6 +43,7 @@ Mode = Literal["read", "write", "create"]
 
 # A topic that was deleted and created again is noticed this late where nothing is read or written.
 _IDENTITY_AGE_S_MAX: Final = 1.0
+_NOTHING: Final = "nothing was written"
 #: What writers write at once is whole within milliseconds; after this time a reader hears what it waits for.
 _HELD_BACK_S_MAX: Final = 5.0
 
@@ -159,7 +161,7 @@ class TopicLog:
 
     @property
     def removal_retention_ms(self) -> int | None:
-        """``delete.retention.ms``, as it was when the topic was looked at first."""
+        """``delete.retention.ms``, as it was when this topic was looked at first."""
         self._require_reached()
         return self._retention_ms
 
@@ -230,6 +232,7 @@ class TopicLog:
                 then ``end`` is at most where it begins.
             DecodeError: as MetadataLog.read.
             LogNotFoundError: the topic is gone.
+            LogError: another topic was created in its place that cannot hold a log; as ``open``.
             LogUnreachableError, LogRefusedError: the cluster is out of reach, or does not let us in.
         """
         with self._reading:
@@ -289,7 +292,13 @@ class TopicLog:
         if not records:
             return self._admin.end().offset
         identity = self._identity
-        end_offset = self._writer.append(records, lambda: self._require(identity, "nothing was written"))
+        try:
+            end_offset = self._writer.append(records, lambda: self._require(identity, _NOTHING))
+        except LogUnreachableError:
+            # So the client may also speak of a topic that is gone; the cluster knows.
+            with suppress(LogStorageError):
+                self._require(identity, _NOTHING, age_s=0)
+            raise
         try:
             self._require(identity, "the records may be in the new one", age_s=0)
         except LogNotFoundError as error:
@@ -328,14 +337,15 @@ class TopicLog:
             )
 
     def _look_up_identity(self, age_s: float) -> None:
-        """Know which log it is, at most so old. Another one is read from scratch."""
+        """Know which log it is, at most so old. Another one is looked at, and read, from scratch."""
         if age_s and time.monotonic() - self._asked_at_s < age_s:
             return
-        topic_id = self._admin.topic_id()
-        self._asked_at_s = time.monotonic()
-        if topic_id != self._identity.topic_id:
+        if self._admin.topic_id() == self._identity.topic_id:
+            self._asked_at_s = time.monotonic()
+        else:
+            self._asked_at_s = -math.inf  # until the look went well
             self._reader.reset()
-            self._identity = LogIdentity(self._identity.cluster_id, topic_id)
+            self._look_at_topic()
 
     def _require(self, identity: LogIdentity, outcome: str, age_s: float = _IDENTITY_AGE_S_MAX) -> None:
         """Refuse to write into another topic than ``identity``, as far as that can be known."""
@@ -343,6 +353,7 @@ class TopicLog:
             return
         topic_id = self._admin.topic_id()
         if topic_id != identity.topic_id:
+            self._asked_at_s = -math.inf  # the next append asks again
             raise LogNotFoundError(
                 f"{self.url}: the topic was deleted, and another one was created in its place "
                 f"({uuid_to_string(topic_id)}, not {uuid_to_string(identity.topic_id)}); {outcome}"
