@@ -284,6 +284,18 @@ def test_a_writer_that_met_another_topic_writes_no_more_to_it(log: TopicLog, url
         log.append([C])
 
 
+def test_what_was_meant_for_another_topic_is_not_written(log: TopicLog, url: str) -> None:
+    """I9: a read that comes between an append's beginning and its write sees the new topic."""
+    log.append([A])
+    meant = log.identity
+    client = admin(log)
+    client.delete_topics([log.topic])[log.topic].result()
+    create_topic(url, settings=ONE)
+    wait_until(lambda: not log.read(0) and log.identity != meant, "the other topic")
+    with pytest.raises(LogNotFoundError, match="nothing was written"):
+        log._require(meant, "nothing was written")
+
+
 @pytest.mark.slow
 def test_an_append_to_a_topic_that_was_just_deleted_says_so(log: TopicLog) -> None:
     """The client waits for it to come back, and says in the end only that a message timed out."""

@@ -349,7 +349,7 @@ class TopicLog:
 
     def _require(self, identity: LogIdentity, outcome: str, age_s: float = _IDENTITY_AGE_S_MAX) -> None:
         """Refuse to write into another topic than ``identity``, as far as that can be known."""
-        if age_s and time.monotonic() - self._asked_at_s < age_s:
+        if age_s and self._identity == identity and time.monotonic() - self._asked_at_s < age_s:
             return
         topic_id = self._admin.topic_id()
         if topic_id != identity.topic_id:
