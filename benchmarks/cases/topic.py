@@ -89,8 +89,10 @@ def _row(arena: Arena, what: str, unit: str, ours: Spread, *, note: str = "") ->
 
 def _replay(arena: Arena, url: str) -> Iterator[Row]:
     progress(f"{arena.workload}: replaying the topic")
+    # As elsewhere, imports are not measured: what a load needs is imported by the first one.
+    _load(url)
     ours, theirs = _Rates(partial(_load, url)), _Rates(partial(_consume, url))
-    wall = alternate(arena.settings.loads, ours.by_the_clock, theirs.by_the_clock)
+    wall = alternate(arena.settings.rounds, ours.by_the_clock, theirs.by_the_clock)
     for what, (mine, other), goal in (
         ("topic log to image, by the clock", wall, None),
         ("topic log to image, for a second of CPU of all threads", (ours.of_cpu, theirs.of_cpu), _GOAL),
