@@ -43,7 +43,6 @@ Mode = Literal["read", "write", "create"]
 
 # A topic that was deleted and created again is noticed this late where nothing is read or written.
 _IDENTITY_AGE_S_MAX: Final = 1.0
-_NOTHING: Final = "nothing was written"
 #: What writers write at once is whole within milliseconds; after this time a reader hears what it waits for.
 _HELD_BACK_S_MAX: Final = 5.0
 
@@ -291,13 +290,20 @@ class TopicLog:
             raise LogReadOnlyError(f"{self.url}: the log was opened to read")
         if not records:
             return self._admin.end().offset
-        identity = self._identity
+        identity, is_checked = self._identity, False
+
+        def check() -> None:
+            nonlocal is_checked
+            self._require(identity, "nothing was written")
+            is_checked = True
+
         try:
-            end_offset = self._writer.append(records, lambda: self._require(identity, _NOTHING))
+            end_offset = self._writer.append(records, check)
         except LogUnreachableError:
-            # So the client may also speak of a topic that is gone; the cluster knows.
-            with suppress(LogStorageError):
-                self._require(identity, _NOTHING, age_s=0)
+            if is_checked and not self._closing.is_set():
+                # So the client may also speak of a topic that is gone; the cluster knows.
+                with suppress(LogStorageError):
+                    self._require(identity, "nothing was written", age_s=0)
             raise
         try:
             self._require(identity, "the records may be in the new one", age_s=0)
