@@ -123,15 +123,17 @@ class _Walk:
 
     @classmethod
     def through(cls, log: MetadataLog, progress: Progress) -> _Walk:
-        """Read it all, anew where it is trimmed or truncated meanwhile.
+        """Read it all, anew where it is trimmed or truncated meanwhile, or another log comes in its place.
 
         Raises:
             DecodeError, LogCorruptError: at the first damage.
-            LogChangedError: it was trimmed or truncated again and again.
+            LogChangedError: that happened again and again.
         """
         for _ in range(_WALKS):
             with suppress(OffsetOutOfRangeError):
-                return cls._through(log, progress)
+                identity, walk = log.identity, cls._through(log, progress)
+                if log.identity == identity:
+                    return walk
         raise LogChangedError(f"{log.url} was changed each time it was read: {_WALKS} times")
 
     @classmethod

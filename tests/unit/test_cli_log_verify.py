@@ -1,0 +1,49 @@
+"""authorizer.cli.log.verify: what is counted on the way through a log."""
+
+from __future__ import annotations
+
+import pytest
+
+from authorizer.cli.log.verify import _Walk
+from authorizer.cli.output import Progress
+from replay.errors import LogChangedError
+from support.sim_log import SimLog, identity
+from support.sim_scenario import acl_named
+
+
+def committed(log: SimLog, *names: str) -> None:
+    for name in names:
+        log.append_uncommitted([acl_named(name)])
+    log.commit()
+
+
+def test_what_is_counted_is_of_one_log() -> None:
+    """I9: a topic that was deleted and created again while it was read, with no fewer records."""
+    log = SimLog()
+    log.read_bytes_max = 1
+    committed(log, "a", "b", "c")
+
+    def replaced() -> None:
+        log.after_look = None
+        log.replace(identity("later"))
+        log.new_epoch()
+        committed(log, "d", "e", "f", "g")
+
+    log.after_look = replaced
+    walk = _Walk.through(log, Progress("offsets"))
+    assert (walk.end, walk.batches, walk.types["added"], len(walk.epochs)) == (4, 4, 4, 1)
+
+
+def test_a_log_that_is_replaced_again_and_again_is_refused() -> None:
+    """I9: then nothing can be said of it."""
+    log = SimLog()
+    committed(log, "a")
+    count = iter(range(1000))
+
+    def replaced() -> None:
+        log.replace(identity(f"later {next(count)}"))
+        committed(log, "a")
+
+    log.after_look = replaced
+    with pytest.raises(LogChangedError, match="each time it was read"):
+        _Walk.through(log, Progress("offsets"))
