@@ -22,14 +22,13 @@ from typing import TYPE_CHECKING, Final
 
 from authorizer.api import AuthorizationResult
 from authorizer.configuration.super_users import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
-from authorizer.decisions.audit import AuditLog, audit_level
+from authorizer.decisions.audit import AuditLog
 from authorizer.decisions.authorize import authorize_actions
 from authorizer.decisions.by_resource_type import allows_some_resource, check_arguments, probe
-from authorizer.decisions.decision import decide
 from authorizer.decisions.decision_counts import DecisionCounts
 from authorizer.decisions.listing import list_acls
 from authorizer.decisions.state import AuthorizerSettings, AuthorizerState
-from authorizer.errors import AuthorizerNotReadyError, NotControllerError, OperationTimedOutError
+from authorizer.errors import NotControllerError, OperationTimedOutError
 from authorizer.explanation.explain import explain
 from authorizer.index.acl_index import AclIndex
 from replay.errors import InvariantError
@@ -203,16 +202,9 @@ class StandardAuthorizer:
             state: of this authorizer, to decide several on the same one; the current one if None.
         """
         state = self._state if state is None else state
-        try:
-            decision = decide(state, context, action)
-        except AuthorizerNotReadyError:
-            self.metrics.not_ready += 1
-            raise
-        self.metrics.add(decision)
-        level = audit_level(action, allowed=decision.is_allowed)
-        if self._audit.wants(level):
-            self._audit.write(level, context, action, decision, state.end_offset)
-        return decision
+        decisions: list[Decision] = []
+        authorize_actions(state, context, (action,), self._audit, self.metrics, decisions)
+        return decisions[0]
 
     def explain(
         self, context: AuthorizableRequestContext, action: Action, state: AuthorizerState | None = None

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from authorizer.api import AuthorizationResult
-from authorizer.decisions.reason import answer_acl_by_acl, deciding_acl
+from authorizer.decisions.reason import deciding_acl
 from authorizer.errors import AuthorizerNotReadyError
-from authorizer.index.masks import ASKED, denies
 from records.acl import PatternType
 
 if TYPE_CHECKING:
     from authorizer.api import Action, AuthorizableRequestContext
+    from authorizer.decisions.reason import Askers
     from authorizer.decisions.state import AuthorizerState
     from records.columns.acl_table import AppliedAcl
 
@@ -60,7 +60,6 @@ class Decision(msgspec.Struct, frozen=True):
 _ALLOWED: Final = AuthorizationResult.ALLOWED
 _DENIED: Final = AuthorizationResult.DENIED
 _MATCHING_ACL: Final = Rule.MATCHING_ACL
-_LITERAL: Final = PatternType.LITERAL
 
 #: Of a super user, about anything.
 BY_SUPER_USER: Final = Decision(_ALLOWED, Rule.SUPER_USER)
@@ -68,40 +67,19 @@ _ALLOWED_BY_DEFAULT: Final = Decision(_ALLOWED, Rule.DEFAULT_ALLOW)
 _DENIED_BY_DEFAULT: Final = Decision(_DENIED, Rule.DEFAULT_DENY)
 
 
-def decide(state: AuthorizerState, context: AuthorizableRequestContext, action: Action) -> Decision:
-    """Decide one action.
-
-    Raises:
-        ValueError: the resource is not LITERAL.
-        AuthorizerNotReadyError: not ready, and not a super user.
-    """
-    pattern = action.resource_pattern
-    if pattern.pattern_type is not _LITERAL:
-        require_literal(action)
-    if state.is_super_user(context.principal):
-        return BY_SUPER_USER
-    if not state.is_ready:
-        require_ready(state)
-    asked = ASKED[action.operation]
-    if not asked:
-        return decision_by(answer_acl_by_acl(state.index, context, action), state, context, action)
-    mask = 0
-    for rights_by_type in state.index.principals.rights_for(context.principal):
-        rights = rights_by_type[pattern.resource_type]
-        if rights is not None:
-            mask |= rights.said(pattern.name, context.client_address)
-    return decision_by(mask & asked, state, context, action)
-
-
 def decision_by(
-    answer: int, state: AuthorizerState, context: AuthorizableRequestContext, action: Action
+    answer: int,
+    result: AuthorizationResult,
+    state: AuthorizerState,
+    context: AuthorizableRequestContext,
+    action: Action,
+    askers: Askers,
 ) -> Decision:
-    """The decision that an answer of the ACLs comes to, with its reason."""
+    """The decision that an answer of the ACLs and its result are, with its reason."""
     if answer:
-        denied = denies(answer)
-        acl = deciding_acl(state.index, context, action, denied=denied)
-        return Decision(_DENIED if denied else _ALLOWED, _MATCHING_ACL, acl)
-    return _ALLOWED_BY_DEFAULT if state.allows_by_default(action.resource_pattern) else _DENIED_BY_DEFAULT
+        acl = deciding_acl(state.index, context, action, askers, denied=result is _DENIED)
+        return Decision(result, _MATCHING_ACL, acl)
+    return _DENIED_BY_DEFAULT if result is _DENIED else _ALLOWED_BY_DEFAULT
 
 
 def require_literal(action: Action) -> None:

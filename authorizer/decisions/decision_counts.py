@@ -2,15 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from authorizer.decisions.decision import Decision, Rule
-
-# Looked up once, not for each decision: a member of an Enum class costs as much as two dict look-ups.
-_MATCHING_ACL: Final = Rule.MATCHING_ACL
-_DEFAULT_ALLOW: Final = Rule.DEFAULT_ALLOW
-_DEFAULT_DENY: Final = Rule.DEFAULT_DENY
-
 
 class DecisionCounts:
     """How many actions were decided, and how.
@@ -46,18 +37,3 @@ class DecisionCounts:
     @property
     def denied(self) -> int:
         return self.acl_denied + self.default_denied
-
-    def add(self, decision: Decision) -> None:
-        """Count one decision."""
-        rule = decision.rule
-        if rule is _MATCHING_ACL:
-            if decision.is_allowed:
-                self.acl_allowed += 1
-            else:
-                self.acl_denied += 1
-        elif rule is _DEFAULT_DENY:
-            self.default_denied += 1
-        elif rule is _DEFAULT_ALLOW:
-            self.default_allowed += 1
-        else:
-            self.super_user_allowed += 1

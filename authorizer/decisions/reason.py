@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from authorizer.decisions.kafka_order import entry_order, utf16
 from authorizer.index.masks import ALLOW_BITS, ASKED, DENY_BITS, acl_mask, leaf_mask
 from authorizer.index.places import PREFIXED
-from authorizer.index.rights import Rights, covering
+from authorizer.index.rights import Rights, covering, said
 from records.acl import (
     IMPLIES_DESCRIBE,
     IMPLIES_DESCRIBE_CONFIGS,
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 _ALL: Final = AclOperation.ALL
 _UNKNOWN: Final = AclOperation.UNKNOWN
 _ALLOW: Final = AclPermissionType.ALLOW
+
+#: What the principal that asks may do to the resources of a type, and ``User:*``; None of who has no ACLs.
+Askers = tuple[Rights | None, Rights | None]
 
 _IMPLIED_BY: Final = {
     AclOperation.DESCRIBE: IMPLIES_DESCRIBE,
@@ -80,7 +83,7 @@ def answer_acl_by_acl(index: AclIndex, context: AuthorizableRequestContext, acti
 
 
 def deciding_acl(
-    index: AclIndex, context: AuthorizableRequestContext, action: Action, *, denied: bool
+    index: AclIndex, context: AuthorizableRequestContext, action: Action, askers: Askers, *, denied: bool
 ) -> AppliedAcl:
     """Of the ACLs that match, the one that Kafka names: the first DENY, else the last ALLOW. There is one."""
     end = 0 if denied else -1
@@ -89,24 +92,23 @@ def deciding_acl(
         matching = matching_acls(index, context, action)
         return [acl for acl in matching if allows(acl.record) is not denied][end]
     pattern, host = action.resource_pattern, context.client_address
-    resource_type = int(pattern.resource_type)
+    name, resource_type = pattern.name, int(pattern.resource_type)
     found: list[tuple[Place, str]] = []
-    for acl_principal, rights in _askers(index, context, resource_type):
-        for prefixed, name, leaf in covering(rights, pattern.name):
-            if (leaf if isinstance(leaf, int) else leaf_mask(leaf, host)) & asked:
-                found.append(((resource_type + prefixed, name), acl_principal))
+    for rights in askers:
+        if rights is not None and said(rights, name, host) & asked:
+            acl_principal = WILDCARD_PRINCIPAL if rights is askers[-1] else str(context.principal)
+            for prefixed, covers, leaf in covering(rights, name):
+                if (leaf if type(leaf) is int else leaf_mask(leaf, host)) & asked:
+                    found.append(((resource_type + prefixed, covers), acl_principal))
     if len(found) > 1:
-        ranks = sorted(_rank(name) for (_, name), _ in found)
+        ranks = sorted([_rank(covers) for (_, covers), _ in found])
         rank = ranks[end]
         if rank == _STAR and ranks[-1] == _EMPTY and not _meets_star_first(index.resources, action):
             rank = _EMPTY
         found = [each for each in found if _rank(each[0][1]) == rank]
-    saying = index.resources.acls_saying
-    if len(found) == 1:
-        ((place, acl_principal),) = found
-        acls = saying(asked, place, acl_principal, host)
-    else:
-        acls = [acl for place, acl_principal in found for acl in saying(asked, place, acl_principal, host)]
+    acls: list[AppliedAcl] = []
+    for place, acl_principal in found:
+        acls += index.resources.acls_saying(asked, place, acl_principal, host)
     return acls[0] if len(acls) == 1 else _sorted(acls)[end]
 
 
@@ -114,7 +116,13 @@ def matching_acls(index: AclIndex, context: AuthorizableRequestContext, action: 
     """The ACLs that match in every field, in Kafka's order."""
     resources, pattern = index.resources, action.resource_pattern
     by_name: dict[str, list[AppliedAcl]] = {}
-    for acl_principal, rights in _askers(index, context, pattern.resource_type):
+    own, everyone = index.principals.rights_for(context.principal)
+    # By the principal that ACLs have: one, where User:* itself asks.
+    askers = {str(context.principal): own[pattern.resource_type]}
+    askers[WILDCARD_PRINCIPAL] = everyone[pattern.resource_type]
+    for acl_principal, rights in askers.items():
+        if rights is None:
+            continue
         for prefixed, name, _ in covering(rights, pattern.name):
             place = pattern.resource_type + prefixed, name
             by_name.setdefault(name, []).extend(
@@ -126,20 +134,6 @@ def matching_acls(index: AclIndex, context: AuthorizableRequestContext, action: 
     if names[-2:] == [WILDCARD, ""] and all(_denied(by_name[name]) for name in names[-2:]):
         names[-2:] = names[-2:] if _meets_star_first(resources, action) else ["", WILDCARD]
     return [acl for name in names for acl in _sorted(by_name[name])]
-
-
-def _askers(
-    index: AclIndex, context: AuthorizableRequestContext, resource_type: int
-) -> list[tuple[str, Rights]]:
-    """``User:*`` and the asker, as ACLs have them, with what they may do; who has no rights is left out."""
-    by_type = index.principals.rights_for(context.principal)
-    everyone = by_type[-1][resource_type]
-    askers = [] if everyone is None else [(WILDCARD_PRINCIPAL, everyone)]
-    if len(by_type) > 1:
-        own, acl_principal = by_type[0][resource_type], str(context.principal)
-        if own is not None and acl_principal != WILDCARD_PRINCIPAL:
-            askers.append((acl_principal, own))
-    return askers
 
 
 # Behind all other names, whose rank is the length, the longest first.

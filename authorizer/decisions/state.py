@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from authorizer.index.acl_index import AclIndex
     from records.acl import ResourcePattern
-    from records.principal import KafkaPrincipal
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,3 @@ class AuthorizerState(msgspec.Struct, frozen=True):
         return self.settings.allow_everyone and not self.index.resources.covers(
             pattern.resource_type, pattern.name
         )
-
-    def is_super_user(self, principal: KafkaPrincipal) -> bool:
-        """Whether the principal may do everything, whatever the ACLs say."""
-        return principal.name in self.settings.super_names.get(principal.principal_type, ())

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from authorizer.acl_json import applied_acl_json
-from authorizer.decisions.decision import Decision, Rule, decide
+from authorizer.decisions.authorize import decide
+from authorizer.decisions.decision import Decision, Rule
 from authorizer.decisions.reason import matching_acls
 from authorizer.explanation.fix import fix_flags
 from authorizer.explanation.near_misses import NearMiss, near_misses

@@ -6,8 +6,8 @@ from __future__ import annotations
 #: hosts must not hold a thousand of their own.
 UNION_HOSTS = 32
 
-#: From so many bounds on, what the prefixes of a principal say of a name is remembered, for so many names at
-#: most: some 10 MB, mostly the names, which are a stranger's. No topic's is longer
+#: What ``User:*`` may do to a name is remembered, and what others may from so many bounds of prefixes on; for
+#: so many names of a type at most: some 10 MB, mostly the names, which are a stranger's. No topic's is longer
 #: (org.apache.kafka.common.internals.Topic).
 REMEMBERED_BOUNDS = 256
 REMEMBERED_NAMES = 1 << 16

@@ -94,15 +94,15 @@ class PrincipalIndex:
             index.rights_of(texts[code])
         return index
 
-    def rights_for(self, principal: KafkaPrincipal) -> tuple[PrincipalRights | _FromRows, ...]:
-        """What counts for who asks: the principal's own rights, if it has any, and those of ``User:*``."""
+    def rights_for(self, principal: KafkaPrincipal) -> tuple[PrincipalRights | _FromRows, PrincipalRights]:
+        """What counts for who asks: the principal's own rights, and those of ``User:*``."""
         named = self._known.get(principal.principal_type)
         own = None if named is None else named.get(principal.name)
         if self._changed:
             own = self._with_changes(principal, own)
         if own is None:
-            return (self.everyone,)
-        return (_FromRows(self, principal, own) if isinstance(own, int) else own, self.everyone)
+            return NO_RIGHTS, self.everyone
+        return (_FromRows(self, principal, own) if isinstance(own, int) else own), self.everyone
 
     def rights_of(self, acl_principal: str) -> PrincipalRights | None:
         """As `made`, of the principal that an ACL is for; None if it matches nobody."""
@@ -114,7 +114,7 @@ class PrincipalIndex:
         named = self._known.get(principal.principal_type, {})
         own = self._with_changes(principal, named.get(principal.name))
         if isinstance(own, int):
-            named[principal.name] = _made(self._rows, own)
+            named[principal.name] = _made(self._rows, own, remembers=principal == _EVERYONE)
             self._asked.pop(own, None)
             own = self._with_changes(principal, named[principal.name])
         return own  # type: ignore[return-value] # it was made
@@ -220,11 +220,11 @@ _UNCHANGED: Final[immutables.Map[Place, OwnLeaf | None]] = immutables.Map()
 _NOBODY: Final[immutables.Map[str, _Changed]] = immutables.Map()
 
 
-def _made(rows: RowIndex, principal: int) -> PrincipalRights:
-    """What all rows of the principal with this code say."""
+def _made(rows: RowIndex, principal: int, *, remembers: bool) -> PrincipalRights:
+    """What all rows of the principal with this code say, by rights that remember names or do not."""
     leaves = rows.leaves_of(principal)
     return tuple(
-        MadeRights.of(literals or {}, prefixes or {}) if literals or prefixes else None
+        MadeRights.of(literals or {}, prefixes or {}, remembers=remembers) if literals or prefixes else None
         for literals, prefixes in zip(leaves[:PREFIXED], leaves[PREFIXED:], strict=True)
     )
 

@@ -135,26 +135,26 @@ class ResourceIndex(msgspec.Struct, eq=False):
         found = [columns.acl(row) for row in rows if columns.hosts.text(row) in hosts]
         return found + [acl for acl in self.added_at(place, principal) if acl.record.host in hosts]
 
-    def acls_saying(self, asked: int, place: Place, principal: str, host: str) -> list[AppliedAcl]:
-        """Those of them that say any of these bits."""
+    def acls_saying(self, asked: int, place: Place, principal: str, host: str) -> Sequence[AppliedAcl]:
+        """Those of them that say any of these bits. There is one."""
         key = asked, place, principal
         said = self._said.get(key)
         if said is None:
             said = self._find_saying(asked, place, principal)
             if len(self._said) < limits.REMEMBERED_REASONS:
                 self._said[key] = said
-        return [acl for acl in said if acl.record.host in (WILDCARD, host)]
+        # A single one is for this host, for one is.
+        return said if len(said) == 1 else [acl for acl in said if acl.record.host in (WILDCARD, host)]
 
     def _find_saying(self, asked: int, place: Place, principal: str) -> tuple[AppliedAcl, ...]:
         """The same for any host."""
-        columns, gone = self._rows.columns, self._gone
-        rows = self._rows.rows_saying(asked, principal, *place)
-        if place not in self._changed:
-            return tuple([columns.acl(row) for row in rows])
-        found = [columns.acl(row) for row in rows if columns.id_of(row) not in gone]
-        added = self.added_at(place, principal)
-        said = (acl_mask(acl.record.operation, acl.record.permission_type) for acl in added)
-        return *found, *compress(added, map(asked.__and__, said))
+        found = [*map(self._rows.columns.acl, self._rows.rows_saying(asked, principal, *place))]
+        if place in self._changed:
+            added = self.added_at(place, principal)
+            said = (acl_mask(acl.record.operation, acl.record.permission_type) for acl in added)
+            found = [acl for acl in found if acl.record.id not in self._gone]
+            found += compress(added, map(asked.__and__, said))
+        return tuple(found)
 
     def leaf(self, place: Place, principal: str) -> OwnLeaf | None:
         """What the ACLs there for exactly this principal say together; None if there are none."""

@@ -34,10 +34,14 @@ if TYPE_CHECKING:
 
 
 class Rights(Protocol):
-    """See the module. Immutable."""
+    """See the module. Immutable in effect."""
 
-    def said(self, name: str, host: str) -> int:
-        """The mask of everything that covers ``name``, the literal ``*`` among it, for ``host``."""
+    @property
+    def named(self) -> dict[str, Leaf]:
+        """What everything that covers a name says together, the literal ``*`` among it, of some names."""
+
+    def leaf(self, name: str) -> Leaf:
+        """The same of a name that is not there."""
 
     def literal(self, name: str) -> OwnLeaf | None:
         """The leaf of a literal name, ``*`` among them; None if there are no ACLs of it."""
@@ -62,17 +66,24 @@ def covering(rights: Rights, name: str) -> list[tuple[int, str, OwnLeaf]]:
     return found
 
 
-def said_by_each(rights: Rights, name: str, host: str) -> int:
-    """As `Rights.said`, from everything that covers the name."""
-    mask = 0
-    for _, _, leaf in covering(rights, name):
-        mask |= leaf_mask(leaf, host)
-    return mask
+def leaf_of_each(rights: Rights, name: str) -> Leaf:
+    """As `Rights.leaf`, from everything that covers the name."""
+    return tuple([leaf for _, _, leaf in covering(rights, name)])
+
+
+def said(rights: Rights, name: str, host: str) -> int:
+    """The mask of everything that covers ``name`` for ``host``."""
+    leaf = rights.named.get(name)
+    if leaf is None:
+        leaf = rights.leaf(name)
+    return leaf if type(leaf) is int else leaf_mask(leaf, host)
 
 
 # Leaves by name, None where there is nothing any more.
 _Changes = immutables.Map[str, OwnLeaf | None]
 _NONE: Final[_Changes] = immutables.Map()
+# Nothing is put in.
+_NO_NAMES: Final[dict[str, Leaf]] = {}
 
 
 class MadeRights(msgspec.Struct, gc=False):
@@ -80,39 +91,33 @@ class MadeRights(msgspec.Struct, gc=False):
 
     own: dict[str, OwnLeaf]
     ranges: PrefixRanges
-    named: dict[str, Leaf]  # by literal name what covers it; and by other names, where that is remembered
-    named_maximum: int
+    named: dict[str, Leaf]  # of literal names; and of others, where those are remembered
+    remembers: bool
 
     @classmethod
-    def of(cls, literals: dict[str, OwnLeaf], prefixes: dict[str, OwnLeaf]) -> MadeRights:
-        """Neither may ever change again."""
+    def of(
+        cls, literals: dict[str, OwnLeaf], prefixes: dict[str, OwnLeaf], *, remembers: bool = False
+    ) -> MadeRights:
+        """Neither may ever change again. ``remembers`` other names than literals, as many prefixes do."""
         star = literals.get(WILDCARD, 0)
         ranges = PrefixRanges.of(prefixes, star)
-        if len(ranges.bounds) >= limits.REMEMBERED_BOUNDS:
-            maximum = len(literals) + limits.REMEMBERED_NAMES
-        elif not prefixes and star == 0:
-            return cls(literals, ranges, literals, 0)  # type: ignore[arg-type] # nothing is put in
-        else:
-            maximum = 0
+        remembers = remembers or len(ranges.bounds) >= limits.REMEMBERED_BOUNDS
+        if not prefixes and star == 0 and not remembers:
+            return cls(literals, ranges, literals, remembers)  # type: ignore[arg-type] # nothing is put in
         named = {name: union_leaf(leaf, ranges.leaf(name)) for name, leaf in literals.items()}
-        return cls(literals, ranges, named, maximum)
+        return cls(literals, ranges, named, remembers)
 
     def __len__(self) -> int:
         return len(self.own) + len(self.ranges.values)
 
-    def said(self, name: str, host: str) -> int:
-        leaf = self.named.get(name)
-        if leaf is None:
-            ranges = self.ranges
-            leaf = ranges.leaves[bisect_right(ranges.bounds, name)]
-            maximum = self.named_maximum
-            if maximum and len(self.named) < maximum and len(name) <= limits.REMEMBERED_LENGTH:
-                self.named[name] = leaf
-        return leaf if type(leaf) is int else leaf_mask(leaf, host)
-
-    def said_of_others(self, name: str, host: str) -> int:
-        """The mask of everything that covers ``name`` but for its own literal entry."""
-        return leaf_mask(self.ranges.leaf(name), host)
+    def leaf(self, name: str) -> Leaf:
+        ranges = self.ranges
+        leaf = ranges.leaves[bisect_right(ranges.bounds, name)]
+        if self.remembers and len(name) <= limits.REMEMBERED_LENGTH:
+            named = self.named
+            if len(named) - len(self.own) < limits.REMEMBERED_NAMES:
+                named[name] = leaf
+        return leaf
 
     def literal(self, name: str) -> OwnLeaf | None:
         return self.own.get(name)
@@ -130,11 +135,11 @@ class MadeRights(msgspec.Struct, gc=False):
 
     def with_literal(self, name: str, leaf: OwnLeaf | None) -> WholeRights:
         """With the leaf of this literal name set, or removed if None."""
-        return ChangedRights(self, _NONE, _NONE, ()).with_literal(name, leaf)
+        return ChangedRights(self, _NONE, _NONE, (), _NO_NAMES).with_literal(name, leaf)
 
     def with_prefix(self, prefix: str, leaf: OwnLeaf | None) -> WholeRights:
         """The same of a prefix."""
-        return ChangedRights(self, _NONE, _NONE, ()).with_prefix(prefix, leaf)
+        return ChangedRights(self, _NONE, _NONE, (), _NO_NAMES).with_prefix(prefix, leaf)
 
 
 class ChangedRights(msgspec.Struct, gc=False):
@@ -148,16 +153,17 @@ class ChangedRights(msgspec.Struct, gc=False):
     _literals: _Changes
     _prefixes: _Changes
     _lengths: tuple[int, ...]  # of the prefixes, longest first; one may have had its day
+    named: dict[str, Leaf]  # none
 
-    def said(self, name: str, host: str) -> int:
-        literals = self._literals
+    def leaf(self, name: str) -> Leaf:
+        made, literals = self._made, self._literals
         if WILDCARD in literals or (self._lengths and self._is_below_change(name)):
-            return said_by_each(self, name, host)
-        if name not in literals:
-            return self._made.said(name, host)
-        leaf = literals[name]
-        others = self._made.said_of_others(name, host)
-        return others if leaf is None else leaf_mask(leaf, host) | others
+            return leaf_of_each(self, name)
+        if name in literals:
+            leaf, others = literals[name], made.ranges.leaf(name)
+            return others if leaf is None else union_leaf(leaf, others)
+        known = made.named.get(name)
+        return made.leaf(name) if known is None else known
 
     def _is_below_change(self, name: str) -> bool:
         prefixes = self._prefixes
@@ -206,9 +212,11 @@ def _changed_rights(
     changes = len(literals) + len(prefixes)
     if changes > limits.CHANGES and changes > limits.CHANGES + len(made) // limits.CHANGES_PART:
         return MadeRights.of(
-            dict(_changed(made.literals(), literals)), dict(_changed(made.prefixes(), prefixes))
+            dict(_changed(made.literals(), literals)),
+            dict(_changed(made.prefixes(), prefixes)),
+            remembers=made.remembers,
         )
-    return ChangedRights(made, literals, prefixes, lengths) if changes else made
+    return ChangedRights(made, literals, prefixes, lengths, _NO_NAMES) if changes else made
 
 
 def _with(changes: _Changes, name: str, leaf: OwnLeaf | None, made: Mapping[str, OwnLeaf]) -> _Changes:

@@ -217,19 +217,18 @@ class RowIndex:
         group = None if code is None else self._group_at(code, kind, name)
         if group is None:
             return []
-        masks, first, last = self._row_masks, self._group_starts[group], self._group_starts[group + 1]
-        if last == first + 1:
-            return [self._rows[first]] if masks[first] & asked else []
-        return sorted([self._rows[at] for at in range(first, last) if masks[at] & asked])
+        masks, rows, starts = self._row_masks, self._rows, self._group_starts
+        return sorted([rows[at] for at in range(starts[group], starts[group + 1]) if masks[at] & asked])
 
     def _group_at(self, principal: int, kind: int, name: str) -> int | None:
         code = self.name_codes.get(name)
         if code is None:
             return None
         place = kind << _NAME_BITS | code
-        last = self._first_groups[principal + 1]
-        group = bisect_left(self._group_places, place, self._first_groups[principal], last)
-        return group if group < last and self._group_places[group] == place else None
+        places, firsts = self._group_places, self._first_groups
+        last = firsts[principal + 1]
+        group = bisect_left(places, place, firsts[principal], last)
+        return group if group < last and places[group] == place else None
 
     def _rows_in(self, group: int) -> list[int]:
         rows: list[int] = self._rows_by_principal[

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from authorizer.index.places import PREFIXED
-from authorizer.index.rights import said_by_each
+from authorizer.index.rights import leaf_of_each
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from authorizer.index.masks import OwnLeaf
+    from authorizer.index.masks import Leaf, OwnLeaf
     from authorizer.index.places import Place
     from authorizer.index.row_index import RowIndex
 
@@ -20,7 +20,7 @@ _MISSING: Final = object()
 class RowRights:
     """Of one principal and resource type."""
 
-    __slots__ = ("_changed", "_lengths", "_principal", "_rows", "_type")
+    __slots__ = ("_changed", "_lengths", "_principal", "_rows", "_type", "named")
 
     def __init__(
         self,
@@ -39,9 +39,12 @@ class RowRights:
         self._changed = changed
         self._type = resource_type
         self._lengths = lengths
+        # Of what was asked: one call asks again where it wants the reason.
+        self.named: dict[str, Leaf] = {}
 
-    def said(self, name: str, host: str) -> int:
-        return said_by_each(self, name, host)
+    def leaf(self, name: str) -> Leaf:
+        leaf = self.named[name] = leaf_of_each(self, name)
+        return leaf
 
     def literal(self, name: str) -> OwnLeaf | None:
         return self._leaf(self._type, name)

@@ -196,7 +196,7 @@ class AclTable:
         resource_types, pattern_types, operations, permission_types, offsets, timestamps_ms = codes
         offset = offsets[row]
         record = AccessControlEntryRecord(
-            Uuid(self.ids[UUID_BYTES * row : UUID_BYTES * (row + 1)]),
+            self.ids[UUID_BYTES * row : UUID_BYTES * (row + 1)],  # type: ignore[arg-type] # Uuid is a call
             resource_types[row],
             name_texts[names[row]],
             pattern_types[row],

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from authorizer.index.masks import HostMasks, Leaf, OwnLeaf, leaf_mask
 from authorizer.index.places import PREFIXED
 from authorizer.index.prefix_ranges import PrefixRanges, successor
-from authorizer.index.rights import NO_RIGHTS_OF_TYPE, MadeRights, WholeRights, covering
+from authorizer.index.rights import NO_RIGHTS_OF_TYPE, MadeRights, WholeRights, covering, said
 from support.limits import make_small
 
 # The last code point has no successor; neighbours of it and of the surrogates' place in UTF-16.
@@ -125,7 +125,7 @@ def expect(rights: WholeRights, literals: dict[str, OwnLeaf], prefixes: dict[str
         leaves: list[Leaf] = [leaf for _, _, leaf in found]
         for host in HOSTS:
             # Twice: the first answer may be remembered.
-            assert rights.said(name, host) == rights.said(name, host) == said_by(leaves, host)
+            assert said(rights, name, host) == said(rights, name, host) == said_by(leaves, host)
 
 
 def test_what_says_nothing_more_is_kept_once() -> None:
@@ -154,15 +154,47 @@ def test_many_changes_are_put_together() -> None:
 
 
 def test_names_are_remembered_up_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of rights with many prefixes, for names of a usual length; others are found anew each time."""
+    """By rights that do so, of a usual length; others are found anew each time."""
     make_small(monkeypatch)
-    rights = MadeRights.of({"ab": 8}, {"a": 1, "ab": 2})
+    literals: dict[str, OwnLeaf] = {"ab": 8}
+    prefixes: dict[str, OwnLeaf] = {"a": 1, "ab": 2}
     names = ("x" * 250, "ab", "abc", "x", "ac")
-    for _ in range(2):
-        assert [rights.said(name, "h") for name in names] == [0, 11, 3, 0, 1]
-        assert rights.named == {"ab": 11, "abc": 3, "x": 0}
-    assert dict(rights.literals()) == {"ab": 8}
-    monkeypatch.undo()
-    rights = MadeRights.of({}, {"a": 1})
-    assert rights.said("ab", "h") == 1
-    assert rights.named == {}
+    remembering = MadeRights.of(literals, prefixes, remembers=True)
+    changed = remembering.with_literal("b", 4)
+    for rights in (remembering, changed, MadeRights.of(literals, prefixes)):
+        for _ in range(2):
+            assert [said(rights, name, "h") for name in names] == [0, 11, 3, 0, 1]
+    assert remembering.named == {"ab": 11, "abc": 3, "x": 0}
+    assert MadeRights.of({}, {"a": 1, "c": 1, "e": 1}).remembers
+    assert changed.named == {}
+    assert MadeRights.of(literals, prefixes).named == {"ab": 11}
+
+
+def test_what_is_remembered_is_not_what_changes_say() -> None:
+    """A name that rights remember is asked again after each change of what covers it."""
+    rights = MadeRights.of({"t": 1}, {"p": 2}, remembers=True)
+    assert [said(rights, name, "h") for name in ("pq", "x")] == [2, 0]
+    later: list[tuple[WholeRights, list[int]]] = [
+        (rights.with_literal("x", 4), [2, 4]),
+        (rights.with_literal("*", 4), [6, 4]),
+        (rights.with_prefix("p", None), [0, 0]),
+        (rights.with_prefix("", 8), [10, 8]),
+        (rights, [2, 0]),
+    ]
+    for changed, expected in later:
+        for _ in range(2):
+            assert [said(changed, name, "h") for name in ("pq", "x")] == expected
+
+
+def test_rights_put_together_again_remember_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether they do is kept; what they remembered is not."""
+    make_small(monkeypatch)
+    for remembers in (False, True):
+        rights: WholeRights = MadeRights.of({}, {"p": 2}, remembers=remembers)
+        assert said(rights, "pq", "h") == 2
+        for prefix in ("pq", "pr"):
+            rights = rights.with_prefix(prefix, 4)
+        assert isinstance(rights, MadeRights)
+        assert rights.remembers is remembers
+        assert said(rights, "pq", "h") == 6
+        assert rights.named == ({"pq": 6} if remembers else {})

@@ -11,7 +11,7 @@ def make_small(patches: pytest.MonkeyPatch) -> None:
     """Until these patches are undone."""
     small = {
         "UNION_HOSTS": 2,
-        "REMEMBERED_BOUNDS": 1,
+        "REMEMBERED_BOUNDS": 6,
         "REMEMBERED_NAMES": 2,
         "CHANGES": 1,
         "LAZY_PLACES": 3,

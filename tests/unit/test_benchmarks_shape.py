@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from authorizer.api import Action, RequestContext
 from authorizer.index import limits
 from authorizer.index.acl_index import AclIndex
+from authorizer.index.rights import said
 from authorizer.standard import StandardAuthorizer
 from benchmarks.counting import BytecodeCounter
 from benchmarks.requests import Request, read_requests, updates_file
@@ -148,7 +149,7 @@ def test_a_first_question_executes_as_much_code(
         calls = [(index.principals.rights_for(who)[0], about) for who, about in asked]
         count = bytecodes(
             lambda: [
-                rights.said(about.name, "10.0.0.1")
+                said(rights, about.name, "10.0.0.1")
                 for by_type, about in calls
                 if (rights := by_type[about.resource_type]) is not None
             ]
