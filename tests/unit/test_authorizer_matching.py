@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from authorizer.api import Action, RequestContext
 from records.acl import AclOperation, PatternType, ResourcePattern
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from records.ids import Uuid
 from records.principal import KafkaPrincipal
 from support.decisions import (
     ALL,
@@ -209,6 +210,26 @@ def test_the_last_allow_is_named() -> None:
     for acl in order:
         assert named(fed, "tt") == acl
         fed.publish(RemoveAccessControlEntryRecord(acl.id))
+
+
+@pytest.mark.parametrize("is_row", [False, True])
+def test_a_reason_lasts_until_the_next_update(*, is_row: bool) -> None:
+    """The ACL that decided goes, an equal one comes under another id: that decides, but not in the old state."""
+    first = allow("User:a", READ, topic("t"))
+    second = replace(first, id=Uuid(bytes(16)))
+    fed = Fed(first)
+    if is_row:
+        fed.image = fed.image.merged()
+        fed.authorizer.load(fed.image)
+    before = fed.authorizer.state
+    for _ in range(2):
+        assert named(fed, "t") == first
+    fed.publish(RemoveAccessControlEntryRecord(first.id), second)
+    for _ in range(2):
+        assert named(fed, "t") == second
+        decision = fed.authorizer.decide(context(), Action(READ, topic("t")), before)
+        assert decision.acl is not None
+        assert decision.acl.record == first
 
 
 def test_texts_are_ordered_by_utf16_code_unit() -> None:
