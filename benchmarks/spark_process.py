@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
+import msgspec
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
@@ -23,12 +24,12 @@ from pyspark.sql.streaming.listener import (
 )
 
 from benchmarks.anchor import ROOT
+from benchmarks.directory_rows import read_rows_stream
 from benchmarks.spark_tasks import Batch, Done, Task, answer_tasks, done_of
 from snapshot.jobs.engine.job import BatchReport, JobSettings
 from snapshot.jobs.session import jars
 from snapshot.jobs.session.spark_session import spark_session
 from snapshot.jobs.snapshots_job import run_snapshots
-from snapshot.jobs.sources.directory_source import read_directory_stream
 from snapshot.jobs.sources.logs import FollowedLog, resolve_logs
 from snapshot.jobs.sources.topic_source import read_topics_stream
 from snapshot.store.snapshot_store import SnapshotStore
@@ -49,27 +50,30 @@ def query(task: Task) -> Done:
         return Done(took_s=took, batches=batches)
     store = SnapshotStore(f"file://{task.scratch}/snapshots")
     settings = JobSettings(logs=(log,), checkpoint=checkpoint, store=store.url, max_offsets=task.max_offsets)
+    records: dict[int, int] = {}
+
+    def note(report: BatchReport) -> None:
+        records[report.batch_id] = sum(of_log.records for of_log in report.logs)
+
     with _heard(spark) as batches:
         began = time.perf_counter()
-        run_snapshots(spark, settings, _pass)
+        run_snapshots(spark, settings, note)
         took = time.perf_counter() - began
+    # Spark counts the ranges of a directory as rows.
+    batches = [msgspec.structs.replace(batch, records=records[batch.id]) for batch in batches]
     return done_of(store, log.identity, took_s=took, batches=batches)
 
 
 def _read_only(spark: SparkSession, log: FollowedLog, checkpoint: str, max_offsets: int) -> None:
     """The source of a job, and Spark's own sink that does nothing."""
     if log.topic is None:
-        rows = read_directory_stream(spark, log, max_offsets=max_offsets, starting_offset=0)
+        rows = read_rows_stream(spark, log, max_offsets=max_offsets)
     else:
         rows = read_topics_stream(
             spark, [log], max_offsets=max_offsets, starting_offsets={log.topic: 0}, kafka_options={}
         )
     writer = rows.writeStream.format("noop").option("checkpointLocation", checkpoint)
     writer.trigger(availableNow=True).start().awaitTermination()
-
-
-def _pass(report: BatchReport) -> None:
-    """Spark's listener hears more."""
 
 
 @cache
@@ -104,7 +108,9 @@ class _Listener(StreamingQueryListener):
         if progress.numInputRows:
             steps = dict(progress.durationMs)
             took = steps.pop("triggerExecution")
-            self.batches.append(Batch(records=progress.numInputRows, took_ms=took, steps_ms=steps))
+            self.batches.append(
+                Batch(id=progress.batchId, records=progress.numInputRows, took_ms=took, steps_ms=steps)
+            )
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
         pass

@@ -36,11 +36,13 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     """One batch, as Spark reports it.
 
     Attributes:
-        records: rows of the source.
+        id: Spark's number of it.
+        records: of the log.
         took_ms: from the trigger to the end of Spark's own commit.
         steps_ms: parts of that, by Spark's names.
     """
 
+    id: int
     records: int
     took_ms: int
     steps_ms: dict[str, int]

@@ -28,8 +28,8 @@ _HEAD_BYTES: Final = 8
 _HEAD_BITS: Final = 8 * _HEAD_BYTES
 # Ids are random: a bucket of so many has nearly the same number of them each.
 _BUCKET_BITS: Final = 4
-# So many times as many ids as there are to be found make it worth looking at their first bits alone.
-_FEW: Final = 16
+# Fewer ids than this are looked for by their first bits before: at most a quarter of the others has the same.
+_FEW: Final = 1 << 14
 _FILTER_BITS: Final = 16
 _FILTER_SHIFT: Final = np.uint64(_HEAD_BITS - _FILTER_BITS)
 
@@ -43,7 +43,7 @@ def among(held: npt.NDArray[np.uint64], heads: npt.NDArray[np.uint64]) -> npt.ND
     """Which of the heads are among the sorted ones. Quick where either are few, or ``heads`` sorted too."""
     if not len(held):
         return np.zeros(len(heads), np.bool_)
-    if len(held) * _FEW < len(heads):
+    if len(held) < min(len(heads), _FEW):
         # Ids are random: by their first bits most are seen to be others, without a search.
         may_be = np.zeros(1 << _FILTER_BITS, np.bool_)
         may_be[held >> _FILTER_SHIFT] = True
@@ -59,12 +59,19 @@ def _found(held: npt.NDArray[np.uint64], heads: npt.NDArray[np.uint64]) -> npt.N
 
 
 def has_id(ids: bytes, wanted: bytes) -> npt.NDArray[np.bool_]:
-    """Which of the ids, 16 bytes each, are among the wanted ones, of which there are few."""
-    may_be = among(np.unique(heads_of(wanted)), heads_of(ids))
-    exact = {wanted[at : at + UUID_BYTES] for at in range(0, len(wanted), UUID_BYTES)}
-    for row in np.flatnonzero(may_be).tolist():
-        may_be[row] = ids[UUID_BYTES * row : UUID_BYTES * (row + 1)] in exact
-    return may_be
+    """Which of the ids, 16 bytes each, are among the wanted ones."""
+    heads = heads_of(wanted)
+    order = np.argsort(heads)
+    heads = heads[order]
+    found = among(heads, heads_of(ids))
+    rows = np.flatnonzero(found)
+    if len(rows):
+        each, sought = (np.frombuffer(blob, f"V{UUID_BYTES}") for blob in (ids, wanted))
+        found[rows] = each[rows] == sought[order[np.searchsorted(heads, heads_of(each[rows].tobytes()))]]
+        # Of ids that begin alike only the first was looked at; there are none, if they are ids at all.
+        for place in np.flatnonzero(heads[1:] == heads[:-1]) + 1:
+            found |= each == sought[order[place]]
+    return found
 
 
 class AclColumns(AclTable):

@@ -29,7 +29,6 @@ from records.entries import (
     OtherRecord,
     RemoveAccessControlEntryRecord,
 )
-from records.log_batch import LogRecord
 from snapshot.columns import AclColumns, among, heads_of
 from snapshot.digest import DIGEST_MASK, digest_add, digest_remove
 from snapshot.fold import FOLD_AT, DeltaCounts, Fold
@@ -40,8 +39,16 @@ if TYPE_CHECKING:
 
     from records.columns.record_table import TableRecords
     from records.ids import Uuid
-    from records.log_batch import LogBatch
+    from records.log_batch import LogBatch, LogRecord
     from snapshot.fold import Heads
+
+
+def with_level(features: Mapping[str, int], record: FeatureLevelRecord) -> Mapping[str, int]:
+    """Feature levels after a record of one; level 0 takes it away."""
+    levels = {**features, record.name: record.level}
+    if record.level == 0:
+        del levels[record.name]
+    return levels
 
 
 class AclsDelta:
@@ -173,14 +180,8 @@ class AclsDelta:
         if fold is None:
             self._fold = fold = Fold(self._in_force, fold_at=self._fold_at)
         self._settled = None
-        for table, first, end in records.parts:
-            begin = first
-            for row, record in table.others_between(first, end) if table.others else ():
-                fold.take(table, begin, row)
-                logged = LogRecord(table.offsets.item(row), table.timestamps_ms.item(row), record)
-                self.replay(logged)
-                begin = row + 1
-            fold.take(table, begin, end)
+        for logged in fold.take_records(records):
+            self.replay(logged)
 
     def replay(self, logged: LogRecord) -> None:
         """Apply one log record."""
@@ -191,10 +192,7 @@ class AclsDelta:
             case RemoveAccessControlEntryRecord():
                 self._remove(record.id)
             case FeatureLevelRecord():
-                features = {**self._features, record.name: record.level}
-                if record.level == 0:
-                    del features[record.name]
-                self._features = features
+                self._features = with_level(self._features, record)
             case (
                 OtherRecord()
                 | ControlRecord()

@@ -22,15 +22,16 @@ import numpy as np
 
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.ids import UUID_BYTES, Uuid
+from records.log_batch import LogRecord
 from snapshot.columns import among, heads_of
 from snapshot.digest import frame_hashes, hashes_sum, table_hashes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     import numpy.typing as npt
 
-    from records.columns.record_table import RecordTable
+    from records.columns.record_table import RecordTable, TableRecords
 
     Heads = npt.NDArray[np.uint64]
     _Ids = npt.NDArray[np.void]
@@ -118,6 +119,16 @@ class Fold:
             self._table, self._first = table, first
         self._end = end
 
+    def take_records(self, records: TableRecords) -> Iterator[LogRecord]:
+        """As ``take``; gives the ``others`` among the records, each when all before it were taken."""
+        for table, first, end in records.parts:
+            begin = first
+            for row, record in table.others_between(first, end) if table.others else ():
+                self.take(table, begin, row)
+                yield LogRecord(table.offsets.item(row), table.timestamps_ms.item(row), record)
+                begin = row + 1
+            self.take(table, begin, end)
+
     def put_table(self, table: AclTable) -> None:
         """All rows of a table, in order."""
         self._look()
@@ -140,11 +151,6 @@ class Fold:
         self._removals.append((_void(acl_id), np.array([self._next])))
         self._next += 1
         self._count += 1
-
-    def take_acls(self, acls: AclTable, rows: _Ints, removal_ids: bytes, removals: _Ints, count: int) -> None:
-        """``count`` records at once, of which some rows, in order, are ACLs and some are removals."""
-        self._look()
-        self._wait(acls, table_hashes(acls), rows, removal_ids, removals, count)
 
     def _look(self) -> None:
         """Keep of the records of the table what the fold needs: much less than their bytes."""

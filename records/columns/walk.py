@@ -13,22 +13,16 @@ Source: DefaultRecord.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import pyarrow as pa
 
 from records.batch import COMPRESSION_MASK, CONTROL, COVERED_HEADER_BYTES, LOG_APPEND_TIME
 from records.columns.record_table import RecordTable, TableRecords
-from records.columns.values import PADDING, Values, pieces, varints
-from records.content import raw_records
+from records.columns.values import PADDING, Values, varints
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    import numpy.typing as npt
+    from collections.abc import Sequence
 
     from records.batch import RecordBatch
     from records.columns.values import Bytes, Ints
@@ -70,60 +64,6 @@ def _in_table(walked: Walked, candidates: list[bool]) -> list[TableRecords | Non
         has_unread, first, end = next(places) if may_be else (True, 0, 0)
         found.append(None if has_unread else TableRecords((table, first, end)))
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class RawColumns:
-    """Consecutive records as they are, in offset order.
-
-    Attributes:
-        offsets, timestamps_ms: of each record.
-        keys, values: Arrow arrays of bytes.
-    """
-
-    offsets: npt.NDArray[np.int64]
-    timestamps_ms: npt.NDArray[np.int64]
-    keys: Any
-    values: Any
-
-
-def raw_columns(batches: Iterable[RecordBatch]) -> list[RawColumns]:
-    """All records of the batches, in pieces.
-
-    Raises:
-        DecodeError: what is inside of a batch is not what its header says.
-    """
-    columns: list[RawColumns] = []
-    for is_candidate, group in groupby(batches, may_be_plain):
-        alike = list(group)
-        plain = _plain_columns(alike) if is_candidate else None
-        columns.append(plain or _other_columns(alike))
-    return columns
-
-
-def _plain_columns(batches: list[RecordBatch]) -> RawColumns | None:
-    """None if one of them is not plain."""
-    walked, _ = walk(batches)
-    if walked is None or walked.is_wrong.any():
-        return None
-    count = len(walked.value_starts)
-    (values,) = pieces(walked.data, (walked.value_starts, walked.value_ends))
-    return RawColumns(
-        walked.offsets(),
-        walked.record_timestamps_ms(),
-        pa.nulls(count, pa.binary()),
-        values,
-    )
-
-
-def _other_columns(batches: list[RecordBatch]) -> RawColumns:
-    records = [record for batch in batches for record in raw_records(batch)]
-    return RawColumns(
-        np.array([record.offset for record in records], np.int64),
-        np.array([record.timestamp_ms for record in records], np.int64),
-        pa.array([record.key for record in records], pa.binary()),
-        pa.array([record.value for record in records], pa.binary()),
-    )
 
 
 def may_be_plain(batch: RecordBatch) -> bool:

@@ -3,12 +3,9 @@
     id, resource_type, resource_name, pattern_type, principal, host, operation, permission_type,
     offset (null when unknown), timestamp_ms: records.columns.arrow.ACL_SCHEMA
 
-A part may say in the file's metadata what the digest of its rows is (``aclog.digest``, 32 hexadecimal
-digits), for a job that continues one part alone; the manifest has that of all parts together.
-
 Another file may say what changed in a part since it was written. It has the same columns, and a row for each
 id that changed: with the ACL that stands in place of the part's row, or beside its rows; or with the id alone
-and nulls, where the part's row is gone. The digest in it is that of the part with the changes.
+and nulls, where the part's row is gone.
 
 Where all rows are wanted a text column is read as its dictionary and one array of places in it, the numbers
 as arrays: rows become a table without being looked at one by one.
@@ -28,7 +25,6 @@ from records.columns.acl_table import CODES, COLUMNS, AclTable
 from records.columns.arrow import ACL_SCHEMA, from_arrow, id_bytes, number_array, number_column, to_arrow
 from records.errors import EncodeError
 from records.ids import UUID_BYTES
-from snapshot.digest import digest_from_string, digest_to_string
 from snapshot.errors import SnapshotCorruptError
 
 if TYPE_CHECKING:
@@ -37,7 +33,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _NO_DICTIONARY: Final = ("id", "offset", "timestamp_ms")
-_DIGEST_KEY: Final = b"aclog.digest"
 _CODES: Final = tuple(field for field, column in COLUMNS.items() if column in CODES)
 _TEXTS: Final = tuple(field.name for field in ACL_SCHEMA if pa.types.is_string(field.type))
 
@@ -46,16 +41,16 @@ _TEXTS: Final = tuple(field.name for field in ACL_SCHEMA if pa.types.is_string(f
 _CHANGES: Final = pa.schema([field.with_nullable(field.name != "id") for field in ACL_SCHEMA])
 
 
-def encode_part(rows: AclTable, *, digest: int | None = None) -> bytes:
-    """A Parquet file with these rows, and their digest if it is given.
+def encode_part(rows: AclTable) -> bytes:
+    """A Parquet file with these rows.
 
     Raises:
         EncodeError: a text with a lone surrogate.
     """
-    return _encoded(_arrow_table(rows), digest)
+    return _encoded(_arrow_table(rows))
 
 
-def encode_changes(rows: AclTable, gone: bytes, *, digest: int) -> bytes:
+def encode_changes(rows: AclTable, gone: bytes) -> bytes:
     """A Parquet file that says what changed in a part; ``gone``: 16 bytes for each id.
 
     Raises:
@@ -67,7 +62,7 @@ def encode_changes(rows: AclTable, gone: bytes, *, digest: int) -> bytes:
         pa.binary(UUID_BYTES), count, [None, pa.py_buffer(gone)]
     )
     alone = pa.table([columns[name] for name in _CHANGES.names], schema=_CHANGES)
-    return _encoded(pa.concat_tables([_arrow_table(rows).cast(_CHANGES), alone]), digest)
+    return _encoded(pa.concat_tables([_arrow_table(rows).cast(_CHANGES), alone]))
 
 
 def _arrow_table(rows: AclTable) -> pa.Table:
@@ -77,9 +72,7 @@ def _arrow_table(rows: AclTable) -> pa.Table:
         raise EncodeError(f"an ACL that a snapshot cannot hold: {error}") from error
 
 
-def _encoded(table: pa.Table, digest: int | None) -> bytes:
-    if digest is not None:
-        table = table.replace_schema_metadata({_DIGEST_KEY: digest_to_string(digest)})
+def _encoded(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     # Ids are random bytes: a dictionary of them would only be a detour.
     dictionaries = [name for name in ACL_SCHEMA.names if name not in _NO_DICTIONARY]
@@ -129,21 +122,27 @@ class PartTable:
     def __len__(self) -> int:
         return len(self._table)
 
-    def rows(self, chosen: npt.NDArray[np.bool_]) -> AclTable:
-        """Some of the rows."""
+    def taken(self, chosen: npt.NDArray[np.bool_]) -> pa.Table:
+        """Some of the rows, checked, for ``to_rows``."""
         with _as_corrupt(self._source):
-            return _rows(self._table.take(number_array(np.flatnonzero(chosen))))
+            table = self._table.take(number_array(np.flatnonzero(chosen)))
+            return pa.table([_column(table, field) for field in ACL_SCHEMA], ACL_SCHEMA.names)
 
-    def encoded_with(self, chosen: npt.NDArray[np.bool_], added: AclTable, *, digest: int) -> bytes:
+    def encoded_with(self, chosen: npt.NDArray[np.bool_], added: AclTable) -> bytes:
         """As ``encode_part``, of some of the rows and others, which are not decoded for it."""
         with _as_corrupt(self._source):
             kept = self._table.take(number_array(np.flatnonzero(chosen))).cast(ACL_SCHEMA)
-        return _encoded(pa.concat_tables([kept, _arrow_table(added)]), digest)
+        return _encoded(pa.concat_tables([kept, _arrow_table(added)]))
 
     def codes(self) -> list[npt.NDArray[np.int8]]:
         """Of all rows: the columns of codes, in the order of the fields."""
         with _as_corrupt(self._source):
             return [number_column(_column(self._table, ACL_SCHEMA.field(name))) for name in _CODES]
+
+
+def to_rows(taken: Sequence[pa.Table]) -> AclTable:
+    """Rows that were taken of one part or more, all at once."""
+    return _rows(pa.concat_tables(taken)) if taken else AclTable.of(())
 
 
 def _rows(table: pa.Table) -> AclTable:
@@ -153,17 +152,6 @@ def _rows(table: pa.Table) -> AclTable:
 def _ids(table: pa.Table) -> bytes:
     column = _column(table, ACL_SCHEMA.field("id"))
     return b"".join([id_bytes(chunk) for chunk in column.chunks])
-
-
-def part_digest(data: bytes, *, source: str) -> int | None:
-    """What the part says that the digest of its rows is; None where it does not say.
-
-    Raises:
-        SnapshotCorruptError: not a Parquet file, or what it says is no digest.
-    """
-    with _as_corrupt(source):
-        said = (pq.read_schema(pa.BufferReader(data)).metadata or {}).get(_DIGEST_KEY)
-        return None if said is None else digest_from_string(said.decode("ascii"))
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The data source `aclog-directory`, and decoding, on real Spark: restarts, crashes, logs that changed."""
+"""The data source `aclog-directory` on real Spark: restarts, crashes, logs that changed."""
 
 from __future__ import annotations
 
@@ -14,17 +14,23 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from records.entries import BeginTransactionRecord, EndTransactionRecord
-from records.ids import uuid_to_string
+from records.entries import BeginTransactionRecord, ControlRecord, EndTransactionRecord
 from records.log.directory import DirectoryLog
-from snapshot.jobs.engine.decode import decode_batches
-from snapshot.jobs.engine.schema import CHANGE, CHANGES_ARROW, SOURCE
-from snapshot.jobs.sources.directory_rows import SOURCE_ARROW, DirectoryRange, read_rows
-from snapshot.jobs.sources.directory_source import read_directory, read_directory_stream
+from snapshot.jobs.engine.schema import CHANGE, CHANGES_ARROW, SOURCE, SOURCE_ARROW
+from snapshot.jobs.sources.directory_range import read_ranges
+from snapshot.jobs.sources.directory_source import read_directory_stream
 from snapshot.jobs.sources.logs import FollowedLog
 from support.data import real_log
-from support.directory_logs import acl, acls, batch_bytes, flip_bit, segment_path, write_segment
-from support.source_rows import SHARDS, rows_of
+from support.directory_logs import (
+    acl,
+    acls,
+    batch_bytes,
+    flip_bit,
+    read_batches,
+    records_of,
+    segment_path,
+    write_segment,
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration]
 
@@ -38,13 +44,15 @@ class Query:
     """A query with a checkpoint that is started again and again; each run takes what there is and ends.
 
     Attributes:
-        batches: (batch id, offset and applied offset of its decoded rows) of each batch begun, in order.
+        batches: (batch id, offsets of the records in its ranges) of each batch begun, in order.
     """
 
-    def __init__(self, spark: SparkSession, log: FollowedLog, checkpoint: Path, max_offsets: int) -> None:
-        self._spark, self._log, self._max_offsets = spark, log, max_offsets
+    def __init__(
+        self, spark: SparkSession, log: FollowedLog, checkpoint: Path, max_offsets: int, start: int = 0
+    ) -> None:
+        self._spark, self._log, self._max_offsets, self._start = spark, log, max_offsets, start
         self.checkpoint = checkpoint
-        self.batches: list[tuple[int, list[tuple[int, int]]]] = []
+        self.batches: list[tuple[int, list[int]]] = []
 
     def run(self, after: Callable[[int], None] = lambda _: None) -> None:
         """``after``: called at the end of each batch, before Spark commits it."""
@@ -59,11 +67,11 @@ class Query:
 
     def _run(self, after: Callable[[int], None]) -> None:
         def on_batch(rows: DataFrame, batch_id: int) -> None:
-            self.batches.append((batch_id, decoded(rows)))
+            self.batches.append((batch_id, offsets(rows)))
             after(batch_id)
 
         stream = read_directory_stream(
-            self._spark, self._log, max_offsets=self._max_offsets, starting_offset=0
+            self._spark, self._log, max_offsets=self._max_offsets, starting_offset=self._start
         )
         writer = stream.writeStream.foreachBatch(on_batch).trigger(availableNow=True)
         query = writer.option("checkpointLocation", str(self.checkpoint)).start()
@@ -84,15 +92,13 @@ class Query:
         return [json.loads((offsets / str(batch)).read_text().splitlines()[2]) for batch, _ in self.batches]
 
 
-def decoded(rows: DataFrame) -> list[tuple[int, int]]:
-    """(offset, applied offset) of each record among SOURCE rows."""
-    batches = decode_batches(rows.toArrow().to_batches(), shards=SHARDS)
-    return [(row["offset"], row["applied_offset"]) for batch in batches for row in batch.to_pylist()]
-
-
-def own(*places: int) -> list[tuple[int, int]]:
-    """Rows that are applied at their own offsets."""
-    return [(at, at) for at in places]
+def offsets(rows: DataFrame) -> list[int]:
+    """Of the records in the ranges that are the rows."""
+    found: list[int] = []
+    for batch in rows.toArrow().to_batches():
+        start = min(batch.column("offset").to_pylist(), default=0)
+        found += [logged.offset for read in read_ranges(batch, start) for logged in read.records]
+    return found
 
 
 @pytest.mark.parametrize(("ddl", "arrow"), [(SOURCE, SOURCE_ARROW), (CHANGE.replace(":", ""), CHANGES_ARROW)])
@@ -104,24 +110,17 @@ def test_sparks_schemas_in_arrow(spark: SparkSession, ddl: str, arrow: object) -
 
 
 @pytest.mark.parametrize("name", ["kraft-small", "kraft-trimmed"])
-def test_a_real_log_through_spark(spark: SparkSession, name: str) -> None:
-    """Every row of every field as it is without Spark; times to the millisecond."""
-    log = followed(real_log(name))
-    with DirectoryLog.open(real_log(name)) as opened:
-        start, end = opened.start_offset(), opened.high_watermark()
-    topic_id = uuid_to_string(log.identity.topic_id)
-    path = str(real_log(name))
-    source = list(read_rows(DirectoryRange(path, log.identity.cluster_id, topic_id, start, end, None)))
-    rows = read_directory(spark, log, start, end)
-    assert rows.toArrow().to_pylist() == rows_of(source)
-    assert read_directory(spark, log, end, end).toArrow().num_rows == 0
-
-
-def test_two_sessions_of_one_spark(spark: SparkSession) -> None:
-    """Each may read, whichever is the thread's active one; sources are known by session."""
-    log = followed(real_log("kraft-small"))
-    for session in (spark, spark.newSession(), spark):
-        assert read_directory(session, log, 0, 100).count() == 99
+def test_a_real_log_through_spark(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    """Every record but control records, once; whichever of Spark's sessions is the thread's active one."""
+    with DirectoryLog.open(real_log(name)) as log:
+        start = log.start_offset()
+        records = records_of(read_batches(log))
+    expected = [logged.offset for logged in records if not isinstance(logged.record, ControlRecord)]
+    for number, session in enumerate((spark, spark.newSession())):
+        query = Query(session, followed(real_log(name)), tmp_path / str(number), 20, start)
+        query.run()
+        assert [offset for _, of_batch in query.batches for offset in of_batch] == expected
+        assert len(query.batches) > 2
 
 
 def test_a_stream_goes_on_where_it_ended(spark: SparkSession, tmp_path: Path) -> None:
@@ -135,8 +134,7 @@ def test_a_stream_goes_on_where_it_ended(spark: SparkSession, tmp_path: Path) ->
     whose = followed(path)
     query = Query(spark, whose, tmp_path / "checkpoint", 6)
     query.run()
-    transaction = [(at, 16) for at in range(10, 16)]
-    assert query.batches == [(0, own(*range(6))), (1, own(6, 7, 8)), (2, [*transaction, (17, 17)])]
+    assert query.batches == [(0, [*range(6)]), (1, [6, 7, 8]), (2, [*range(9, 18)])]
     assert [(end["offset"], end["epoch"]) for end in query.planned()] == [(6, 1), (9, 1), (18, 1)]
     assert {end["clusterId"] for end in query.planned()} == {whose.identity.cluster_id}
     query.run()
@@ -144,16 +142,16 @@ def test_a_stream_goes_on_where_it_ended(spark: SparkSession, tmp_path: Path) ->
     with DirectoryLog.open(path, mode="write") as log:
         log.append([acl(18)])
     query.run()
-    assert query.batches[3:] == [(3, own(18))]
+    assert query.batches[3:] == [(3, [18])]
 
 
 def test_a_stream_follows_a_log(spark: SparkSession, tmp_path: Path) -> None:
     """From an empty log on; a metadata transaction is seen when it has ended."""
     path = tmp_path / "log"
-    found: list[tuple[int, int]] = []
+    found: list[int] = []
 
     def on_batch(rows: DataFrame, _batch_id: int) -> None:
-        found.extend(decoded(rows))
+        found.extend(offsets(rows))
 
     with DirectoryLog.open(path, mode="create") as log:
         stream = read_directory_stream(spark, followed(path), max_offsets=None, starting_offset=0)
@@ -162,13 +160,13 @@ def test_a_stream_follows_a_log(spark: SparkSession, tmp_path: Path) -> None:
         try:
             log.append([acl(0)])
             running.processAllAvailable()
-            assert found == own(0)
+            assert found == [0]
             log.append([BeginTransactionRecord(), acl(2)])
             running.processAllAvailable()
-            assert found == own(0)
+            assert found == [0]
             log.append([EndTransactionRecord()])
             running.processAllAvailable()
-            assert found == [(0, 0), (2, 3)]
+            assert found == [0, 1, 2, 3]
         finally:
             running.stop()
 
@@ -184,7 +182,7 @@ def test_available_now_ends_where_the_log_ended_at_the_start(spark: SparkSession
             log.append([acl(log.high_watermark())])
 
         query.run(after=write_on)
-        assert query.batches == [(0, own(0, 1)), (1, own(2, 3))]
+        assert query.batches == [(0, [0, 1]), (1, [2, 3])]
         assert log.high_watermark() == 6
 
 
@@ -204,10 +202,10 @@ def test_a_batch_that_failed_comes_again_as_it_was(spark: SparkSession, tmp_path
             query.run(after=crash)
         query.run()
     assert query.batches == [
-        (0, own(0, 1, 2, 3)),
-        (1, own(4, 5)),
-        (1, own(4, 5)),
-        (2, own(6, 7, 8, 9)),
+        (0, [0, 1, 2, 3]),
+        (1, [4, 5]),
+        (1, [4, 5]),
+        (2, [6, 7, 8, 9]),
     ]
 
 
@@ -260,7 +258,7 @@ def test_a_log_that_changed_fails_the_query(
     message = query.failure()
     for text in says:
         assert text.format(path=path) in message
-    assert query.batches == [(0, own(0, 1, 2, 3))]
+    assert query.batches == [(0, [0, 1, 2, 3])]
 
 
 def test_a_checkpoint_of_another_log_is_refused(spark: SparkSession, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ class FollowedHistory:
         self.changes: list[dict[str, Any]] = []
         self.ended: list[dict[str, Any]] = []
 
-    def take(self, records: Sequence[Counted], end: int, *, shards: int = 2, **planned: Any) -> None:
+    def take(self, records: Sequence[LogRecord], end: int, *, shards: int = 2, **planned: Any) -> None:
         of = plan(self.store, end, **({"base": self.base} | planned), shards=shards, wants_changes=True)
         result, told = folded(of, records)
         # Spark hands them on in any order.
@@ -81,7 +81,7 @@ def test_the_intervals_are_the_state_at_every_offset(batches: list[list[LogRecor
     history = FollowedHistory()
     everything = counted([entry for batch in batches for entry in batch])
     for batch in batches:
-        history.take(counted(batch), batch[-1].offset + 1, shards=shards)
+        history.take(batch, batch[-1].offset + 1, shards=shards)
     for offset in range(batches[-1][-1].offset + 1 if batches else 0):
         assert history.at(offset) == state_at(everything, offset).acls
 
@@ -92,7 +92,7 @@ def test_the_changes_lead_from_state_to_state(batches: list[list[LogRecord]]) ->
     history = FollowedHistory()
     everything = counted([entry for batch in batches for entry in batch])
     for batch in batches:
-        history.take(counted(batch), batch[-1].offset + 1)
+        history.take(batch, batch[-1].offset + 1)
     keys = [(change["offset"], change["id"]) for change in history.changes]
     assert keys == sorted(set(keys))
     told = dict(EMPTY_STATE.acls)
@@ -126,16 +126,17 @@ def test_a_state_built_anew_leaves_the_history_without_holes(
     told = counted([entry for batch in first for entry in batch])
     start = first[-1][-1].offset + 1 if first else 0
     for batch in first:
-        history.take(counted(batch), batch[-1].offset + 1)
+        history.take(batch, batch[-1].offset + 1)
     # What is left of the log: other records, some of them at offsets that were told already.
     shift = start // 2
-    left = counted(
+    still_there = [
         LogRecord(entry.offset + shift, entry.timestamp_ms, entry.record)
         for batch in second
         for entry in batch
-    )
-    end = max([start, *(each.applied_offset + 1 for each in left)]) + 1
-    history.take(left, end, base=None, before=history.base, start=start)
+    ]
+    left = counted(still_there)
+    end = max([start, *(entry.offset + 1 for entry in still_there)]) + 1
+    history.take(still_there, end, base=None, before=history.base, start=start)
     for offset in range(start):
         assert history.at(offset) == state_at(told, offset).acls
     assert history.at(end - 1) == state_at(left, end).acls
@@ -146,7 +147,7 @@ def test_a_batch_that_comes_again_writes_the_same_files(batches: list[list[LogRe
     """Whatever the order in which its changes come: same names, same bytes."""
     history = FollowedHistory()
     for batch in batches:
-        history.take(counted(batch), batch[-1].offset + 1)
+        history.take(batch, batch[-1].offset + 1)
     if not history.changes:
         return
     url = f"memory://{uuid.uuid4().hex}"

@@ -18,8 +18,8 @@ from records.ids import uuid_to_string
 from records.log_batch import LogRecord
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage, Provenance
+from snapshot.jobs.engine.change_notes import _kind_of, _readable
 from snapshot.jobs.engine.job import LogResult
-from snapshot.jobs.engine.shard_fold import _kind_of, _readable
 from snapshot.store.manifest import SnapshotManifest
 from snapshot.store.snapshot_store import SnapshotStore
 from support.shard_folds import Counted, counted, folded, plan
@@ -85,9 +85,8 @@ def kinds(image: AclsImage) -> Counter[tuple[int, ...]]:
 
 def told_kinds(result: LogResult) -> Counter[tuple[int, ...]]:
     found: Counter[tuple[int, ...]] = Counter()
-    for summary in result.summaries:
-        for row in summary.acl_counts:
-            found[row.resource_type, row.pattern_type, row.operation, row.permission_type] += row.count
+    for row in result.summary.acl_counts:
+        found[row.resource_type, row.pattern_type, row.operation, row.permission_type] += row.count
     return found
 
 
@@ -107,7 +106,7 @@ def test_every_batch_ends_in_the_state_of_the_plain_fold(
             base = store.read(ref).manifest
             continue
         of = plan(store, end, base=base, shards=data.draw(st.integers(1, 5), label="shards"))
-        result, changes = folded(of, records)
+        result, changes = folded(of, batch)
         base = store.commit(result.manifest, attempts="job")
         stored = store.read(base.ref, IDENTITY)
         assert contents(stored.image) == contents(image)
@@ -116,7 +115,7 @@ def test_every_batch_ends_in_the_state_of_the_plain_fold(
         assert store.verify(base.ref, IDENTITY) == ()
         assert told_kinds(result) == kinds(image)
         assert changes == []
-        assert result.counts.added - result.counts.removed == len(image) - len(before)
+        assert result.summary.counts.added - result.summary.counts.removed == len(image) - len(before)
 
 
 @given(logs(), st.integers(1, 5))
@@ -128,17 +127,16 @@ def test_the_changes_are_those_of_the_plain_fold(batches: list[list[LogRecord]],
         end += max(1, len(batch))
         records = counted(batch)
         of = plan(store, end, base=base, shards=shards, wants_changes=True, wants_count_deltas=True)
-        result, changes = folded(of, records)
+        result, changes = folded(of, batch)
         assert in_order(changes) == in_order(changes_of(image, records))
         before, image = image, replayed(image, records, end, applied=True)
         base = store.commit(result.manifest, attempts="job")
         assert contents(store.read(base.ref).image) == contents(image)
         moved = kinds(before)
-        for summary in result.summaries:
-            for row in summary.count_deltas:
-                assert row.delta
-                assert row.minute_ms % 60_000 == 0
-                moved[row.resource_type, row.pattern_type, row.operation, row.permission_type] += row.delta
+        for row in result.summary.count_deltas:
+            assert row.delta
+            assert row.minute_ms % 60_000 == 0
+            moved[row.resource_type, row.pattern_type, row.operation, row.permission_type] += row.delta
         assert +moved == kinds(image)
 
 
@@ -162,7 +160,7 @@ def test_what_was_told_before_is_not_told_again(
     untold = [found for found in everything if found.applied_offset < ends[at]]
     image = replayed(AclsImage.EMPTY, untold, ends[at], applied=True)
     of = plan(store, ends[-1], base=None, shards=shards, start=ends[at], wants_changes=True)
-    result, changes = folded(of, everything)
+    result, changes = folded(of, [logged for batch in batches for logged in batch])
     assert in_order(changes) == in_order(changes_of(image, told))
     base = store.commit(result.manifest, attempts="job")
     assert store.read(base.ref).image.digest == replayed(image, told, ends[-1]).digest
@@ -179,7 +177,7 @@ def test_a_state_built_anew_tells_the_difference(
     stale = store.read(ref).manifest
     records = [found for batch in after for found in counted(batch)]
     of = plan(store, 1_000, base=None, shards=shards, start=500, before=stale, wants_changes=True)
-    result, changes = folded(of, records)
+    result, changes = folded(of, [logged for batch in after for logged in batch])
     image = replayed(AclsImage.EMPTY, records, 1_000, applied=True)
     rows = {acl.record.id: _readable(acl) for acl in old}
     for change in changes:
@@ -203,9 +201,8 @@ def _place_free(row: dict[str, Any]) -> dict[str, Any]:
 def test_any_content_is_folded(records: list[MetadataRecord], shards: int) -> None:
     """Any codes, texts and ids."""
     store = memory_store()
-    found = counted(logged(records))
-    result, _ = folded(plan(store, 20, base=None, shards=shards), found)
-    image = replayed(AclsImage.EMPTY, found, 20)
+    result, _ = folded(plan(store, 20, base=None, shards=shards), logged(records))
+    image = replayed(AclsImage.EMPTY, counted(logged(records)), 20)
     base: SnapshotManifest = store.commit(result.manifest, attempts="job")
     assert contents(store.read(base.ref).image) == contents(image)
     assert base.digest == image.digest

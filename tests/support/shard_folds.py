@@ -1,4 +1,4 @@
-"""A job's fold without Spark: logs as decoded rows, folded shard by shard onto the stored state before."""
+"""A job's fold without Spark: a log's rows, folded onto the stored state before."""
 
 from __future__ import annotations
 
@@ -11,24 +11,22 @@ import pyarrow as pa
 
 from records.entries import (
     AbortTransactionRecord,
-    AccessControlEntryRecord,
     BeginTransactionRecord,
+    ControlRecord,
     EndTransactionRecord,
-    FeatureLevelRecord,
-    MetadataRecord,
-    RemoveAccessControlEntryRecord,
 )
+from records.ids import uuid_to_string
 from records.log.base import LogIdentity
 from records.log_batch import LogRecord
 from snapshot.image import Provenance
-from snapshot.jobs.engine.job import LogPlan, LogResult
-from snapshot.jobs.engine.log_fold import LogFold
+from snapshot.jobs.engine.job import LogPlan, LogResult, LogSummary
+from snapshot.jobs.engine.log_fold import LogFold, fold_logs
 from snapshot.jobs.engine.log_result import log_result
-from snapshot.jobs.engine.schema import DECODED_ARROW, KIND_ACL, KIND_FEATURE, KIND_REMOVAL
-from snapshot.jobs.engine.sharding import shards_of
 from snapshot.store.manifest import SnapshotManifest
 from snapshot.store.snapshot_store import SnapshotStore
+from support.column_logs import frame_of
 from support.snapshots import IDENTITY
+from support.source_rows import Row, source_batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,35 +57,6 @@ def counted(records: Iterable[LogRecord]) -> list[Counted]:
     return found
 
 
-def _row(found: Counted, shards: int) -> dict[str, Any] | None:
-    """One decoded row; None for a record that makes none."""
-    record: MetadataRecord | Any = found.logged.record
-    row: dict[str, Any] = {
-        "cluster_id": IDENTITY.cluster_id,
-        "shard": 0,
-        "offset": found.logged.offset,
-        "applied_offset": found.applied_offset,
-        "timestamp_ms": found.logged.timestamp_ms,
-    }
-    match record:
-        case AccessControlEntryRecord():
-            fields = msgspec.structs.asdict(record)
-            return row | fields | {"kind": KIND_ACL, "shard": int(shards_of(record.id, shards)[0])}
-        case RemoveAccessControlEntryRecord():
-            shard = int(shards_of(record.id, shards)[0])
-            return row | {"kind": KIND_REMOVAL, "id": record.id, "shard": shard}
-        case FeatureLevelRecord():
-            return row | {"kind": KIND_FEATURE, "resource_name": record.name, "feature_level": record.level}
-        case _:
-            return None
-
-
-def decoded(records: Iterable[Counted], shards: int) -> pa.RecordBatch:
-    """The rows of all shards, in log order."""
-    rows = [row for found in records if (row := _row(found, shards)) is not None]
-    return pa.RecordBatch.from_pylist(rows, schema=DECODED_ARROW)
-
-
 def plan(
     store: SnapshotStore,
     end: int,
@@ -103,6 +72,7 @@ def plan(
     base_end = 0 if base is None else base.provenance.end_offset
     return LogPlan(
         identity=identity,
+        is_directory=False,
         start=base_end if start is None else start,
         end=end,
         provenance=Provenance(end, 1, 1_000 * (end - 1)),
@@ -117,13 +87,31 @@ def plan(
     )
 
 
-def folded(of: LogPlan, records: Sequence[Counted], rows_at_once: int = 3) -> tuple[LogResult, list[Any]]:
-    """The log's result, and the change rows of all shards in log order."""
+def folded(of: LogPlan, records: Sequence[LogRecord], rows_at_once: int = 3) -> tuple[LogResult, list[Any]]:
+    """The log's result, as a task makes it of Spark's rows, and its changes."""
     changes: list[Any] = []
-    fold = LogFold(of)
-    rows = decoded(records, of.shards)
-    for at in range(0, rows.num_rows, rows_at_once):
-        fold.take(rows.slice(at, rows_at_once))
-    summaries = fold.finish(lambda plan, found: changes.extend(found.to_pylist()))
-    # Of one transaction all count from one offset: their own order is per shard.
-    return log_result(of, summaries), sorted(changes, key=lambda change: (change["offset"], change["id"]))
+
+    def write_changes(_of: LogPlan, found: pa.Table) -> None:
+        changes.extend(found.to_pylist())
+
+    rows = source_rows(of.identity, records)
+    batches = [source_batch(rows[at : at + rows_at_once]) for at in range(0, len(rows), rows_at_once)]
+    made = list(fold_logs(batches, plans={of.identity.cluster_id: of}, write_changes=write_changes))
+    if made:
+        ((text,),) = [batch.column("summary").to_pylist() for batch in made]
+        summary = msgspec.json.decode(text, type=LogSummary)
+    else:
+        summary = LogFold(of).finish(write_changes)
+    # Of one transaction all count from one offset.
+    return log_result(of, summary), sorted(changes, key=lambda change: (change["offset"], change["id"]))
+
+
+def source_rows(identity: LogIdentity, records: Iterable[LogRecord]) -> list[Row]:
+    """The records as frames in a topic."""
+    topic_id = uuid_to_string(identity.topic_id)
+    rows = []
+    for logged in records:
+        assert not isinstance(logged.record, ControlRecord)
+        value = frame_of(logged.record)
+        rows.append(Row(logged.offset, logged.timestamp_ms, None, value, identity.cluster_id, topic_id))
+    return rows

@@ -1,4 +1,4 @@
-"""Rows of a log as a Spark source gives them, in Arrow, and what they say when each is decoded by itself."""
+"""Rows of a log as a Spark source gives them, in Arrow."""
 
 from __future__ import annotations
 
@@ -8,22 +8,10 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from records.entries import (
-    AbortTransactionRecord,
-    AccessControlEntryRecord,
-    BeginTransactionRecord,
-    EndTransactionRecord,
-    FeatureLevelRecord,
-    MetadataRecord,
-    RemoveAccessControlEntryRecord,
-)
-from snapshot.jobs.engine.schema import KIND_ACL, KIND_FEATURE, KIND_REMOVAL
-from snapshot.jobs.engine.sharding import shards_of
-from snapshot.jobs.sources.directory_rows import SOURCE_ARROW
+from snapshot.jobs.engine.schema import SOURCE_ARROW
 
 CLUSTER_ID = "c-1"
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
-SHARDS = 5
 
 
 class Row(NamedTuple):
@@ -66,64 +54,3 @@ def split_batches(rows: Sequence[Row], cuts: Iterable[int]) -> list[pa.RecordBat
 def rows_of(batches: Iterable[pa.RecordBatch]) -> list[dict[str, Any]]:
     """All rows, as Python values."""
     return [row for batch in batches for row in batch.to_pylist()]
-
-
-def expected_rows(
-    records: Iterable[tuple[int, int, MetadataRecord]],
-    *,
-    cluster_id: str = CLUSTER_ID,
-    topic_id: str = TOPIC_ID,
-) -> list[dict[str, Any]]:
-    """DECODED rows of (offset, timestamp, record), one record after another."""
-    rows: list[dict[str, Any]] = []
-    transaction: list[dict[str, Any]] | None = None
-    for offset, timestamp_ms, record in records:
-        fields: dict[str, Any] = dict.fromkeys(
-            (
-                "id",
-                "resource_type",
-                "resource_name",
-                "pattern_type",
-                "principal",
-                "host",
-                "operation",
-                "permission_type",
-                "feature_level",
-            )
-        )
-        match record:
-            case BeginTransactionRecord():
-                transaction = []
-                continue
-            case EndTransactionRecord():
-                rows += [{**row, "applied_offset": offset} for row in transaction or ()]
-                transaction = None
-                continue
-            case AbortTransactionRecord():
-                transaction = None
-                continue
-            case AccessControlEntryRecord():
-                fields |= {name: getattr(record, name) for name in record.__struct_fields__}
-                kind = KIND_ACL
-            case RemoveAccessControlEntryRecord():
-                fields["id"] = record.id
-                kind = KIND_REMOVAL
-            case FeatureLevelRecord():
-                fields |= {"resource_name": record.name, "feature_level": record.level}
-                kind = KIND_FEATURE
-            case _:
-                continue
-        shard = 0 if kind == KIND_FEATURE else int(shards_of(fields["id"], SHARDS)[0])
-        row = {
-            "cluster_id": cluster_id,
-            "topic_id": topic_id,
-            "shard": shard,
-            "kind": kind,
-            "offset": offset,
-            "applied_offset": offset,
-            "timestamp_ms": timestamp_ms,
-            **fields,
-        }
-        (rows if transaction is None else transaction).append(row)
-    assert transaction is None
-    return rows

@@ -18,7 +18,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from snapshot.jobs.engine.job import BatchReport, JobSettings, LogPlan
 from snapshot.jobs.engine.log_fold import fold_logs
 from snapshot.jobs.engine.log_result import log_result
 from snapshot.jobs.engine.log_states import LogStates
-from snapshot.jobs.engine.shard_state import ShardState
+from snapshot.jobs.engine.stored_state import StoredState
 from snapshot.jobs.session.spark_session import spark_session
 from snapshot.jobs.snapshots_job import run_snapshots
 from snapshot.jobs.sources.logs import resolve_logs
@@ -90,9 +90,9 @@ def stop_at(home: Path, point: str, after: int) -> None:
         halt("planned", end, states._store.url)
         return next_state(states, end, **given)
 
-    def held_log_result(plan: LogPlan, summaries: Sequence[Any], **given: Any) -> Any:
+    def held_log_result(plan: LogPlan, summary: Any, **given: Any) -> Any:
         halt("folded", plan.end, plan.store_url)
-        return log_result(plan, summaries, **given)
+        return log_result(plan, summary, **given)
 
     def held_commit(store: SnapshotStore, manifest: Any, **given: Any) -> Any:
         halt("written", manifest.provenance.end_offset, store.url)
@@ -105,16 +105,16 @@ def stop_at(home: Path, point: str, after: int) -> None:
     ) -> Iterator[pa.RecordBatch]:
         # In the executor's process: this function goes there by its code.
         (plan,) = plans.values()
-        put = ShardState.put
+        put = StoredState._put
 
-        def held_put(*args: Any, shard: int, **named: Any) -> Any:
+        def held_put(state: Any, storage: Any, ref: Any, shard: int, *rest: Any) -> Any:
             if shard:
                 threading.Event().wait()
-            put(*args, shard=shard, **named)
+            put(state, storage, ref, shard, *rest)
             stand_still(home, plan.store_url)
 
         if point == "part" and plan.end > after:
-            patch.object(ShardState, "put", held_put).start()
+            patch.object(StoredState, "_put", held_put).start()
         yield from fold_logs(batches, plans=plans, **given)
 
     for owner, name, held in (

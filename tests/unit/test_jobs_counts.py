@@ -21,7 +21,7 @@ from snapshot.image import Provenance
 from snapshot.jobs.counts.count_files import CountFiles
 from snapshot.jobs.counts.count_rows import MINUTE_MS, AclKind, CountRows, count_rows, counts_by_kind
 from snapshot.jobs.counts.counts_job import CountsSink
-from snapshot.jobs.engine.job import AclCount, AclCountDelta, LogPlan, LogResult, ShardSummary
+from snapshot.jobs.engine.job import AclCount, AclCountDelta, LogPlan, LogResult, LogSummary
 from snapshot.store.manifest import SnapshotManifest
 from support.snapshots import IDENTITY
 
@@ -57,9 +57,10 @@ def result(
     base: SnapshotManifest | None = None,
     identity: LogIdentity = IDENTITY,
 ) -> LogResult:
-    """A batch whose ACLs are all in two shards, one half of them in each."""
+    """A batch that came to these counts."""
     plan = LogPlan(
         identity=identity,
+        is_directory=False,
         start=start,
         end=end,
         provenance=Provenance(end, 1, timestamp_ms),
@@ -72,27 +73,21 @@ def result(
         wants_changes=False,
         wants_count_deltas=True,
     )
-    told = deltas or {}
     return LogResult(
         plan=plan,
         manifest=manifest(end, timestamp_ms, identity),
-        summaries=tuple(
-            ShardSummary(
-                shard=shard,
-                part=None,
-                digest="0" * 32,
-                count_by_resource_type={},
-                features={},
-                counts=DeltaCounts(),
-                acl_counts=[AclCount(*codes, (count + shard) // 2) for codes, count in after.items()],
-                count_deltas=[
-                    AclCountDelta(minute_ms, *codes, (delta + shard) // 2)
-                    for (minute_ms, codes), delta in told.items()
-                ],
-            )
-            for shard in range(2)
+        summary=LogSummary(
+            parts=[],
+            digest="0" * 32,
+            features={},
+            records=0,
+            counts=DeltaCounts(),
+            acl_counts=[AclCount(*codes, count) for codes, count in after.items()],
+            count_deltas=[
+                AclCountDelta(minute_ms, *codes, delta)
+                for (minute_ms, codes), delta in (deltas or {}).items()
+            ],
         ),
-        counts=DeltaCounts(),
     )
 
 

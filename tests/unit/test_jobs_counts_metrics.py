@@ -13,8 +13,10 @@ from prometheus_client.registry import Collector
 from pyspark.sql.streaming.listener import SinkProgress, SourceProgress, StreamingQueryProgress
 
 from records.log.base import LogIdentity
+from snapshot.fold import DeltaCounts
 from snapshot.jobs.counts.count_metrics import AclCountMetric
 from snapshot.jobs.counts.count_rows import AclKind
+from snapshot.jobs.engine.job import BatchReport, LogReport
 from snapshot.jobs.engine.progress_metrics import QueryProgress
 from snapshot.jobs.sources.logs import FollowedLog
 from support.snapshots import TOPIC_ID
@@ -43,9 +45,7 @@ def progress(
     latest: tuple[str | None, str | None],
     *,
     run_id: uuid.UUID = RUN,
-    rows: int = 0,
     durations_ms: dict[str, int] | None = None,
-    **rates: float,
 ) -> StreamingQueryProgress:
     """As Spark 4.2 says it: ``addBatch`` is there if a batch was done."""
     fields: dict[str, Any] = {
@@ -72,9 +72,9 @@ def progress(
             for end, late in zip(ends, latest, strict=True)
         ],
         "sink": SinkProgress(description="", numOutputRows=-1, metrics={}),
-        "numInputRows": rows,
-        "inputRowsPerSecond": rates.get("input_rate", 0.0),
-        "processedRowsPerSecond": rates.get("processed_rate", 0.0),
+        "numInputRows": 0,
+        "inputRowsPerSecond": 0.0,
+        "processedRowsPerSecond": 0.0,
         "observedMetrics": {},
     }
     return StreamingQueryProgress(**fields)
@@ -83,10 +83,24 @@ def progress(
 BATCH = progress(
     (directory(45), topics(x=7, y=0)),
     (directory(50), topics(x=7, y=3)),
-    rows=40,
-    durations_ms={"addBatch": 1500, "triggerExecution": 2250},
-    input_rate=float("nan"),
-    processed_rate=20.0,
+    durations_ms={"addBatch": 1500, "triggerExecution": 2000},
+)
+REPORT = BatchReport(
+    batch_id=0,
+    logs=tuple(
+        LogReport(
+            cluster_id=cluster_id,
+            start=0,
+            end=0,
+            count=0,
+            digest="",
+            records=records,
+            counts=DeltaCounts(),
+            is_read_again=False,
+        )
+        for cluster_id, records in (("dir", 30), ("x", 10))
+    ),
+    elapsed_ms=1.0,
 )
 
 
@@ -107,6 +121,7 @@ def test_every_name_and_value_after_a_batch() -> None:
     """The whole page: directories and topics by cluster, durations in seconds, no rate that is no number."""
     query = QueryProgress(LOGS)
     query.started(RUN)
+    query.done(REPORT)
     query.progressed(BATCH)
     assert samples(query) == {
         "aclog_spark_query_active": 1,
@@ -117,7 +132,7 @@ def test_every_name_and_value_after_a_batch() -> None:
         "aclog_spark_input_rows_per_second": 0,
         "aclog_spark_processed_rows_per_second": 20,
         "aclog_spark_batch_duration_seconds{phase=addBatch}": 1.5,
-        "aclog_spark_batch_duration_seconds{phase=triggerExecution}": 2.25,
+        "aclog_spark_batch_duration_seconds{phase=triggerExecution}": 2,
         "aclog_spark_end_offset{cluster_id=dir}": 45,
         "aclog_spark_end_offset{cluster_id=x}": 7,
         "aclog_spark_end_offset{cluster_id=y}": 0,
@@ -146,6 +161,7 @@ def test_a_look_without_a_batch_keeps_what_the_last_batch_took() -> None:
     """The lag and the time of the look are of now, the rest is the batch's."""
     query = QueryProgress(LOGS)
     query.started(RUN)
+    query.done(REPORT)
     query.progressed(BATCH)
     before = samples(query)
     query.progressed(progress((directory(45), topics(x=7, y=0)), (directory(45), topics(x=7, y=9))))
@@ -155,10 +171,21 @@ def test_a_look_without_a_batch_keeps_what_the_last_batch_took() -> None:
     assert samples(query)["aclog_spark_last_trigger_timestamp_seconds"] == 1795222810
 
 
+def test_the_rate_is_over_the_time_between_two_looks() -> None:
+    """Of what the job says that the batch had: to Spark a directory's batch is one row."""
+    query = QueryProgress(LOGS)
+    query.started(RUN)
+    query.idle(RUN, "2026-11-21T00:59:50.5Z")
+    query.done(REPORT)
+    query.progressed(BATCH)
+    assert samples(query)["aclog_spark_input_rows_per_second"] == 4
+
+
 def test_a_query_that_ended_is_not_active() -> None:
     """It may have failed; what it did stays."""
     query = QueryProgress(LOGS)
     query.started(RUN)
+    query.done(REPORT)
     query.progressed(BATCH)
     query.terminated(RUN)
     found = samples(query)
@@ -197,6 +224,7 @@ def test_names_are_as_promtool_wants_them(collector: Collector) -> None:
     """The rules of `promtool check metrics`: help, base units in full, `_total` for counters alone."""
     if isinstance(collector, QueryProgress):
         collector.started(RUN)
+        collector.done(REPORT)
         collector.progressed(BATCH)
     for family in collector.collect():
         assert family.documentation

@@ -1,4 +1,4 @@
-"""What a shard's fold refuses, and what it does not write anew."""
+"""What the fold of a log refuses, and what it does not write anew."""
 
 from __future__ import annotations
 
@@ -9,18 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from records.entries import MetadataRecord, RemoveAccessControlEntryRecord
+from records.entries import (
+    FeatureLevelRecord,
+    MetadataRecord,
+    OtherRecord,
+    RemoveAccessControlEntryRecord,
+)
+from records.errors import AclogError
 from snapshot.columns import AclColumns
 from snapshot.errors import SnapshotCorruptError, SparkJobError
-from snapshot.jobs.engine.log_fold import LogFold
-from snapshot.jobs.engine.log_result import log_result
-from snapshot.jobs.engine.shard_state import ShardState
 from snapshot.store.layout import shard_part_name
 from snapshot.store.manifest import SnapshotManifest, SnapshotPart
 from snapshot.store.parquet import encode_part
 from snapshot.store.snapshot_store import SnapshotStore
 from snapshot.store.storage import Storage
-from support.shard_folds import counted, decoded, folded, plan
+from support.shard_folds import folded, plan
 from support.snapshots import IDENTITY, acl, acl_id, contents, logged, replayed
 
 
@@ -33,8 +36,8 @@ def committed(
     store: SnapshotStore, records: list[MetadataRecord], base: SnapshotManifest | None = None, shards: int = 2
 ) -> SnapshotManifest:
     start = 0 if base is None else base.provenance.end_offset
-    found = counted(logged(records, start=start))
-    result, _ = folded(plan(store, start + len(records), base=base, shards=shards), found)
+    of = plan(store, start + len(records), base=base, shards=shards)
+    result, _ = folded(of, logged(records, start=start))
     return store.commit(result.manifest, attempts="job", keep=9)
 
 
@@ -94,24 +97,20 @@ def test_a_shard_without_acls_has_no_part(store: SnapshotStore) -> None:
 
 def test_rows_out_of_order_are_refused(store: SnapshotStore) -> None:
     """And rows that the batch cannot have: the state would be wrong and nobody would know."""
-    rows = decoded(counted(logged([acl(1), acl(1, host="h")])), 1)
-    with pytest.raises(SparkJobError, match=r"a record of offset 0, .* after 1 in a batch"):
-        LogFold(plan(store, 2, base=None)).take(rows.take([1, 0]))
-    fold = LogFold(plan(store, 2, base=None))
-    fold.take(rows.slice(1))
-    with pytest.raises(SparkJobError, match=r"a record of offset 0, .* after 1 in a batch"):
-        fold.take(rows.slice(0, 1))
-    with pytest.raises(SparkJobError, match=r"a record of offset 1, .* in a batch that ends at 1"):
-        LogFold(plan(store, 1, base=None)).take(rows)
+    records = logged([acl(1), acl(1, host="h")])
+    for rows_at_once in (1, 2):
+        with pytest.raises(AclogError, match=r"out of order|offsets 0 to 0 after 1, in a batch"):
+            folded(plan(store, 2, base=None), records[::-1], rows_at_once)
+    with pytest.raises(SparkJobError, match=r"records of offsets 1 to 1 after 0, in a batch that ends at 1"):
+        folded(plan(store, 1, base=None), records, 1)
 
 
-def test_a_kind_that_nobody_knows_is_refused(store: SnapshotStore) -> None:
-    """It is not taken for another one."""
-    rows = decoded(counted(logged([acl(1)])), 1)
-    fold = LogFold(plan(store, 1, base=None))
-    fold.take(rows.from_pylist([rows.to_pylist()[0] | {"kind": 9}], rows.schema))
-    with pytest.raises(SparkJobError, match="other kinds"):
-        fold.finish(None)
+def test_features_are_part_of_the_state(store: SnapshotStore) -> None:
+    """As a node has them: level 0 takes one away. Records of other kinds pass by."""
+    levels = [FeatureLevelRecord(*level) for level in (("a", 1), ("b", 2), ("b", 0))]
+    base = committed(store, [levels[0], acl(1), OtherRecord(20, 0), *levels[1:]])
+    assert (base.features, base.count) == ({"a": 1}, 1)
+    assert committed(store, [FeatureLevelRecord("a", 3)], base).features == {"a": 3}
 
 
 def test_a_damaged_base_is_refused(tmp_path: Path) -> None:
@@ -134,25 +133,13 @@ def with_part(store: SnapshotStore, manifest: SnapshotManifest, data: bytes) -> 
     return replace(manifest, parts=(SnapshotPart(part.name, part.rows, len(data), sha256),))
 
 
-def test_a_shards_part_says_its_digest_and_has_each_id_once(store: SnapshotStore) -> None:
+def test_a_shards_part_has_each_id_once(store: SnapshotStore) -> None:
     """What no job wrote under a shard's name is no shard."""
     manifest = committed(store, [acl(1), acl(2)], shards=1)
     columns = store.read(manifest.ref).image.columns
-    silent = with_part(store, manifest, encode_part(columns))
-    with pytest.raises(SnapshotCorruptError, match="does not say the digest of its rows"):
-        ShardState.read(Storage(store.url), silent, 0, 1)
-    twice = with_part(store, manifest, encode_part(AclColumns.joined([columns, columns]), digest=1))
+    twice = with_part(store, manifest, encode_part(AclColumns.joined([columns, columns])))
     with pytest.raises(SnapshotCorruptError, match="holds an id twice"):
         committed(store, [acl(1)], twice, shards=1)
-
-
-def test_every_shard_is_summed_once(store: SnapshotStore) -> None:
-    """A shard that is missing would be ACLs that are missing."""
-    of = plan(store, 2, base=None, shards=2)
-    result, _ = folded(of, counted(logged([acl(1), acl(2)])))
-    for summaries in (result.summaries[:1], [*result.summaries, result.summaries[0]]):
-        with pytest.raises(SparkJobError, match="not each of 2 once"):
-            log_result(of, summaries)
 
 
 def test_a_shards_part_is_named_for_its_shard() -> None:

@@ -18,7 +18,7 @@ from snapshot.store.manifest import ChangePart, SnapshotManifest
 from snapshot.store.parquet import encode_changes
 from snapshot.store.snapshot_store import SnapshotStore
 from snapshot.store.stored import SnapshotState
-from support.shard_folds import counted, folded, plan
+from support.shard_folds import folded, plan
 from support.snapshots import IDENTITY, acl, acl_id, contents, image_of, logged, replayed
 
 BEFORE: list[MetadataRecord] = [acl(number) for number in range(20)]
@@ -30,9 +30,7 @@ def stored(store: SnapshotStore, *, keep: int = 9) -> SnapshotManifest:
     base = None
     for records in (BEFORE, BATCH):
         start = 0 if base is None else base.provenance.end_offset
-        result, _ = folded(
-            plan(store, start + len(records), base=base), counted(logged(records, start=start))
-        )
+        result, _ = folded(plan(store, start + len(records), base=base), logged(records, start=start))
         base = store.commit(result.manifest, attempts="job", keep=keep)
     assert base is not None
     assert base.parts[0].changes is not None
@@ -91,7 +89,7 @@ def test_damaged_changes_are_damage(tmp_path: Path, damage: Callable[[Path], obj
     assert found is not None
     assert contents(found.image) == contents(replayed(BEFORE))
     with pytest.raises(SnapshotCorruptError, match=problem):
-        folded(plan(store, 40, base=manifest), counted(logged([acl(3)], start=22)))
+        folded(plan(store, 40, base=manifest), logged([acl(3)], start=22))
 
 
 def test_changes_that_do_not_fit_their_part_are_damage(tmp_path: Path) -> None:
@@ -102,16 +100,14 @@ def test_changes_that_do_not_fit_their_part_are_damage(tmp_path: Path) -> None:
     part = manifest.parts[0]
     assert part.changes is not None
     # An id goes that the part does not have.
-    data = encode_changes(
-        AclColumns.of([AppliedAcl(acl(1, host="h"), 20, 1)]), acl_id(77), digest=manifest.digest
-    )
+    data = encode_changes(AclColumns.of([AppliedAcl(acl(1, host="h"), 20, 1)]), acl_id(77))
     path.write_bytes(data)
     sealed = ChangePart(part.changes.name, 2, len(data), hashlib.sha256(data).hexdigest(), part.changes.count)
     wrong = replace(manifest, parts=(replace(part, changes=sealed),))
     (path.parent / "manifest.json").write_bytes(wrong.to_json())
     assert "leaves 20 ACLs, its manifest says 19" in " ".join(store.verify(manifest.ref, IDENTITY))
     with pytest.raises(SnapshotCorruptError, match="leaves 20 ACLs"):
-        folded(plan(store, 40, base=wrong), counted(logged([acl(3)], start=22)))
+        folded(plan(store, 40, base=wrong), logged([acl(3)], start=22))
 
 
 def test_a_copy_of_the_directory_is_the_whole_snapshot(tmp_path: Path) -> None:

@@ -20,7 +20,6 @@ from snapshot.store.parquet import (
     decode_part,
     encode_changes,
     encode_part,
-    part_digest,
 )
 from support.snapshots import acl, acl_id
 
@@ -54,18 +53,6 @@ def test_rows_come_back(offsets: list[int | None]) -> None:
 def test_no_rows_come_back_as_none() -> None:
     """An empty part is a part."""
     assert len(decode_part(encode_part(AclColumns.EMPTY), source="p")) == 0
-
-
-def test_a_part_may_say_its_digest() -> None:
-    """Beside rows that are the same; what is no digest is damage."""
-    columns = AclColumns.of([AppliedAcl(acl(1), 1, 1)])
-    silent, telling = encode_part(columns), encode_part(columns, digest=0xABC)
-    assert (part_digest(silent, source="p"), part_digest(telling, source="p")) == (None, 0xABC)
-    assert list(decode_part(telling, source="p")) == list(columns)
-    wrong = written(table().replace_schema_metadata({"aclog.digest": "x"}))
-    for data in (wrong, telling[:-20], b""):
-        with pytest.raises(SnapshotCorruptError, match="p is not a snapshot part"):
-            part_digest(data, source="p")
 
 
 def test_equal_texts_are_one_object() -> None:
@@ -165,13 +152,13 @@ print("pandas" in sys.modules)
 
 
 def test_changes_come_back() -> None:
-    """Rows with their ACLs, ids of rows that are gone, and the digest of what the part is with them."""
+    """Rows with their ACLs, and ids of rows that are gone."""
     columns = AclColumns.of([AppliedAcl(acl(number), None if number else 7, number) for number in range(3)])
     gone = acl_id(8) + acl_id(9)
-    data = encode_changes(columns, gone, digest=0xABC)
+    data = encode_changes(columns, gone)
     rows, ids = decode_changes(data, source="p")
-    assert (list(rows), ids, part_digest(data, source="p")) == (list(columns), gone, 0xABC)
-    rows, ids = decode_changes(encode_changes(AclColumns.EMPTY, gone, digest=1), source="p")
+    assert (list(rows), ids) == (list(columns), gone)
+    rows, ids = decode_changes(encode_changes(AclColumns.EMPTY, gone), source="p")
     assert (len(rows), ids) == (0, gone)
     # It is no part: what it leaves out would be taken for not there.
     with pytest.raises(SnapshotCorruptError, match="holds nulls"):
@@ -180,7 +167,7 @@ def test_changes_come_back() -> None:
 
 def test_a_row_that_is_gone_has_its_id_alone() -> None:
     """Half an ACL is damage."""
-    whole = pq.read_table(io.BytesIO(encode_changes(AclColumns.EMPTY, acl_id(8), digest=1)))
+    whole = pq.read_table(io.BytesIO(encode_changes(AclColumns.EMPTY, acl_id(8))))
     for name in ("host", "timestamp_ms", "operation"):
         field = whole.schema.field(name)
         value = pa.array(["x"] if field.type == pa.string() else [1], field.type)

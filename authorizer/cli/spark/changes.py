@@ -48,7 +48,7 @@ def changes_command(*, output: str, to_topic: str | None, **flags: Any) -> None:
         from snapshot.jobs.changes.changes_job import ChangeTopic, run_changes
 
         topic = None if to_topic is None else ChangeTopic(url=to_topic, client=workspace.config.kafka)
-        with serving_metrics(job, spark, settings):
-            run_changes(spark, settings, home, on_batch, to_topic=topic)
+        with serving_metrics(job, spark, settings, on_batch) as counted:
+            run_changes(spark, settings, home, counted, to_topic=topic)
 
     run(job, workspace, start, job="changes", home=output, store=f"{home}/state")

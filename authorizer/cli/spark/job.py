@@ -100,16 +100,29 @@ def job_settings(
 
 
 @contextmanager
-def serving_metrics(flags: JobFlags, spark: Any, settings: JobSettings) -> Iterator[None]:
-    """Prometheus metrics of the job while the block runs, if ``--metrics-port`` wants them."""
+def serving_metrics(
+    flags: JobFlags, spark: Any, settings: JobSettings, on_batch: Callable[[BatchReport], None]
+) -> Iterator[Callable[[BatchReport], None]]:
+    """Prometheus metrics of the job while the block runs, if ``--metrics-port`` wants them.
+
+    Gives what takes each batch's report then, and hands it to ``on_batch``.
+    """
     if flags.metrics_port is None:
-        yield
+        yield on_batch
         return
     from snapshot.jobs.engine.progress_metrics import serve_metrics
 
-    with serve_metrics(spark, settings.logs, port=flags.metrics_port, host=flags.metrics_host) as port:
+    with serve_metrics(spark, settings.logs, port=flags.metrics_port, host=flags.metrics_host) as (
+        port,
+        done,
+    ):
         note_metrics(flags, port)
-        yield
+
+        def counted(report: BatchReport) -> None:
+            done(report)
+            on_batch(report)
+
+        yield counted
 
 
 def note_metrics(flags: JobFlags, port: int) -> None:

@@ -42,7 +42,7 @@ def snapshots_command(*, keep: int | None, **flags: Any) -> None:
     def start(spark: Any, settings: JobSettings, on_batch: Callable[[BatchReport], None]) -> None:
         from snapshot.jobs.snapshots_job import run_snapshots
 
-        with serving_metrics(job, spark, settings):
-            run_snapshots(spark, settings, on_batch)
+        with serving_metrics(job, spark, settings, on_batch) as counted:
+            run_snapshots(spark, settings, counted)
 
     run(job, workspace, start, job="snapshots", home=store, store=located(store), keep=keep)

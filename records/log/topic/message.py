@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from records.columns.record_table import TableRecords
+    from records.columns.values import Ints, Values
 
 _KEY_CHARACTERS: Final = 22
 _URL_SAFE: Final = bytes.maketrans(b"+/", b"-_")
@@ -107,17 +108,25 @@ def decode_messages(
     # Arrow: only where much is read.
     import numpy as np  # noqa: PLC0415
 
-    from records.columns.record_table import RecordTable, TableRecords  # noqa: PLC0415
     from records.columns.values import Values  # noqa: PLC0415
 
-    table = RecordTable(Values.of(values), np.array(offsets), np.array(timestamps_ms), keys=Values.of(keys))
+    return decode_columns(Values.of(keys), Values.of(values), np.array(offsets), np.array(timestamps_ms))
+
+
+def decode_columns(
+    keys: Values, values: Values, offsets: Ints, timestamps_ms: Ints
+) -> tuple[tuple[()] | TableRecords, DecodeError | None]:
+    """As ``decode_messages``, of columns."""
+    from records.columns.record_table import RecordTable, TableRecords  # noqa: PLC0415
+
+    table = RecordTable(values, offsets, timestamps_ms, keys=keys)
     others: dict[int, MetadataRecord] = {}
     end, problem = len(values), None
     for row in table.unread.tolist():
         try:
-            others[row] = decode_message(keys[row], values[row])
+            others[row] = decode_message(keys.value(row), values.value(row))
         except DecodeError as error:
-            end, problem = row, error.located(offset=offsets[row])
+            end, problem = row, error.located(offset=offsets.item(row))
             break
     table.read_others(others)
     return TableRecords((table, 0, end)) if end else (), problem

@@ -105,13 +105,12 @@ def count_rows(result: LogResult, before: Mapping[AclKind, int]) -> CountRows:
     deltas: Counter[tuple[int, AclKind]] = Counter()
     untold: Counter[AclKind] = Counter()
     untold.subtract(before)
-    for summary in result.summaries:
-        for counted in summary.acl_counts:
-            after[AclKind.of(counted)] += counted.count
-            untold[AclKind.of(counted)] += counted.count
-        for changed in summary.count_deltas:
-            deltas[_in_calendar(changed.minute_ms), AclKind.of(changed)] += changed.delta
-            untold[AclKind.of(changed)] -= changed.delta
+    for counted in result.summary.acl_counts:
+        after[AclKind.of(counted)] += counted.count
+        untold[AclKind.of(counted)] += counted.count
+    for changed in result.summary.count_deltas:
+        deltas[_in_calendar(changed.minute_ms), AclKind.of(changed)] += changed.delta
+        untold[AclKind.of(changed)] -= changed.delta
     # A state to begin from stands for records of its time and before; what was forgotten is seen now.
     known_ms = end_ms if plan.base is None else plan.base.provenance.timestamp_ms
     for kind, delta in untold.items():

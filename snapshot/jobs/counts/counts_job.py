@@ -68,10 +68,13 @@ def run_counts(
     sink = CountsSink(tables)
     metric = AclCountMetric()
 
+    listeners = [on_batch]
+
     def committed(report: BatchReport) -> None:
         for log in report.logs:
             metric.publish(log.cluster_id, sink.counts(log.cluster_id))
-        on_batch(report)
+        for listener in listeners:
+            listener(report)
 
     with ExitStack() as stack:
         if metrics_port is not None:
@@ -83,7 +86,8 @@ def run_counts(
             server = serve_metrics(
                 spark, settings.logs, port=metrics_port, host=metrics_host, collectors=[metric]
             )
-            port = stack.enter_context(server)
+            port, done = stack.enter_context(server)
+            listeners.append(done)
             if on_serving is not None:
                 on_serving(port)
         run_job(spark, settings, sink, committed)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from records.ids import uuid_to_string
 from snapshot.fold import DeltaCounts
 from snapshot.jobs.engine.sharding import SHARDS_DEFAULT
 from snapshot.store.layout import SnapshotRef
@@ -32,7 +33,7 @@ class JobSettings:
         checkpoint: Spark's checkpoint, a URL that Hadoop and fsspec both know, or a local path.
         store: URL of the snapshot store that the batches' states go to.
         keep: whole snapshots of each log that stay in it.
-        shards: pieces in which a log's state is folded and stored.
+        shards: pieces in which a log's state is stored.
         interval_s: a batch every so many seconds; None: what there is now, then end (availableNow).
         max_offsets: of one batch; None: all that there is.
         topics_pattern: bootstrap servers and regular expression, where topics are followed by a pattern.
@@ -56,6 +57,7 @@ class LogPlan:
 
     Attributes:
         identity: the log.
+        is_directory: its rows are ranges (schema.SOURCE).
         start: first offset of Spark's batch: changes are told from here on.
         end: where the state will stand.
         provenance: of that state.
@@ -71,6 +73,7 @@ class LogPlan:
     """
 
     identity: LogIdentity
+    is_directory: bool
     start: int
     end: int
     provenance: Provenance
@@ -90,8 +93,14 @@ class LogPlan:
 
     @property
     def is_read_again(self) -> bool:
-        """Whether the rows do not come with Spark's batch, but by a read of their own."""
+        """Whether records from before Spark's batch are read as well."""
         return self.rows_from < self.start
+
+    @property
+    def source(self) -> str:
+        """The log, in errors."""
+        topic_id = uuid_to_string(self.identity.topic_id)
+        return f"the log of cluster {self.identity.cluster_id}, topic id {topic_id}"
 
     @property
     def ref(self) -> SnapshotRef:
@@ -125,25 +134,23 @@ class AclCountDelta(msgspec.Struct, frozen=True, array_like=True):
     delta: int
 
 
-class ShardSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """What folding one shard gave; travels to the driver as JSON.
+class LogSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """What folding one log gave; travels to the driver as JSON.
 
     Attributes:
-        shard: which.
-        part: its file; None where no ACL is left in it.
-        digest: of its ACLs, 32 hexadecimal digits; those of all shards add up (I12).
-        count_by_resource_type: ACLs by resource type code.
-        features: all feature levels; of shard 0, empty elsewhere.
-        counts: what the records did. Those that are no ACL's are not among them: they are never rows.
+        parts: the files of its state.
+        digest: of its ACLs, 32 hexadecimal digits (I12).
+        features: all feature levels.
+        records: that were read, without control records.
+        counts: what they did.
         acl_counts: all its ACLs, by kind.
         count_deltas: where they were asked for.
     """
 
-    shard: int
-    part: SnapshotPart | None
+    parts: list[SnapshotPart]
     digest: str
-    count_by_resource_type: dict[int, int]
     features: dict[str, int]
+    records: int
     counts: DeltaCounts
     acl_counts: list[AclCount]
     count_deltas: list[AclCountDelta]
@@ -156,14 +163,12 @@ class LogResult:
     Attributes:
         plan: what was to be made.
         manifest: what will be put.
-        summaries: of all shards, in their order.
-        counts: of all shards together.
+        summary: of the fold.
     """
 
     plan: LogPlan
     manifest: SnapshotManifest
-    summaries: tuple[ShardSummary, ...]
-    counts: DeltaCounts
+    summary: LogSummary
 
 
 class JobSink(Protocol):
@@ -175,7 +180,7 @@ class JobSink(Protocol):
 
     @property
     def wants_count_deltas(self) -> bool:
-        """Summaries have ``count_deltas``."""
+        """The summary of each log has ``count_deltas``."""
 
     def changes_writer(self, plans: Sequence[LogPlan]) -> Callable[[LogPlan, pa.Table], None] | None:
         """What writes the changes of one log, on executors; called on the driver, before the batch's action.
@@ -201,7 +206,8 @@ class LogReport:
         end: where the state stands.
         count: ACLs in force.
         digest: of them, 32 hexadecimal digits.
-        counts: what its records did.
+        records: that were read, without control records.
+        counts: what they did.
         is_read_again: the log was read again from before the batch, no later state could be continued.
     """
 
@@ -210,6 +216,7 @@ class LogReport:
     end: int
     count: int
     digest: str
+    records: int
     counts: DeltaCounts
     is_read_again: bool
 

@@ -1,33 +1,47 @@
-"""The fold of logs, each by the one Spark task that reads it: SOURCE rows onto the log's shards.
+"""The fold of logs, each by one Spark task: its records onto its stored state.
 
 A log is one sequence, read in order by one task, and folding its records costs less than handing them to
-others would. Side by side are logs, and the shards of one log where files are read and written.
+others would: a directory log is read here, too. Side by side are logs, and a log's files where they are read
+and written.
+
+Many records are folded at once (snapshot.fold); where each change is to be noted, one by one (AclsDelta).
+KRaft metadata transactions (KIP-868) are resolved here: what one holds is kept until its end, and counts from
+there; what an aborted one held never counts. A task holds whole transactions: the sources see to it.
 """
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from records.columns.acl_table import AclTable, AppliedAcl
+from records.entries import AccessControlEntryRecord, FeatureLevelRecord, RemoveAccessControlEntryRecord
+from records.errors import DecodeError
+from records.log_batch import LazyRecords, LogRecord
+from records.transactions import Marker, Transaction, misplaced
+from snapshot.columns import heads_of
+from snapshot.delta import AclsDelta, with_level
+from snapshot.digest import DIGEST_MASK, digest_to_string
 from snapshot.errors import SparkJobError
-from snapshot.jobs.engine.decode import decode_batches
-from snapshot.jobs.engine.schema import CHANGES_ARROW, DECODED_ARROW
-from snapshot.jobs.engine.shard_fold import ShardFold
+from snapshot.fold import DeltaCounts, Fold
+from snapshot.image import AclsImage
+from snapshot.jobs.engine.change_notes import ChangeNotes
+from snapshot.jobs.engine.decode import decode_rows, rows_by_log
+from snapshot.jobs.engine.job import AclCount, LogPlan, LogSummary
+from snapshot.jobs.engine.stored_state import StoredState
+from snapshot.jobs.sources.directory_range import read_ranges
+from snapshot.store.storage import Storage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from snapshot.jobs.engine.job import LogPlan, ShardSummary
+    from records.columns.record_table import TableRecords
 
-#: Rows that are folded at once: of a long batch no more than these are kept beside the state.
-_ROWS_AT_ONCE: Final = 1 << 18
-# Shards whose files are read and written at once: an object store answers many as quickly as one.
-_SHARDS_AT_ONCE: Final = 4
+# Records that are objects at once, where they are folded one by one.
+_OBJECTS: Final = 1 << 16
 
 
 def fold_logs(
@@ -45,86 +59,174 @@ def fold_logs(
             order; see JobSink.
 
     Raises:
-        DecodeError: as decode_batches.
+        DecodeError: a record that cannot be decoded, with log and offset; a row of a log that nobody knows.
+        LogError: a directory log is not what it was when the batch was planned.
         SnapshotError: a base is damaged, or a store cannot be read or written.
         SparkJobError: rows out of order or beyond a plan's end.
     """
     folds: dict[str, LogFold] = {}
-    # All plans of a job have as many shards.
-    shards = next(iter(plans.values())).shards
-    for rows in decode_batches(batches, shards=shards):
-        cluster_id = rows.column("cluster_id")[0].as_py()
+    for cluster_id, rows in rows_by_log(batches):
+        plan = plans[cluster_id]
         if cluster_id not in folds:
-            folds[cluster_id] = LogFold(plans[cluster_id])
-        folds[cluster_id].take(rows)
+            folds[cluster_id] = LogFold(plan)
+        if plan.is_directory:
+            for batch in read_ranges(rows, plan.rows_from):
+                folds[cluster_id].take(batch.records)
+        else:
+            folds[cluster_id].take(decode_rows(rows, plan.rows_from, plan.source))
     for cluster_id, fold in folds.items():
-        summaries = fold.finish(write_changes)
-        yield pa.RecordBatch.from_pydict(
-            {"cluster_id": [cluster_id], "summaries": [msgspec.json.encode(summaries).decode()]}
-        )
+        summary = msgspec.json.encode(fold.finish(write_changes)).decode()
+        yield pa.RecordBatch.from_pydict({"cluster_id": [cluster_id], "summary": [summary]})
 
 
 class LogFold:
     """One log's fold on its way."""
 
     def __init__(self, plan: LogPlan) -> None:
+        """Reads what the plan's base has.
+
+        Raises:
+            SnapshotError: the base is damaged, or the store cannot be read.
+        """
         self._plan = plan
-        self._shards: dict[int, ShardFold] = {}
-        self._waiting: list[pa.RecordBatch] = []
-        self._waiting_rows = 0
-        self._last = (-1, -1)
+        self._storage = Storage(plan.store_url)
+        self._state = StoredState.read(self._storage, plan.base, plan.shards)
+        self._digest = 0 if plan.base is None else plan.base.digest
+        self._features: Mapping[str, int] = {} if plan.base is None else plan.base.features
+        self._counts = DeltaCounts()
+        self._fold = Fold(self._state.held)
+        self._notes = ChangeNotes(plan)
+        # Changes are noted one by one; against `before`, the difference at the end.
+        self._notes_each = (plan.wants_changes or plan.wants_count_deltas) and plan.before is None
+        self._waiting: list[LogRecord] = []
+        self._transaction = Transaction[LogRecord]()
+        self._marker = -1
+        self._last = plan.rows_from - 1
+        self._records = 0
 
-    def take(self, rows: pa.RecordBatch) -> None:
-        """DECODED rows in the order of (applied_offset, offset); those below ``rows_from`` pass by."""
-        applied = np.asarray(rows.column("applied_offset").to_numpy())
-        rows = rows.slice(int(np.searchsorted(applied, self._plan.rows_from)))
-        if rows.num_rows == 0:
+    def take(self, records: tuple[LogRecord, ...] | LazyRecords) -> None:
+        """The records that come next.
+
+        Raises:
+            DecodeError: a marker of a transaction where none can be.
+            SnapshotCorruptError: the base holds an id twice.
+            SparkJobError: records that come before others that were taken, or are beyond the plan's end.
+        """
+        if not records:
             return
-        self._check_order(rows)
-        self._waiting.append(rows)
-        self._waiting_rows += rows.num_rows
-        if self._waiting_rows >= _ROWS_AT_ONCE:
-            self._each_shard(self._fold)
-            self._waiting, self._waiting_rows = [], 0
+        self._check_order(records)
+        self._records += len(records)
+        if isinstance(records, LazyRecords) and not records.has_markers and not self._transaction.is_open:
+            self._count(records)
+            return
+        for logged in records:
+            if isinstance(logged.record, Marker):
+                self._mark(logged.offset, logged.record)
+            elif self._transaction.is_open:
+                self._transaction.hide((logged,))
+            else:
+                self._count((logged,))
 
-    def _check_order(self, rows: pa.RecordBatch) -> None:
-        plan, (last_applied, last_offset) = self._plan, self._last
-        applied, offsets = (
-            np.concatenate([[last], np.asarray(rows.column(name).to_numpy())])
-            for name, last in (("applied_offset", last_applied), ("offset", last_offset))
+    def _check_order(self, records: tuple[LogRecord, ...] | LazyRecords) -> None:
+        first, last = (
+            records.offsets if isinstance(records, LazyRecords) else (records[0].offset, records[-1].offset)
         )
-        is_wrong = (applied[1:] < applied[:-1]) | (
-            (applied[1:] == applied[:-1]) & (offsets[1:] <= offsets[:-1])
-        )
-        is_wrong |= applied[1:] >= plan.end
-        if is_wrong.any():
-            row = int(np.argmax(is_wrong))
+        if not self._last < first <= last < self._plan.end:
             raise SparkJobError(
-                f"cluster {plan.identity.cluster_id}: a record of offset {offsets[row + 1]}, which counts "
-                f"from {applied[row + 1]} on, after {offsets[row]} in a batch that ends at {plan.end}"
+                f"cluster {self._plan.identity.cluster_id}: records of offsets {first} to {last} after "
+                f"{self._last}, in a batch that ends at {self._plan.end}"
             )
-        self._last = int(applied[-1]), int(offsets[-1])
+        self._last = last
 
-    def finish(self, write_changes: Callable[[LogPlan, pa.Table], None] | None) -> list[ShardSummary]:
-        """Write the files of all shards, and the changes; see ``fold_logs``."""
-        finished = self._each_shard(self._finish)
-        changes = [batch for _, of_shard in finished for batch in of_shard]
-        if changes and write_changes is not None:
-            write_changes(self._plan, pa.Table.from_batches(changes, CHANGES_ARROW))
-        return [summary for summary, _ in finished]
+    def _mark(self, offset: int, marker: Marker) -> None:
+        if (problem := misplaced(marker, is_open=self._transaction.is_open)) is not None:
+            raise self._misplaced(problem, offset)
+        self._marker = offset
+        for logged in self._transaction.mark(marker):
+            # A history says of an ACL from which offset on it was in force.
+            at = offset if self._plan.wants_changes else logged.offset
+            self._count((LogRecord(at, logged.timestamp_ms, logged.record),))
 
-    def _each_shard(self, do: Callable[[int], Any]) -> list[Any]:
-        with ThreadPoolExecutor(_SHARDS_AT_ONCE) as pool:
-            return list(pool.map(do, range(self._plan.shards)))
+    def _misplaced(self, problem: str, offset: int) -> DecodeError:
+        return DecodeError(f"a metadata transaction {problem}", source=self._plan.source, offset=offset)
 
-    def _finish(self, shard: int) -> Any:
-        self._fold(shard)
-        return self._shards.pop(shard).finish()
+    def _count(self, records: tuple[LogRecord, ...] | LazyRecords) -> None:
+        """What counts next."""
+        if self._notes_each:
+            self._waiting += records
+            if len(self._waiting) >= _OBJECTS:
+                self._fold_noting()
+            return
+        single = (
+            records if isinstance(records, tuple) else self._fold.take_records(cast("TableRecords", records))
+        )
+        for logged in single:
+            match logged.record:
+                case AccessControlEntryRecord() as record:
+                    self._fold.put(AppliedAcl(record, logged.offset, logged.timestamp_ms))
+                case RemoveAccessControlEntryRecord() as record:
+                    self._fold.remove(record.id)
+                case FeatureLevelRecord() as record:
+                    self._features = with_level(self._features, record)
 
-    def _fold(self, shard: int) -> None:
-        if shard not in self._shards:
-            self._shards[shard] = ShardFold(self._plan, shard)
-        waiting = pa.Table.from_batches(self._waiting, DECODED_ARROW)
-        rows = waiting.filter(pc.equal(waiting.column("shard"), shard))
-        if len(rows):
-            self._shards[shard].fold(rows)
+    def _fold_noting(self) -> None:
+        """Fold what waits one by one, and note what each record changes."""
+        plan, state = self._plan, self._state
+        waiting, self._waiting = self._waiting, []
+        about = [
+            logged.record.id
+            for logged in waiting
+            if isinstance(logged.record, AccessControlEntryRecord | RemoveAccessControlEntryRecord)
+        ]
+        held = state.held(np.unique(heads_of(b"".join(about))))
+        delta = AclsDelta(
+            AclsImage.restored(held, digest=self._digest, features=self._features, provenance=plan.provenance)
+        )
+        for logged in waiting:
+            if not isinstance(logged.record, AccessControlEntryRecord | RemoveAccessControlEntryRecord):
+                delta.replay(logged)
+                continue
+            before = delta.get(logged.record.id)
+            delta.replay(logged)
+            if logged.offset >= plan.start:
+                self._notes.note(before, delta.get(logged.record.id), logged.offset, logged.timestamp_ms)
+        changed = delta.changes
+        state.apply(changed, AclTable.of([acl for acl in changed.values() if acl is not None]))
+        after = delta.apply(plan.provenance)
+        self._digest, self._features = after.digest, after.features
+        self._counts.add(delta.counts)
+
+    def finish(self, write_changes: Callable[[LogPlan, pa.Table], None] | None) -> LogSummary:
+        """Write the files of the state, and the changes; see ``fold_logs``.
+
+        Raises:
+            DecodeError: a metadata transaction has no end.
+            SnapshotError: the store cannot be written, or the base holds an id twice.
+        """
+        plan, state = self._plan, self._state
+        if self._transaction.is_open:
+            raise self._misplaced("begins here that has no end in this batch of the query", self._marker)
+        if self._waiting:
+            self._fold_noting()
+        self._fold.settle()
+        state.apply(self._fold.gone, self._fold.rows)
+        self._digest = (self._digest + self._fold.digest) & DIGEST_MASK
+        self._counts.add(self._fold.counts)
+        if plan.before is not None:
+            before = StoredState.read(self._storage, plan.before, plan.shards)
+            noted = self._notes.note_difference(before.rows(), state.rows())
+            if plan.wants_changes:
+                state = StoredState(plan.shards, noted)
+        summary = LogSummary(
+            parts=state.put(self._storage, plan.ref, attempt=plan.attempt),
+            digest=digest_to_string(self._digest),
+            features=dict(self._features),
+            records=self._records,
+            counts=self._counts,
+            acl_counts=[AclCount(*kind, count) for kind, count in sorted(state.count_by_kind().items())],
+            count_deltas=self._notes.count_deltas(),
+        )
+        changes = self._notes.changes()
+        if len(changes) and write_changes is not None:
+            write_changes(plan, changes)
+        return summary

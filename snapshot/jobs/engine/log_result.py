@@ -1,53 +1,32 @@
-"""What the folded shards of a log add up to: its state's manifest."""
+"""What the fold of a log comes to: its state's manifest."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from snapshot.digest import DIGEST_MASK, digest_from_string
-from snapshot.errors import SparkJobError
-from snapshot.fold import DeltaCounts
-from snapshot.jobs.engine.job import LogPlan, LogResult, ShardSummary
+from snapshot.digest import digest_from_string
+from snapshot.jobs.engine.job import LogPlan, LogResult
 from snapshot.store.manifest import SnapshotManifest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from snapshot.jobs.engine.job import LogSummary
 
 
-def log_result(plan: LogPlan, summaries: Iterable[ShardSummary], *, gap_until: int = 0) -> LogResult:
-    """The result of one log.
-
-    Args:
-        plan: of the log.
-        summaries: of its shards, in any order.
-        gap_until: as SnapshotManifest.
-
-    Raises:
-        SparkJobError: a shard is missing, or there twice.
-    """
-    in_order = tuple(sorted(summaries, key=lambda summary: summary.shard))
-    shards = [summary.shard for summary in in_order]
-    if shards != list(range(plan.shards)):
-        raise SparkJobError(
-            f"cluster {plan.identity.cluster_id}: shards {shards} were folded, not each of {plan.shards} once"
-        )
-    counts = DeltaCounts()
+def log_result(plan: LogPlan, summary: LogSummary, *, gap_until: int = 0) -> LogResult:
+    """The result of one log; ``gap_until``: as SnapshotManifest."""
     by_type: Counter[int] = Counter()
-    digest = 0
-    for summary in in_order:
-        counts.add(summary.counts)
-        by_type.update(summary.count_by_resource_type)
-        digest = (digest + digest_from_string(summary.digest)) & DIGEST_MASK
+    for counted in summary.acl_counts:
+        by_type[counted.resource_type] += counted.count
     manifest = SnapshotManifest(
         identity=plan.identity,
         provenance=plan.provenance,
         log_end_time_ms=plan.log_end_time_ms,
         count=by_type.total(),
         count_by_resource_type=dict(by_type),
-        digest=digest,
-        features=in_order[0].features,
-        parts=tuple(summary.part for summary in in_order if summary.part is not None),
+        digest=digest_from_string(summary.digest),
+        features=summary.features,
+        parts=tuple(summary.parts),
         gap_until=gap_until,
     )
-    return LogResult(plan=plan, manifest=manifest, summaries=in_order, counts=counts)
+    return LogResult(plan=plan, manifest=manifest, summary=summary)

@@ -1,8 +1,8 @@
 """One micro-batch of a job: plan each log, fold all of them in one action, put the manifests last.
 
-    each log's rows -> decode -> fold its shards -> their files, the sink's -> summaries     one task for each
+    each log's rows, or range -> decode -> fold -> its files, the sink's -> a summary    one task for each
                                                                                   |
-    the sink's own outputs, then the manifests, then what is not to be kept  <----+          the driver
+    the sink's own outputs, then the manifests, then what is not to be kept  <----+      the driver
 
 A batch that failed comes again with the same offsets. Parts without a manifest count for nothing, and a log
 whose manifest was put is not folded again.
@@ -23,20 +23,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from snapshot.digest import digest_to_string
-from snapshot.jobs.engine.job import BatchReport, LogPlan, LogReport, ShardSummary
+from snapshot.jobs.engine.job import BatchReport, LogPlan, LogReport, LogSummary
 from snapshot.jobs.engine.log_fold import LogFold, fold_logs
 from snapshot.jobs.engine.log_result import log_result
 from snapshot.jobs.engine.log_states import LogStates
 from snapshot.jobs.engine.planned_offsets import OffsetLog, PlannedOffsets
 from snapshot.jobs.engine.schema import FOLDED
-from snapshot.jobs.sources.directory_source import read_directory
 from snapshot.jobs.sources.topic_source import read_topic
 from snapshot.store.snapshot_store import SnapshotStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-
-    from pyspark.sql import SparkSession
 
     from snapshot.jobs.engine.first_offsets import FirstOffsets
     from snapshot.jobs.engine.job import JobSettings, JobSink, LogResult
@@ -120,6 +117,7 @@ class MicroBatches:
             plans.append(
                 LogPlan(
                     identity=log.identity,
+                    is_directory=log.topic is None,
                     start=start,
                     end=end,
                     provenance=state.provenance,
@@ -167,10 +165,8 @@ class MicroBatches:
         def fold(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             return fold_logs(batches, plans=by_cluster, write_changes=write_changes)
 
-        summaries: dict[str, list[ShardSummary]] = {}
-        for cluster_id, text in self._source(rows, plans).mapInArrow(fold, FOLDED).collect():
-            found = msgspec.json.decode(text, type=list[ShardSummary])
-            summaries.setdefault(cluster_id, []).extend(found)
+        folded = self._source(rows, plans).mapInArrow(fold, FOLDED).collect()
+        summaries = {cluster_id: msgspec.json.decode(text, type=LogSummary) for cluster_id, text in folded}
         for cluster_id, plan in by_cluster.items():
             if cluster_id not in summaries:
                 # Nothing that counts: markers, or gaps. The state moves on all the same.
@@ -181,26 +177,23 @@ class MicroBatches:
         ]
 
     def _source(self, rows: DataFrame, plans: Sequence[LogPlan]) -> DataFrame:
-        """SOURCE rows of the plans: those that came with the batch, and logs that are read again."""
+        """SOURCE rows of the plans: those that came with the batch, and topics that are read again."""
         logs = {log.identity.cluster_id: log for log in self._settings.logs}
-        with_batch = [plan.identity.cluster_id for plan in plans if not plan.is_read_again]
+        again = [plan for plan in plans if plan.is_read_again and not plan.is_directory]
+        with_batch = [plan.identity.cluster_id for plan in plans if plan not in again]
         sources = []
         if len(with_batch) == len(logs):
             sources.append(rows)
         elif with_batch:
-            # A row of nobody's log stops the job, in `decode`.
+            # A row of nobody's log stops the job, in the task.
             of_plans = F.col("cluster_id").isin(with_batch) | F.col("cluster_id").isNull()
             sources.append(rows.where(of_plans))
-        for plan in plans:
-            if plan.is_read_again:
-                log = logs[plan.identity.cluster_id]
-                sources.append(self._read_again(rows.sparkSession, log, plan))
+        for plan in again:
+            log = logs[plan.identity.cluster_id]
+            sources.append(
+                read_topic(rows.sparkSession, log, plan.rows_from, plan.end, self._settings.kafka_options)
+            )
         return reduce(DataFrame.unionByName, sources)
-
-    def _read_again(self, spark: SparkSession, log: FollowedLog, plan: LogPlan) -> DataFrame:
-        if log.topic is None:
-            return read_directory(spark, log, plan.rows_from, plan.end)
-        return read_topic(spark, log, plan.rows_from, plan.end, self._settings.kafka_options)
 
     def _committed(self, result: LogResult) -> LogReport:
         plan = result.plan
@@ -214,6 +207,7 @@ class MicroBatches:
             end=plan.end,
             count=stored.count,
             digest=digest_to_string(stored.digest),
-            counts=result.counts,
+            counts=result.summary.counts,
+            records=result.summary.records,
             is_read_again=plan.is_read_again,
         )

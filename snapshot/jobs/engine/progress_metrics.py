@@ -1,13 +1,13 @@
 """What Prometheus is shown of a running job: Spark's own progress of its query, and whatever the job adds.
 
 Spark reports every batch to a listener, and nothing is asked of Spark when Prometheus asks here. A job has
-one query: the listener follows the first that starts in its session.
+one query: the listener follows the first that starts in its session. How many records a batch had, the job's
+own report says: to Spark a batch of a directory is one row.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ from snapshot.jobs.engine.planned_offsets import end_of
 from snapshot.jobs.sources.logs import sources_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from uuid import UUID
 
     from prometheus_client import Metric
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         StreamingQueryProgress,
     )
 
+    from snapshot.jobs.engine.job import BatchReport
     from snapshot.jobs.sources.logs import FollowedLog
 
 #: Nobody else sees a metric unless the user says so.
@@ -51,8 +52,10 @@ def serve_metrics(
     port: int,
     host: str = LOOPBACK,
     collectors: Sequence[Collector] = (),
-) -> Iterator[int]:
-    """Serve ``/metrics`` while the block runs; gives the port. The job's query is to be started in the block.
+) -> Iterator[tuple[int, Callable[[BatchReport], None]]]:
+    """Serve ``/metrics`` while the block runs. The job's query is to be started in the block.
+
+    Gives the port, and what is to be called with the report of each batch.
 
     Args:
         spark: the session that the query is started in.
@@ -81,7 +84,7 @@ def serve_metrics(
     try:
         spark.streams.addListener(listener)
         try:
-            yield server.server_port
+            yield server.server_port, progress.done
         finally:
             spark.streams.removeListener(listener)
     finally:
@@ -92,7 +95,7 @@ def serve_metrics(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
-    """What Spark has said so far; immutable, so that a scrape sees one moment."""
+    """What is known so far; immutable, so that a scrape sees one moment."""
 
     is_active: bool = False
     batches: int = 0
@@ -113,6 +116,8 @@ class QueryProgress(Collector):
         self._sources = sources_of(logs)
         self._lock = threading.Lock()
         self._run_id: UUID | None = None
+        # By batch, until Spark says that it is done.
+        self._records: dict[int, int] = {}
         self._seen = _Seen(phases_s={}, ends={}, lags={})
 
     def describe(self) -> list[Metric]:
@@ -169,6 +174,11 @@ class QueryProgress(Collector):
             if run_id == self._run_id:
                 self._seen = replace(self._seen, trigger_s=_seconds(timestamp), input_rate=0.0)
 
+    def done(self, report: BatchReport) -> None:
+        """The job has stored what a batch led to; Spark will say so later."""
+        with self._lock:
+            self._records[report.batch_id] = sum(log.records for log in report.logs)
+
     def progressed(self, progress: StreamingQueryProgress) -> None:
         """A batch is done; or, also with this, there was nothing to do."""
         with self._lock:
@@ -181,21 +191,19 @@ class QueryProgress(Collector):
                 reached, latest = _ends(source, told.endOffset), _ends(source, told.latestOffset)
                 ends |= reached
                 lags |= {log: max(latest[log] - end, 0) for log, end in reached.items() if log in latest}
-            self._seen = replace(
-                seen,
-                trigger_s=_seconds(progress.timestamp),
-                input_rate=_rate(progress.inputRowsPerSecond),
-                ends=ends,
-                lags=lags,
-            )
+            trigger_s = _seconds(progress.timestamp)
+            self._seen = replace(seen, trigger_s=trigger_s, input_rate=0.0, ends=ends, lags=lags)
             if is_batch:
+                rows = self._records.pop(progress.batchId, 0)
+                phases_s = {phase: ms / 1000 for phase, ms in progress.durationMs.items()}
                 self._seen = replace(
                     self._seen,
                     batches=seen.batches + 1,
-                    rows=seen.rows + progress.numInputRows,
-                    batch_rows=progress.numInputRows,
-                    processed_rate=_rate(progress.processedRowsPerSecond),
-                    phases_s={phase: ms / 1000 for phase, ms in progress.durationMs.items()},
+                    rows=seen.rows + rows,
+                    batch_rows=rows,
+                    input_rate=_rate(rows, trigger_s - (seen.trigger_s or trigger_s)),
+                    processed_rate=_rate(rows, phases_s.get("triggerExecution", 0.0)),
+                    phases_s=phases_s,
                 )
 
     def terminated(self, run_id: UUID) -> None:
@@ -237,9 +245,9 @@ def _seconds(timestamp: str) -> float:
     return datetime.fromisoformat(timestamp).timestamp()
 
 
-def _rate(per_second: float) -> float:
-    """Spark divides by the time between two batches, which is none before the second."""
-    return per_second if math.isfinite(per_second) else 0.0
+def _rate(rows: int, seconds: float) -> float:
+    """0 where no time has passed, as before the second batch."""
+    return rows / seconds if seconds > 0 else 0.0
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:

@@ -1,4 +1,4 @@
-"""The schemas of the jobs: what a source gives, what decoding and folding make of it. Spark's as its DDL.
+"""The schemas of the jobs: what a source gives, and what folding makes of it. Spark's as its DDL.
 
 ``topic_id`` is Kafka's 22 characters everywhere. Offsets are inclusive, ends exclusive.
 """
@@ -9,40 +9,23 @@ from typing import Final
 
 import pyarrow as pa
 
-#: Rows of a log, of whatever kind. ``key`` is null for directory logs. ``value`` is the KRaft frame of a
-#: directory log, the message's value in a topic (null: a tombstone). Control records are no rows.
+#: Rows of a log. Of a topic: its messages, without control records; a null ``value`` is a tombstone. Of a
+#: directory: one row for each batch, whose ``value`` says where the records are (sources.directory_range).
 SOURCE: Final = (
     "cluster_id string, topic_id string, partition int, offset long, timestamp timestamp, "
     "key binary, value binary"
 )
 
-#: ``kind`` of a decoded row.
-KIND_ACL: Final = 1
-#: Of the columns for ACLs only ``id`` is set.
-KIND_REMOVAL: Final = 2
-#: ``resource_name`` is the feature's name. All of them go to shard 0.
-KIND_FEATURE: Final = 3
-
-#: Decoded records. ``applied_offset`` is the offset from which the record counts: its own; of one in a KRaft
-#: metadata transaction that of its EndTransactionRecord. Records of an aborted one are no rows.
-DECODED_ARROW: Final = pa.schema(
+#: SOURCE in Arrow.
+SOURCE_ARROW: Final = pa.schema(
     [
         ("cluster_id", pa.string()),
         ("topic_id", pa.string()),
-        ("shard", pa.int32()),
-        ("kind", pa.int8()),
+        ("partition", pa.int32()),
         ("offset", pa.int64()),
-        ("applied_offset", pa.int64()),
-        ("timestamp_ms", pa.int64()),
-        ("id", pa.binary()),
-        ("resource_type", pa.int8()),
-        ("resource_name", pa.string()),
-        ("pattern_type", pa.int8()),
-        ("principal", pa.string()),
-        ("host", pa.string()),
-        ("operation", pa.int8()),
-        ("permission_type", pa.int8()),
-        ("feature_level", pa.int32()),
+        ("timestamp", pa.timestamp("us", tz="UTC")),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
     ]
 )
 
@@ -88,5 +71,5 @@ CHANGES_ARROW: Final = pa.schema(
     ]
 )
 
-#: What folding gives: one row for each log, with the summaries of its shards (JSON of job.ShardSummary).
-FOLDED: Final = "cluster_id string, summaries string"
+#: What folding gives: one row for each log (JSON of job.LogSummary).
+FOLDED: Final = "cluster_id string, summary string"

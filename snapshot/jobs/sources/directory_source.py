@@ -1,10 +1,10 @@
-"""Spark's data source `aclog-directory`: a directory log (records.log.directory) as rows of SOURCE.
+"""Spark's data source `aclog-directory`: a directory log (records.log.directory), followed by ranges of it.
 
     spark.readStream.format("aclog-directory").option("path", "/var/lib/kafka/__cluster_metadata-0")
 
 Options: ``path``, a directory or file:DIR; ``clusterId`` and ``topicId``, whose log it must be (both or
-none); ``startingOffset`` (0 if absent); for a stream ``maxOffsetsPerTrigger``; for a batch ``endingOffset``
-(the log's end if absent). Each batch has one input partition: a log is one sequence.
+none); ``startingOffset`` (0 if absent); ``maxOffsetsPerTrigger``. Each batch is one row of SOURCE, which says
+what to read (directory_range); the task that folds the log reads it.
 
 The offsets that Spark keeps are ``{"clusterId", "topicId", "offset", "epoch"}``: a range that was planned is
 read again as it was, or the query fails. ``epoch`` is that of the batch which ends there; null at the start.
@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
@@ -28,8 +28,8 @@ from records.log.base import LogIdentity
 from records.log.directory.log import directory_of
 from snapshot.errors import CheckpointForeignError
 from snapshot.jobs.engine.schema import SOURCE
+from snapshot.jobs.sources.directory_range import DirectoryRange
 from snapshot.jobs.sources.directory_ranges import DirectoryRanges, OffsetAndEpoch, describe
-from snapshot.jobs.sources.directory_rows import DirectoryRange, read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -46,7 +46,7 @@ FORMAT: Final = "aclog-directory"
 def read_directory_stream(
     spark: SparkSession, log: FollowedLog, *, max_offsets: int | None, starting_offset: int
 ) -> DataFrame:
-    """SOURCE rows of a log from an offset on, followed.
+    """A log from an offset on, followed.
 
     Args:
         spark: the session.
@@ -55,17 +55,12 @@ def read_directory_stream(
         starting_offset: for a checkpoint without offsets.
     """
     _register(spark)
-    stream = spark.readStream.format(FORMAT).options(**_whose(log)).option("startingOffset", starting_offset)
+    stream = (
+        spark.readStream.format(FORMAT).options(**options_of(log)).option("startingOffset", starting_offset)
+    )
     if max_offsets is not None:
         stream = stream.option("maxOffsetsPerTrigger", max_offsets)
     return stream.load()
-
-
-def read_directory(spark: SparkSession, log: FollowedLog, start: int, end: int) -> DataFrame:
-    """SOURCE rows of a range of offsets."""
-    _register(spark)
-    options = {"startingOffset": str(start), "endingOffset": str(end)}
-    return spark.read.format(FORMAT).options(**_whose(log), **options).load()
 
 
 def _register(spark: SparkSession) -> None:
@@ -79,7 +74,8 @@ def _register(spark: SparkSession) -> None:
     spark.dataSource.register(DirectoryLogSource)
 
 
-def _whose(log: FollowedLog) -> dict[str, str]:
+def options_of(log: FollowedLog) -> dict[str, str]:
+    """The options that name a log."""
     return {
         "path": str(directory_of(log.url)),  # absolute: executors may work elsewhere
         "clusterId": log.identity.cluster_id,
@@ -97,43 +93,12 @@ class DirectoryLogSource(DataSource):
     def schema(self) -> str:
         return SOURCE
 
-    def reader(self, schema: StructType) -> DataSourceReader:
-        return DirectoryReader(self.options)
-
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - pyspark's name
         return DirectoryStreamReader(self.options)
 
 
-class _DirectoryPartition(InputPartition):
-    """The one input partition of a batch."""
-
-    value: DirectoryRange
-
-
-class DirectoryReader(DataSourceReader):
-    """A range of a log, once."""
-
-    def __init__(self, options: Mapping[str, str]) -> None:
-        self._path = _path(options)
-        self._identity = _identity(options)
-        self._start = _offset(options, "startingOffset") or 0
-        self._end = _offset(options, "endingOffset")
-
-    def partitions(self) -> Sequence[InputPartition]:
-        ranges = DirectoryRanges(self._path, self._identity)
-        try:
-            end = OffsetAndEpoch(self._end, None) if self._end is not None else _last_end(ranges, self._start)
-            # Also of an empty range: without any, Spark makes one up.
-            return [_partition(self._path, ranges, self._start, end)]
-        finally:
-            ranges.close()
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return read_rows(partition.value)
-
-
 class DirectoryStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """A log, followed. Plans on the driver, in a process of its own; ``read`` runs on executors."""
+    """A log, followed. Plans on the driver, in a process of its own."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._path = _path(options)
@@ -171,10 +136,15 @@ class DirectoryStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         first, last = self._from_json(start), self._from_json(end)
         if first.offset == last.offset:
             return []
-        return [_partition(self._path, self._opened(), first.offset, last)]
+        identity, near = self._opened().identity, self._opened().place_near(first.offset)
+        topic_id = uuid_to_string(identity.topic_id)
+        wanted = DirectoryRange(
+            self._path, identity.cluster_id, topic_id, first.offset, last.offset, last.epoch, near
+        )
+        return [InputPartition(wanted)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return read_rows(partition.value)
+        yield partition.value.to_row()
 
     def stop(self) -> None:
         if self._ranges is not None:
@@ -204,16 +174,6 @@ class DirectoryStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
                 "Follow that one with another checkpoint"
             )
         return OffsetAndEpoch(stored["offset"], stored["epoch"])
-
-
-def _partition(path: str, ranges: DirectoryRanges, start: int, end: OffsetAndEpoch) -> InputPartition:
-    cluster_id, topic_id = ranges.identity.cluster_id, uuid_to_string(ranges.identity.topic_id)
-    near = ranges.place_near(start) if start < end.offset else None
-    return _DirectoryPartition(DirectoryRange(path, cluster_id, topic_id, start, end.offset, end.epoch, near))
-
-
-def _last_end(ranges: DirectoryRanges, start: int) -> OffsetAndEpoch:
-    return ranges.next_end(OffsetAndEpoch(start, None), below=ranges.high_watermark(), max_offsets=None)
 
 
 def _path(options: Mapping[str, str]) -> str:

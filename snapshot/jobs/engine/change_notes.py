@@ -1,0 +1,130 @@
+"""What the records of a batch change, one by one, for the jobs that keep a history or count over time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from records.columns.acl_table import AppliedAcl
+from records.ids import uuid_to_string
+from snapshot.code_names import code_to_name
+from snapshot.columns import AclColumns
+from snapshot.delta import AclsDelta
+from snapshot.image import AclsImage
+from snapshot.jobs.engine.job import AclCountDelta
+from snapshot.jobs.engine.schema import CHANGE_ADDED, CHANGE_REMOVED, CHANGE_REPLACED, CHANGES_ARROW
+
+if TYPE_CHECKING:
+    from records.columns.acl_table import AclTable
+    from records.entries import AccessControlEntryRecord
+    from records.ids import Uuid
+    from snapshot.jobs.engine.job import LogPlan
+
+_MINUTE_MS: Final = 60_000
+# Changes that are objects at once: as rows of Arrow they take less.
+_OBJECTS: Final = 1 << 16
+
+
+class ChangeNotes:
+    """The changes of one log's batch, as far as its plan wants them."""
+
+    def __init__(self, plan: LogPlan) -> None:
+        self._plan = plan
+        self._topic_id = uuid_to_string(plan.identity.topic_id)
+        self._count_deltas: Counter[tuple[int, int, int, int, int]] = Counter()
+        self._noted: list[dict[str, Any]] = []
+        self._batches: list[pa.RecordBatch] = []
+
+    def changes(self) -> pa.Table:
+        """Rows of CHANGES_ARROW, where changes are wanted."""
+        self._to_arrow()
+        return pa.Table.from_batches(self._batches, CHANGES_ARROW)
+
+    def count_deltas(self) -> list[AclCountDelta]:
+        """Those that are not zero, in order, where they are wanted."""
+        return [AclCountDelta(*key, change) for key, change in sorted(self._count_deltas.items()) if change]
+
+    def note(
+        self, before: AppliedAcl | None, after: AppliedAcl | None, offset: int, timestamp_ms: int
+    ) -> None:
+        """One change, if it is one: the same content written again is none."""
+        if before is None:
+            if after is None:
+                return
+            change, acl_id = CHANGE_ADDED, after.record.id
+        else:
+            if after is not None and after.record == before.record:
+                return
+            change = CHANGE_REMOVED if after is None else CHANGE_REPLACED
+            acl_id = before.record.id
+        if self._plan.wants_count_deltas:
+            minute_ms = timestamp_ms - timestamp_ms % _MINUTE_MS
+            if before is not None:
+                self._count_deltas[(minute_ms, *_kind_of(before.record))] -= 1
+            if after is not None:
+                self._count_deltas[(minute_ms, *_kind_of(after.record))] += 1
+        if self._plan.wants_changes:
+            self._noted.append(
+                {
+                    "topic_id": self._topic_id,
+                    "offset": offset,
+                    "timestamp_ms": timestamp_ms,
+                    "change": change,
+                    "id": acl_id,
+                    "before": None if before is None else _readable(before),
+                    "after": None if after is None else _readable(after),
+                }
+            )
+            if len(self._noted) >= _OBJECTS:
+                self._to_arrow()
+
+    def note_difference(self, before: AclTable, now: AclTable) -> AclTable:
+        """Note what is another than it was; the log has forgotten when an ACL went.
+
+        Returns the state that was noted: where nothing is noted of an ACL its place stays as well, though the
+        log may have only a later writing of it, and nothing is noted of the time before the batch.
+        """
+        plan = self._plan
+        was_there, there = (
+            AclsImage.restored(AclColumns.joined([rows]), digest=0, features={}, provenance=plan.provenance)
+            for rows in (before, now)
+        )
+        noted: dict[Uuid, AppliedAcl | None] = {}
+        for was, is_now in AclsDelta.between(was_there, there).changed():
+            if is_now is None:
+                self.note(was, None, plan.end - 1, plan.provenance.timestamp_ms)
+            elif was is not None and was.record == is_now.record:
+                noted[is_now.record.id] = was
+            else:
+                offset = plan.start if is_now.offset is None else max(is_now.offset, plan.start)
+                placed = AppliedAcl(is_now.record, offset, is_now.timestamp_ms)
+                self.note(was, placed, offset, is_now.timestamp_ms)
+                noted[is_now.record.id] = placed
+        return there.columns.with_changes(noted)
+
+    def _to_arrow(self) -> None:
+        if self._noted:
+            self._batches.append(pa.RecordBatch.from_pylist(self._noted, schema=CHANGES_ARROW))
+            self._noted = []
+
+
+def _kind_of(record: AccessControlEntryRecord) -> tuple[int, int, int, int]:
+    return record.resource_type, record.pattern_type, record.operation, record.permission_type
+
+
+def _readable(acl: AppliedAcl) -> dict[str, Any]:
+    record = acl.record
+    return {
+        "resource_type": code_to_name(ResourceType, record.resource_type),
+        "resource_name": record.resource_name,
+        "pattern_type": code_to_name(PatternType, record.pattern_type),
+        "principal": record.principal,
+        "host": record.host,
+        "operation": code_to_name(AclOperation, record.operation),
+        "permission_type": code_to_name(AclPermissionType, record.permission_type),
+        "offset": acl.offset,
+        "timestamp_ms": acl.timestamp_ms,
+    }
