@@ -60,17 +60,10 @@ def _found(held: npt.NDArray[np.uint64], heads: npt.NDArray[np.uint64]) -> npt.N
 
 def has_id(ids: bytes, wanted: bytes) -> npt.NDArray[np.bool_]:
     """Which of the ids, 16 bytes each, are among the wanted ones."""
-    heads = heads_of(wanted)
-    order = np.argsort(heads)
-    heads = heads[order]
-    found = among(heads, heads_of(ids))
-    rows = np.flatnonzero(found)
-    if len(rows):
-        each, sought = (np.frombuffer(blob, f"V{UUID_BYTES}") for blob in (ids, wanted))
-        found[rows] = each[rows] == sought[order[np.searchsorted(heads, heads_of(each[rows].tobytes()))]]
-        # Of ids that begin alike only the first was looked at; there are none, if they are ids at all.
-        for place in np.flatnonzero(heads[1:] == heads[:-1]) + 1:
-            found |= each == sought[order[place]]
+    each, sought = (np.frombuffer(blob, f"V{UUID_BYTES}") for blob in (ids, wanted))
+    found = among(np.sort(heads_of(wanted)), heads_of(ids))
+    exact = set(sought.tolist())
+    found[found] = [acl_id in exact for acl_id in each[found].tolist()]
     return found
 
 
