@@ -30,30 +30,6 @@ if TYPE_CHECKING:
 _NULL: Final = 1  # size -1
 
 
-class RawRecord(msgspec.Struct, frozen=True, gc=False):
-    """One record as bytes; its headers are passed over."""
-
-    offset: int
-    timestamp_ms: int
-    key: bytes | None
-    value: bytes | None
-
-
-def raw_records(batch: RecordBatch) -> list[RawRecord]:
-    """All records as bytes, in offset order; raises as `metadata_records`."""
-    content = _content(batch)
-    data = content.data
-    return [
-        RawRecord(
-            offset,
-            timestamp_ms,
-            None if key_start < 0 else data[key_start:key_end],
-            None if value_start < 0 else data[value_start:value_end],
-        )
-        for offset, timestamp_ms, key_start, key_end, value_start, value_end in _spans(batch, content)
-    ]
-
-
 def to_log_batch(batch: RecordBatch) -> LogBatch:
     """The batch with its metadata or control records decoded.
 

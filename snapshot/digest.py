@@ -137,11 +137,6 @@ def table_digest(table: AclTable) -> int:
     return hashes_sum(table_hashes(table))
 
 
-def digest_of(records: Iterable[AccessControlEntryRecord]) -> int:
-    """The digest of a whole set, computed anew."""
-    return sum(map(acl_hash, records)) & DIGEST_MASK
-
-
 def digest_to_string(digest: int) -> str:
     """32 hexadecimal digits."""
     return f"{digest:032x}"

@@ -32,7 +32,6 @@ from records.log.directory.identity import random_id, write_owner
 from records.log.open import open_log
 from records.log_batch import LogRecord
 from replay.load import load_image
-from snapshot.digest import digest_of
 from snapshot.errors import HistoryForeignError, HistoryMissingError, HistoryRangeError
 from snapshot.jobs.changes.changes_job import ChangeTopic, run_changes
 from snapshot.jobs.changes.history import (
@@ -48,6 +47,7 @@ from snapshot.jobs.engine.job import JobSettings
 from snapshot.jobs.sources.logs import resolve_logs
 from snapshot.store.snapshot_store import SnapshotStore
 from support.data import real_log
+from support.digests import digest_of
 from support.feed_topics import feed_messages, new_feed_topic
 from support.histories import as_record
 from support.kafka_broker import Broker

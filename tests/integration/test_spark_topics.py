@@ -30,7 +30,7 @@ from records.log.open import open_log
 from records.log.topic import TopicLog
 from replay.load import load_image
 from replay.snapshot_source import StoredSnapshots
-from snapshot.digest import digest_of, digest_to_string
+from snapshot.digest import digest_to_string
 from snapshot.errors import SparkJobError
 from snapshot.jobs.changes.changes_job import run_changes
 from snapshot.jobs.changes.history import History
@@ -42,6 +42,7 @@ from snapshot.jobs.snapshots_job import run_snapshots
 from snapshot.jobs.sources.logs import FollowedLog, resolve_logs
 from snapshot.store.manifest import SnapshotManifest
 from snapshot.store.snapshot_store import SnapshotStore
+from support.digests import digest_of
 from support.histories import as_record
 from support.kafka_broker import Broker
 from support.kafka_cluster import wait_until

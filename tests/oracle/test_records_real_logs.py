@@ -15,7 +15,7 @@ from records.batch import RecordBatch, decode_batch, encode_batch
 from records.codecs import avro
 from records.codecs.json import from_json, loads, to_json
 from records.codecs.kraft import encode_frame, record_type_name
-from records.content import raw_records, to_log_batch
+from records.content import to_log_batch
 from records.control import describe_control, encode_control_key
 from records.entries import (
     AccessControlEntryRecord,
@@ -24,6 +24,7 @@ from records.entries import (
     RemoveAccessControlEntryRecord,
 )
 from support.data import CASES, REAL_LOGS, real_log, real_log_home
+from support.raw_records import raw_records
 
 CODEC_NAMES = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 

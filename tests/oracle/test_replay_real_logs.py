@@ -23,11 +23,11 @@ from replay.errors import LogGapError, OffsetUnavailableError
 from replay.load import LoadResult, load_image
 from replay.loader import Loader
 from replay.snapshot_source import CheckpointFiles, SnapshotSource, StoredSnapshots
-from snapshot.digest import digest_of
 from snapshot.files.kraft_checkpoint import read_checkpoint
 from snapshot.image import AclsImage
 from snapshot.store.snapshot_store import SnapshotStore
 from support.data import real_log, real_log_home
+from support.digests import digest_of
 from support.sim_history import EMPTY_STATE, State, fold, state_of
 from support.sim_publisher import Witness
 

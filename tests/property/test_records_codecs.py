@@ -17,7 +17,7 @@ from records.codecs import avro, json, kraft
 from records.columns.record_table import RecordTable
 from records.columns.values import Values
 from records.compression import Compression, decompress
-from records.content import raw_records, to_log_batch
+from records.content import to_log_batch
 from records.control import ControlType, describe_control
 from records.entries import (
     AbortTransactionRecord,
@@ -33,6 +33,7 @@ from records.entries import (
 from records.errors import DecodeError
 from records.ids import Uuid
 from records.log_batch import LogBatch
+from support.raw_records import raw_records
 from support.strategies import access_control_entry_records, acl_records, record_lists, strange_acl_records
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from records.batch import RecordBatch, decode_batch, encode_batch
 from records.columns.walk import may_be_plain, walk
 from records.compression import Compression
-from records.content import RawRecord, raw_records
+from support.raw_records import RawRecord, raw_records
 
 some_bytes = st.none() | st.binary(max_size=200) | st.binary(min_size=9000, max_size=9001)
 small_bytes = st.binary(max_size=40)

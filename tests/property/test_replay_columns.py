@@ -23,9 +23,9 @@ from records.log_batch import LogBatch
 from replay.core import Core, Phase
 from replay.events import BatchesRead, Effect, LoadedSnapshot, Publish, ReadFailed, Recovered
 from snapshot.delta import AclsDelta
-from snapshot.digest import digest_of
 from snapshot.image import AclsImage, Provenance
 from support.column_logs import by_column, frame_of, one_by_one, raw_batches
+from support.digests import digest_of
 from support.sim_log import identity
 from support.snapshots import contents, replayed
 from support.strategies import (

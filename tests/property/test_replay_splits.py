@@ -17,8 +17,8 @@ from replay.core import Core
 from replay.events import BatchesRead, Fail, LoadedSnapshot, Publish, Recovered, ReportReady
 from replay.load import load_image
 from snapshot.delta import AclsDelta
-from snapshot.digest import digest_of
 from snapshot.image import AclsImage
+from support.digests import digest_of
 from support.sim_history import EMPTY_STATE, History, fold, state_of
 from support.sim_log import SimLog, batch_of, identity
 from support.strategies import record_lists

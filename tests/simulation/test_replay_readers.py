@@ -20,8 +20,9 @@ from records.ids import Uuid
 from replay.loader import Loader
 from replay.manifest import LoaderManifest
 from snapshot.delta import AclsDelta
-from snapshot.digest import digest_add, digest_of, digest_remove
+from snapshot.digest import digest_add, digest_remove
 from snapshot.image import AclsImage
+from support.digests import digest_of
 from support.sim_log import SimLog
 
 ROUNDS: Final = 800

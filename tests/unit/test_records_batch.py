@@ -12,7 +12,7 @@ import pytest
 from records.batch import HEADER_BYTES, decode_batch, encode_batch
 from records.codecs.kraft import encode_frame
 from records.compression import Compression, compress
-from records.content import RawRecord, raw_records, to_log_batch
+from records.content import to_log_batch
 from records.control import ControlType, encode_control_key, snapshot_footer_value
 from records.entries import (
     AccessControlEntryRecord,
@@ -32,6 +32,7 @@ from records.errors import (
 from records.ids import Uuid
 from records.log_batch import LogBatch, LogRecord
 from records.varint import append_varint
+from support.raw_records import RawRecord, raw_records
 
 TIME_MS = 1_795_222_795_968
 ID = Uuid(bytes(range(16)))

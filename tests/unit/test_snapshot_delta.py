@@ -19,9 +19,9 @@ from records.entries import (
 )
 from records.log_batch import LogRecord
 from snapshot.delta import AclsDelta
-from snapshot.digest import digest_of
 from snapshot.fold import DeltaCounts
 from snapshot.image import NOWHERE, AclsImage, Provenance
+from support.digests import digest_of
 from support.snapshots import acl, acl_id, contents, image_of, logged, replayed
 
 

@@ -7,14 +7,8 @@ from typing import Any
 
 import pytest
 
-from snapshot.digest import (
-    acl_hash,
-    digest_add,
-    digest_from_string,
-    digest_of,
-    digest_remove,
-    digest_to_string,
-)
+from snapshot.digest import acl_hash, digest_add, digest_from_string, digest_remove, digest_to_string
+from support.digests import digest_of
 from support.snapshots import acl, acl_id
 
 KNOWN = "75f27451ea86dfcff2bc1a4bcf5f1160"

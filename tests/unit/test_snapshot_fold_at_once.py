@@ -13,9 +13,9 @@ from msgspec.structs import astuple
 from records.entries import MetadataRecord, OtherRecord, RemoveAccessControlEntryRecord
 from records.ids import Uuid
 from snapshot.delta import AclsDelta
-from snapshot.digest import digest_of
 from snapshot.image import AclsImage, Provenance
 from support.column_logs import by_column, one_by_one, raw_batches
+from support.digests import digest_of
 from support.snapshots import acl as numbered_acl
 from support.snapshots import contents, logged, replayed
 

@@ -13,7 +13,6 @@ from records.acl import AclOperation, AclPermissionType, PatternType, ResourceTy
 from records.batch import RecordBatch, decode_batch, encode_batch
 from records.codecs.kraft import encode_frame
 from records.columns.acl_table import AppliedAcl
-from records.content import raw_records
 from records.control import ControlType, encode_control_key, snapshot_footer_value, snapshot_header_value
 from records.entries import (
     METADATA_VERSION_FEATURE,
@@ -40,6 +39,7 @@ from snapshot.files.kraft_checkpoint import (
 )
 from snapshot.image import AclsImage, Provenance
 from support.data import REAL_LOGS, real_log, real_log_home
+from support.raw_records import raw_records
 from support.snapshots import acl, acl_id, contents, image_of, payload_acl, replayed
 
 CHECKPOINTS = [
