@@ -1,8 +1,8 @@
 """The snapshots job on a log: how many records a second, what one batch costs, its memory and its files.
 
-All by the clock, for Spark works in many threads and processes. The job is beside the same source read into
-Spark's noop sink, in the same session, and beside a load of the same log without Spark, in a process of its
-own. Both must come to the same digest.
+All by the clock, for Spark works in many threads and processes. The job is beside the log's records as rows
+in Spark's noop sink, in the same session, and beside a load of the same log without Spark, in a process of
+its own. Both must come to the same digest.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _new_topic(servers: str, name: str) -> MetadataLog:
 
 @dataclass(frozen=True, slots=True)
 class _Beside:
-    """The job on what is new in the log, and its source alone on the same."""
+    """The job on what is new in the log, and a source alone on the same."""
 
     job: Done
     source: Done
