@@ -1,0 +1,92 @@
+"""The subject of a certificate as Java writes it: X500Principal.getName(), RFC 2253.
+
+That text is a client's name in Kafka (DefaultKafkaPrincipalBuilder), so ACLs and super.users have it. Java's
+form is not RFC 4514's nor OpenSSL's: the last part comes first, nine attribute types have names and every
+other one is its number with the value's bytes in hex, and a character that is not ASCII stands for itself.
+
+Source: sun.security.x509.X500Name and AVA.toRFC2253String of OpenJDK 17. The bytes are those of a certificate
+that OpenSSL has parsed and verified.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: The types that RFC 2253 names, by the bytes of their OIDs.
+_KEYWORDS: Final = {
+    b"\x55\x04\x03": "CN",
+    b"\x55\x04\x06": "C",
+    b"\x55\x04\x07": "L",
+    b"\x55\x04\x08": "ST",
+    b"\x55\x04\x09": "STREET",
+    b"\x55\x04\x0a": "O",
+    b"\x55\x04\x0b": "OU",
+    b"\x09\x92\x26\x89\x93\xf2\x2c\x64\x01\x19": "DC",
+    b"\x09\x92\x26\x89\x93\xf2\x2c\x64\x01\x01": "UID",
+}
+# UTF8String, PrintableString, T61String, IA5String, GeneralString, BMPString; Java leaves UniversalString
+# out.
+_STRING_TAGS: Final = frozenset({0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E})
+_VERSION_TAG: Final = 0xA0
+_LONG_LENGTH: Final = 0x80
+_ESCAPES: Final = {**{ord(character): f"\\{character}" for character in ',=+<>#;"\\'}, 0: "\\00"}
+# What Java takes for white space at either end of a value.
+_SPACES: Final = " \r"
+
+
+def subject_of(certificate: bytes) -> str:
+    """The subject of an X.509 certificate in DER."""
+    ((_, signed, _),) = _elements(certificate)
+    to_be_signed = next(_elements(signed))[1]
+    fields = [element for element in _elements(to_be_signed) if element[0] != _VERSION_TAG]
+    # serialNumber, signature, issuer, validity, subject
+    return distinguished_name(fields[4][1])
+
+
+def distinguished_name(rdn_sequence: bytes) -> str:
+    """The text of a name, whose content this is (an RDNSequence in DER without tag and length)."""
+    parts = ["+".join(map(_attribute, _contents(rdn))) for rdn in _contents(rdn_sequence)]
+    return ",".join(reversed(parts))
+
+
+def _attribute(content: bytes) -> str:
+    (_, oid, _), (tag, value, whole) = _elements(content)
+    keyword = _KEYWORDS.get(oid)
+    if keyword is None or tag not in _STRING_TAGS:
+        return f"{keyword or _dotted(oid)}=#{whole.hex()}"
+    # Java reads the bytes of every kind of string as UTF-8.
+    text = value.decode("utf-8", "replace")
+    inner = text.strip(_SPACES)
+    before, _, after = text.partition(inner) if inner else (text, "", "")
+    escaped = "".join(f"\\{space}" for space in before), "".join(f"\\{space}" for space in after)
+    return f"{keyword}={escaped[0]}{inner.translate(_ESCAPES)}{escaped[1]}"
+
+
+def _contents(content: bytes) -> Iterator[bytes]:
+    return (inner for _, inner, _ in _elements(content))
+
+
+def _elements(content: bytes) -> Iterator[tuple[int, bytes, bytes]]:
+    """Of DER one after the other: tag, content, and the whole with both."""
+    at = 0
+    while at < len(content):
+        tag, length, begin = content[at], content[at + 1], at + 2
+        if length >= _LONG_LENGTH:
+            begin += length - _LONG_LENGTH
+            length = int.from_bytes(content[at + 2 : begin])
+        yield tag, content[begin : begin + length], content[at : begin + length]
+        at = begin + length
+
+
+def _dotted(oid: bytes) -> str:
+    numbers, number = [], 0
+    for byte in oid:
+        number = number << 7 | byte & 0x7F
+        if byte < _LONG_LENGTH:
+            numbers.append(number)
+            number = 0
+    first = min(numbers[0] // 40, 2)
+    return ".".join(map(str, [first, numbers[0] - 40 * first, *numbers[1:]]))

@@ -1,0 +1,217 @@
+"""A certificate's subject is the text that Java gives it, and Kafka's rules make of it what Kafka makes."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from authorizer.configuration.principal_rules import mapped_name, parse_principal_rules
+from authorizer.errors import ConfigError
+from authorizer.sidecar.distinguished_name import distinguished_name, subject_of
+from support.certificates import Authority, subject
+from support.kafka_tools import java_command
+
+SSL_NAMES = Path(__file__).parents[1] / "support" / "SslNames.java"
+
+UTF8, PRINTABLE, T61, IA5, GENERAL, UNIVERSAL, BMP = 0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1C, 0x1E
+INTEGER, BIT_STRING = 0x02, 0x03
+OIDS = {
+    "CN": "550403",
+    "C": "550406",
+    "L": "550407",
+    "ST": "550408",
+    "STREET": "550409",
+    "O": "55040a",
+    "OU": "55040b",
+    "DC": "0992268993f22c640119",
+    "UID": "0992268993f22c640101",
+    "serialNumber": "550405",
+    "title": "55040c",
+    "emailAddress": "2a864886f70d010901",
+    "1.2.3": "2a03",
+    "2.999.1": "883701",
+    "0.9.2342": "099226",
+}
+
+
+def der(tag: int, content: bytes) -> bytes:
+    size = len(content)
+    if size < 128:
+        return bytes([tag, size]) + content
+    length = size.to_bytes((size.bit_length() + 7) // 8)
+    return bytes([tag, 0x80 + len(length)]) + length + content
+
+
+def attribute(kind: str, value: str | bytes, tag: int = UTF8) -> bytes:
+    content = value if isinstance(value, bytes) else value.encode()
+    return der(0x30, der(0x06, bytes.fromhex(OIDS[kind])) + der(tag, content))
+
+
+def name(*rdns: Sequence[bytes]) -> bytes:
+    """Its content: what stands within the outermost SEQUENCE."""
+    return b"".join(der(0x31, b"".join(rdn)) for rdn in rdns)
+
+
+def java(lines: Sequence[Sequence[str]]) -> list[str | None]:
+    """What it answers to each; None for an error."""
+    asked = "".join(" ".join(line) + "\n" for line in lines)
+    done = subprocess.run(
+        java_command(str(SSL_NAMES)),
+        input=asked,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=True,
+    )
+    answers = [line.partition(" ") for line in done.stdout.splitlines()]
+    assert len(answers) == len(lines)
+    return [bytes.fromhex(text).decode() if word == "ok" else None for word, _, text in answers]
+
+
+TEXTS = (
+    "plain",
+    "",
+    " ",
+    "   ",
+    " both ends ",
+    "\rcarriage \r",
+    "\ttab\t",
+    "line\nfeed",
+    "#leading",
+    "in#side",
+    "a,b",
+    "a+b",
+    'say "x"',
+    "back\\slash",
+    "<a>;b=c",
+    "a/b:c'd(e)?",
+    "Ünïcödé",
+    "日本語",
+    "😀 face",
+    "nul\x00in",
+    "*!@$%^&_|~`{}[]",
+    " # ",
+    "\\ ",
+    "\u00a0no break\u00a0",
+    "l" * 300,
+)
+
+
+def cases() -> list[bytes]:
+    made = [name([attribute(kind, text)]) for kind in OIDS for text in TEXTS]
+    made += [
+        name([attribute("CN", "text", tag)])
+        for tag in (UTF8, PRINTABLE, T61, IA5, GENERAL, INTEGER, BIT_STRING)
+    ]
+    made += [
+        name([attribute("CN", "a,é ".encode("utf-16-be"), BMP)]),
+        name([attribute("CN", "a é".encode("utf-32-be"), UNIVERSAL)]),
+        name([attribute("CN", b"caf\xe9", T61)]),
+        name([attribute("O", b"\xff\xfe,", UTF8)]),
+        name([attribute("CN", "a"), attribute("OU", "b")], [attribute("O", "c")]),
+        name([attribute("emailAddress", "a@b", IA5), attribute("CN", "b")]),
+        name([attribute("OU", "b"), attribute("CN", "a")]),
+        b"",
+    ]
+    rng = random.Random(15)
+    alphabet = 'ab ,+"\\<>;=#\x00\r\té日'
+    for _ in range(300):
+        rdns = [
+            [
+                attribute(
+                    rng.choice(tuple(OIDS)),
+                    "".join(rng.choices(alphabet, k=rng.randrange(8))),
+                    rng.choice((UTF8, UTF8, PRINTABLE, IA5, BIT_STRING)),
+                )
+                for _ in range(rng.choice((1, 1, 1, 2, 3)))
+            ]
+            for _ in range(rng.randrange(1, 5))
+        ]
+        made.append(name(*rdns))
+    return made
+
+
+def test_a_subject_is_written_as_java_writes_it() -> None:
+    """Every escape, every kind of string, numbers for what has no name, several values in one part."""
+    names = cases()
+    expected = java([("subject", der(0x30, content).hex()) for content in names])
+    # What Java refuses to read never is a client: its TLS ends the connection.
+    read = [(content, text) for content, text in zip(names, expected, strict=True) if text is not None]
+    assert len(read) > 600
+    wrong = [
+        (content.hex(), text, distinguished_name(content))
+        for content, text in read
+        if distinguished_name(content) != text
+    ]
+    assert wrong == []
+
+
+def test_the_subject_of_a_certificate(tmp_path: Path) -> None:
+    """Found in the whole of it, beside the issuer's name and whatever else."""
+    client = Authority("CN=Root,O=aclog").issue(subject("CN=client\\, 1,OU=x+UID=y,O=é"))
+    assert subject_of(client.der) == "CN=client\\, 1,OU=x+UID=y,O=é"
+
+
+RULES = (
+    "DEFAULT",
+    "",
+    ",DEFAULT",
+    "RULE:^CN=(.*?),OU=ServiceUsers.*$/$1/,RULE:^CN=(.*?),OU=(.*?),O=(.*?)$/$1@$2/L,DEFAULT",
+    "RULE:.*CN=([^,]+).*/$1/U",
+    "RULE:^CN=([^,]+).*$/$1@$4/, DEFAULT",
+    "RULE:^CN=([^,]+).*$/$12/L",
+    "RULE:^CN=(?<who>[^,]+).*$/x-${who}-y/",
+    "RULE:.*/same/",
+    "RULE:^cn=(.*)$/$1/,RULE:(?i)^cn=([^,]*).*$/$1/",
+    "RULE:^CN=([^,]+),.*$/\\$1 \\x $0/",
+    "RULE:^spiffe:\\/\\/td\\/ns\\/([^\\/]+)\\/sa\\/([^\\/]+)$/$1\\/$2/",
+    "RULE:^CN=(a)?([^,]*).*$/[$1|$2]/",
+    "RULE:[^,]*/x/",
+)
+NAMES = (
+    "CN=kafka1.example.org,OU=ServiceUsers,O=Unknown,L=Unknown",
+    "CN=Duke,OU=JavaSoft,O=Sun Microsystems",
+    "CN=a\\,b,O=É",
+    "O=none",
+    "CN=İstanbul,O=x",
+    "spiffe://td/ns/Prod/sa/gate-way",
+    "",
+)
+
+
+def test_names_are_mapped_as_kafka_maps_them() -> None:
+    """Whole matches only, groups in the replacement, the first rule that is about the name."""
+    asked = [(rules, each) for rules in RULES for each in NAMES]
+    expected = java([("map", rules.encode().hex(), each.encode().hex()) for rules, each in asked])
+    found = [mapped_name(parse_principal_rules(rules, key="k"), each) for rules, each in asked]
+    wrong = [
+        (case, kafkas, ours)
+        for case, kafkas, ours in zip(asked, expected, found, strict=True)
+        if kafkas != ours
+    ]
+    assert wrong == []
+    assert sum(each is not None for each in expected) > 30
+
+
+@pytest.mark.parametrize(
+    ("rules", "why"),
+    [
+        ("DEFALT", "`DEFALT` is none"),
+        ("RULE:a/b/LX", "is none"),
+        ("RULE:^CN=(.*$/x/", "unterminated subpattern"),
+        ("RULE:^CN=.*$/$1/", "no group for `\\$1`"),
+        ("RULE:^CN=(.*)$/${who}/", "no group for `\\$\\{who\\}`"),
+        ("RULE:^CN=(.*)$/a$/", "no group for `\\$`"),
+        ("RULE:^CN=(\\p{L}*)$/$1/", "bad escape"),
+        ("RULE:^CN=([a-z&&[^b]]*)$/$1/", "Possible"),
+    ],
+)
+def test_rules_that_cannot_be_are_refused_at_the_start(rules: str, why: str) -> None:
+    """Kafka finds some of these out with the first client."""
+    with pytest.raises(ConfigError, match=why) as raised:
+        parse_principal_rules(rules, key="ssl.principal.mapping.rules")
+    assert raised.value.key == "ssl.principal.mapping.rules"
