@@ -38,7 +38,7 @@ ENV PATH=/opt/aclog/bin:$PATH \
     PYTHONUNBUFFERED=1
 USER 10001:10001
 WORKDIR /var/lib/aclog
-# Nothing is exposed: this version listens on loopback only. Containers that ask share its network namespace, as in a
+# Nothing is exposed: by default it listens on loopback only. Containers that ask share its network namespace, as in a
 # pod. Health is /livez, not /readyz: a node that waits for its log must not be restarted for that. Asking starts an
 # interpreter, which takes its time on a busy machine.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \

@@ -41,7 +41,7 @@ class SecurityProtocol(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a server listens."""
+    """Where a server listens; the host of a Unix socket is its path."""
 
     listener_name: str | None
     security_protocol: SecurityProtocol

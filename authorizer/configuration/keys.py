@@ -10,11 +10,13 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from authorizer.configuration.broker_file import BROKER_KEYS, LOG_DIR, LOG_DIRS, METADATA_LOG_DIR
 from authorizer.configuration.listeners import LISTENERS_ALLOWED, PROTOCOL_MAP_ALLOWED, split_list
+from authorizer.configuration.principal_rules import RULES_ALLOWED
 from authorizer.configuration.super_users import (
     ALLOW_EVERYONE_CONFIG,
     PRINCIPALS_ALLOWED,
@@ -25,9 +27,12 @@ from authorizer.configuration.super_users import (
 )
 from authorizer.decisions.audit import AUDIT_LEVELS
 from authorizer.errors import ConfigError
+from records.principal import parse_kafka_principal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+    from records.principal import KafkaPrincipal
 
 ACLOG_PREFIX: Final = "aclog."
 ENVIRONMENT_PREFIX: Final = "ACLOG_"
@@ -47,6 +52,24 @@ AUDIT_LEVEL: Final = "aclog.audit.level"
 DESCRIBE_PRINCIPALS: Final = "aclog.describe.principals"
 TRUSTED_PROXIES: Final = "aclog.trusted.proxies"
 PUBLIC_URL: Final = "aclog.sidecar.public.url"
+ALLOW_PLAINTEXT: Final = "aclog.allow.plaintext.beyond.loopback"
+UNIX_PRINCIPALS: Final = "aclog.unix.principals"
+
+KEYSTORE_TYPE: Final = "ssl.keystore.type"
+KEYSTORE_LOCATION: Final = "ssl.keystore.location"
+KEYSTORE_CHAIN: Final = "ssl.keystore.certificate.chain"
+KEYSTORE_KEY: Final = "ssl.keystore.key"
+KEY_PASSWORD: Final = "ssl.key.password"  # noqa: S105 - a key's name
+TRUSTSTORE_TYPE: Final = "ssl.truststore.type"
+TRUSTSTORE_LOCATION: Final = "ssl.truststore.location"
+TRUSTSTORE_CERTIFICATES: Final = "ssl.truststore.certificates"
+SSL_CLIENT_AUTH: Final = "ssl.client.auth"
+SSL_PROTOCOLS: Final = "ssl.enabled.protocols"
+SSL_CIPHER_SUITES: Final = "ssl.cipher.suites"
+SSL_PRINCIPAL_RULES: Final = "ssl.principal.mapping.rules"
+SPIFFE_RULES: Final = "aclog.ssl.spiffe.mapping.rules"
+#: Before an `ssl.*` key, or that of SPIFFE ids: for the listener of that name (in lower case) alone.
+LISTENER_PREFIX: Final = "listener.name."
 
 #: Values of ``aclog.log.mode``.
 LOG_MODES: Final = ("auto", "read", "write", "create")
@@ -54,6 +77,9 @@ LOG_MODES: Final = ("auto", "read", "write", "create")
 LOGGING_FORMATS: Final = ("auto", "console", "json")
 #: Values of ``aclog.logging.level``.
 LOGGING_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
+
+#: Values of ``ssl.client.auth``.
+CLIENT_AUTHS: Final = ("none", "requested", "required")
 
 _MEGABYTE: Final = 1024 * 1024
 _INT64_MAX: Final = 2**63 - 1
@@ -151,6 +177,26 @@ def _one_of(choices: Sequence[str]) -> Callable[[str], str]:
     return parse
 
 
+def _boolean(text: str) -> bool:
+    return _one_of(("true", "false"))(text) == "true"
+
+
+def _unix_principals(text: str) -> Mapping[str, KafkaPrincipal]:
+    """By ``uid:NUMBER`` and ``gid:NUMBER``."""
+    principals: dict[str, KafkaPrincipal] = {}
+    for part in filter(None, map(str.strip, text.split(";"))):
+        peer, _, principal = part.partition("=")
+        kind, _, number = peer.strip().partition(":")
+        if kind not in ("uid", "gid") or f"{kind}:{int(number)}" in principals:
+            raise ValueError(text)
+        principals[f"{kind}:{int(number)}"] = parse_kafka_principal(principal.strip())
+    return MappingProxyType(principals)
+
+
+_OF_A_LISTENER: Final = (
+    f"This key and the other `ssl.*` ones may have `{LISTENER_PREFIX}<name in lower case>.` before them: "
+    "then they are for that listener alone, and win there. Those have no variables."
+)
 _LOG_DIR_ALLOWED: Final = "a directory with the broker's `__cluster_metadata-0` in it"
 
 KEYS: Final = (
@@ -194,9 +240,11 @@ KEYS: Final = (
         type="list",
         default="PLAINTEXT://127.0.0.1:8180",
         allowed=LISTENERS_ALLOWED,
-        doc="Where the sidecar listens. This version serves PLAINTEXT on loopback addresses. In a broker's "
-        f"or controller's own file (one that sets {', '.join(BROKER_KEYS[:-1])} or {BROKER_KEYS[-1]}) they "
-        f"are the broker's, and aclog uses {ACLOG_LISTENERS} or the default.",
+        doc="Where the sidecar listens, each under a name of its own: PLAINTEXT on loopback addresses, "
+        "SSL, and Unix sockets (`NAME:///path`, PLAINTEXT whatever the name). Without a host it is every "
+        "address, IPv4 and IPv6; an IPv6 address is IPv6 only. In a broker's or controller's own file (one "
+        f"that sets {', '.join(BROKER_KEYS[:-1])} or {BROKER_KEYS[-1]}) they are the broker's, and aclog "
+        f"uses {ACLOG_LISTENERS} or the default.",
         environment=False,
     ),
     ConfigKey(
@@ -206,6 +254,97 @@ KEYS: Final = (
         allowed=PROTOCOL_MAP_ALLOWED,
         doc="The security protocol of each listener name. Unset: a name is its own protocol, and "
         "controller listeners are PLAINTEXT if nothing else is SSL or SASL.",
+    ),
+    ConfigKey(
+        name=KEYSTORE_TYPE,
+        type="string",
+        default="PEM",
+        allowed="PEM; of JKS and PKCS12 PEM can be made, and the error says how",
+        doc=f"How the server's key and certificate are stored. Kafka's own default is JKS. {_OF_A_LISTENER}",
+    ),
+    ConfigKey(
+        name=KEYSTORE_LOCATION,
+        type="string",
+        default=None,
+        allowed="a PEM file with the private key and the certificate chain",
+        doc="The server's key and certificate, for listeners with TLS. The file is looked at every two "
+        "seconds: when it has changed, new connections get what is in it; if that cannot be used, they get "
+        "what was there, a warning is logged and `aclog_tls_reload_failed` is 1.",
+    ),
+    ConfigKey(
+        name=KEYSTORE_CHAIN,
+        type="string",
+        default=None,
+        allowed="certificates in PEM, the server's own first",
+        doc=f"The certificate chain itself, in place of {KEYSTORE_LOCATION}.",
+    ),
+    ConfigKey(
+        name=KEYSTORE_KEY,
+        type="password",
+        default=None,
+        allowed="a private key in PEM",
+        doc=f"The private key itself, with {KEYSTORE_CHAIN}.",
+    ),
+    ConfigKey(
+        name=KEY_PASSWORD,
+        type="password",
+        default=None,
+        allowed="the password of the private key",
+        doc="If the private key is encrypted.",
+    ),
+    ConfigKey(
+        name=TRUSTSTORE_TYPE,
+        type="string",
+        default="PEM",
+        allowed="PEM; of JKS and PKCS12 PEM can be made, and the error says how",
+        doc="How the authorities are stored. Kafka's own default is JKS.",
+    ),
+    ConfigKey(
+        name=TRUSTSTORE_LOCATION,
+        type="string",
+        default=None,
+        allowed="a PEM file of certificates",
+        doc="The authorities whose clients are admitted. Looked at every two seconds, as the keystore.",
+    ),
+    ConfigKey(
+        name=TRUSTSTORE_CERTIFICATES,
+        type="string",
+        default=None,
+        allowed="certificates in PEM",
+        doc=f"The authorities themselves, in place of {TRUSTSTORE_LOCATION}.",
+    ),
+    ConfigKey(
+        name=SSL_CLIENT_AUTH,
+        type="string",
+        default="none",
+        allowed=f"one of {', '.join(CLIENT_AUTHS)}",
+        doc="Whether a client of a listener with TLS shows a certificate: `required`, or no connection; "
+        "`requested`, and who shows none is User:ANONYMOUS; `none`, and everyone is.",
+        parse=_one_of(CLIENT_AUTHS),
+    ),
+    ConfigKey(
+        name=SSL_PROTOCOLS,
+        type="list",
+        default="TLSv1.2,TLSv1.3",
+        allowed="TLSv1.2, TLSv1.3 or both, separated by commas",
+        doc="The versions of TLS that are spoken.",
+    ),
+    ConfigKey(
+        name=SSL_CIPHER_SUITES,
+        type="list",
+        default="",
+        allowed="nothing",
+        doc="Of a broker's file. OpenSSL's choice cannot be changed here: where it is set, a listener with "
+        "TLS does not start, unless its own is empty.",
+    ),
+    ConfigKey(
+        name=SSL_PRINCIPAL_RULES,
+        type="list",
+        default="DEFAULT",
+        allowed=RULES_ALLOWED,
+        doc="What a client with a certificate is called: `User:` and what the first rule that matches "
+        "makes of the certificate's subject, which is written as Java writes it (`CN=a,OU=b,O=c`). DEFAULT "
+        "is the subject itself. Who no rule matches may ask nothing.",
     ),
     ConfigKey(
         name=METADATA_LOG_DIR,
@@ -246,6 +385,35 @@ KEYS: Final = (
         default=None,
         allowed=LISTENERS_ALLOWED,
         doc=f"Where the sidecar listens, over {LISTENERS}: the key to add to a broker's own file.",
+    ),
+    ConfigKey(
+        name=ALLOW_PLAINTEXT,
+        type="boolean",
+        default="false",
+        allowed="true or false",
+        doc="Whether PLAINTEXT listeners may be on other addresses than loopback. Everyone who reaches one "
+        "is User:ANONYMOUS, and everyone on the way reads and changes what is said.",
+        parse=_boolean,
+    ),
+    ConfigKey(
+        name=UNIX_PRINCIPALS,
+        type="list",
+        default="",
+        allowed="uid:NUMBER=Type:name or gid:NUMBER=Type:name, separated by semicolons, such as "
+        "uid:1000=User:gateway;gid:200=User:ops",
+        doc="What the processes that connect to Unix sockets are called, by the user or the group that "
+        "they run as, which the kernel says; the user's wins. Who is not listed is User:ANONYMOUS. "
+        "`aclog.sock` in a log's directory is not meant: it is the owner's.",
+        parse=_unix_principals,
+    ),
+    ConfigKey(
+        name=SPIFFE_RULES,
+        type="list",
+        default="",
+        allowed=RULES_ALLOWED,
+        doc="What a client is called whose certificate has a SPIFFE id (`spiffe://...` as a URI in the "
+        f"subject alternative name): as {SSL_PRINCIPAL_RULES}, from that id; DEFAULT is the id itself. Who "
+        "no rule matches may ask nothing. Unset: the subject counts, for all clients.",
     ),
     ConfigKey(
         name="aclog.sidecar.default.host",

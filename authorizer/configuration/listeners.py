@@ -1,5 +1,7 @@
 """Listeners as Kafka writes them: ``NAME://HOST:PORT,...`` and ``NAME:PROTOCOL,...``.
 
+Beside Kafka's there are Unix sockets, ``NAME:///path``: an Endpoint whose host is the path.
+
 Source: SocketServerConfigs.listenerListToEndPoints, CoreUtils.listenerListToEndPoints (names and ports are
 distinct), KafkaConfig.effectiveListenerSecurityProtocolMap and earlyStartListeners. Reading is Kafka's and
 takes every protocol, because a broker's own file must be readable; what aclog can serve is asked apart
@@ -18,7 +20,10 @@ from authorizer.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-LISTENERS_ALLOWED: Final = "NAME://HOST:PORT, separated by commas, such as PLAINTEXT://127.0.0.1:8180"
+LISTENERS_ALLOWED: Final = (
+    "NAME://HOST:PORT or, for a Unix socket, NAME:///path, separated by commas, such as "
+    "PLAINTEXT://127.0.0.1:8180"
+)
 PROTOCOL_MAP_ALLOWED: Final = (
     f"NAME:PROTOCOL, separated by commas; protocols are {', '.join(each.name for each in SecurityProtocol)}"
 )
@@ -26,6 +31,7 @@ PROTOCOL_MAP_ALLOWED: Final = (
 DEFAULT_PROTOCOL_MAP: Final = {each.name: each for each in SecurityProtocol}
 
 _LISTENER: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
+_UNIX_LISTENER: Final = re.compile(r"([^:/]+)://(/.*[^/])")
 _PORT_MAX: Final = 65535
 
 
@@ -69,6 +75,10 @@ def parse_listeners(
     """
     endpoints: list[Endpoint] = []
     for part in split_list(text):
+        if matched := _UNIX_LISTENER.fullmatch(part):
+            # Nobody is between the two ends, so there is nothing to encrypt and no protocol to name.
+            endpoints.append(Endpoint(matched[1].upper(), SecurityProtocol.PLAINTEXT, matched[2], 0))
+            continue
         matched = _LISTENER.fullmatch(part)
         if matched is None:
             raise ConfigError(key, text, f"{LISTENERS_ALLOWED}; `{part}` is none")
@@ -97,31 +107,46 @@ def parse_listeners(
     return tuple(endpoints)
 
 
-def require_served(endpoints: Sequence[Endpoint], *, key: str) -> None:
-    """Refuse what the sidecar cannot serve safely yet.
+def require_served(endpoints: Sequence[Endpoint], *, key: str, allow_plaintext: bool) -> None:
+    """Refuse what the sidecar cannot serve, or not safely.
+
+    Args:
+        endpoints: the listeners.
+        key: which they came from.
+        allow_plaintext: also on other addresses than loopback.
 
     Raises:
-        ConfigError: a listener that is not PLAINTEXT, or not on a loopback address.
+        ConfigError: a listener with SASL, or PLAINTEXT for everyone on the network.
     """
     for endpoint in endpoints:
         shown = f"{endpoint.listener_name}://{endpoint.host or ''}:{endpoint.port}"
-        way_out = "Set it to something like PLAINTEXT://127.0.0.1:8180 and put a TLS proxy in front of it"
-        if endpoint.security_protocol is not SecurityProtocol.PLAINTEXT:
+        if endpoint.security_protocol not in (SecurityProtocol.PLAINTEXT, SecurityProtocol.SSL):
+            raise ConfigError(
+                key, shown, f"PLAINTEXT and SSL are served over HTTP, not {endpoint.security_protocol.name}"
+            )
+        if not (allow_plaintext or endpoint.security_protocol is SecurityProtocol.SSL or is_local(endpoint)):
             raise ConfigError(
                 key,
                 shown,
-                f"this version serves PLAINTEXT only, not {endpoint.security_protocol.name}. {way_out}",
-            )
-        if not _is_loopback(endpoint.host):
-            raise ConfigError(
-                key,
-                shown,
-                "PLAINTEXT is served on loopback addresses only, because its callers are not authenticated. "
-                f"{way_out}",
+                "PLAINTEXT is served on loopback addresses and Unix sockets, because whoever reaches it is "
+                "User:ANONYMOUS and nothing is encrypted. Give it TLS (SSL://HOST:PORT and "
+                "ssl.keystore.location), put it behind a proxy with TLS (PLAINTEXT://127.0.0.1:8180), or set "
+                "aclog.allow.plaintext.beyond.loopback=true if the network itself is trusted",
             )
 
 
-def _is_loopback(host: str | None) -> bool:
+def is_unix(endpoint: Endpoint) -> bool:
+    """Whether it is a Unix socket; its host is the path then."""
+    return endpoint.host is not None and endpoint.host.startswith("/")
+
+
+def is_local(endpoint: Endpoint) -> bool:
+    """Whether only this machine reaches it."""
+    return is_unix(endpoint) or is_loopback(endpoint.host)
+
+
+def is_loopback(host: str | None) -> bool:
+    """Whether an address, or the name localhost, means this machine alone."""
     if host is None:
         return False
     if host.lower() == "localhost":

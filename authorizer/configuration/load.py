@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from authorizer.api import Endpoint
+    from records.principal import KafkaPrincipal
 
 #: What an error calls the file itself.
 CONFIG_FLAG: Final = "--config"
@@ -78,6 +79,8 @@ class Config:
     sidecar_default_host: str | None
     sidecar_public_url: str | None
     trusted_proxies: tuple[str, ...]
+    allow_plaintext_beyond_loopback: bool
+    unix_principals: Mapping[str, KafkaPrincipal]
     describe_principals: frozenset[str]
     log_url: str | None
     brokers_log: BrokersLog | None
@@ -99,9 +102,10 @@ class Config:
         """The listeners, once it is sure that the sidecar can serve each of them safely.
 
         Raises:
-            ConfigError: one is not PLAINTEXT on a loopback address.
+            ConfigError: one is neither SSL nor PLAINTEXT where that is allowed.
         """
-        require_served(self.listeners, key=self.listeners_key)
+        allow_plaintext = self.allow_plaintext_beyond_loopback
+        require_served(self.listeners, key=self.listeners_key, allow_plaintext=allow_plaintext)
         return self.listeners
 
     def require_log_url(self) -> str:

@@ -16,6 +16,7 @@ _SECRET_WORDS: Final = (
     "credential",
     "jaas",
     "key.pem",
+    "keystore.key",
     "private.key",
     "user.info",
     "oauthbearer.config",

@@ -3,7 +3,7 @@
 The rules:
 
 - Kafka's ACLs guard it, as on a broker: Describe on the cluster to list, Alter on it to change. Who comes in
-  by the socket in the log's directory could write the log itself, and needs no ACL (``local_socket``).
+  by the socket in the log's directory could write the log itself, and needs no ACL (``binding``).
 - A creation or removal is answered when its outcome is known here, for each item by itself (KIP-504), at the
   latest after aclog.acl.update.timeout.ms. No request waits on the event loop.
 - An answer carries the offset that it is about: what was written is visible there.

@@ -1,7 +1,7 @@
 """The sidecar's ASGI application: which handler has which path, and what holds for every answer.
 
-The caller is a principal, and Kafka's own ACLs guard it (``caller.py``). Its address is the peer's; a header
-says another one only where the peer is a trusted proxy.
+The caller is a principal (``peer.py``), and Kafka's own ACLs guard it (``caller.py``). Its address is the
+peer's; a header says another one only where the peer is a trusted proxy.
 """
 
 from __future__ import annotations
@@ -26,13 +26,10 @@ from authorizer.sidecar.node_routes import NodeRoutes
 from authorizer.sidecar.origin import find_origin
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from starlette.responses import Response
     from starlette.types import Message, Receive, Scope, Send
 
     from authorizer.node import Node
-    from authorizer.sidecar.origin import Listener
 
 log = structlog.get_logger(__name__)
 
@@ -40,13 +37,11 @@ _INTERNAL_ERROR: Final = HttpError(ErrorCode.UNKNOWN_SERVER_ERROR, "internal err
 
 
 class SidecarApp:
-    """ASGI 3 application for all listeners, which it knows by their ports."""
+    """ASGI 3 application for all listeners: each request says which one it came in on (``protocol``)."""
 
-    def __init__(self, node: Node, listeners: Mapping[int | None, Listener]) -> None:
-        """``listeners``: by their ports; the one without a port is the socket in the log's directory."""
+    def __init__(self, node: Node) -> None:
         acls, evaluations, of_node = AclRoutes(node), EvaluationRoutes(node), NodeRoutes(node)
         self._node = node
-        self._listeners = listeners
         self._routes = [
             Route("/", self._index),
             Route("/access/v1/evaluation", evaluations.evaluation, methods=["POST"]),
@@ -84,7 +79,7 @@ class SidecarApp:
         scope["app"] = self
         try:
             request_id = request_id_of(request)
-            request.state.origin = find_origin(scope, self._listeners)
+            request.state.origin = find_origin(scope)
             await self._router(scope, receive, send_with_headers)
         except ConnectionResetError:
             return

@@ -2,9 +2,8 @@
 
 Kafka's own ACLs guard the sidecar: anyone may ask about themselves, about others only with DESCRIBE on the
 cluster. Those of ``aclog.describe.principals`` may ask about others without an ACL, and nothing else by that:
-they may neither list ACLs nor change them. To list takes DESCRIBE on the cluster, to change ALTER. On a
-plaintext listener the caller is User:ANONYMOUS; who comes in by the socket in the log's directory could write
-the log itself, and may do everything (``local_socket``).
+they may neither list ACLs nor change them. To list takes DESCRIBE on the cluster, to change ALTER. Who comes
+in by the socket in the log's directory could write the log itself, and may do everything (``binding``).
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from authorizer.api import Action, HttpRequestContext
 from authorizer.configuration.keys import DESCRIBE_PRINCIPALS
 from authorizer.sidecar.errors import ErrorCode, HttpError
 from records.acl import CLUSTER_NAME, AclOperation, PatternType, ResourcePattern, ResourceType
-from records.principal import ANONYMOUS
 
 if TYPE_CHECKING:
     from authorizer.decisions.state import AuthorizerState
@@ -41,11 +39,11 @@ class Caller:
     def __init__(self, node: Node, state: AuthorizerState, origin: Origin, request_name: str) -> None:
         """``request_name``: what the audit log calls the request; one word."""
         self.context = HttpRequestContext(
-            ANONYMOUS,
+            origin.principal,
             origin.address,
             origin.listener.name,
             request_name=request_name,
-            caller=ANONYMOUS,
+            caller=origin.principal,
             caller_address=origin.address,
         )
         self._node = node

@@ -1,10 +1,13 @@
-"""Where a request comes from: the listener it came in on, and the client's address."""
+"""Where a request comes from: the listener it came in on, the caller, and the client's address."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import ipaddress
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
+from authorizer.configuration.listeners import is_loopback
 from authorizer.host import host_address
 from authorizer.sidecar.errors import ErrorCode, HttpError
 
@@ -13,22 +16,43 @@ if TYPE_CHECKING:
 
     from starlette.types import Scope
 
+    from authorizer.configuration.tls import TlsSettings
+    from authorizer.sidecar.peer import Peer
+    from records.principal import KafkaPrincipal
 
-@dataclass(frozen=True, slots=True)
+_HOST: Final = b"host"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Listener:
-    """What a request's listener means for it; all of them are PLAINTEXT so far.
+    """What a request's listener means for it.
 
     Attributes:
         name: as configured.
-        early_start: decides for super users before the node is ready (KIP-801).
         url: where it is, without a slash at the end.
-        is_local: the socket in the log's directory, where everything is allowed (``local_socket``).
+        early_start: decides for super users before the node is ready (KIP-801).
+        is_local: the socket in the log's directory, where everything is allowed (``binding``).
+        tls: None on a listener without.
+        unix_principals: callers at a Unix socket, by ``uid:NUMBER`` and ``gid:NUMBER``.
+        proxies: peers that may speak for others.
+        hosts: names in lower case that requests may be addressed to, beside loopback's own; None: any name.
     """
 
     name: str
-    early_start: bool
     url: str
+    early_start: bool = False
     is_local: bool = False
+    tls: TlsSettings | None = None
+    unix_principals: Mapping[str, KafkaPrincipal] = field(default_factory=lambda: MappingProxyType({}))
+    proxies: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = ()
+    hosts: frozenset[str] | None = None
+
+    def is_proxy(self, address: str | None) -> bool:
+        """Whether a peer's IP address is a trusted proxy's."""
+        if address is None or not self.proxies:
+            return False
+        peer = ipaddress.ip_address(address)
+        return any(peer in network for network in self.proxies)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,24 +61,48 @@ class Origin:
 
     Attributes:
         listener: where it came in.
+        principal: the caller.
         address: the client's as ACL hosts are written; empty when there is none (a UNIX socket).
     """
 
     listener: Listener
+    principal: KafkaPrincipal
     address: str
 
 
-def find_origin(scope: Scope, listeners: Mapping[int | None, Listener]) -> Origin:
-    """The origin of a request in ASGI's terms; ``listeners`` by their ports.
+def find_origin(scope: Scope) -> Origin:
+    """The origin of a request in ASGI's terms, whose connection the protocol has put into its state.
 
     Raises:
-        HttpError: 400, a trusted proxy has forwarded what is no address.
+        HttpError: 400, a trusted proxy has forwarded what is no address; 403, the peer has no principal;
+            421, the request was meant for another host.
     """
-    client, server = scope["client"], scope["server"]
-    listener = listeners[server[1]]
+    peer: Peer = scope["state"]["peer"]
+    if peer.refusal is not None:
+        raise peer.refusal
+    listener = peer.listener
+    if listener.hosts is not None and not peer.is_proxy:
+        for name, value in scope["headers"]:
+            if name == _HOST:
+                _require_host(value.decode("latin-1"), listener, listener.hosts)
+    client = scope["client"]
     if client is None:
-        return Origin(listener, "")
+        return Origin(listener, peer.principal, "")
     try:
-        return Origin(listener, host_address(client[0]))
+        return Origin(listener, peer.principal, host_address(client[0]))
     except ValueError as error:
         raise HttpError(ErrorCode.INVALID_HEADER, f"X-Forwarded-For: {error}") from error
+
+
+def _require_host(header: str, listener: Listener, hosts: frozenset[str]) -> None:
+    """Refuse a web page whose own name was made to mean this machine (DNS rebinding): its Host says so."""
+    in_brackets, bracket, _ = header.removeprefix("[").partition("]")
+    host = (in_brackets if bracket else header.partition(":")[0]).rstrip(".").lower()
+    if host in hosts or is_loopback(host) or host.endswith(".localhost"):
+        return
+    raise HttpError(
+        ErrorCode.MISDIRECTED_REQUEST,
+        f"Host `{header}` is none of this sidecar's names on listener {listener.name}: ask {listener.url}. "
+        "If clients know it by another name, set aclog.sidecar.public.url to that; if a proxy sends this, "
+        "name the proxy in aclog.trusted.proxies",
+    )

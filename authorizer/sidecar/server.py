@@ -1,37 +1,61 @@
-"""The sidecar's server: sockets bound first, then uvicorn on all of them.
+"""The sidecar's server: sockets bound first, then a uvicorn for each of them, in one event loop.
 
-Binding comes before a log is opened, so that a port in use stops the start at once, not after a long load.
-One uvicorn serves every listener; a request's local port says which one it came in on. A node that writes a
-directory's log also listens in that directory, for commands beside it (``local_socket``).
+Binding comes before a log is opened, so that a port in use, or a certificate that cannot be read, stops the
+start at once, not after a long load. A node that writes a directory's log also listens in that directory, for
+commands beside it (``binding``).
 """
 
 from __future__ import annotations
 
+import asyncio
+import ipaddress
 import socket
 import threading
-from typing import TYPE_CHECKING, Final, NoReturn, Self
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NoReturn, Self, cast
+from urllib.parse import urlsplit
 
 import structlog
 import uvicorn
 
-from authorizer.errors import ConfigError
+from authorizer.api import SecurityProtocol
+from authorizer.configuration.listeners import is_loopback, is_unix
+from authorizer.configuration.tls import tls_settings
 from authorizer.sidecar.app import SidecarApp
-from authorizer.sidecar.local_socket import bind_local, remove_local
+from authorizer.sidecar.binding import BACKLOG, bind_listener, bind_local
 from authorizer.sidecar.origin import Listener
+from authorizer.sidecar.protocol import SidecarProtocol
+from authorizer.sidecar.tls import ListenerContext, TlsCollector
+from authorizer.sidecar.unix_socket import remove_unix
 from records.log.directory.files import SOCKET_FILE
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
+    from prometheus_client import CollectorRegistry
+
+    from authorizer.api import Endpoint
     from authorizer.configuration.load import Config
     from authorizer.node import Node
 
 log = structlog.get_logger(__name__)
 
-_BACKLOG: Final = 2048
 #: Seconds that open requests get to finish once the server is to stop.
 _GRACE_S: Final = 5
 _START_TIMEOUT_S: Final = 30.0
+#: How often certificate files are looked at.
+_CERTIFICATES_EVERY_S: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """A listening socket, and what it is."""
+
+    socket: socket.socket
+    listener: Listener
+    context: ListenerContext | None = None
 
 
 class Sidecar:
@@ -46,57 +70,39 @@ class Sidecar:
 
     def __init__(self, config: Config) -> None:
         self._config = config
-        self._sockets: list[socket.socket] = []
-        # By port; without one: the socket in the log's directory.
-        self._listeners: dict[int | None, Listener] = {}
-        self.urls: list[str] = []
-        self._local_directory: Path | None = None
-        self._server: uvicorn.Server | None = None
+        self._bound: list[_Bound] = []
+        self._socket_files: list[Path] = []
+        self._servers: list[uvicorn.Server] = []
         self._thread: threading.Thread | None = None
+        self._metrics: tuple[CollectorRegistry, TlsCollector] | None = None
         try:
             for endpoint in config.served_listeners():
-                host = endpoint.host or "127.0.0.1"
-                bound = _bind(host, endpoint.port, config.listeners_key)
-                self._sockets.append(bound)
-                port = bound.getsockname()[1]
-                name = endpoint.listener_name or ""
-                url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-                self._listeners[port] = Listener(name, name in config.early_start_listeners, url)
-                self.urls.append(url)
+                self._bind(endpoint)
         except BaseException:
             self.close()
             raise
+        self.urls = [each.listener.url for each in self._bound]
 
     def start(self, node: Node) -> None:
         """Begin to answer for ``node``; returns when requests are answered."""
         if node.log.directory is not None and node.status().writable:
             self._listen_locally(node.log.directory)
-        proxies = self._config.trusted_proxies
-        self._server = uvicorn.Server(
-            uvicorn.Config(
-                SidecarApp(node, self._listeners),
-                lifespan="off",
-                ws="none",
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                # uvicorn's defaults trust every peer on this machine.
-                proxy_headers=bool(proxies),
-                forwarded_allow_ips=list(proxies),
-                timeout_graceful_shutdown=_GRACE_S,
-            )
-        )
+        app = SidecarApp(node)
+        self._servers = [uvicorn.Server(self._uvicorn_config(app, each)) for each in self._bound]
+        loop_factory = self._servers[0].config.get_loop_factory()
         self._thread = threading.Thread(
-            target=self._server.run, args=(self._sockets,), name="aclog-sidecar", daemon=True
+            target=self._run, args=(loop_factory,), name="aclog-sidecar", daemon=True
         )
         self._thread.start()
         deadline = threading.Event()
         waited = 0.0
-        while not self._server.started:
+        while not all(server.started for server in self._servers):
             if not self._thread.is_alive() or waited > _START_TIMEOUT_S:
                 raise RuntimeError("the sidecar's server did not start: see the log")
             deadline.wait(0.01)
             waited += 0.01
+        self._metrics = (node.metrics, TlsCollector(self._contexts()))
+        self._metrics[0].register(self._metrics[1])
         log.info("listening", urls=self.urls)
 
     def serve(self, node: Node) -> NoReturn:
@@ -110,8 +116,33 @@ class Sidecar:
             node.reach()
             self.wait()
 
+    def _bind(self, endpoint: Endpoint) -> None:
+        config, name = self._config, endpoint.listener_name or ""
+        is_tls = endpoint.security_protocol is SecurityProtocol.SSL
+        tls = tls_settings(config.properties, name) if is_tls else None
+        context = None if tls is None else ListenerContext(tls, name)
+        bound = bind_listener(endpoint, config.listeners_key)
+        if is_unix(endpoint):
+            self._socket_files.append(Path(endpoint.host or ""))
+        listener = Listener(
+            name=name,
+            url=_url(endpoint, bound),
+            early_start=name in config.early_start_listeners,
+            tls=tls,
+            unix_principals=config.unix_principals if is_unix(endpoint) else {},
+            proxies=tuple(map(ipaddress.ip_network, config.trusted_proxies)),
+            hosts=None if is_tls or not is_loopback(endpoint.host) else self._hosts(),
+        )
+        self._bound.append(_Bound(bound, listener, context))
+
+    def _hosts(self) -> frozenset[str]:
+        """The names that clients may know this sidecar by, in lower case."""
+        names = [endpoint.host for endpoint in self._config.listeners]
+        names.append(urlsplit(self._config.sidecar_public_url or "").hostname)
+        return frozenset(name.lower() for name in names if name)
+
     def _listen_locally(self, directory: Path) -> None:
-        """Where the file system has no sockets, requests are answered over TCP only."""
+        """Where the file system has no sockets, requests are answered by the listeners only."""
         try:
             bound = bind_local(directory)
         except OSError as error:
@@ -122,11 +153,55 @@ class Sidecar:
                 way_out="commands beside this node reach it over HTTP only: aclog acls --sidecar URL",
             )
             return
-        self._sockets.append(bound)
-        self._local_directory = directory
-        url = f"unix:{directory / SOCKET_FILE}"
-        self._listeners[None] = Listener("unix", early_start=False, url=url, is_local=True)
-        bound.listen(_BACKLOG)
+        path = directory / SOCKET_FILE
+        self._socket_files.append(path)
+        self._bound.append(_Bound(bound, Listener(name="unix", url=f"unix:{path}", is_local=True)))
+        bound.listen(BACKLOG)
+
+    def _uvicorn_config(self, app: SidecarApp, bound: _Bound) -> uvicorn.Config:
+        proxies = self._config.trusted_proxies
+        made = uvicorn.Config(
+            app,
+            http=cast("type[asyncio.Protocol]", partial(SidecarProtocol, bound.listener)),
+            lifespan="off",
+            ws="none",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            # uvicorn's defaults trust every peer on this machine.
+            proxy_headers=bool(proxies),
+            forwarded_allow_ips=list(proxies),
+            timeout_graceful_shutdown=_GRACE_S,
+        )
+        made.load()
+        made.ssl = bound.context
+        return made
+
+    def _run(self, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None) -> None:
+        with asyncio.Runner(loop_factory=loop_factory) as runner:
+            runner.run(self._answer())
+
+    async def _answer(self) -> None:
+        """Until one of the servers ends, which ends the others."""
+        async with asyncio.TaskGroup() as group:
+            certificates = group.create_task(self._follow_certificates())
+            serving = [
+                group.create_task(server.serve([each.socket]))
+                for server, each in zip(self._servers, self._bound, strict=True)
+            ]
+            await asyncio.wait(serving, return_when=asyncio.FIRST_COMPLETED)
+            for server in self._servers:
+                server.should_exit = True
+            certificates.cancel()
+
+    async def _follow_certificates(self) -> None:
+        while True:
+            await asyncio.sleep(_CERTIFICATES_EVERY_S)
+            for context in self._contexts():
+                context.reload()
+
+    def _contexts(self) -> list[ListenerContext]:
+        return [each.context for each in self._bound if each.context is not None]
 
     def wait(self) -> NoReturn:
         """Block while it serves; whatever ends that, such as a signal, is raised."""
@@ -136,17 +211,22 @@ class Sidecar:
 
     def close(self) -> None:
         """Stop serving and release the ports. Idempotent."""
-        if self._local_directory is not None:
+        for path in self._socket_files:
             # First of all, while the node still holds the log: the name may be another node's afterwards.
-            remove_local(self._local_directory)
-            self._local_directory = None
-        if self._thread is not None and self._server is not None:
-            self._server.should_exit = True
+            remove_unix(path)
+        self._socket_files.clear()
+        if self._metrics is not None:
+            registry, collector = self._metrics
+            registry.unregister(collector)
+            self._metrics = None
+        if self._thread is not None:
+            for server in self._servers:
+                server.should_exit = True
             self._thread.join()
             self._thread = None
-        for bound in self._sockets:
-            bound.close()
-        self._sockets.clear()
+        for each in self._bound:
+            each.socket.close()
+        self._bound.clear()
 
     def __enter__(self) -> Self:
         return self
@@ -155,24 +235,10 @@ class Sidecar:
         self.close()
 
 
-def _bind(host: str, port: int, key: str) -> socket.socket:
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        bound = socket.socket(family, kind, protocol)
-        try:
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            bound.bind(address)
-            bound.listen(_BACKLOG)
-        except BaseException:
-            bound.close()
-            raise
-    except OSError as error:
-        raise ConfigError(
-            key,
-            f"{host}:{port}",
-            f"cannot listen there: {error.strerror or error}. Set {key} to a free address, "
-            f"such as PLAINTEXT://127.0.0.1:0 for any free port",
-        ) from error
-    return bound
+def _url(endpoint: Endpoint, bound: socket.socket) -> str:
+    """With the real port, and for every address a name that clients elsewhere may know."""
+    if is_unix(endpoint):
+        return f"unix:{endpoint.host}"
+    scheme = "https" if endpoint.security_protocol is SecurityProtocol.SSL else "http"
+    host = endpoint.host or socket.gethostname()
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{bound.getsockname()[1]}"

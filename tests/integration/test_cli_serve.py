@@ -171,7 +171,7 @@ def test_a_full_disk_names_the_way_to_serve_without_writing(mode: str, tmp_path:
 
 @pytest.mark.parametrize(
     ("listener", "said"),
-    [("PLAINTEXT://127.0.0.1:{port}", "in use"), ("PLAINTEXT://0.0.0.0:0", "loopback addresses only")],
+    [("PLAINTEXT://127.0.0.1:{port}", "in use"), ("PLAINTEXT://0.0.0.0:0", "on loopback addresses")],
 )
 def test_what_cannot_listen_ends_before_the_log_is_opened(listener: str, said: str, tmp_path: Path) -> None:
     """Wrong usage is said at once, not after a long load: the log has not even been made."""

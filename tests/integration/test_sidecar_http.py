@@ -310,7 +310,7 @@ def test_the_metadata_names_the_endpoints(node_and_client: tuple[Node, httpx.Cli
     """At the listener's own address, whatever the Host header says."""
     _, client = node_and_client
     path = "/.well-known/authzen-configuration"
-    metadata = client.get(path, headers={"Host": "evil.example"}).json()
+    metadata = client.get(path, headers={"Host": "other.localhost:1"}).json()
     assert metadata == client.get(path).json()
     assert httpx.URL(metadata["policy_decision_point"]) == client.base_url
     assert (
@@ -507,7 +507,7 @@ async def failing_startup(server: uvicorn.Server, *, sockets: object) -> None:
     server.should_exit = True
 
 
-@pytest.mark.parametrize("listener", ["PLAINTEXT://0.0.0.0:0", "SSL://127.0.0.1:0"])
+@pytest.mark.parametrize("listener", ["PLAINTEXT://0.0.0.0:0", "SASL_SSL://127.0.0.1:0"])
 def test_a_listener_that_would_not_be_safe_is_refused(tmp_path: Path, listener: str) -> None:
     """Defaults are safe, and so is everything that can be set: no unauthenticated port beyond loopback."""
     with pytest.raises(ConfigError):

@@ -207,6 +207,11 @@ def test_a_mistyped_variable_is_an_error_and_a_strange_one_is_not() -> None:
         ("listeners", ""),
         ("listeners", "PLAINTEXT://127.0.0.1:70000"),
         ("listeners", "INTERNAL://127.0.0.1:8180"),
+        ("listeners", "UNIX:///run/"),
+        ("listeners", "UNIX:///run/a,UNIX:///run/b"),
+        ("ssl.client.auth", "maybe"),
+        ("aclog.unix.principals", "uid:a=User:a"),
+        ("aclog.allow.plaintext.beyond.loopback", "yes"),
         ("listeners", "PLAINTEXT://127.0.0.1:1,PLAINTEXT://127.0.0.1:2"),
         ("listeners", "PLAINTEXT://127.0.0.1:1,SSL://127.0.0.1:1"),
         ("listeners", "PLAINTEXT://:1,SSL://127.0.0.1:1"),
@@ -266,10 +271,10 @@ def test_an_unreadable_file_is_a_config_error(what: str, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("listener", "why"),
     [
-        ("SSL://127.0.0.1:8180", "this version serves PLAINTEXT only, not SSL"),
-        ("PLAINTEXT://0.0.0.0:8180", "loopback addresses only"),
-        ("PLAINTEXT://:8180", "loopback addresses only"),
-        ("PLAINTEXT://example.org:8180", "loopback addresses only"),
+        ("SASL_SSL://127.0.0.1:8180", "PLAINTEXT and SSL are served over HTTP, not SASL_SSL"),
+        ("PLAINTEXT://0.0.0.0:8180", "set aclog.allow.plaintext.beyond.loopback=true"),
+        ("PLAINTEXT://:8180", "on loopback addresses and Unix sockets"),
+        ("PLAINTEXT://example.org:8180", "Give it TLS"),
     ],
 )
 def test_what_cannot_be_served_is_refused_by_who_serves(listener: str, why: str, tmp_path: Path) -> None:
@@ -292,6 +297,21 @@ def test_two_loopback_addresses_may_share_a_port(tmp_path: Path) -> None:
         ("FOUR", "127.0.0.1"),
         ("SIX", "::1"),
     ]
+
+
+def test_a_unix_socket_is_a_listener(tmp_path: Path) -> None:
+    """Its name needs no protocol: there is nothing to encrypt. TLS and the explicit word are not needed."""
+    config = load("listeners=gw:///run/a:b.sock, SSL://:1\ncontroller.listener.names=GW", tmp_path=tmp_path)
+    assert config.served_listeners() == (
+        Endpoint("GW", SecurityProtocol.PLAINTEXT, "/run/a:b.sock", 0),
+        Endpoint("SSL", SecurityProtocol.SSL, None, 1),
+    )
+    assert config.early_start_listeners == {"GW"}
+
+
+def test_a_private_key_is_never_printed() -> None:
+    """ssl.keystore.key holds it, as Kafka's Password."""
+    assert "hunter2" not in str(ConfigError("listener.name.x.ssl.keystore.key", "hunter2", "a key"))
 
 
 def test_early_start_defaults_to_the_controllers_listeners(tmp_path: Path) -> None:

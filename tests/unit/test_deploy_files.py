@@ -20,6 +20,8 @@ from authorizer.cli.main import cli
 from authorizer.configuration.keys import BY_VARIABLE
 from authorizer.configuration.load import load_config
 from authorizer.node import Node
+from authorizer.sidecar.server import Sidecar
+from support.certificates import Authority
 from support.kafka_jars import KAFKA_VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -325,18 +327,22 @@ def test_image_runs_as_nobody_special() -> None:
 
 
 def test_alerts_ask_for_metrics_that_there_are(tmp_path: Path) -> None:
-    """Every name in an expression is exposed by a node."""
+    """Every name in an expression is exposed by a node with a listener that has TLS."""
+    identity = Authority().issue("CN=localhost").write(tmp_path / "server.pem")
     config = load_config(
         environ={},
         flags={
             "aclog.log.url": str(tmp_path / "log"),
             "aclog.log.mode": "create",
             "aclog.snapshot.store": str(tmp_path / "snapshots"),
+            "aclog.listeners": "SSL://127.0.0.1:0",
+            "ssl.keystore.location": str(identity),
         },
     )
-    with Node.open(config) as node:
+    with Sidecar(config) as sidecar, Node.open(config) as node:
         node.start()
         node.wait_until_ready(10)
+        sidecar.start(node)
         exposed = set(re.findall(r"^([a-z_]+)", generate_latest(node.metrics).decode(), re.MULTILINE))
     rules = yaml.safe_load((ROOT / "deploy" / "alerts.yml").read_text(encoding="utf-8"))["groups"][0]["rules"]
     asked = {name for rule in rules for name in re.findall(r"\b(?:aclog|kafka)_[a-z_]+", rule["expr"])}

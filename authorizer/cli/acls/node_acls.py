@@ -16,7 +16,7 @@ from authorizer.cli.failure import ExitCode, Failure
 from authorizer.errors import AuthorizerNotReadyError, OperationTimedOutError
 from authorizer.sidecar.acl_bodies import ACLS_PATH, creation_body, deletion_body, listing_query
 from authorizer.sidecar.acl_results import create_result_of, delete_result_of
-from authorizer.sidecar.local_socket import connect_local
+from authorizer.sidecar.unix_socket import connect_unix
 from records.acl import AclBindingFilter
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.log.directory.files import SOCKET_FILE
@@ -44,7 +44,7 @@ class _LocalConnection(http.client.HTTPConnection):
         self._timeout_s = timeout_s
 
     def connect(self) -> None:
-        self.sock = connect_local(self._path, self._timeout_s)
+        self.sock = connect_unix(self._path, self._timeout_s)
 
 
 class NodeAcls:
@@ -64,7 +64,7 @@ class NodeAcls:
         """
         path = directory / SOCKET_FILE
         try:
-            connect_local(path, _ON_THE_WAY_S).close()
+            connect_unix(path, _ON_THE_WAY_S).close()
         except (FileNotFoundError, ConnectionRefusedError):
             return None
         return cls(f"{_UNIX}{path}", update_timeout_ms)

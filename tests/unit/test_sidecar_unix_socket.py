@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from authorizer.sidecar.local_socket import bind_local, connect_local, remove_local
+from authorizer.sidecar.binding import bind_local
+from authorizer.sidecar.unix_socket import connect_unix, remove_unix
 
 NAME = "aclog.sock"
 
@@ -25,7 +26,7 @@ def test_a_connection_by_a_path_of_any_length(tmp_path: Path, is_long: bool) -> 
     directory = long_directory(tmp_path) if is_long else tmp_path
     with bind_local(directory) as listener:
         listener.listen()
-        with connect_local(directory / NAME, 10) as client:
+        with connect_unix(directory / NAME, 10) as client:
             server, _ = listener.accept()
             with server:
                 client.sendall(b"x")
@@ -40,7 +41,7 @@ def test_a_path_at_the_kernels_limit(tmp_path: Path, bytes_of_path: int) -> None
     assert len(str(directory / NAME)) == bytes_of_path
     with bind_local(directory) as listener:
         listener.listen()
-        connect_local(directory / NAME, 10).close()
+        connect_unix(directory / NAME, 10).close()
 
 
 def test_only_the_owner_may_connect(tmp_path: Path) -> None:
@@ -48,9 +49,9 @@ def test_only_the_owner_may_connect(tmp_path: Path) -> None:
     with bind_local(tmp_path) as bound:
         assert stat.S_IMODE((tmp_path / NAME).stat().st_mode) == 0o600
         with pytest.raises(ConnectionRefusedError):
-            connect_local(tmp_path / NAME, 10)
+            connect_unix(tmp_path / NAME, 10)
         bound.listen()
-        connect_local(tmp_path / NAME, 10).close()
+        connect_unix(tmp_path / NAME, 10).close()
 
 
 def test_what_a_killed_node_left_is_replaced(tmp_path: Path) -> None:
@@ -58,14 +59,14 @@ def test_what_a_killed_node_left_is_replaced(tmp_path: Path) -> None:
     bind_local(tmp_path).close()
     assert (tmp_path / NAME).is_socket()
     with pytest.raises(ConnectionRefusedError):
-        connect_local(tmp_path / NAME, 10)
+        connect_unix(tmp_path / NAME, 10)
     with bind_local(tmp_path) as listener:
         listener.listen()
-        connect_local(tmp_path / NAME, 10).close()
-    remove_local(tmp_path)
-    remove_local(tmp_path)
+        connect_unix(tmp_path / NAME, 10).close()
+    remove_unix(tmp_path / NAME)
+    remove_unix(tmp_path / NAME)
     with pytest.raises(FileNotFoundError):
-        connect_local(tmp_path / NAME, 10)
+        connect_unix(tmp_path / NAME, 10)
 
 
 def test_another_file_of_that_name_is_left_alone(tmp_path: Path) -> None:
@@ -73,7 +74,7 @@ def test_another_file_of_that_name_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / NAME).write_text("mine")
     with pytest.raises(OSError, match="in use"):
         bind_local(tmp_path)
-    remove_local(tmp_path)
+    remove_unix(tmp_path / NAME)
     assert (tmp_path / NAME).read_text() == "mine"
 
 

@@ -1,0 +1,92 @@
+"""Where a node listens: the sockets of its listeners, and the one in its log's directory.
+
+The socket in a log's directory, ``aclog.sock``, is how commands beside a running node reach it: a directory
+log has one writer, and while a node runs it is the node. Who finds the log finds its writer. Its rules:
+
+- Only the owner may connect (mode 0600), who could write the directory as well. So no ACL is asked for what
+  comes in here: it may list, change and ask about everyone.
+- The holder of the directory's writer lock owns the name. A socket that a killed node left behind has no
+  listener any more, and is replaced.
+
+Any user of this machine may connect to a listener that is a Unix socket, if the directories before it let
+them: they are known by what the kernel says of them, or are User:ANONYMOUS, as on loopback.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from authorizer.configuration.listeners import is_unix
+from authorizer.errors import ConfigError
+from authorizer.sidecar.unix_socket import bind_unix, connect_unix, remove_unix
+from records.log.directory.files import SOCKET_FILE
+
+if TYPE_CHECKING:
+    from authorizer.api import Endpoint
+
+BACKLOG: Final = 2048
+_OWNER: Final = stat.S_IRUSR | stat.S_IWUSR
+_EVERYONE: Final = _OWNER | stat.S_IRGRP | stat.S_IWGRP | stat.S_IROTH | stat.S_IWOTH
+_CONNECT_TIMEOUT_S: Final = 5.0
+
+
+def bind_local(directory: Path) -> socket.socket:
+    """The socket of the log in ``directory``, bound and not listening yet; the caller holds the writer lock.
+
+    Raises:
+        OSError: the file system has no sockets, or refused; or another kind of file has the name.
+    """
+    path = directory / SOCKET_FILE
+    remove_unix(path)
+    return bind_unix(path, _OWNER)
+
+
+def bind_listener(endpoint: Endpoint, key: str) -> socket.socket:
+    """The listening socket of a listener; ``key`` is where it was configured.
+
+    Raises:
+        ConfigError: it cannot listen there.
+    """
+    try:
+        bound = _bind_unix(Path(endpoint.host or "")) if is_unix(endpoint) else _bind_tcp(endpoint)
+        bound.listen(BACKLOG)
+    except OSError as error:
+        where = endpoint.host if is_unix(endpoint) else f"{endpoint.host or ''}:{endpoint.port}"
+        raise ConfigError(
+            key,
+            where,
+            f"cannot listen there: {error.strerror or error}. Set {key} to a free address, "
+            f"such as PLAINTEXT://127.0.0.1:0 for any free port",
+        ) from error
+    return bound
+
+
+def _bind_unix(path: Path) -> socket.socket:
+    """What a killed process left is replaced; what a living one listens on is in use."""
+    try:
+        connect_unix(path, _CONNECT_TIMEOUT_S).close()
+    except FileNotFoundError:
+        pass
+    except ConnectionRefusedError:
+        remove_unix(path)
+    else:
+        raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+    return bind_unix(path, _EVERYONE)
+
+
+def _bind_tcp(endpoint: Endpoint) -> socket.socket:
+    host, port = endpoint.host, endpoint.port
+    if host is None:
+        both = socket.has_dualstack_ipv6()
+        family = socket.AF_INET6 if both else socket.AF_INET
+        return socket.create_server(("", port), family=family, dualstack_ipv6=both)
+    family, _, _, _, address = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    # IPv6 alone: an IPv4 listener may have the same port.
+    return socket.create_server(address, family=family)
