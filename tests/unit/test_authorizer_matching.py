@@ -214,7 +214,7 @@ def test_the_last_allow_is_named() -> None:
 
 @pytest.mark.parametrize("is_row", [False, True])
 def test_a_reason_lasts_until_the_next_update(*, is_row: bool) -> None:
-    """The ACL that decided goes, an equal one comes under another id: that decides, but not in the old state."""
+    """An equal ACL comes under another id in place of the one that decided; the old state is as it was."""
     first = allow("User:a", READ, topic("t"))
     second = replace(first, id=Uuid(bytes(16)))
     fed = Fed(first)
