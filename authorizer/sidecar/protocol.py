@@ -37,3 +37,10 @@ class SidecarProtocol(HttpToolsProtocol):
             address = host_address(self.client[0])
             self.client = (address, self.client[1])
         self.app_state = {"peer": peer_of(transport, address, self._listener)}
+
+    def shutdown(self) -> None:
+        """The server ends: a connection that is idle closes now, another one after its answer."""
+        super().shutdown()
+        if self.transport.is_closing() and not self.transport.get_write_buffer_size():
+            # TLS would wait for the client to close its side, which an idle client does not.
+            self.transport.abort()

@@ -192,7 +192,12 @@ class Sidecar:
             await asyncio.wait(serving, return_when=asyncio.FIRST_COMPLETED)
             for server in self._servers:
                 server.should_exit = True
+            await asyncio.wait(serving)
             certificates.cancel()
+        # What has not ended within the grace: an event loop does not close its connections itself.
+        for connection in [each for server in self._servers for each in server.server_state.connections]:
+            connection.transport.abort()
+        await asyncio.sleep(0)
 
     async def _follow_certificates(self) -> None:
         while True:

@@ -532,3 +532,25 @@ def test_each_host_header_must_be_ours(tmp_path: Path) -> None:
             with socket.create_connection(address, SOON_S) as client:
                 client.sendall(head)
                 assert client.recv(100).split()[1] == status
+
+
+# --- the end -----------------------------------------------------------------------------------------------
+
+
+# uvloop says so of a connection that no protocol has seen yet: what never says hello is the loop's to close.
+@pytest.mark.filterwarnings("ignore:unclosed resource:ResourceWarning")
+def test_clients_that_wait_or_do_not_answer_do_not_hold_up_the_end(tmp_path: Path) -> None:
+    """An idle connection, one that never says hello, and half a request: none of them gets the grace."""
+    settings = tls(tmp_path, ssl_client_auth="none")
+    context = client_context(tmp_path, None)
+    for half_a_request in (b"", b"POST /access/v1/evaluation HTTP/1.1\r\nhost: localhost"):
+        with serving(tmp_path, settings) as (_, sidecar):
+            address = ("localhost", httpx.URL(sidecar.urls[0]).port or 0)
+            idle = context.wrap_socket(socket.create_connection(address, SOON_S), server_hostname="localhost")
+            with idle, socket.create_connection(address, SOON_S):
+                idle.sendall(b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n")
+                assert idle.recv(100).startswith(b"HTTP/1.1 200")
+                idle.sendall(half_a_request)
+                began = time.monotonic()
+                sidecar.close()
+                assert time.monotonic() - began < 3
