@@ -35,7 +35,8 @@ def serve_command(*, describe_principals: str | None) -> None:
     ends it.
 
     Anyone may ask about themselves; to ask about others takes Describe on the cluster, or a place in
-    --describe-principals. Who connects without a password is User:ANONYMOUS.
+    --describe-principals. A caller is what its TLS certificate, or the kernel at a Unix socket, says it is
+    (listeners in --config); everyone else is User:ANONYMOUS.
 
     \b
     Examples:

@@ -79,7 +79,7 @@ def find_origin(scope: Scope) -> Origin:
     """
     peer: Peer = scope["state"]["peer"]
     if peer.refusal is not None:
-        raise peer.refusal
+        raise HttpError(ErrorCode.NO_PRINCIPAL, peer.refusal)
     listener = peer.listener
     if listener.hosts is not None and not peer.is_proxy:
         for name, value in scope["headers"]:

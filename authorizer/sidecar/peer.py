@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.configuration.principal_rules import mapped_name
 from authorizer.sidecar.distinguished_name import subject_of
-from authorizer.sidecar.errors import ErrorCode, HttpError
 from records.principal import ANONYMOUS, KafkaPrincipal
 
 if TYPE_CHECKING:
@@ -28,6 +27,10 @@ _CREDENTIALS: Final = struct.Struct("3i")
 _SPIFFE: Final = "spiffe://"
 
 
+class _NoRuleError(Exception):
+    """No rule is about the name in a certificate."""
+
+
 @dataclass(frozen=True, slots=True)
 class Peer:
     """The other end of one connection.
@@ -36,13 +39,13 @@ class Peer:
         listener: where it came in.
         principal: who it is.
         is_proxy: a trusted one: it may speak for other hosts and under other names.
-        refusal: why it is answered nothing; None for most.
+        refusal: why none of its requests is answered; None for most.
     """
 
     listener: Listener
     principal: KafkaPrincipal
     is_proxy: bool
-    refusal: HttpError | None = None
+    refusal: str | None = None
 
 
 def peer_of(transport: asyncio.Transport, address: str | None, listener: Listener) -> Peer:
@@ -50,16 +53,12 @@ def peer_of(transport: asyncio.Transport, address: str | None, listener: Listene
     is_proxy = listener.is_proxy(address)
     try:
         return Peer(listener, _principal(transport, listener), is_proxy)
-    except HttpError as refusal:
-        return Peer(listener, ANONYMOUS, is_proxy, refusal)
+    except _NoRuleError as error:
+        return Peer(listener, ANONYMOUS, is_proxy, str(error))
 
 
 def _principal(transport: asyncio.Transport, listener: Listener) -> KafkaPrincipal:
-    """The caller's.
-
-    Raises:
-        HttpError: 403, a certificate that no rule makes a principal of.
-    """
+    """The caller's; _NoRuleError if its certificate gives none."""
     secured: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
     if secured is not None and listener.tls is not None:
         return _of_certificate(secured, listener.tls)
@@ -77,8 +76,7 @@ def _of_certificate(secured: ssl.SSLObject, settings: TlsSettings) -> KafkaPrinc
         name, rules = spiffe_id, settings.spiffe_rules
     mapped = mapped_name(rules, name)
     if mapped is None:
-        raise HttpError(
-            ErrorCode.NO_PRINCIPAL,
+        raise _NoRuleError(
             f"no rule makes a principal of your certificate's name `{name}`: add one, or DEFAULT, to "
             "ssl.principal.mapping.rules (aclog.ssl.spiffe.mapping.rules for a SPIFFE id)",
         )

@@ -166,6 +166,8 @@ class Sidecar:
             lifespan="off",
             ws="none",
             log_config=None,
+            # It says of each listener what "listening" says of all.
+            log_level="warning",
             access_log=False,
             server_header=False,
             # uvicorn's defaults trust every peer on this machine.
@@ -203,7 +205,8 @@ class Sidecar:
         while True:
             await asyncio.sleep(_CERTIFICATES_EVERY_S)
             for context in self._contexts():
-                context.reload()
+                # Not on the event loop: a file system may take its time.
+                await asyncio.to_thread(context.reload)
 
     def _contexts(self) -> list[ListenerContext]:
         return [each.context for each in self._bound if each.context is not None]

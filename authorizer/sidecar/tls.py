@@ -34,6 +34,21 @@ _CLIENT_AUTH: Final = {
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 
 
+class _ServerSide(ssl.SSLObject):
+    """One connection, whose handshake the listener counts if it fails."""
+
+    listener: ListenerContext
+
+    def do_handshake(self) -> None:
+        try:
+            super().do_handshake()
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise
+        except ssl.SSLError as error:
+            self.listener.handshake_failed(error)
+            raise
+
+
 class ListenerContext(ssl.SSLContext):
     """What the event loop takes for a listener's context: it hands each new connection to the newest one.
 
@@ -42,6 +57,7 @@ class ListenerContext(ssl.SSLContext):
         reloads: how often changed files were taken up.
         failed_reloads: how often they could not be used.
         is_failing: whether the files as they are now cannot be used.
+        failed_handshakes: clients that got no connection: without a good certificate, or without TLS.
     """
 
     def __new__(cls, *_: object) -> Self:
@@ -54,6 +70,7 @@ class ListenerContext(ssl.SSLContext):
         self.reloads = 0
         self.failed_reloads = 0
         self.is_failing = False
+        self.failed_handshakes = 0
         self._settings = settings
         sources = (settings.identity, settings.authorities)
         self._files = [source.file for source in sources if source is not None and source.file is not None]
@@ -61,25 +78,34 @@ class ListenerContext(ssl.SSLContext):
         self._current = _context(settings)
 
     def wrap_bio(self, *args: Any, **kwargs: Any) -> ssl.SSLObject:
-        return self._current.wrap_bio(*args, **kwargs)
+        made = self._current.wrap_bio(*args, **kwargs)
+        if isinstance(made, _ServerSide):
+            made.listener = self
+        return made
+
+    def handshake_failed(self, error: ssl.SSLError) -> None:
+        """Count it, and say why, as a broker does; nothing of the client's is in it."""
+        self.failed_handshakes += 1
+        log.info("tls_handshake_failed", listener=self.listener_name, reason=_reason(error))
 
     def reload(self) -> None:
         """Take up the files if they have changed; if they cannot be used, what was there stays."""
         stamps = self._stamps()
-        if stamps == self._seen:
+        has_changed, self._seen = stamps != self._seen, stamps
+        if not has_changed and not self.is_failing:
             return
-        self._seen = stamps
         try:
             self._current = _context(self._settings)
-        except ConfigError as error:
-            self.failed_reloads += 1
+        except (ConfigError, OSError) as error:
             self.is_failing = True
-            log.warning(
-                "certificates_not_reloaded",
-                listener=self.listener_name,
-                reason=str(error),
-                way_out="those from before stay in use; mend the file: it is read again when it changes",
-            )
+            if has_changed:
+                self.failed_reloads += 1
+                log.warning(
+                    "certificates_not_reloaded",
+                    listener=self.listener_name,
+                    reason=str(error),
+                    way_out="mend the file, which is tried again; the certificates from before stay in use",
+                )
         else:
             self.reloads += 1
             self.is_failing = False
@@ -117,17 +143,24 @@ class TlsCollector(Collector):
             "1 while a listener's certificate files cannot be used and those from before are in use.",
             labels=("listener",),
         )
+        handshakes = CounterMetricFamily(
+            "aclog_tls_handshake_failures",
+            "Clients that got no connection: without a good certificate, or without TLS.",
+            labels=("listener",),
+        )
         for context in self._contexts:
             name = context.listener_name
             reloads.add_metric((name, "done"), context.reloads)
             reloads.add_metric((name, "failed"), context.failed_reloads)
             failing.add_metric((name,), context.is_failing)
-        yield from (reloads, failing)
+            handshakes.add_metric((name,), context.failed_handshakes)
+        yield from (reloads, failing, handshakes)
 
 
 def _context(settings: TlsSettings) -> ssl.SSLContext:
     """Raises ConfigError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.sslobject_class = _ServerSide
     context.minimum_version = _VERSIONS[settings.protocols[0]]
     context.maximum_version = _VERSIONS[settings.protocols[-1]]
     context.verify_mode = _CLIENT_AUTH[settings.client_auth]
@@ -172,6 +205,13 @@ def _load_identity(context: ssl.SSLContext, settings: TlsSettings) -> None:
         ) from error
     finally:
         os.close(descriptor)
+
+
+def _reason(error: ssl.SSLError) -> str:
+    """For people; of a certificate, what was wrong with it."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return error.verify_message
+    return error.reason or str(error)
 
 
 def _read(source: PemSource) -> bytes:

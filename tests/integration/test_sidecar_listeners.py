@@ -15,6 +15,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from prometheus_client import generate_latest
 from structlog.testing import capture_logs
 
 from authorizer.configuration.load import load_config
@@ -158,9 +159,12 @@ def test_a_certificate_that_is_not_good_gets_no_connection(
     client_auth: str, protocol: str, tmp_path: Path
 ) -> None:
     """Of another authority, or expired; also where none is needed, as in Java. None at all is fine."""
-    with serving(tmp_path, tls(tmp_path, ssl_client_auth=client_auth, ssl_enabled_protocols=protocol)) as (
-        _,
-        sidecar,
+    with (
+        serving(tmp_path, tls(tmp_path, ssl_client_auth=client_auth, ssl_enabled_protocols=protocol)) as (
+            node,
+            sidecar,
+        ),
+        capture_logs() as lines,
     ):
         url = f"{sidecar.urls[0]}/livez"
         assert httpx.get(url, verify=client_context(tmp_path)).status_code == 200
@@ -177,6 +181,13 @@ def test_a_certificate_that_is_not_good_gets_no_connection(
                 httpx.get(url, verify=without)
         else:
             assert caller_at(sidecar.urls[0], without) == "User:ANONYMOUS @ SSL"
+        failures = [line["reason"] for line in lines if line["event"] == "tls_handshake_failed"]
+        said = ["unable to get local issuer certificate", "certificate has expired"]
+        if client_auth == "required":
+            said.append("PEER_DID_NOT_RETURN_A_CERTIFICATE")
+        assert failures == said
+        counted = f'aclog_tls_handshake_failures_total{{listener="SSL"}} {len(said)}.0'
+        assert counted in generate_latest(node.metrics).decode()
 
 
 def test_no_certificate_is_asked_for_unless_it_is_set(tmp_path: Path) -> None:
