@@ -565,3 +565,34 @@ def test_clients_that_wait_or_do_not_answer_do_not_hold_up_the_end(tmp_path: Pat
                 began = time.monotonic()
                 sidecar.close()
                 assert time.monotonic() - began < 3
+
+
+# --- the documents -----------------------------------------------------------------------------------------
+
+
+def test_the_worked_example_of_the_docs(tmp_path: Path) -> None:
+    """The properties of docs/operations.md as they are written there, but for paths and ports."""
+    page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
+    block = page.partition("`sidecar.properties`")[2].partition("\nThen `aclog serve")[0]
+    lines = [line.strip() for line in block.splitlines() if line.startswith("    ")]
+    lines += re.findall(r"^    (aclog\.ssl\.spiffe.*)$", page, re.MULTILINE)
+    assert len(lines) == 7
+    text = "\n".join(lines).replace("/etc/aclog", str(tmp_path))
+    file = tmp_path / "sidecar.properties"
+    file.write_text(text.replace(":8443", "localhost:0").replace(":8180", ":0"))
+    authority = Authority("CN=aclog authority")
+    (tmp_path / "ca.pem").write_text(authority.pem)
+    authority.issue("CN=server,O=example").write(tmp_path / "server.pem")
+    flags = {"aclog.log.url": str(tmp_path / "log"), "aclog.log.mode": "create"}
+    config = load_config(file, environ={}, flags=flags)
+    gateway = authority.issue("CN=Gateway,O=example")
+    cart = authority.issue("O=SPIRE", uris=("spiffe://prod/ns/shop/sa/cart",))
+    with Sidecar(config) as sidecar, Node.open(config) as node:
+        node.start()
+        assert node.wait_until_ready(SOON_S)
+        sidecar.start(node)
+        url, plain = sidecar.urls
+        assert caller_at(url, client_context(tmp_path, cart, authority)) == "User:shop-cart @ SSL"
+        assert caller_at(plain) == "User:ANONYMOUS @ PLAINTEXT"
+        with httpx.Client(base_url=url, verify=client_context(tmp_path, gateway, authority)) as client:
+            assert client.post("/access/v1/evaluation", json=OTHER).json()["decision"] is False
