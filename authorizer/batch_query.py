@@ -19,7 +19,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from authorizer.api import Action, RequestContext
-from authorizer.decisions.audit import AUDIT_LEVELS, audit_level, audit_message
+from authorizer.decisions.audit import audit_line
+from authorizer.decisions.audit_levels import AUDIT_LEVELS, audit_level
 from authorizer.decisions.authorized_operations import authorized_operations, to_bit_field
 from authorizer.errors import ApiError
 from authorizer.host import host_address
@@ -94,17 +95,18 @@ def question(query: Mapping[str, Any]) -> tuple[RequestContext, Action]:
 
 def _authorize(authorizer: StandardAuthorizer, query: Mapping[str, Any]) -> dict[str, Any]:
     context, action = question(query)
-    decision = authorizer.decide(context, action)
+    state = authorizer.state
+    decision = authorizer.decide(context, action, state)
     found: dict[str, Any] = {
         "result": decision.result.value,
         "rule": str(decision),
         **_host_address(query, context),
     }
     if query.get("audit"):
-        allowed = decision.is_allowed
+        level = audit_level(action, allowed=decision.is_allowed)
         found["audit"] = {
-            "level": _LEVEL_NAMES[audit_level(action, allowed=allowed)],
-            "message": audit_message(context, action, allowed=allowed, rule=decision),
+            "level": _LEVEL_NAMES[level],
+            "message": audit_line(level, state, context, action, decision).event,
         }
     return found
 

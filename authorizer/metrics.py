@@ -132,9 +132,9 @@ class NodeCollector(Collector):
         ):
             decisions.add_metric([result, rule], count)
         yield decisions
-        yield _counter(
-            "aclog_audit_failures", "Audit lines that could not be written.", self._sources.audit.failures
-        )
+        audit = self._sources.audit
+        yield _counter("aclog_audit_failures", "Audit lines that could not be written.", audit.failures)
+        yield _counter("aclog_audit_lost", "Audit lines left out because too many waited.", audit.lost)
         now_s = self._sources.clock.monotonic_s()
         with self._lock:
             rates = (

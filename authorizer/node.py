@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Final, Self
 
 from authorizer.api import AuthorizerServerInfo
 from authorizer.configuration.keys import BY_NAME, LOG_MODE, LOG_URL
-from authorizer.decisions.audit import AUDIT_LEVELS, AuditLog
+from authorizer.decisions.audit import AuditLog
+from authorizer.decisions.audit_levels import AUDIT_LEVELS
 from authorizer.errors import ConfigError
 from authorizer.metrics import MetricSources, metrics_registry
 from authorizer.standard import StandardAuthorizer
@@ -96,11 +97,13 @@ class Node:
         log: the metadata log.
         authorizer: decisions, listings and writes (KIP-504).
         loader: replay; more publishers may be added to it.
-        audit: the audit log, whose level may change while running.
+        audit: where decisions are written down; its level may change while running.
         metrics: for ``prometheus_client.generate_latest``.
     """
 
-    def __init__(self, config: Config, log: MetadataLog, *, writable: bool, clock: Clock) -> None:
+    def __init__(
+        self, config: Config, log: MetadataLog, *, writable: bool, clock: Clock, audit: AuditLog | None
+    ) -> None:
         """Wire everything to an open log; nothing runs yet.
 
         Raises:
@@ -109,7 +112,7 @@ class Node:
         """
         self.config = config
         self.log = log
-        self.audit = AuditLog(AUDIT_LEVELS[config.audit_level])
+        self.audit = AuditLog(AUDIT_LEVELS[config.audit_level]) if audit is None else audit
         self._writable = writable
         self._clock = clock
         self._closing = threading.Event()
@@ -157,13 +160,21 @@ class Node:
         )
 
     @classmethod
-    def open(cls, config: Config, *, clock: Clock | None = None, lazily: bool = False) -> Self:
+    def open(
+        cls,
+        config: Config,
+        *,
+        clock: Clock | None = None,
+        lazily: bool = False,
+        audit: AuditLog | None = None,
+    ) -> Self:
         """Open the log that the configuration names and wire everything to it.
 
         Args:
             config: what is wanted.
             clock: by default the machine's.
             lazily: do not wait for a topic's cluster; ``reach`` does, and says whether this is a log.
+            audit: by default one that writes to the logger ``kafka.authorizer.logger``.
 
         Raises:
             ConfigError: no log is named, or a setting is refused.
@@ -173,7 +184,7 @@ class Node:
         log, writable = _open_log(config, lazily=lazily)
         with ExitStack() as on_failure:
             on_failure.callback(log.close)
-            node = cls(config, log, writable=writable, clock=clock or SystemClock())
+            node = cls(config, log, writable=writable, clock=clock or SystemClock(), audit=audit)
             on_failure.pop_all()
         return node
 

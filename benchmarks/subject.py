@@ -23,8 +23,8 @@ from snapshot.store.snapshot_store import SnapshotStore
 
 #: As Anchor.java configures Kafka's.
 SUPER_USER = "User:admin"
-# Rights in up to 256 places are made by then (authorizer.index.limits).
-_OFTEN = 16
+#: Rights in up to 256 places are made by then (authorizer.index.limits).
+OFTEN = 16
 
 
 class _LastUpdate:
@@ -78,7 +78,7 @@ class Subject:
 
     def have_asked_often(self, requests: Sequence[Request]) -> None:
         """Ask these so often that who asks has rights made of its ACLs, if they are not thousands."""
-        for _ in range(_OFTEN):
+        for _ in range(OFTEN):
             self.decide(requests, allow_everyone=False)
 
     def decide(self, requests: Sequence[Request], *, allow_everyone: bool) -> str:

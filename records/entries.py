@@ -33,6 +33,12 @@ ABORT_TRANSACTION_API_KEY: Final = 25
 #: Key of the metadata.version feature in a FeatureLevelRecord.
 METADATA_VERSION_FEATURE: Final = "metadata.version"
 
+# Names by code, looked up once: most lines of the audit log print an ACL.
+_RESOURCE_TYPES: Final = tuple(each.name for each in ResourceType.by_code())
+_PATTERN_TYPES: Final = tuple(each.name for each in PatternType.by_code())
+_OPERATIONS: Final = tuple(each.name for each in AclOperation.by_code())
+_PERMISSION_TYPES: Final = tuple(each.name for each in AclPermissionType.by_code())
+
 
 class AccessControlEntryRecord(msgspec.Struct, frozen=True, gc=False):
     """An ACL exists from here on (in a log), or exists (in a snapshot)."""
@@ -93,12 +99,12 @@ class AccessControlEntryRecord(msgspec.Struct, frozen=True, gc=False):
     def standard_acl(self) -> str:
         """``StandardAcl[resourceType=TOPIC, ...]``, as Kafka 4.3's record class prints itself."""
         return (
-            f"StandardAcl[resourceType={ResourceType.from_code(self.resource_type).name}, "
+            f"StandardAcl[resourceType={_RESOURCE_TYPES[self.resource_type]}, "
             f"resourceName={self.resource_name}, "
-            f"patternType={PatternType.from_code(self.pattern_type).name}, "
+            f"patternType={_PATTERN_TYPES[self.pattern_type]}, "
             f"principal={self.principal}, host={self.host}, "
-            f"operation={AclOperation.from_code(self.operation).name}, "
-            f"permissionType={AclPermissionType.from_code(self.permission_type).name}]"
+            f"operation={_OPERATIONS[self.operation]}, "
+            f"permissionType={_PERMISSION_TYPES[self.permission_type]}]"
         )
 
 

@@ -44,6 +44,7 @@ def serve_command(*, describe_principals: str | None) -> None:
       aclog serve --config server.properties --log /var/kafka/__cluster_metadata-0
       aclog serve --config sidecar.properties --snapshots s3://bucket/aclog
     """
+    from authorizer.audit_writer import AuditWriter
     from authorizer.configuration.log_setup import setup_logging
     from authorizer.node import Node
     from authorizer.sidecar.server import Sidecar
@@ -51,7 +52,12 @@ def serve_command(*, describe_principals: str | None) -> None:
     workspace = Workspace.given({DESCRIBE_PRINCIPALS: describe_principals})
     config = workspace.config
     _ = workspace.log_url  # a missing one is wrong usage, before anything starts
-    setup_logging(config.logging_format, config.logging_level)
-    with ends_on_signals(), Sidecar(config) as sidecar, Node.open(config, lazily=True) as node:
+    output = setup_logging(config.logging_format, config.logging_level)
+    with (
+        ends_on_signals(),
+        AuditWriter.configured(config, output) as audit,
+        Sidecar(config) as sidecar,
+        Node.open(config, lazily=True, audit=audit) as node,
+    ):
         node.start()
         sidecar.serve(node)

@@ -25,7 +25,7 @@ from authorizer.configuration.super_users import (
     parse_principals,
     parse_super_users,
 )
-from authorizer.decisions.audit import AUDIT_LEVELS
+from authorizer.decisions.audit_levels import AUDIT_LEVELS
 from authorizer.errors import ConfigError
 from records.principal import parse_kafka_principal
 
@@ -49,6 +49,7 @@ LOG_URL: Final = "aclog.log.url"
 LOG_MODE: Final = "aclog.log.mode"
 SNAPSHOT_STORE: Final = "aclog.snapshot.store"
 AUDIT_LEVEL: Final = "aclog.audit.level"
+AUDIT_QUEUE: Final = "aclog.audit.queue.max.lines"
 DESCRIBE_PRINCIPALS: Final = "aclog.describe.principals"
 TRUSTED_PROXIES: Final = "aclog.trusted.proxies"
 PUBLIC_URL: Final = "aclog.sidecar.public.url"
@@ -537,6 +538,17 @@ KEYS: Final = (
         doc="What the audit log (kafka.authorizer.logger) writes: INFO denials that were asked for, DEBUG "
         "also what was allowed, TRACE everything, OFF nothing.",
         parse=_one_of(tuple(AUDIT_LEVELS)),
+    ),
+    ConfigKey(
+        name=AUDIT_QUEUE,
+        type="int",
+        default="50000",
+        allowed="a whole number, 0 or more",
+        doc="How many decisions of `aclog serve` may wait for their lines in the audit log, half a kilobyte "
+        "each. Lines are written many at once, some 50 ms later, by a thread of their own; when more "
+        "decisions wait, lines are left out and counted (aclog_audit_lost_total), and no decision waits. "
+        "0 writes each line before its decision is answered: slower, and nothing is left out.",
+        parse=_integer(0),
     ),
     ConfigKey(
         name="aclog.logging.format",

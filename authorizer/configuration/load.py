@@ -92,6 +92,7 @@ class Config:
     max_lag_ms: int
     acl_update_timeout_ms: int
     audit_level: str
+    audit_queue_max_lines: int
     logging_format: str
     logging_level: str
     # Not in the repr, which may end in a log line: they may hold secrets.

@@ -2,33 +2,36 @@
 
 Lines go to stderr, because stdout is for answers: coloured text on a terminal, else one JSON object a line.
 Both structlog's own events and records of plain ``logging`` users (uvicorn, the audit log) come out the
-same way; what the audit log passes as ``extra`` becomes keys.
+same way; what is passed as ``extra`` becomes keys. Where the lines go is given back for the audit log, which
+writes many at once (``authorizer.audit_writer``).
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
-from datetime import UTC, datetime
-from operator import itemgetter
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
-import msgspec
 import structlog
 
 from authorizer.control_characters import ESCAPED
-from authorizer.decisions.audit import AUDIT_LOGGER_NAME, FACTS, HTTP_FACTS
+from authorizer.decisions.audit import AUDIT_LOGGER_NAME
 
 if TYPE_CHECKING:
     from structlog.typing import EventDict, Processor
 
 #: Keys whose text this program made, line by line.
 _OF_SEVERAL_LINES: Final = ("exception", "stack")
-_facts_of: Final = itemgetter(*FACTS)
 
 
-def setup_logging(format: str = "auto", level: str = "INFO", *, stream: TextIO | None = None) -> None:
+class LogOutput(NamedTuple):
+    """Where a program's log lines go, and whether as JSON."""
+
+    handler: logging.StreamHandler[TextIO]
+    as_json: bool
+
+
+def setup_logging(format: str = "auto", level: str = "INFO", *, stream: TextIO | None = None) -> LogOutput:
     """Configure structlog and the root logger; a second call replaces what the first did.
 
     Args:
@@ -42,14 +45,13 @@ def setup_logging(format: str = "auto", level: str = "INFO", *, stream: TextIO |
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_logger_name,
         structlog.stdlib.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        # A line of the audit log has the time of its decision.
+        structlog.processors.MaybeTimeStamper(fmt="iso", utc=True),
         structlog.processors.StackInfoRenderer(),
     ]
     # Never with the frames' local variables: they hold whole states, and passwords.
     renderers: list[Processor]
-    formatter: type[structlog.stdlib.ProcessorFormatter] = structlog.stdlib.ProcessorFormatter
     if as_json:
-        formatter = _JsonFormatter
         tracebacks = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
         renderers = [structlog.processors.ExceptionRenderer(tracebacks), structlog.processors.JSONRenderer()]
     else:
@@ -61,7 +63,7 @@ def setup_logging(format: str = "auto", level: str = "INFO", *, stream: TextIO |
         ]
     handler = logging.StreamHandler(stream)
     handler.setFormatter(
-        formatter(
+        structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[structlog.stdlib.ExtraAdder(), _without_color_message, *shared],
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderers],
         )
@@ -83,32 +85,7 @@ def setup_logging(format: str = "auto", level: str = "INFO", *, stream: TextIO |
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
-
-
-class _JsonFormatter(structlog.stdlib.ProcessorFormatter):
-    """Lines of the audit log take a shorter way to the same: each denied request writes one."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        attributes = record.__dict__
-        if record.name != AUDIT_LOGGER_NAME or "rule" not in attributes:
-            return super().format(record)
-        entry = dict(zip(FACTS, _facts_of(attributes), strict=True))
-        if "caller" in attributes:
-            entry |= {key: attributes[key] for key in HTTP_FACTS}
-        entry["event"] = record.getMessage()
-        entry["logger"] = record.name
-        entry["level"] = record.levelname.lower()
-        entry["timestamp"] = datetime.fromtimestamp(record.created, UTC)
-        try:
-            line = msgspec.json.encode(entry)
-        except UnicodeEncodeError:  # half a surrogate pair, which no codec but UTF-16 has
-            return json.dumps(entry, default=_iso)
-        return line.decode("ascii") if line.isascii() else json.dumps(entry, default=_iso)
-
-
-def _iso(time: datetime) -> str:
-    """As msgspec writes a time in UTC."""
-    return time.isoformat().replace("+00:00", "Z")
+    return LogOutput(handler, as_json)
 
 
 def _without_color_message(_logger: object, _name: str, event: EventDict) -> EventDict:

@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from authorizer.api import AuthorizationResult
-from authorizer.decisions.audit import DEBUG, INFO, OFF, TRACE, AuditLog, audit_level
-from authorizer.decisions.decision import BY_SUPER_USER, decision_by, require_literal, require_ready
+from authorizer.decisions.audit import AuditLog
+from authorizer.decisions.audit_levels import DEBUG, INFO, OFF, TRACE, audit_level
+from authorizer.decisions.decision import BY_SUPER_USER, Answered, require_literal, require_ready
 from authorizer.decisions.decision_counts import DecisionCounts
 from authorizer.decisions.reason import answer_acl_by_acl
 from authorizer.index.masks import ASKED, denies, leaf_mask
@@ -112,13 +113,13 @@ def authorize_actions(
         else:
             level = DEBUG if action.log_if_allowed else TRACE
         if level >= threshold:
-            is_written = audit.wants(level)
-            if is_written or decisions is not None:
-                decision = decision_by(answer, result, state, context, action, askers)
-                if is_written:
-                    audit.write(level, context, action, decision, state.end_offset)
-                if decisions is not None:
-                    decisions.append(decision)
+            answered = Answered(answer, result, askers)
+            decided: Answered | Decision = answered
+            if decisions is not None:
+                decided = answered.decision(state, context, action)
+                decisions.append(decided)
+            if level >= audit.threshold:
+                audit.write(level, state, context, action, decided)
     return results
 
 
@@ -136,6 +137,6 @@ def _authorize_super_user(
         if decisions is not None:
             decisions.append(BY_SUPER_USER)
         level = audit_level(action, allowed=True)
-        if audit.wants(level):
-            audit.write(level, context, action, BY_SUPER_USER, state.end_offset)
+        if level >= audit.threshold:
+            audit.write(level, state, context, action, BY_SUPER_USER)
     return [_ALLOWED] * len(actions)

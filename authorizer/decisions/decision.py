@@ -11,7 +11,7 @@ Source: StandardAuthorizerData.authorize and its rules.
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from records.columns.acl_table import AppliedAcl
 
 
-class Rule(Enum):
+class Rule(StrEnum):
     """What decided, by the names that the audit log has."""
 
     SUPER_USER = "SuperUser"
@@ -53,7 +53,7 @@ class Decision(msgspec.Struct, frozen=True):
         return self.result is _ALLOWED
 
     def __str__(self) -> str:
-        return self.rule.value if self.acl is None else f"MatchingAcl(acl={self.acl.record.standard_acl()})"
+        return str(self.rule) if self.acl is None else f"MatchingAcl(acl={self.acl.record.standard_acl()})"
 
 
 # Looked up once, not for each decision: a member of an Enum class costs as much as two dict look-ups.
@@ -67,19 +67,22 @@ _ALLOWED_BY_DEFAULT: Final = Decision(_ALLOWED, Rule.DEFAULT_ALLOW)
 _DENIED_BY_DEFAULT: Final = Decision(_DENIED, Rule.DEFAULT_DENY)
 
 
-def decision_by(
-    answer: int,
-    result: AuthorizationResult,
-    state: AuthorizerState,
-    context: AuthorizableRequestContext,
-    action: Action,
-    askers: Askers,
-) -> Decision:
-    """The decision that an answer of the ACLs and its result are, with its reason."""
-    if answer:
-        acl = deciding_acl(state.index, context, action, askers, denied=result is _DENIED)
-        return Decision(result, _MATCHING_ACL, acl)
-    return _DENIED_BY_DEFAULT if result is _DENIED else _ALLOWED_BY_DEFAULT
+class Answered(msgspec.Struct, gc=False):
+    """A result whose reason has not been looked for: what the ACLs answered, and the rights that say so."""
+
+    answer: int
+    result: AuthorizationResult
+    askers: Askers
+
+    def decision(
+        self, state: AuthorizerState, context: AuthorizableRequestContext, action: Action
+    ) -> Decision:
+        """With its reason, for the state and the question that it is the answer to."""
+        if self.answer:
+            denied = self.result is _DENIED
+            acl = deciding_acl(state.index, context, action, self.askers, denied=denied)
+            return Decision(self.result, _MATCHING_ACL, acl)
+        return _DENIED_BY_DEFAULT if self.result is _DENIED else _ALLOWED_BY_DEFAULT
 
 
 def require_literal(action: Action) -> None:

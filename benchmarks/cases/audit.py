@@ -1,50 +1,78 @@
 """authorize() with the flags of its actions, and the level of the audit log, at their defaults.
 
-What is denied is written at INFO, a line each, with one write; what is allowed is DEBUG, which neither side
-writes. Java's line is text with the time, by slf4j-simple. Here it is once JSON, with the facts as keys
-beside Kafka's text, as ``aclog serve`` writes it; and once text with the time, by a handler of the standard
-library's logging, as a program has it that uses aclog as a library. All write to files in one directory,
-which begin anew in each round.
+What is denied is written at INFO, a line each; what is allowed is DEBUG, which neither side writes. Java's
+line is text with the time, by slf4j-simple, with a write for each. Here it is
+
+- JSON, with the facts as keys beside Kafka's text, as ``aclog serve`` writes it: decisions wait in a queue
+  for a thread that makes and writes lines. The CPU of the thread that decides is measured, which is what a
+  question waits for, and that of the whole process, until all lines are written. None may be lost.
+- The same with ``aclog.audit.queue.max.lines`` 0: each line before its decision is answered.
+- Text with the time, by a handler of the standard library's logging, as a program has it that uses aclog as a
+  library.
+
+All write to files in one directory, which begin anew in each round.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
+from itertools import cycle, islice
 from pathlib import Path
-from typing import TextIO
+from typing import Self, TextIO
 
-from authorizer.configuration.log_setup import setup_logging
+from authorizer.audit_writer import AuditWriter
+from authorizer.configuration.keys import AUDIT_QUEUE, BY_NAME
+from authorizer.configuration.log_setup import LogOutput, setup_logging
+from authorizer.decisions.audit_levels import INFO
+from authorizer.standard import StandardAuthorizer
 from benchmarks.arena import Arena, DecisionsDifferError, sampled
-from benchmarks.figures import Goal, Row, alternate, faster
-from benchmarks.requests import AUDITED
+from benchmarks.figures import Goal, Row, Spread, alternate, faster
+from benchmarks.requests import AUDITED, PRINCIPALS, Request
 from benchmarks.settings import progress
+from benchmarks.subject import OFTEN
 
 _GOALS = {"w3": Goal("at least", 1.2), "w2": Goal("at least", 8)}
 # Lines of both sides that are compared.
 _COMPARED = 500
+# Calls after which lines may be caught up with: fewer than may wait.
+_STRIDE = 16_384
+_LOOK_S = 0.005
 
 
 def measure(arena: Arena) -> Iterator[Row]:
-    with tempfile.TemporaryDirectory(dir=arena.settings.cache, prefix="audit-") as scratch:
+    with ExitStack() as stack:
+        scratch = stack.enter_context(tempfile.TemporaryDirectory(dir=arena.settings.cache, prefix="audit-"))
         ours_file, java_file = Path(scratch, "aclog.log"), Path(scratch, "java.log")
         arena.java.tell("log-to", file=str(java_file))
-        with _logged_to(ours_file, _served):
+        with _logged_as_text(ours_file):
             compared = arena.check_decisions(AUDITED)
-        denied = _compare_lines(arena, ours_file, java_file)
+        queued, at_once = (
+            stack.enter_context(_Served(arena, ours_file, max_lines=room))
+            for room in (BY_NAME[AUDIT_QUEUE].read(None), 0)
+        )
+        denied = _compare_lines(arena, queued, java_file)
         progress(f"{arena.workload}: authorize, audited")
-        theirs, served, as_text = alternate(
+        theirs, process, synchronous, as_text = alternate(
             arena.settings.rounds,
             partial(_java_round, arena, java_file),
-            partial(_our_round, arena, ours_file, _served),
-            partial(_our_round, arena, ours_file, _as_text),
+            queued.round,
+            at_once.round,
+            partial(_text_round, arena, ours_file),
         )
         arena.java.tell("log-to", file=None)
-    for how, ours in (("JSON", served), ("text", as_text)):
+    for how, ours in (
+        ("JSON, whole process", process),
+        ("JSON, deciding thread", Spread(tuple(queued.deciding_ns))),
+        ("JSON, without a queue", synchronous),
+        ("text, by logging", as_text),
+    ):
         yield Row(
             what=f"authorize(context, [action]), distinct, audited, {how}",
             workload=arena.workload,
@@ -58,7 +86,79 @@ def measure(arena: Arena) -> Iterator[Row]:
         )
 
 
-def _compare_lines(arena: Arena, ours_file: Path, java_file: Path) -> int:
+class _Served:
+    """An authorizer with the audit log of ``aclog serve``, the file its stderr.
+
+    Attributes:
+        deciding_ns: of each round, CPU of the thread that decides, for a call.
+    """
+
+    def __init__(self, arena: Arena, file: Path, *, max_lines: int) -> None:
+        self.deciding_ns: list[float] = []
+        self._file = file
+        self._seconds = arena.settings.round_s
+        # The stream is put in place by each round.
+        self._handler: logging.StreamHandler[TextIO] = logging.StreamHandler()
+        self._audit = AuditWriter(LogOutput(self._handler, as_json=True), INFO, max_lines=max_lines)
+        self._authorizer = StandardAuthorizer(audit=self._audit)
+        self._authorizer.load(arena.ours.image)
+        self._requests = cycle(arena.requests(AUDITED))
+        with self._written():
+            for _ in range(OFTEN):
+                self.decide(arena.requests(PRINCIPALS))
+
+    def decide(self, requests: list[Request]) -> None:
+        authorize = self._authorizer.authorize
+        for request in requests:
+            authorize(request.context, request.actions)
+
+    def lines(self, requests: list[Request]) -> list[str]:
+        """Kafka's lines of what is asked."""
+        with self._written():
+            self.decide(requests)
+        return [json.loads(line)["event"] for line in self._file.read_text(encoding="utf-8").splitlines()]
+
+    def round(self) -> float:
+        """ns of CPU of the whole process for each call."""
+        calls, deciding_s = 0, 0.0
+        process_s = -time.process_time()
+        with self._written():
+            while deciding_s < self._seconds:
+                requests = list(islice(self._requests, _STRIDE))
+                began_s = time.thread_time()
+                self.decide(requests)
+                deciding_s += time.thread_time() - began_s
+                calls += _STRIDE
+                self._wait()
+        process_s += time.process_time()
+        self.deciding_ns.append(deciding_s * 1e9 / calls)
+        return process_s * 1e9 / calls
+
+    @contextmanager
+    def _written(self) -> Iterator[None]:
+        """To a new file, all of it by the end."""
+        with self._file.open("w", encoding="utf-8") as stream:
+            before = self._handler.setStream(stream)
+            yield
+            self._wait()
+            # The last lines are being written.
+            time.sleep(_LOOK_S)
+            self._handler.setStream(before or sys.stderr)
+        if self._audit.lost or self._audit.failures:
+            raise RuntimeError(f"{self._audit.lost} lines were lost, {self._audit.failures} failed")
+
+    def _wait(self) -> None:
+        while self._audit.waiting:
+            time.sleep(_LOOK_S)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._audit.close()
+
+
+def _compare_lines(arena: Arena, served: _Served, java_file: Path) -> int:
     """How many both wrote for the same sample.
 
     Raises:
@@ -66,10 +166,8 @@ def _compare_lines(arena: Arena, ours_file: Path, java_file: Path) -> int:
     """
     arena.java.tell("log-to", file=str(java_file))
     arena.java.tell("decide", list=AUDITED, count=_COMPARED)
-    with _logged_to(ours_file, _served):
-        arena.ours.decide(sampled(arena.requests(AUDITED), _COMPARED), allow_everyone=False)
     theirs = [line.partition(" - ")[2] for line in java_file.read_text(encoding="utf-8").splitlines()]
-    ours = [json.loads(line)["event"] for line in ours_file.read_text(encoding="utf-8").splitlines()]
+    ours = served.lines(sampled(arena.requests(AUDITED), _COMPARED))
     if ours != theirs:
         pairs = zip([*ours, "nothing"], [*theirs, "nothing"], strict=False)
         mine, other = next(pair for pair in pairs if pair[0] != pair[1])
@@ -82,28 +180,19 @@ def _java_round(arena: Arena, file: Path) -> float:
     return arena.java_round(AUDITED)()
 
 
-def _our_round(arena: Arena, file: Path, set_up: Callable[[TextIO], None]) -> float:
-    with _logged_to(file, set_up):
+def _text_round(arena: Arena, file: Path) -> float:
+    with _logged_as_text(file):
         return arena.our_round(AUDITED)()
 
 
 @contextmanager
-def _logged_to(file: Path, set_up: Callable[[TextIO], None]) -> Iterator[None]:
+def _logged_as_text(file: Path) -> Iterator[None]:
+    """The line that Kafka's own configuration of log4j makes."""
     with file.open("w", encoding="utf-8") as stream:
-        set_up(stream)
+        handler = logging.StreamHandler(stream)
+        handler.setFormatter(logging.Formatter("[%(asctime)s] %(levelname)s %(message)s (%(name)s)"))
+        logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)
         try:
             yield
         finally:
             setup_logging("console", "ERROR")
-
-
-def _served(stream: TextIO) -> None:
-    """The logging of ``aclog serve``, this its stderr."""
-    setup_logging("json", "INFO", stream=stream)
-
-
-def _as_text(stream: TextIO) -> None:
-    """The line that Kafka's own configuration of log4j makes."""
-    handler = logging.StreamHandler(stream)
-    handler.setFormatter(logging.Formatter("[%(asctime)s] %(levelname)s %(message)s (%(name)s)"))
-    logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)

@@ -117,6 +117,42 @@ def test_serves_a_brokers_log_until_a_signal(number: signal.Signals, tmp_path: P
         assert process.stdout.read() == ""
 
 
+def test_a_signal_loses_no_line_of_the_audit_log(tmp_path: Path) -> None:
+    """More lines than a pipe holds, and nothing reads it: all is answered, and written before the end."""
+    names = [f"t{number}" for number in range(3000)]
+    with serving(tmp_path, "--log", str(real_log("kraft-small"))) as (process, url):
+        wait_until_ready(url)
+        answers = answer_of(f"{url}/access/v1/evaluations", {"evaluations": list(map(denied, names))})
+        assert [answer["decision"] for answer in answers["evaluations"]] == [False] * len(names)
+        process.send_signal(signal.SIGTERM)
+        _, rest = process.communicate(timeout=TIMEOUT_S)
+        assert process.returncode == 0
+    lines = [line for line in map(json.loads, rest.splitlines()) if "resource_name" in line]
+    assert [line["resource_name"] for line in lines] == names
+    assert {line["request"] for line in lines} == {"AuthZenEvaluations"}
+
+
+def test_without_a_queue_the_line_is_there_before_the_answer(tmp_path: Path) -> None:
+    """Killed right after the answer, a node has left its line."""
+    args = ("--log", str(real_log("kraft-small")))
+    with serving(tmp_path, *args, ACLOG_AUDIT_QUEUE_MAX_LINES="0") as (process, url):
+        wait_until_ready(url)
+        assert answer_of(f"{url}/access/v1/evaluation", denied("secret"))["decision"] is False
+        process.kill()
+        _, rest = process.communicate(timeout=TIMEOUT_S)
+    assert "on resource = Topic:LITERAL:secret for request" in rest
+
+
+def denied(topic: str) -> dict[str, object]:
+    """A question that no ACL answers."""
+    return {
+        "subject": {"type": "User", "id": "stranger"},
+        "action": {"name": "READ"},
+        "resource": {"type": "TOPIC", "id": topic},
+        "context": {"host": "10.0.0.1"},
+    }
+
+
 def test_who_may_ask_about_others_is_a_flag(tmp_path: Path) -> None:
     """The first question works with it; without it the answer names it, and the ACL that does the same."""
     args = ("--log", str(real_log("kraft-small")))

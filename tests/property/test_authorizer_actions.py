@@ -13,7 +13,8 @@ from hypothesis.strategies import SearchStrategy
 from msgspec.structs import replace
 
 from authorizer.api import Action, AuthorizationResult, RequestContext
-from authorizer.decisions.audit import AUDIT_LEVELS, AUDIT_LOGGER_NAME, AuditLog
+from authorizer.decisions.audit import AUDIT_LOGGER_NAME, AuditLog
+from authorizer.decisions.audit_levels import AUDIT_LEVELS
 from authorizer.decisions.decision_counts import DecisionCounts
 from authorizer.errors import AuthorizerNotReadyError
 from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from authorizer.api import AuthorizationResult
-from authorizer.decisions.audit import OFF, AuditLog
+from authorizer.decisions.audit import AuditLog
+from authorizer.decisions.audit_levels import OFF
 from authorizer.decisions.authorize import authorize_actions
 from authorizer.decisions.decision_counts import DecisionCounts
 from authorizer.decisions.state import AuthorizerState

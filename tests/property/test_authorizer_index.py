@@ -10,7 +10,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 import snapshot.image
 from authorizer.api import AuthorizationResult
-from authorizer.decisions.audit import OFF, AuditLog
+from authorizer.decisions.audit import AuditLog
+from authorizer.decisions.audit_levels import OFF
 from authorizer.decisions.authorize import authorize_actions
 from authorizer.decisions.decision_counts import DecisionCounts
 from authorizer.decisions.kafka_order import entry_order, utf16

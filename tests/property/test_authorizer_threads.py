@@ -11,7 +11,8 @@ from contextlib import contextmanager
 import pytest
 
 from authorizer.api import Action, AuthorizationResult
-from authorizer.decisions.audit import OFF, AuditLog
+from authorizer.decisions.audit import AuditLog
+from authorizer.decisions.audit_levels import OFF
 from authorizer.decisions.authorize import authorize_actions
 from authorizer.decisions.decision_counts import DecisionCounts
 from records.acl import AclOperation

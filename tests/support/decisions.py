@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from itertools import count
 
 from authorizer.api import Action, AuthorizationResult, Authorizer, RequestContext
-from authorizer.decisions.audit import OFF, AuditLog
+from authorizer.decisions.audit import AuditLog
+from authorizer.decisions.audit_levels import OFF
 from authorizer.decisions.listing import list_acls
 from authorizer.standard import StandardAuthorizer
 from records.acl import (

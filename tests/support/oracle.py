@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from authorizer.batch_query import answer, question
-from authorizer.decisions.audit import AUDIT_LOGGER_NAME, OFF, TRACE, AuditLog
+from authorizer.decisions.audit import AUDIT_LOGGER_NAME, AuditLog
+from authorizer.decisions.audit_levels import OFF, TRACE
 from authorizer.errors import ApiError, ConfigError
 from authorizer.standard import StandardAuthorizer
 from records.codecs.json import from_json

@@ -20,23 +20,19 @@ from authorizer.api import (
     RequestContext,
 )
 from authorizer.api_keys import API_KEY_NAMES, api_key_name
+from authorizer.audit_writer import AuditWriter
 from authorizer.configuration.log_setup import setup_logging
-from authorizer.decisions.audit import (
-    AUDIT_LEVELS,
-    AUDIT_LOGGER_NAME,
-    DEBUG,
-    INFO,
-    OFF,
-    TRACE,
-    AuditLog,
-    audit_level,
-    audit_message,
-)
+from authorizer.decisions.audit import AUDIT_LOGGER_NAME, AuditLog, audit_line
+from authorizer.decisions.audit_levels import AUDIT_LEVELS, DEBUG, INFO, OFF, TRACE, audit_level
 from authorizer.decisions.decision import Decision, Rule
+from authorizer.decisions.state import AuthorizerSettings, AuthorizerState
+from authorizer.index.acl_index import AclIndex
 from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 from records.columns.acl_table import AppliedAcl
 from records.ids import uuid_to_string
 from records.principal import KafkaPrincipal, parse_kafka_principal
+from snapshot.delta import AclsDelta
+from snapshot.image import AclsImage, Provenance
 from support.data import CASES
 from support.decisions import deny, topic
 
@@ -61,8 +57,22 @@ def write(
     end_offset: int = 0,
 ) -> None:
     """As authorize() does."""
-    if audit.wants(level):
-        audit.write(level, context, action, decision, end_offset)
+    if level >= audit.threshold:
+        audit.write(level, state_at(end_offset), context, action, decision)
+
+
+def state_at(end_offset: int) -> AuthorizerState:
+    index = AclIndex.of(AclsDelta(AclsImage.EMPTY).apply(Provenance(end_offset, 0, 0)))
+    return AuthorizerState(index, AuthorizerSettings(), is_ready=True, not_ready_reason="")
+
+
+class RuledByKafka(Decision, frozen=True):
+    """A decision whose reason is the text that Kafka printed."""
+
+    text: str = ""
+
+    def __str__(self) -> str:
+        return self.text
 
 
 @pytest.fixture
@@ -105,7 +115,7 @@ def oracle_lines(case: Path) -> Iterator[tuple[dict, dict]]:
 
 def test_lines_and_levels_are_those_of_the_real_authorizer() -> None:
     """Every audited decision of the oracle gives its line and its level, given its result and rule."""
-    compared = 0
+    compared, state = 0, state_at(0)
     for case in sorted(CASES.iterdir()):
         for query, expected in oracle_lines(case):
             if query.get("kind", "authorize") != "authorize":
@@ -124,10 +134,12 @@ def test_lines_and_levels_are_those_of_the_real_authorizer() -> None:
                 expected.get("hostAddress", query["host"]),
                 request_type=query.get("apiKey", 1),
             )
-            allowed = expected["result"] == "ALLOWED"
-            line = audit_message(context, action, allowed=allowed, rule=expected["rule"])
-            level = logging.getLevelName(audit_level(action, allowed=allowed))
-            assert {"level": level, "message": line} == expected["audit"], (case.name, query)
+            result = AuthorizationResult(expected["result"])
+            level = audit_level(action, allowed=result is AuthorizationResult.ALLOWED)
+            decision = RuledByKafka(result, Rule.DEFAULT_DENY, text=expected["rule"])
+            line = audit_line(level, state, context, action, decision)
+            said = {"level": logging.getLevelName(level), "message": line.event}
+            assert said == expected["audit"], (case.name, query)
             compared += 1
     assert compared > 1000
 
@@ -249,10 +261,9 @@ def logging_as_before() -> Iterator[None]:
 def test_as_json_the_line_is_the_event_and_the_facts_are_keys() -> None:
     """What a log pipeline reads: one object a line, the level name TRACE included."""
     stream = io.StringIO()
-    setup_logging("json", "INFO", stream=stream)
-    audit = AuditLog(TRACE)
-    write(audit, INFO, end_offset=3)
-    write(audit, TRACE, ALLOWED)
+    with AuditWriter(setup_logging("json", "INFO", stream=stream), TRACE, max_lines=10) as audit:
+        write(audit, INFO, end_offset=3)
+        write(audit, TRACE, ALLOWED)
     denied, allowed = map(json.loads, stream.getvalue().splitlines())
     assert denied.pop("timestamp").endswith("Z")
     assert denied == {
@@ -280,8 +291,8 @@ def test_as_json_the_line_is_the_event_and_the_facts_are_keys() -> None:
 def test_any_name_is_an_ascii_line_of_json(name: str) -> None:
     """Also one that no UTF-8 can hold: the stream's encoding may be any."""
     stream = io.StringIO()
-    setup_logging("json", "INFO", stream=stream)
-    write(AuditLog(INFO), INFO, action=Action(AclOperation.READ, topic(name)))
+    with AuditWriter(setup_logging("json", "INFO", stream=stream), INFO, max_lines=10) as audit:
+        write(audit, INFO, action=Action(AclOperation.READ, topic(name)))
     assert stream.getvalue().isascii()
     (line,) = stream.getvalue().splitlines()
     assert json.loads(line)["resource_name"] == name
@@ -289,14 +300,23 @@ def test_any_name_is_an_ascii_line_of_json(name: str) -> None:
 
 def test_without_a_handler_no_line_is_made() -> None:
     """A program that uses aclog as a library, and has set up no logging: INFO would go nowhere."""
+    made: list[str] = []
+
+    class Printed(KafkaPrincipal, frozen=True):
+        def __str__(self) -> str:
+            made.append(self.name)
+            return super().__str__()
+
+    context = RequestContext(Printed("User", "a"), "10.0.0.1")
     root = logging.getLogger()
     handlers = root.handlers[:]
     root.handlers.clear()
     try:
-        assert not AuditLog(INFO).wants(INFO)
+        write(AuditLog(INFO), INFO, context=context)
+        assert made == []
         root.addHandler(logging.NullHandler())
-        assert AuditLog(INFO).wants(INFO)
-        assert not AuditLog(INFO).wants(DEBUG)
+        write(AuditLog(INFO), INFO, context=context)
+        assert made == ["a"]
     finally:
         root.handlers[:] = handlers
 
@@ -305,7 +325,6 @@ def test_without_a_handler_no_line_is_made() -> None:
 def test_a_question_over_http_is_named_in_kafkas_line_and_its_caller_beside_it() -> None:
     """Whatever parses Kafka's line reads this one; the facts about HTTP are keys."""
     stream = io.StringIO()
-    setup_logging("json", "INFO", stream=stream)
     context = HttpRequestContext(
         KafkaPrincipal("User", "a"),
         "10.0.0.1",
@@ -313,7 +332,8 @@ def test_a_question_over_http_is_named_in_kafkas_line_and_its_caller_beside_it()
         caller=KafkaPrincipal("User", "gateway"),
         caller_address="127.0.0.1",
     )
-    write(AuditLog(INFO), INFO, context=context)
+    with AuditWriter(setup_logging("json", "INFO", stream=stream), INFO, max_lines=10) as audit:
+        write(audit, INFO, context=context)
     line = json.loads(stream.getvalue())
     parsed = re.fullmatch(
         r"Principal = (.+) is (Allowed|Denied) operation = (\w+) from host = (\S+) on resource = "
@@ -333,11 +353,11 @@ def test_a_question_over_http_is_named_in_kafkas_line_and_its_caller_beside_it()
 def test_no_name_forges_a_line_on_a_console() -> None:
     """Whoever asks chooses the names in the line; what they hold is shown, and not done."""
     stream = io.StringIO()
-    setup_logging("console", "INFO", stream=stream)
     pattern = ResourcePattern(
         ResourceType.TOPIC, "t\nPrincipal = User:admin is Allowed\x1b[2J", PatternType.LITERAL
     )
-    write(AuditLog(INFO), INFO, action=Action(AclOperation.READ, pattern))
+    with AuditWriter(setup_logging("console", "INFO", stream=stream), INFO, max_lines=10) as audit:
+        write(audit, INFO, action=Action(AclOperation.READ, pattern))
     assert stream.getvalue().count("\n") == 1
     assert "Topic:LITERAL:t\\nPrincipal = User:admin is Allowed\\x1b[2J for request" in stream.getvalue()
     assert "\x1b" not in stream.getvalue()
@@ -347,8 +367,7 @@ def test_no_name_forges_a_line_on_a_console() -> None:
 def test_on_a_console_the_line_is_readable() -> None:
     """People see Kafka's line."""
     stream = io.StringIO()
-    setup_logging("console", "INFO", stream=stream)
-    audit = AuditLog(TRACE)
-    write(audit, INFO)
-    write(audit, TRACE)
+    with AuditWriter(setup_logging("console", "INFO", stream=stream), TRACE, max_lines=10) as audit:
+        write(audit, INFO)
+        write(audit, TRACE)
     assert stream.getvalue().count(LINE) == 2

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from authorizer.decisions.audit import TRACE, AuditLog
+from authorizer.decisions.audit import AuditLog
+from authorizer.decisions.audit_levels import TRACE
 from authorizer.decisions.authorized_operations import authorized_operations, to_bit_field
 from records.acl import SUPPORTED_OPERATIONS, AclOperation, ResourceType
 from support.decisions import ALL, READ, TOPIC, Fed, allow, context, deny, topic

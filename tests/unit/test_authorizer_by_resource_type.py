@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from authorizer.api import AuthorizationResult
-from authorizer.decisions.audit import INFO, TRACE, AuditLog
+from authorizer.decisions.audit import AuditLog
+from authorizer.decisions.audit_levels import INFO, TRACE
 from authorizer.errors import AuthorizerNotReadyError
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.entries import AccessControlEntryRecord

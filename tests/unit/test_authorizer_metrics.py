@@ -8,7 +8,8 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from authorizer.decisions.audit import OFF, AuditLog
+from authorizer.decisions.audit import AuditLog
+from authorizer.decisions.audit_levels import OFF
 from authorizer.decisions.decision_counts import DecisionCounts
 from authorizer.metrics import MetricSources, RatePerMinute, metrics_registry
 from authorizer.writing.purgatory import DelayedOperation, Purgatory

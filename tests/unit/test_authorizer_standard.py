@@ -16,7 +16,8 @@ from authorizer.api import (
     Endpoint,
     SecurityProtocol,
 )
-from authorizer.decisions.audit import DEBUG, INFO, OFF, TRACE, AuditLog
+from authorizer.decisions.audit import AuditLog
+from authorizer.decisions.audit_levels import DEBUG, INFO, OFF, TRACE
 from authorizer.errors import (
     AuthorizerNotReadyError,
     ConfigError,

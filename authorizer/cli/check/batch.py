@@ -16,7 +16,8 @@ from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.input import bad_line, lines_of, payload_of
 from authorizer.cli.output import JsonLines, Progress
 from authorizer.cli.workspace import Workspace, load_state, note_guess, note_trailing
-from authorizer.decisions.audit import OFF, AuditLog
+from authorizer.decisions.audit import AuditLog
+from authorizer.decisions.audit_levels import OFF
 from authorizer.standard import StandardAuthorizer
 from records.errors import DecodeError
 from replay.errors import OffsetUnavailableError

@@ -100,6 +100,7 @@ def quickstart_command(*, directory: Path, fresh: bool, port: int | None, stay: 
       aclog quickstart
       aclog quickstart --directory /tmp/aclog --fresh --exit --no-spark
     """
+    from authorizer.audit_writer import AuditWriter
     from authorizer.configuration.log_setup import setup_logging
     from authorizer.node import Node
 
@@ -108,10 +109,11 @@ def quickstart_command(*, directory: Path, fresh: bool, port: int | None, stay: 
     step("1. The log")
     _import_example(directory / "log")
     config = _settings(directory, _PORT if port is None else port)
-    setup_logging(config.logging_format, "WARNING")
+    output = setup_logging(config.logging_format, "WARNING")
     with ends_on_signals(), ExitStack() as opened:
         step("2. The node")
-        node = opened.enter_context(Node.open(config))
+        audit = opened.enter_context(AuditWriter.configured(config, output))
+        node = opened.enter_context(Node.open(config, audit=audit))
         sidecar = opened.enter_context(_open_sidecar(config, directory, port))
         _start(node, sidecar)
         url = sidecar.urls[0]
