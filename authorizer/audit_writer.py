@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from authorizer.decisions.decision import Answered, Decision
     from authorizer.decisions.state import AuthorizerState
 
-    #: A level, and when it was decided; then what `AuditLog.write` is given.
-    Entry = tuple[int, float, AuthorizerState, AuthorizableRequestContext, Action, Answered | Decision]
-
 log = structlog.get_logger(__name__)
 
 _INTERVAL_S: Final = 0.05
@@ -43,6 +40,17 @@ _PIECE: Final = 64
 _PIECES: Final = 8
 _PAUSE_S: Final = 0.0002
 _BETWEEN_WARNINGS_S: Final = 10.0
+
+
+class _Entry(msgspec.Struct, gc=False):
+    """What `AuditLog.write` was given, and when, in seconds since 1970. No work for the garbage collector."""
+
+    decided_s: float
+    level: int
+    state: AuthorizerState
+    context: AuthorizableRequestContext
+    action: Action
+    decided: Answered | Decision
 
 
 class AuditWriter(AuditLog):
@@ -67,7 +75,7 @@ class AuditWriter(AuditLog):
         super().__init__(level)
         self._handler, self._as_json = output
         self.max_lines = max_lines
-        self._queue: deque[Entry] = deque()
+        self._queue: deque[_Entry] = deque()
         self._closing = threading.Event()
         self._said_lost = 0
         self._said_s = -_BETWEEN_WARNINGS_S
@@ -93,7 +101,7 @@ class AuditWriter(AuditLog):
         action: Action,
         decided: Answered | Decision,
     ) -> None:
-        entry = (level, time.time(), state, context, action, decided)
+        entry = _Entry(time.time(), level, state, context, action, decided)
         if len(self._queue) < self.max_lines:
             self._queue.append(entry)
         elif self.max_lines:
@@ -130,13 +138,14 @@ class AuditWriter(AuditLog):
         if count:
             self._write([queue.popleft() for _ in range(count)])
 
-    def _write(self, entries: list[Entry]) -> None:
+    def _write(self, entries: list[_Entry]) -> None:
         handler = self._handler
         lines = []
-        for level, decided_s, state, context, action, decided in entries:
+        for each in entries:
             try:
-                timestamp = datetime.fromtimestamp(decided_s, UTC)
-                lines.append(audit_line(level, state, context, action, decided, timestamp))
+                timestamp = datetime.fromtimestamp(each.decided_s, UTC)
+                line = audit_line(each.level, each.state, each.context, each.action, each.decided, timestamp)
+                lines.append(line)
             except Exception as error:  # noqa: BLE001 - a decision stands, whatever its line does
                 self._report(error)
         try:
