@@ -141,7 +141,7 @@ def audit_record(line: AuditLine) -> logging.LogRecord:
 
 
 class AuditLog:
-    """Writes decisions to the logger, each at once: whoever has set up logging has the lines.
+    """Writes decisions to the logger, each at once: a program that has set up logging has the lines.
 
     Thread-safe; the level may change while decisions are made.
 
@@ -189,7 +189,7 @@ class AuditLog:
             decided: with its reason, or without: then that is looked for where a line is made.
         """
         logger = self._logger
-        # A program that has set up no logging has nobody to read the line, and need not wait for it.
+        # Where a program has set up no logging, nothing takes the line.
         if not (logger.isEnabledFor(level) and logger.hasHandlers()):
             return
         try:

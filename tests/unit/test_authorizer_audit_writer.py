@@ -101,7 +101,7 @@ def test_lines_are_written_soon_without_being_asked_for() -> None:
 
 
 def test_closing_writes_what_waits_and_keeps_the_order_of_each_thread() -> None:
-    """Whoever decides, in whichever thread: no line is missing, none comes twice, none overtakes another."""
+    """From any thread: no line is missing, none comes twice, none overtakes another."""
     gate, threads, calls = Gate(), 4, 500
     with AuditWriter(output(gate), INFO, max_lines=PLENTY) as audit:
         fed = Fed(audit=audit)
