@@ -19,11 +19,14 @@ from authorizer.decisions.audit import AUDIT_LOGGER_NAME
 @pytest.fixture(autouse=True)
 def logging_as_before() -> Iterator[None]:
     """Puts back what setup_logging changes for the whole process."""
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
+    root, audit = logging.getLogger(), logging.getLogger(AUDIT_LOGGER_NAME)
+    handlers, level, audit_level = root.handlers[:], root.level, audit.level
+    # An audit log that is off, of another test, leaves its logger silent.
+    audit.setLevel(logging.NOTSET)
     yield
     root.handlers[:] = handlers
     root.setLevel(level)
+    audit.setLevel(audit_level)
     structlog.reset_defaults()
 
 
