@@ -41,6 +41,7 @@ _COMMANDS: Final = {
     "log": _Command("log.command", "Make a metadata log, look into one, append to it, or verify it."),
     "snapshot": _Command("snapshot.command", "List, create, verify, import or export snapshots."),
     "serve": _Command("serve", "Answer over HTTP, beside a gateway, registry or proxy."),
+    "token": _Command("tokens", "Make bearer tokens for the sidecar, list or revoke them."),
     "spark": _Command("spark.command", "Build snapshots, counts and the history of changes with Spark."),
     "completion": _Command("completion", "Complete commands, flags and operations with the Tab key."),
 }

@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from authorizer.configuration.broker_file import BROKER_KEYS, LOG_DIR, LOG_DIRS, METADATA_LOG_DIR
-from authorizer.configuration.listeners import LISTENERS_ALLOWED, PROTOCOL_MAP_ALLOWED, split_list
+from authorizer.configuration.listeners import (
+    LISTENERS_ALLOWED,
+    PROTOCOL_MAP_ALLOWED,
+    is_loopback,
+    split_list,
+)
 from authorizer.configuration.principal_rules import RULES_ALLOWED
 from authorizer.configuration.super_users import (
     ALLOW_EVERYONE_CONFIG,
@@ -51,6 +56,11 @@ SNAPSHOT_STORE: Final = "aclog.snapshot.store"
 AUDIT_LEVEL: Final = "aclog.audit.level"
 AUDIT_QUEUE: Final = "aclog.audit.queue.max.lines"
 DESCRIBE_PRINCIPALS: Final = "aclog.describe.principals"
+AUTH_REQUIRED_LISTENERS: Final = "aclog.auth.required.listeners"
+AUTH_TOKENS_FILE: Final = "aclog.auth.tokens.file"
+AUTH_OIDC_JWKS: Final = "aclog.auth.oidc.jwks"
+AUTH_OIDC_ISSUER: Final = "aclog.auth.oidc.issuer"
+AUTH_OIDC_AUDIENCE: Final = "aclog.auth.oidc.audience"
 TRUSTED_PROXIES: Final = "aclog.trusted.proxies"
 PUBLIC_URL: Final = "aclog.sidecar.public.url"
 ALLOW_PLAINTEXT: Final = "aclog.allow.plaintext.beyond.loopback"
@@ -81,6 +91,11 @@ LOGGING_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 #: Values of ``ssl.client.auth``.
 CLIENT_AUTHS: Final = ("none", "requested", "required")
+#: Values of ``aclog.auth.oidc.algorithms``: asymmetric ones only, so that no public key is ever a secret.
+TOKEN_ALGORITHMS: Final = (
+    *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+    *("ES256", "ES384", "ES512", "EdDSA"),
+)
 
 _MEGABYTE: Final = 1024 * 1024
 _INT64_MAX: Final = 2**63 - 1
@@ -135,6 +150,12 @@ class ConfigKey:
 
 def _text(text: str) -> str | None:
     return text.strip() or None
+
+
+def _name(text: str) -> str:
+    if not text.strip():
+        raise ValueError(text)
+    return text.strip()
 
 
 def _address(text: str) -> str:
@@ -198,6 +219,31 @@ _OF_A_LISTENER: Final = (
     f"This key and the other `ssl.*` ones may have `{LISTENER_PREFIX}<name in lower case>.` before them: "
     "then they are for that listener alone, and win there. Those have no variables."
 )
+
+
+def _jwks(text: str) -> str:
+    """Keys that others could replace on their way would let them in."""
+    url = urlsplit(text.strip())
+    if url.scheme == "file" and not url.netloc and url.path:
+        return url.path
+    is_path = not url.scheme and url.path
+    is_https = url.scheme == "https" and url.hostname and not url.username
+    is_here = url.scheme == "http" and is_loopback(url.hostname) and not url.username
+    if not (is_path or is_https or is_here):
+        raise ValueError(text)
+    return url.geturl()
+
+
+def _some_of(choices: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
+    def parse(text: str) -> tuple[str, ...]:
+        names = tuple(split_list(text))
+        if not names or not set(names) <= set(choices):
+            raise ValueError(text)
+        return names
+
+    return parse
+
+
 _LOG_DIR_ALLOWED: Final = "a directory with the broker's `__cluster_metadata-0` in it"
 
 KEYS: Final = (
@@ -454,6 +500,88 @@ KEYS: Final = (
         "the cluster, and everyone may ask about themselves. They may not list or change ACLs by it. "
         "`User:ANONYMOUS` is every caller of a plaintext listener; `User:*` is an ordinary name here.",
         parse=partial(parse_principals, key=DESCRIBE_PRINCIPALS),
+    ),
+    ConfigKey(
+        name=AUTH_REQUIRED_LISTENERS,
+        type="list",
+        default="",
+        allowed=f"names out of {LISTENERS}, separated by commas",
+        doc="Listeners whose callers must be somebody: a request without a token, on a connection without a "
+        "principal of its own, is answered 401 there, but for /livez and /readyz. On other listeners it is "
+        "User:ANONYMOUS's.",
+        parse=_names,
+    ),
+    ConfigKey(
+        name=AUTH_TOKENS_FILE,
+        type="string",
+        default=None,
+        allowed="a file that `aclog token create --file` makes",
+        doc="Bearer tokens by their hashes, one line each: PRINCIPAL:HASH. A changed file is taken up within "
+        "about a second, and a token that is no longer in it is refused from then on; a file that cannot be "
+        "used changes nothing.",
+        parse=_text,
+    ),
+    ConfigKey(
+        name=AUTH_OIDC_JWKS,
+        type="url",
+        default=None,
+        allowed="a file, or an https URL (http on a loopback address), of a JSON Web Key Set",
+        doc="The keys that an issuer signs its tokens with (OpenID Connect's jwks_uri). Set, JSON Web Tokens "
+        f"are taken that are signed with one of them; it takes {AUTH_OIDC_ISSUER}, {AUTH_OIDC_AUDIENCE} and "
+        "`pip install 'aclog[oidc]'`. A changed file is taken up within about a second; a URL is asked again "
+        "as aclog.auth.oidc.jwks.refresh.ms says, and for a token whose key is not known, at most every ten "
+        "seconds. While neither gives keys, those from before stay. Redirects are not followed.",
+        parse=_jwks,
+    ),
+    ConfigKey(
+        name="aclog.auth.oidc.jwks.refresh.ms",
+        type="long",
+        default=str(5 * 60 * 1000),
+        allowed="a whole number of milliseconds, 1000 or more",
+        doc=f"How often {AUTH_OIDC_JWKS} is asked, if it is a URL: a key that the issuer has withdrawn is "
+        "believed for so long.",
+        parse=_integer(1000),
+    ),
+    ConfigKey(
+        name=AUTH_OIDC_ISSUER,
+        type="string",
+        default=None,
+        allowed="the issuer's `iss`, such as https://login.example.org/realms/kafka",
+        doc="Whose tokens are taken: `iss`, as it is in them.",
+        parse=_text,
+    ),
+    ConfigKey(
+        name=AUTH_OIDC_AUDIENCE,
+        type="list",
+        default="",
+        allowed="values of `aud`, separated by commas",
+        doc="For whom tokens must be: one of these is one of the token's `aud`.",
+        parse=lambda text: tuple(split_list(text)),
+    ),
+    ConfigKey(
+        name="aclog.auth.oidc.principal.claim",
+        type="string",
+        default="sub",
+        allowed="the name of a claim whose value is a string",
+        doc="Which claim names the principal: `User:` and its value.",
+        parse=_name,
+    ),
+    ConfigKey(
+        name="aclog.auth.oidc.algorithms",
+        type="list",
+        default=",".join(TOKEN_ALGORITHMS),
+        allowed=f"some of {', '.join(TOKEN_ALGORITHMS)}, separated by commas",
+        doc="With which algorithms tokens may be signed: never none, and never with a shared secret.",
+        parse=_some_of(TOKEN_ALGORITHMS),
+    ),
+    ConfigKey(
+        name="aclog.auth.oidc.leeway.ms",
+        type="long",
+        default="30000",
+        allowed="a whole number of milliseconds, 0 to 300000",
+        doc="How far the issuer's clock may be from this one's: so much longer a token is taken, and so much "
+        "earlier.",
+        parse=_integer(0, 300_000),
     ),
     ConfigKey(
         name=LOG_URL,

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from authorizer.configuration.authentication import require_authentication_whole
 from authorizer.configuration.broker_file import BrokersLog, brokers_log, is_brokers
 from authorizer.configuration.keys import (
     ACLOG_LISTENERS,
@@ -82,6 +83,15 @@ class Config:
     allow_plaintext_beyond_loopback: bool
     unix_principals: Mapping[str, KafkaPrincipal]
     describe_principals: frozenset[str]
+    auth_required_listeners: tuple[str, ...]
+    auth_tokens_file: str | None
+    auth_oidc_jwks: str | None
+    auth_oidc_jwks_refresh_ms: int
+    auth_oidc_issuer: str | None
+    auth_oidc_audience: tuple[str, ...]
+    auth_oidc_principal_claim: str
+    auth_oidc_algorithms: tuple[str, ...]
+    auth_oidc_leeway_ms: int
     log_url: str | None
     brokers_log: BrokersLog | None
     log_mode: str
@@ -164,6 +174,7 @@ def load_config(
     else:
         protocols = with_controller_listeners(DEFAULT_PROTOCOL_MAP, controllers, listeners_text)
     listeners = parse_listeners(listeners_text, key=listeners_key, protocols=protocols)
+    require_authentication_whole(values, listeners)
 
     own = {key.field: values[key.name] for key in KEYS if key.field in Config.__dataclass_fields__}
     own["early_start_listeners"] = _early_start(merged, values[EARLY_START_LISTENERS], controllers, listeners)

@@ -24,6 +24,6 @@ _SECRET_WORDS: Final = (
 
 
 def is_secret(key: str) -> bool:
-    """Whether a key, or the variable that sets it, holds something that must not be seen."""
+    """Whether a key, or the variable that sets it, holds something that must not be seen: no file's name."""
     name = key.lower().replace("_", ".")
-    return any(word in name for word in _SECRET_WORDS)
+    return not name.endswith(".file") and any(word in name for word in _SECRET_WORDS)

@@ -1,11 +1,12 @@
 """The sidecar's ASGI application: which handler has which path, and what holds for every answer.
 
-The caller is a principal (``peer.py``), and Kafka's own ACLs guard it (``caller.py``). Its address is the
-peer's; a header says another one only where the peer is a trusted proxy.
+The caller is a principal (``authentication``), and Kafka's own ACLs guard it (``caller.py``). Its address is
+the peer's; a header says another one only where the peer is a trusted proxy.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from http import HTTPStatus
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
@@ -30,18 +31,23 @@ if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
 
     from authorizer.node import Node
+    from authorizer.sidecar.authentication.authenticator import Authenticator
+    from authorizer.sidecar.origin import Origin
 
 log = structlog.get_logger(__name__)
 
+#: An orchestrator asks them without a token, and they say nothing that is secret.
+_FOR_EVERYONE: Final = ("/livez", "/readyz")
 _INTERNAL_ERROR: Final = HttpError(ErrorCode.UNKNOWN_SERVER_ERROR, "internal error: see the sidecar's log")
 
 
 class SidecarApp:
     """ASGI 3 application for all listeners: each request says which one it came in on (``protocol``)."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, authenticator: Authenticator) -> None:
         acls, evaluations, of_node = AclRoutes(node), EvaluationRoutes(node), NodeRoutes(node)
         self._node = node
+        self._authenticator = authenticator
         self._routes = [
             Route("/", self._index),
             Route("/access/v1/evaluation", evaluations.evaluation, methods=["POST"]),
@@ -79,7 +85,7 @@ class SidecarApp:
         scope["app"] = self
         try:
             request_id = request_id_of(request)
-            request.state.origin = find_origin(scope)
+            request.state.origin = await self._origin(request)
             await self._router(scope, receive, send_with_headers)
         except ConnectionResetError:
             return
@@ -88,6 +94,18 @@ class SidecarApp:
             if has_begun:
                 raise
             await response(scope, receive, send_with_headers)
+
+    async def _origin(self, request: Request) -> Origin:
+        """Where it comes from and who asks.
+
+        Raises:
+            HttpError: the caller is not believed.
+        """
+        origin = find_origin(request.scope)
+        if request.scope["path"] in _FOR_EVERYONE:
+            return origin
+        authorization = [value for name, value in request.scope["headers"] if name == b"authorization"]
+        return replace(origin, principal=await self._authenticator.caller(authorization, origin))
 
     def _answer_for(self, error: Exception, scope: Scope) -> HttpError:
         path = scope["path"]

@@ -36,6 +36,8 @@ class Listener:
         unix_principals: callers at a Unix socket, by ``uid:NUMBER`` and ``gid:NUMBER``.
         proxies: peers that may speak for others.
         hosts: names in lower case that requests may be addressed to, beside loopback's own; None: any name.
+        carries_tokens: others on the network do not see what is sent there.
+        requires_authentication: whose callers must not be User:ANONYMOUS.
     """
 
     name: str
@@ -46,6 +48,8 @@ class Listener:
     unix_principals: Mapping[str, KafkaPrincipal] = field(default_factory=lambda: MappingProxyType({}))
     proxies: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = ()
     hosts: frozenset[str] | None = None
+    carries_tokens: bool = True
+    requires_authentication: bool = False
 
     def is_proxy(self, address: str | None) -> bool:
         """Whether a peer's IP address is a trusted proxy's."""

@@ -21,9 +21,10 @@ import structlog
 import uvicorn
 
 from authorizer.api import SecurityProtocol
-from authorizer.configuration.listeners import is_loopback, is_unix
+from authorizer.configuration.listeners import is_local, is_loopback, is_unix
 from authorizer.configuration.tls import tls_settings
 from authorizer.sidecar.app import SidecarApp
+from authorizer.sidecar.authentication.authenticator import Authenticator
 from authorizer.sidecar.binding import BACKLOG, bind_listener, bind_local
 from authorizer.sidecar.origin import Listener
 from authorizer.sidecar.protocol import SidecarProtocol
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from prometheus_client import CollectorRegistry
+    from prometheus_client.registry import Collector
 
     from authorizer.api import Endpoint
     from authorizer.configuration.load import Config
@@ -65,16 +67,18 @@ class Sidecar:
         urls: base URL of each listener, in the order of the configuration, with the real ports.
 
     Raises:
-        ConfigError: a listener that cannot be served safely, or whose address cannot be bound.
+        ConfigError: a listener that cannot be served safely, or whose address cannot be bound; tokens or keys
+            that cannot be read.
     """
 
     def __init__(self, config: Config) -> None:
         self._config = config
+        self._authenticator = Authenticator(config)
         self._bound: list[_Bound] = []
         self._socket_files: list[Path] = []
         self._servers: list[uvicorn.Server] = []
         self._thread: threading.Thread | None = None
-        self._metrics: tuple[CollectorRegistry, TlsCollector] | None = None
+        self._metrics: tuple[CollectorRegistry, list[Collector]] | None = None
         try:
             for endpoint in config.served_listeners():
                 self._bind(endpoint)
@@ -87,12 +91,13 @@ class Sidecar:
         """Begin to answer for ``node``; returns when requests are answered."""
         if node.log.directory is not None and node.status().writable:
             self._listen_locally(node.log.directory)
-        app = SidecarApp(node)
+        app = SidecarApp(node, self._authenticator)
         self._servers = [uvicorn.Server(self._uvicorn_config(app, each)) for each in self._bound]
         loop_factory = self._servers[0].config.get_loop_factory()
         self._thread = threading.Thread(
             target=self._run, args=(loop_factory,), name="aclog-sidecar", daemon=True
         )
+        self._authenticator.start()
         self._thread.start()
         deadline = threading.Event()
         waited = 0.0
@@ -101,8 +106,10 @@ class Sidecar:
                 raise RuntimeError("the sidecar's server did not start: see the log")
             deadline.wait(0.01)
             waited += 0.01
-        self._metrics = (node.metrics, TlsCollector(self._contexts()))
-        self._metrics[0].register(self._metrics[1])
+        collectors = [TlsCollector(self._contexts()), self._authenticator.collector]
+        self._metrics = (node.metrics, collectors)
+        for collector in collectors:
+            node.metrics.register(collector)
         log.info("listening", urls=self.urls)
 
     def serve(self, node: Node) -> NoReturn:
@@ -128,6 +135,8 @@ class Sidecar:
             name=name,
             url=_url(endpoint, bound),
             early_start=name in config.early_start_listeners,
+            carries_tokens=is_tls or is_local(endpoint),
+            requires_authentication=name in config.auth_required_listeners,
             tls=tls,
             unix_principals=config.unix_principals if is_unix(endpoint) else {},
             proxies=tuple(map(ipaddress.ip_network, config.trusted_proxies)),
@@ -224,14 +233,16 @@ class Sidecar:
             remove_unix(path)
         self._socket_files.clear()
         if self._metrics is not None:
-            registry, collector = self._metrics
-            registry.unregister(collector)
+            registry, collectors = self._metrics
+            for collector in collectors:
+                registry.unregister(collector)
             self._metrics = None
         if self._thread is not None:
             for server in self._servers:
                 server.should_exit = True
             self._thread.join()
             self._thread = None
+        self._authenticator.close()
         for each in self._bound:
             each.socket.close()
         self._bound.clear()

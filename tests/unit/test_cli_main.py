@@ -44,6 +44,8 @@ def test_pinned_commands_and_no_others() -> None:
         *(("log", name) for name in ("create", "dump", "append", "verify")),
         ("snapshot",),
         *(("snapshot", name) for name in ("list", "create", "verify", "import", "export")),
+        ("token",),
+        *(("token", name) for name in ("create", "list", "revoke")),
         ("spark",),
         *(("spark", name) for name in ("snapshots", "counts", "changes", "history", "submit-file")),
         *(("spark", "history", name) for name in ("in-force", "changes")),

@@ -1,0 +1,158 @@
+"""``aclog token``: bearer tokens for the sidecar, in a file that has their hashes only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from authorizer.cli.failure import ExitCode, Failure
+from authorizer.cli.options import completes, json_option
+from authorizer.cli.output import note, print_json, shown
+from records.principal import KafkaPrincipal
+
+if TYPE_CHECKING:
+    from authorizer.sidecar.authentication.stored_tokens import StoredToken
+
+_FILE_HELP: Final = "The file of tokens, as aclog.auth.tokens.file names it (ACLOG_AUTH_TOKENS_FILE)."
+
+
+@click.group("token")
+def token_command() -> None:
+    """Make bearer tokens for the sidecar, list or revoke them.
+
+    A caller of `aclog serve` that sends `Authorization: Bearer TOKEN` is the token's principal. The file has
+    a hash of each token, never the token; a running sidecar takes up a change within about a second.
+    """
+
+
+class _PrincipalType(click.ParamType[KafkaPrincipal]):
+    name = "principal"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> KafkaPrincipal:
+        from authorizer.sidecar.authentication.stored_tokens import token_principal
+
+        try:
+            return token_principal(value)
+        except ValueError as error:
+            self.fail(f"`{value}`: {error}", param, ctx)
+
+
+@token_command.command("create")
+@click.option(
+    "--principal",
+    type=_PrincipalType(),
+    metavar="TYPE:NAME",
+    required=True,
+    help="Whose token it is, such as User:gateway.",
+)
+@click.option(
+    "--file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    shell_complete=completes("file"),
+    help="Add its line to this file, which is made, with mode 0600, if there is none.  [default: the line is "
+    "printed after the token]",
+)
+@json_option
+def create_command(*, principal: KafkaPrincipal, file: Path | None, as_json: bool) -> None:
+    """Make a token and print it: this once, for it is kept nowhere.
+
+    It has 256 random bits. With --file stdout has the token alone, else the token and, below it, its line for
+    the file. A principal may have several tokens: to change one, make another, then revoke the first.
+
+    \b
+    Examples:
+      aclog token create --principal User:gateway --file tokens > gateway.token
+      aclog token create --principal User:gateway
+    """
+    from authorizer.sidecar.authentication.stored_tokens import new_token
+    from authorizer.sidecar.authentication.tokens_file import append_token
+
+    token, stored = new_token(principal)
+    if file is not None:
+        try:
+            append_token(file, stored)
+        except OSError as error:
+            raise _unwritable(file, error) from error
+    if as_json:
+        print_json({**_json(stored), "token": token, "line": stored.line()})
+        return
+    click.echo(token)
+    if file is None:
+        click.echo(stored.line())
+    note("note: the token is shown this once; keep it where only its user can read it")
+
+
+@token_command.command("list")
+@click.option(
+    "--file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    envvar="ACLOG_AUTH_TOKENS_FILE",
+    required=True,
+    shell_complete=completes("file"),
+    help=_FILE_HELP,
+)
+@json_option
+def list_command(*, file: Path, as_json: bool) -> None:
+    """Show whose tokens a file has: id and principal of each.
+
+    \b
+    Examples:
+      aclog token list --file tokens
+      aclog token list --file tokens --json
+    """
+    from authorizer.sidecar.authentication.tokens_file import read_tokens
+
+    tokens = read_tokens(file)
+    if as_json:
+        print_json({"file": str(file), "tokens": [_json(token) for token in tokens]})
+        return
+    if not tokens:
+        click.echo(f"no tokens in {shown(str(file))}")
+    for token in tokens:
+        click.echo(f"{token.id}  {shown(str(token.principal))}")
+
+
+@token_command.command("revoke")
+@click.argument("token_id", metavar="ID")
+@click.option(
+    "--file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    envvar="ACLOG_AUTH_TOKENS_FILE",
+    required=True,
+    shell_complete=completes("file"),
+    help=_FILE_HELP,
+)
+def revoke_command(*, token_id: str, file: Path) -> None:
+    """Take a token out of the file: a running sidecar refuses it within about a second.
+
+    ID is what `aclog token list` shows, the part of a token between its underscores. The exit code is 1 where
+    there is no such token.
+
+    \b
+    Examples:
+      aclog token revoke 5f0c9d1e2a3b4c5d --file tokens
+    """
+    from authorizer.sidecar.authentication.tokens_file import revoke_token
+
+    try:
+        revoked = revoke_token(file, token_id)
+    except OSError as error:
+        raise _unwritable(file, error) from error
+    if revoked is None:
+        raise Failure(
+            f"{file} has no token {shown(token_id)}", ExitCode.NO, "`aclog token list` shows those it has."
+        )
+    click.echo(f"revoked {revoked.id} of {shown(str(revoked.principal))}")
+
+
+def _unwritable(file: Path, error: OSError) -> Failure:
+    return Failure(f"{file} cannot be written: {error.strerror}", ExitCode.USAGE)
+
+
+def _json(token: StoredToken) -> dict[str, str]:
+    return {"id": token.id, "principal": str(token.principal)}

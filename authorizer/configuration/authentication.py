@@ -1,0 +1,59 @@
+"""What the keys of authentication must be together: checked at the start, not at the first request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from authorizer.api import SecurityProtocol
+from authorizer.configuration.keys import (
+    AUTH_OIDC_AUDIENCE,
+    AUTH_OIDC_ISSUER,
+    AUTH_OIDC_JWKS,
+    AUTH_REQUIRED_LISTENERS,
+    AUTH_TOKENS_FILE,
+)
+from authorizer.configuration.listeners import is_loopback, is_unix
+from authorizer.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from authorizer.api import Endpoint
+
+
+def require_authentication_whole(values: Mapping[str, Any], listeners: Sequence[Endpoint]) -> None:
+    """Refuse half of what an issuer's tokens take, and listeners that would answer no caller.
+
+    Args:
+        values: of all keys, by their names.
+        listeners: where the sidecar listens.
+
+    Raises:
+        ConfigError: naming what is missing.
+    """
+    jwks, issuer, audience = (values[key] for key in (AUTH_OIDC_JWKS, AUTH_OIDC_ISSUER, AUTH_OIDC_AUDIENCE))
+    if jwks is not None and not issuer:
+        raise ConfigError(AUTH_OIDC_ISSUER, "", f"{AUTH_OIDC_JWKS} takes it: name whose tokens are taken")
+    if jwks is not None and not audience:
+        raise ConfigError(AUTH_OIDC_AUDIENCE, "", f"{AUTH_OIDC_JWKS} takes it: name for whom tokens must be")
+    if jwks is None and (issuer or audience):
+        key, text = (AUTH_OIDC_ISSUER, issuer) if issuer else (AUTH_OIDC_AUDIENCE, ",".join(audience))
+        raise ConfigError(key, text, f"only with {AUTH_OIDC_JWKS}, the keys that tokens are checked with")
+    by_name = {endpoint.listener_name: endpoint for endpoint in listeners}
+    for name in values[AUTH_REQUIRED_LISTENERS]:
+        if name not in by_name:
+            raise ConfigError(AUTH_REQUIRED_LISTENERS, name, f"names out of {', '.join(map(str, by_name))}")
+        endpoint = by_name[name]
+        if endpoint.security_protocol is SecurityProtocol.SSL or is_unix(endpoint):
+            continue
+        if not is_loopback(endpoint.host):
+            raise ConfigError(
+                AUTH_REQUIRED_LISTENERS, name, "listeners with SSL or on loopback: others see no token there"
+            )
+        if values[AUTH_TOKENS_FILE] is None and jwks is None:
+            raise ConfigError(
+                AUTH_REQUIRED_LISTENERS,
+                name,
+                f"only with {AUTH_TOKENS_FILE} or {AUTH_OIDC_JWKS}: else nobody could ask there",
+            )

@@ -1,0 +1,135 @@
+"""An issuer's public keys: a JSON Web Key Set (RFC 7517), from a file or over HTTP."""
+
+from __future__ import annotations
+
+import urllib.error
+import urllib.request
+from dataclasses import dataclass, field
+from http.client import HTTPException
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
+
+import msgspec
+from jwt import PyJWK
+from jwt.exceptions import PyJWTError
+
+from authorizer.configuration.keys import AUTH_OIDC_JWKS
+from authorizer.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+_BYTES_MAX: Final = 1024 * 1024
+_TIMEOUT_S: Final = 5.0
+#: Which algorithms a key may be for: by its type and its curve.
+_ALGORITHMS: Final[dict[tuple[object, object], tuple[str, ...]]] = {
+    ("RSA", None): ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+    ("EC", "P-256"): ("ES256",),
+    ("EC", "P-384"): ("ES384",),
+    ("EC", "P-521"): ("ES512",),
+    ("OKP", "Ed25519"): ("EdDSA",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class KeySet:
+    """The keys that verify signatures.
+
+    Attributes:
+        text: what they were read from; sets of the same text are equal.
+    """
+
+    text: bytes
+    _keys: Mapping[str | None, Mapping[str, PyJWK]] = field(compare=False, repr=False)
+
+    @classmethod
+    def parse(cls, text: bytes) -> Self:
+        """Keys of other types, for other uses, too short or with their private part are passed by.
+
+        Raises:
+            ValueError: no JSON of keys, or none is left.
+        """
+        keys: dict[str | None, dict[str, PyJWK]] = {}
+        for jwk in msgspec.json.decode(text, type=_JwkSet).keys:
+            kid = jwk.get("kid")
+            if kid is None or isinstance(kid, str):
+                for algorithm, key in _usable(jwk):
+                    keys.setdefault(kid, {})[algorithm] = key
+        if not keys:
+            raise ValueError("there is no public RSA, EC or Ed25519 key for signatures in it")
+        return cls(text, keys)
+
+    def of(self, kid: str | None) -> Mapping[str, PyJWK] | None:
+        """A key by its id, for each algorithm; a token need not name the only one there is."""
+        if kid is None and len(self._keys) == 1:
+            return next(iter(self._keys.values()))
+        return self._keys.get(kid)
+
+
+class _JwkSet(msgspec.Struct):
+    keys: list[dict[str, Any]]
+
+
+def _usable(jwk: dict[str, Any]) -> Iterator[tuple[str, PyJWK]]:
+    if jwk.get("use", "sig") != "sig" or "verify" not in jwk.get("key_ops", ("verify",)) or "d" in jwk:
+        return
+    for algorithm in _ALGORITHMS.get((jwk.get("kty"), jwk.get("crv")), ()):
+        if jwk.get("alg", algorithm) == algorithm:
+            try:
+                key = PyJWK(jwk, algorithm)
+                too_short = key.Algorithm.check_key_length(key.key)
+            except (PyJWTError, ValueError, TypeError):
+                return
+            if too_short is None:
+                yield algorithm, key
+
+
+def read_key_set(path: Path) -> KeySet:
+    """The keys in a file. Raises ConfigError."""
+    try:
+        return _parsed(path.read_bytes(), str(path))
+    except OSError as error:
+        raise ConfigError(AUTH_OIDC_JWKS, path, f"a file to be read: {error.strerror}") from error
+
+
+def fetch_key_set(url: str) -> KeySet:
+    """The keys at a URL, which is https or this machine's; a redirect is not followed.
+
+    Raises:
+        ConfigError: there are none just now.
+    """
+    handlers: list[urllib.request.BaseHandler] = [_NoRedirects()]
+    if url.startswith("http:"):
+        handlers.append(urllib.request.ProxyHandler({}))  # what is on this machine must not leave it
+    request = urllib.request.Request(url, headers={"accept": "application/json"})  # noqa: S310 - see keys.py
+    try:
+        with urllib.request.build_opener(*handlers).open(request, timeout=_TIMEOUT_S) as answer:
+            text: bytes = answer.read(_BYTES_MAX + 1)
+    except urllib.error.HTTPError as error:
+        with error:
+            raise _no_keys_at(url, f"it says {error.code}") from error
+    except (OSError, HTTPException) as error:
+        raise _no_keys_at(url, error.reason if isinstance(error, urllib.error.URLError) else error) from error
+    return _parsed(text, url)
+
+
+def _no_keys_at(url: str, reason: object) -> ConfigError:
+    return ConfigError(AUTH_OIDC_JWKS, url, f"a URL that answers with keys: {reason}")
+
+
+def _parsed(text: bytes, where: str) -> KeySet:
+    try:
+        if len(text) > _BYTES_MAX:
+            raise ValueError(f"it has more than {_BYTES_MAX} bytes")  # noqa: TRY301 - as what parse raises
+        return KeySet.parse(text)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ConfigError(AUTH_OIDC_JWKS, where, f"a JSON Web Key Set (RFC 7517): {error}") from error
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Keys come from where the configuration says, over what it says."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> NoReturn:
+        raise urllib.error.URLError(f"it redirects ({code}), which is not followed")

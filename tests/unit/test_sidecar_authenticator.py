@@ -1,0 +1,430 @@
+"""Who a request's caller is: the cache, reloads, tries, and what is waited for."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from structlog.testing import capture_logs
+
+from authorizer.configuration.load import load_config
+from authorizer.errors import ConfigError
+from authorizer.sidecar.authentication import authenticator as module
+from authorizer.sidecar.authentication import followed
+from authorizer.sidecar.authentication.authenticator import Authenticator
+from authorizer.sidecar.authentication.refusal import Reason, RefusalError
+from authorizer.sidecar.authentication.stored_tokens import StoredToken, new_token
+from authorizer.sidecar.authentication.tokens_file import append_token, revoke_token
+from authorizer.sidecar.authentication.tries import TRIES_MAX
+from authorizer.sidecar.origin import Listener, Origin
+from records.principal import ANONYMOUS, KafkaPrincipal
+from support.issuer import AUDIENCE, ISSUER, key_set, key_set_server, public_jwk
+from support.issuer import token as issued
+
+GATEWAY = KafkaPrincipal("User", "gateway")
+OF_CERTIFICATE = KafkaPrincipal("User", "CN=proxy")
+OPEN = Listener(name="OPEN", url="http://127.0.0.1")
+REQUIRED = replace(OPEN, name="REQUIRED", requires_authentication=True)
+SOON_S = 30.0
+
+
+class Time:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.now_s = time.time()
+
+    def now_ms(self) -> int:
+        return int(self.now_s * 1000)
+
+    def monotonic_s(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture(autouse=True)
+def _files_are_looked_at_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FILE_EVERY_S", 0.02)
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> tuple[Path, str, StoredToken]:
+    """A file with one token, and that."""
+    path = tmp_path / "tokens"
+    token, stored = new_token(GATEWAY)
+    append_token(path, stored)
+    return path, token, stored
+
+
+@contextmanager
+def authenticating(clock: Time | None = None, **settings: object) -> Iterator[Authenticator]:
+    flags = {f"aclog.auth.{name.replace('_', '.')}": str(value) for name, value in settings.items()}
+    if "oidc_jwks" in settings:
+        flags |= {"aclog.auth.oidc.issuer": ISSUER, "aclog.auth.oidc.audience": AUDIENCE}
+    authenticator = Authenticator(load_config(environ={}, flags=flags), clock)
+    authenticator.start()
+    try:
+        yield authenticator
+    finally:
+        authenticator.close()
+
+
+def bearer(token: str) -> bytes:
+    return f"Bearer {token}".encode()
+
+
+def origin(
+    listener: Listener = OPEN, principal: KafkaPrincipal = ANONYMOUS, address: str = "10.0.0.1"
+) -> Origin:
+    return Origin(listener, principal, address)
+
+
+async def asked(
+    authenticator: Authenticator, *headers: bytes, of: Origin | None = None
+) -> KafkaPrincipal | Reason:
+    """The caller, or why there is none."""
+    try:
+        return await authenticator.caller(headers, of or origin())
+    except RefusalError as refusal:
+        return refusal.reason
+
+
+def running(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    return asyncio.run(asyncio.wait_for(coroutine, SOON_S))
+
+
+async def eventually(condition: Callable[[], Coroutine[Any, Any, bool]]) -> None:
+    while not await condition():  # noqa: ASYNC110 - what it waits for is another thread's
+        await asyncio.sleep(0.01)
+
+
+def test_without_a_token_the_caller_is_the_connections() -> None:
+    with authenticating() as authenticator:
+        assert authenticator.known(None, ANONYMOUS, OPEN) == ANONYMOUS
+        assert authenticator.known(None, OF_CERTIFICATE, REQUIRED) == OF_CERTIFICATE
+        assert running(asked(authenticator, of=origin(REQUIRED))) is Reason.MISSING
+        with pytest.raises(RefusalError) as refusal:
+            running(authenticator.caller([], origin(REQUIRED)))
+        assert refusal.value.headers == {"www-authenticate": 'Bearer realm="aclog"'}
+
+
+def test_a_token_is_checked_once_then_known_without_waiting(stored: tuple[Path, str, StoredToken]) -> None:
+    path, token, _ = stored
+    with authenticating(tokens_file=path) as authenticator:
+        assert authenticator.known(bearer(token), ANONYMOUS, OPEN) is None
+        assert running(asked(authenticator, bearer(token))) == GATEWAY
+        assert authenticator.known(bearer(token), ANONYMOUS, REQUIRED) == GATEWAY
+        # The token is who asks, not the proxy that passes it on.
+        assert authenticator.known(bearer(token), OF_CERTIFICATE, OPEN) == GATEWAY
+        assert authenticator.known(bearer(token[:-1] + "x"), ANONYMOUS, OPEN) is None
+        assert token.encode() not in b"".join(authenticator._seen)
+
+
+@pytest.mark.parametrize(
+    ("headers", "reason"),
+    [
+        ([b"Basic dXNlcjpwYXNz"], Reason.MALFORMED),
+        ([b"Bearer"], Reason.MALFORMED),
+        ([b"Bearer a b"], Reason.MALFORMED),
+        ([b""], Reason.MALFORMED),
+        ([b"Bearer \xff"], Reason.MALFORMED),
+        ([b"Bearer " + b"a" * 20_000], Reason.MALFORMED),
+        ([b"Bearer a", b"Bearer a"], Reason.MALFORMED),
+        ([b"Bearer abc"], Reason.UNKNOWN_TOKEN),
+    ],
+)
+def test_a_header_that_is_no_token_is_never_passed_over(headers: list[bytes], reason: Reason) -> None:
+    """Also where no tokens are configured, and where the connection has a principal of its own."""
+    with authenticating() as authenticator:
+        assert running(asked(authenticator, *headers)) is reason
+        assert running(asked(authenticator, *headers, of=origin(principal=OF_CERTIFICATE))) is reason
+
+
+def test_a_token_on_an_open_network_is_refused_even_if_it_is_known(
+    stored: tuple[Path, str, StoredToken],
+) -> None:
+    path, token, _ = stored
+    seen_by_all = replace(OPEN, carries_tokens=False)
+    with authenticating(tokens_file=path) as authenticator:
+        assert running(asked(authenticator, bearer(token))) == GATEWAY
+        assert running(asked(authenticator, bearer(token), of=origin(seen_by_all))) is Reason.UNPROTECTED
+
+
+def test_a_revoked_token_is_refused_from_the_reload_on(stored: tuple[Path, str, StoredToken]) -> None:
+    path, token, in_file = stored
+    other_token, other = new_token(OF_CERTIFICATE)
+
+    async def run(authenticator: Authenticator) -> None:
+        assert await asked(authenticator, bearer(token)) == GATEWAY
+        append_token(path, other)
+        await eventually(lambda: is_answer(authenticator, other_token, OF_CERTIFICATE))
+        assert await asked(authenticator, bearer(token)) == GATEWAY
+        revoke_token(path, in_file.id)
+        await eventually(lambda: is_answer(authenticator, token, Reason.UNKNOWN_TOKEN))
+        assert await asked(authenticator, bearer(other_token)) == OF_CERTIFICATE
+
+    with authenticating(tokens_file=path) as authenticator:
+        running(run(authenticator))
+
+
+async def is_answer(
+    authenticator: Authenticator, token: str, expected: KafkaPrincipal | Reason, address: str | None = None
+) -> bool:
+    # Each try from an address of its own: tries are limited.
+    address = address or f"10.9.{time.monotonic_ns() // 256 % 256}.{time.monotonic_ns() % 256}"
+    return await asked(authenticator, bearer(token), of=origin(address=address)) == expected
+
+
+def test_a_token_that_was_checked_during_a_reload_is_not_remembered_after_it(
+    stored: tuple[Path, str, StoredToken], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The check began on the old file; what it found must not outlive that."""
+    path, token, in_file = stored
+    begun, go_on = threading.Event(), threading.Event()
+    is_of = StoredToken.is_of
+
+    def slow(self: StoredToken, token: str) -> bool:
+        begun.set()
+        go_on.wait(SOON_S)
+        return is_of(self, token)
+
+    async def run(authenticator: Authenticator) -> None:
+        monkeypatch.setattr(StoredToken, "is_of", slow)
+        check = asyncio.create_task(asked(authenticator, bearer(token)))
+        await asyncio.to_thread(begun.wait, SOON_S)
+        before = authenticator._seen
+        revoke_token(path, in_file.id)
+        while authenticator._seen is before:  # noqa: ASYNC110 - another thread's
+            await asyncio.sleep(0.01)
+        go_on.set()
+        assert await check == GATEWAY
+        assert await asked(authenticator, bearer(token)) is Reason.UNKNOWN_TOKEN
+
+    with authenticating(tokens_file=path) as authenticator:
+        running(run(authenticator))
+
+
+def test_a_bad_file_changes_nothing_and_is_warned_of_and_counted(
+    stored: tuple[Path, str, StoredToken],
+) -> None:
+    path, token, _ = stored
+    good = path.read_bytes()
+    with capture_logs() as logs, authenticating(tokens_file=path) as authenticator:
+        tokens = authenticator._tokens
+        assert tokens is not None
+        path.write_text("User:a\n")
+        wait_for(lambda: tokens.failure is not None)
+        assert running(asked(authenticator, bearer(token))) == GATEWAY
+        metrics = exposed(authenticator)
+        assert 'aclog_authentication_reload_failures_total{source="tokens"} 1.0' in metrics
+        assert 'aclog_authentication_reload_failed{source="tokens"} 1.0' in metrics
+        path.unlink()
+        wait_for(lambda: tokens.failures == 2)
+        assert running(asked(authenticator, bearer(token))) == GATEWAY
+        path.write_bytes(good)
+        path.chmod(0o600)
+        wait_for(lambda: tokens.failure is None)
+    assert [entry["event"] for entry in logs] == ["not_reloaded", "not_reloaded", "reloaded"]
+    assert "line 1" in logs[0]["reason"]
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SOON_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def exposed(authenticator: Authenticator) -> str:
+    registry = CollectorRegistry()
+    registry.register(authenticator.collector)
+    return generate_latest(registry).decode()
+
+
+def test_a_start_with_a_bad_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "tokens").write_text("User:a\n")
+    for key in ("tokens_file", "oidc_jwks"):
+        settings: dict[str, Any] = {key: tmp_path / "tokens"}
+        with pytest.raises(ConfigError, match="tokens"), authenticating(**settings):
+            pass
+
+
+def test_tries_are_limited_for_an_address_and_tokens_seen_before_go_on(
+    stored: tuple[Path, str, StoredToken],
+) -> None:
+    path, token, _ = stored
+    new, in_file = new_token(OF_CERTIFICATE)
+    append_token(path, in_file)
+    clock = Time()
+
+    async def run(authenticator: Authenticator) -> None:
+        assert await asked(authenticator, bearer(token)) == GATEWAY
+        for number in range(TRIES_MAX):
+            assert await asked(authenticator, bearer(f"wrong{number}")) is Reason.MALFORMED
+        with pytest.raises(RefusalError) as refusal:
+            await authenticator.caller([bearer("wrong")], origin())
+        assert refusal.value.code.status == 429
+        assert refusal.value.headers["retry-after"] == "1"
+        # A guess is not even looked at, right or wrong.
+        assert await asked(authenticator, bearer(new)) is Reason.TOO_MANY_TRIES
+        assert await asked(authenticator, bearer(token)) == GATEWAY
+        assert await asked(authenticator) == ANONYMOUS
+        assert await asked(authenticator, bearer(new), of=origin(address="10.0.0.2")) == OF_CERTIFICATE
+        clock.now_s += 1
+        assert await asked(authenticator, bearer("wrong")) is Reason.MALFORMED
+        assert await asked(authenticator, bearer("wrong")) is Reason.TOO_MANY_TRIES
+
+    with authenticating(clock, tokens_file=path) as authenticator:
+        running(run(authenticator))
+
+
+def test_equal_tokens_are_checked_once_and_too_many_new_ones_are_turned_away(
+    stored: tuple[Path, str, StoredToken], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, token, _ = stored
+    checked: list[str] = []
+    go_on = threading.Event()
+
+    def slow(self: StoredToken, token: str) -> bool:
+        checked.append(token)
+        go_on.wait(SOON_S)
+        return True
+
+    async def run(authenticator: Authenticator) -> None:
+        monkeypatch.setattr(StoredToken, "is_of", slow)
+        same = [asyncio.create_task(asked(authenticator, bearer(token))) for _ in range(100)]
+        others = [
+            asyncio.create_task(
+                asked(authenticator, bearer(new_token(GATEWAY)[0]), of=origin(address=f"10.1.0.{number}"))
+            )
+            for number in range(4)
+        ]
+        done, _ = await asyncio.wait(others, return_when=asyncio.FIRST_COMPLETED)
+        assert {task.result() for task in done} == {Reason.BUSY}
+        # The event loop was never held, and goes on for those that are known or have no token.
+        assert await asked(authenticator) == ANONYMOUS
+        same[0].cancel()
+        go_on.set()
+        assert set(await asyncio.gather(*same[1:])) == {GATEWAY}
+        await asyncio.gather(*others)
+        assert checked.count(token) == 1
+
+    monkeypatch.setattr(module, "WAITING_MAX", 3)
+    with authenticating(tokens_file=path) as authenticator:
+        running(run(authenticator))
+
+
+def test_the_cache_is_bounded(stored: tuple[Path, str, StoredToken], monkeypatch: pytest.MonkeyPatch) -> None:
+    path, token, _ = stored
+    monkeypatch.setattr(module, "CACHE_MAX", 2)
+    keys = path.with_name("keys.json")
+    keys.write_bytes(key_set("one"))
+
+    async def run(authenticator: Authenticator) -> None:
+        tokens = [token, *(issued(sub=f"user{number}") for number in range(3))]
+        for each in tokens:
+            await asked(authenticator, bearer(each))
+        known = [authenticator.known(bearer(each), ANONYMOUS, OPEN) for each in tokens]
+        assert known == [None, None, KafkaPrincipal("User", "user1"), KafkaPrincipal("User", "user2")]
+
+    with authenticating(tokens_file=path, oidc_jwks=keys) as authenticator:
+        running(run(authenticator))
+
+
+def test_a_known_token_expires(tmp_path: Path) -> None:
+    (tmp_path / "keys.json").write_bytes(key_set("one"))
+    clock = Time()
+
+    async def run(authenticator: Authenticator) -> None:
+        token = issued(exp=int(clock.now_s) + 2)
+        assert await asked(authenticator, bearer(token)) == GATEWAY
+        clock.now_s += 6.9  # the leeway is 5 s
+        assert authenticator.known(bearer(token), ANONYMOUS, OPEN) == GATEWAY
+        clock.now_s += 0.2
+        assert authenticator.known(bearer(token), ANONYMOUS, OPEN) is None
+
+    with authenticating(clock, oidc_jwks=tmp_path / "keys.json", oidc_leeway_ms=5000) as authenticator:
+        clock.now_s = float(int(clock.now_s))
+        running(run(authenticator))
+
+
+def test_keys_are_fetched_in_the_background_and_anew_for_a_key_that_is_not_known() -> None:
+    clock = Time()
+
+    async def run(authenticator: Authenticator) -> None:
+        # Nothing is known yet: the token may be right, so it is no 401.
+        assert await asked(authenticator, bearer(issued())) is Reason.NO_KEYS
+        server.body = key_set("one")
+        await eventually(lambda: is_answer(authenticator, issued(), GATEWAY))
+        # The issuer's keys change: the first token with the new one brings it in.
+        server.body = key_set("two")
+        assert await is_answer(authenticator, issued("two"), GATEWAY)
+        assert await is_answer(authenticator, issued("one"), Reason.UNKNOWN_KEY)
+        # No more than that: tokens with keys of nobody's do not become requests to the issuer.
+        requests = server.requests
+        for number in range(30):
+            assert await is_answer(authenticator, issued(f"none{number}"), Reason.UNKNOWN_KEY)
+        assert server.requests == requests
+        clock.now_s += 10
+        await is_answer(authenticator, issued("none"), Reason.UNKNOWN_KEY)
+        assert server.requests == requests + 1
+        # Out of order: the keys stay.
+        server.body = None
+        clock.now_s += 10
+        assert await is_answer(authenticator, issued("one"), Reason.UNKNOWN_KEY)
+        assert await is_answer(authenticator, issued("two", jti="new"), GATEWAY)
+
+    with key_set_server(None) as server, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(followed, "_AGAIN_S", 0.05)
+        with authenticating(clock, oidc_jwks=server.url) as authenticator:
+            running(run(authenticator))
+
+
+def test_a_token_of_a_withdrawn_key_is_forgotten(tmp_path: Path) -> None:
+    keys = tmp_path / "keys.json"
+    keys.write_bytes(key_set("one"))
+
+    async def run(authenticator: Authenticator) -> None:
+        token = issued("one")
+        assert await asked(authenticator, bearer(token)) == GATEWAY
+        keys.write_text(json.dumps({"keys": [public_jwk("two")]}))
+        await eventually(lambda: is_answer(authenticator, token, Reason.UNKNOWN_KEY))
+
+    with authenticating(oidc_jwks=keys) as authenticator:
+        running(run(authenticator))
+
+
+def test_refusals_are_counted_all_and_logged_at_times_without_any_token(
+    stored: tuple[Path, str, StoredToken],
+) -> None:
+    path, token, _ = stored
+    clock = Time()
+    wrong = token[:-3] + "AAA"
+
+    async def run(authenticator: Authenticator) -> None:
+        for _ in range(3):
+            await asked(authenticator, bearer(wrong))
+        await asked(authenticator, of=origin(REQUIRED))
+        clock.now_s += 10
+        await asked(authenticator, bearer(wrong))
+
+    with capture_logs() as logs, authenticating(clock, tokens_file=path) as authenticator:
+        running(run(authenticator))
+        metrics = exposed(authenticator)
+    assert 'aclog_authentication_failures_total{reason="unknown_token"} 4.0' in metrics
+    assert 'aclog_authentication_failures_total{reason="missing"} 1.0' in metrics
+    assert [(entry["reason"], entry["since_last_line"]) for entry in logs] == [
+        ("unknown_token", 1),
+        ("missing", 1),
+        ("unknown_token", 3),
+    ]
+    assert logs[0]["address"] == "10.0.0.1"
+    assert wrong.split("_", 2)[2] not in str(logs)

@@ -1,0 +1,188 @@
+"""An issuer's tokens: what is verified, and how key sets are read."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from jwt.algorithms import RSAAlgorithm
+
+from authorizer.configuration.load import load_config
+from authorizer.errors import ConfigError
+from authorizer.sidecar.authentication.key_set import KeySet, fetch_key_set
+from authorizer.sidecar.authentication.oidc import OidcTokens
+from authorizer.sidecar.authentication.refusal import Reason, RefusalError
+from records.principal import KafkaPrincipal
+from support.issuer import AUDIENCE, ISSUER, key_set, key_set_server, private_key, public_jwk, token
+
+
+def oidc(**settings: str) -> OidcTokens:
+    flags = {
+        "aclog.auth.oidc.jwks": "/keys.json",
+        "aclog.auth.oidc.issuer": ISSUER,
+        "aclog.auth.oidc.audience": f"other,{AUDIENCE}",
+        "aclog.auth.oidc.leeway.ms": "5000",
+        **{f"aclog.auth.oidc.{name.replace('_', '.')}": value for name, value in settings.items()},
+    }
+    return OidcTokens(load_config(environ={}, flags=flags))
+
+
+KEYS = KeySet.parse(
+    json.dumps(
+        {"keys": [public_jwk("one"), public_jwk("rsa", "RSA"), public_jwk("okp", "OKP"), public_jwk("two")]}
+    ).encode()
+)
+
+
+@pytest.mark.parametrize(
+    "valid",
+    [
+        token,
+        lambda: token("rsa", "RSA", "RS256"),
+        lambda: token("rsa", "RSA", "PS512"),
+        lambda: token("okp", "OKP", "EdDSA"),
+        lambda: token(aud=["somewhere", AUDIENCE]),
+        lambda: token(exp=int(time.time()) - 1),  # within the leeway
+        lambda: token(nbf=int(time.time()) + 2),
+    ],
+)
+def test_a_valid_token_is_its_claims(valid: Callable[[], str]) -> None:
+    principal, until_s = oidc().verify(valid(), KEYS)
+    assert principal == KafkaPrincipal("User", "gateway")
+    assert 0 < until_s - time.time() < 70
+
+
+def test_a_token_is_believed_until_it_expires_and_the_leeway_is_over() -> None:
+    exp = int(time.time()) + 60
+    assert oidc().verify(token(exp=exp), KEYS)[1] == exp + 5
+
+
+def test_the_principal_is_the_claim_that_was_named() -> None:
+    claimed = oidc(principal_claim="azp")
+    assert claimed.verify(token(azp="CN=a,O=b"), KEYS)[0] == KafkaPrincipal("User", "CN=a,O=b")
+
+
+def rsa_pem() -> bytes:
+    public: Any = private_key("rsa", "RSA").public_key()
+    pem: bytes = public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    return pem
+
+
+def hmac_token(secret: bytes) -> str:
+    """An HMAC whose secret is a public key: what a library that trusts the header would believe."""
+    header, claims = (
+        base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=")
+        for part in (
+            {"alg": "HS256", "typ": "JWT", "kid": "rsa"},
+            jwt.decode(token(), options={"verify_signature": False}),
+        )
+    )
+    signed = header + b"." + claims
+    signature = jwt.algorithms.HMACAlgorithm(jwt.algorithms.HMACAlgorithm.SHA256).sign(signed, secret)
+    return (signed + b"." + base64.urlsafe_b64encode(signature).rstrip(b"=")).decode()
+
+
+def unsigned() -> str:
+    return jwt.encode({"iss": ISSUER, "aud": AUDIENCE, "sub": "a", "exp": 2**31}, "", "none", {"kid": "one"})
+
+
+def changed() -> str:
+    """Another subject under the first one's signature."""
+    header, _, signature = token().split(".")
+    return ".".join((header, token(sub="admin").split(".")[1], signature))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        (lambda: token(exp=int(time.time()) - 10), Reason.EXPIRED),
+        (lambda: token(nbf=int(time.time()) + 60), Reason.NOT_YET_VALID),
+        (lambda: token(iat=int(time.time()) + 60), Reason.NOT_YET_VALID),
+        (lambda: token(aud="elsewhere"), Reason.AUDIENCE),
+        (lambda: token(aud=None), Reason.CLAIM),
+        (lambda: token(exp=None), Reason.CLAIM),
+        (lambda: token(exp="soon"), Reason.MALFORMED),
+        (lambda: token(iss=ISSUER + "/"), Reason.ISSUER),
+        (lambda: token(iss=ISSUER[:-1]), Reason.ISSUER),
+        (lambda: token(iss=None), Reason.CLAIM),
+        (lambda: token(sub=None), Reason.CLAIM),
+        (lambda: token(sub=""), Reason.CLAIM),
+        (lambda: token(sub="ANONYMOUS"), Reason.CLAIM),
+        (lambda: token("three"), Reason.UNKNOWN_KEY),
+        (lambda: token(None), Reason.UNKNOWN_KEY),
+        (lambda: hmac_token(rsa_pem()), Reason.ALGORITHM),
+        (lambda: hmac_token(b"secret" * 8), Reason.ALGORITHM),
+        (unsigned, Reason.ALGORITHM),
+        (lambda: token("two", "EC").replace("x", "y"), None),
+        (changed, Reason.SIGNATURE),
+        (lambda: token("one", "RSA", "RS256"), Reason.ALGORITHM),
+        (lambda: "no.json.token", Reason.MALFORMED),
+        (lambda: "password", Reason.MALFORMED),
+        (lambda: base64.urlsafe_b64encode(b"[" * 9000).decode().rstrip("=") + ".e30.e30", Reason.MALFORMED),
+    ],
+)
+def test_a_token_that_is_not_valid_is_refused_with_the_reason(
+    wrong: Callable[[], str], reason: Reason | None
+) -> None:
+    with pytest.raises(RefusalError) as refusal:
+        oidc().verify(wrong(), KEYS)
+    assert refusal.value.code.status == 401
+    if reason is not None:
+        assert refusal.value.reason is reason
+        assert 'error="invalid_token"' in refusal.value.headers["www-authenticate"]
+
+
+def test_an_algorithm_that_is_not_allowed_is_refused_though_the_key_has_it() -> None:
+    with pytest.raises(RefusalError) as refusal:
+        oidc(algorithms="RS256").verify(token(), KEYS)
+    assert refusal.value.reason is Reason.ALGORITHM
+
+
+def test_a_token_need_not_name_the_only_key() -> None:
+    assert oidc().verify(token(None), KeySet.parse(key_set("one")))[0].name == "gateway"
+
+
+def test_keys_that_verify_nothing_are_passed_by() -> None:
+    secret = {"kty": "oct", "kid": "hmac", "k": "c2VjcmV0", "alg": "HS256"}
+    short: Any = rsa.generate_private_key(65537, 1024).public_key()
+    keys = [
+        secret,
+        {**RSAAlgorithm.to_jwk(short, as_dict=True), "kid": "short"},
+        public_jwk("for-encryption", use="enc"),
+        {**public_jwk("private"), "d": "AA"},
+        public_jwk("other-algorithm", alg="ES384"),
+        {"kty": "EC", "kid": "broken", "crv": "P-256", "x": "!", "y": 1},
+        public_jwk("one"),
+    ]
+    parsed = KeySet.parse(json.dumps({"keys": keys}).encode())
+    assert set(parsed._keys) == {"one"}
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"{}", b"[]", b'{"keys": []}', b'{"keys": [1]}', b'{"keys": ' + b"[" * 9000]
+)
+def test_a_set_without_keys_is_refused(text: bytes) -> None:
+    with key_set_server(text) as server, pytest.raises(ConfigError, match="JSON Web Key Set"):
+        fetch_key_set(server.url)
+
+
+def test_keys_come_from_where_they_were_said_to_be() -> None:
+    with key_set_server(key_set("one")) as server:
+        assert fetch_key_set(server.url) == KeySet.parse(key_set("one"))
+        with pytest.raises(ConfigError, match="redirects"):
+            fetch_key_set(server.url.replace("/keys", "/elsewhere"))
+        server.body = None
+        with pytest.raises(ConfigError, match="503"):
+            fetch_key_set(server.url)
+        server.body = b" " * (2 * 1024 * 1024)
+        with pytest.raises(ConfigError, match="bytes"):
+            fetch_key_set(server.url)
+    with pytest.raises(ConfigError, match="refused"):
+        fetch_key_set(server.url)

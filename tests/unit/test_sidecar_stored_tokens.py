@@ -1,0 +1,132 @@
+"""Tokens by their hashes: what is made, what is believed, and what a line may be."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from authorizer.sidecar.authentication import stored_tokens
+from authorizer.sidecar.authentication.refusal import Reason, RefusalError
+from authorizer.sidecar.authentication.stored_tokens import (
+    ScryptCost,
+    StoredToken,
+    StoredTokens,
+    new_token,
+    token_principal,
+)
+from records.principal import KafkaPrincipal
+
+GATEWAY = KafkaPrincipal("User", "gateway")
+DISTINGUISHED = KafkaPrincipal("User", "CN=a:b,O=c d")
+
+
+def refused(tokens: StoredTokens, token: str) -> Reason:
+    with pytest.raises(RefusalError) as refusal:
+        tokens.principal_of(token)
+    assert refusal.value.code.status == 401
+    return refusal.value.reason
+
+
+def test_a_token_is_its_principals() -> None:
+    token, stored = new_token(GATEWAY)
+    other_token, other = new_token(DISTINGUISHED)
+    tokens = StoredTokens([stored, other])
+    assert tokens.principal_of(token) == GATEWAY
+    assert tokens.principal_of(other_token) == DISTINGUISHED
+
+
+def test_tokens_are_long_and_never_the_same() -> None:
+    (one, stored_one), (two, stored_two) = new_token(GATEWAY), new_token(GATEWAY)
+    assert one != two
+    assert stored_one.id != stored_two.id
+    assert stored_one.salt != stored_two.salt
+    assert len(one.rpartition("_")[2]) <= 43 < len(one) - len("aclog_")  # 32 bytes in base64, and the id
+
+
+@pytest.mark.parametrize("principal", [GATEWAY, DISTINGUISHED])
+def test_a_line_says_all_but_the_token(principal: KafkaPrincipal) -> None:
+    token, stored = new_token(principal)
+    line = stored.line()
+    assert StoredToken.parse(line) == stored
+    assert token.split("_", 2)[2] not in line
+
+
+def test_wrong_secrets_other_ids_and_what_is_cut_off_are_nobodys() -> None:
+    token, stored = new_token(GATEWAY)
+    tokens = StoredTokens([stored])
+    changed = token[:-2] + ("AA" if not token.endswith("AA") else "BB")
+    assert refused(tokens, changed) is Reason.UNKNOWN_TOKEN
+    assert refused(tokens, new_token(GATEWAY)[0]) is Reason.UNKNOWN_TOKEN
+    assert refused(tokens, token[:-1]) is Reason.MALFORMED
+    assert refused(tokens, "password") is Reason.MALFORMED
+
+
+def test_an_unknown_id_takes_the_way_of_a_wrong_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One hash of the same cost and one comparison in constant time, the same message: no id is found out."""
+    token, stored = new_token(GATEWAY)
+    tokens = StoredTokens([stored])
+    done: Counter[object] = Counter()
+    scrypt, compare = hashlib.scrypt, hmac.compare_digest
+
+    def counted_scrypt(*args: Any, **parameters: Any) -> bytes:
+        done["scrypt", parameters["n"], parameters["r"], parameters["p"]] += 1
+        return scrypt(*args, **parameters)
+
+    def counted_compare(left: bytes, right: bytes) -> bool:
+        done["compare_digest", len(left), len(right)] += 1
+        return compare(left, right)
+
+    monkeypatch.setattr(hashlib, "scrypt", counted_scrypt)
+    monkeypatch.setattr(stored_tokens, "compare_digest", counted_compare)
+    ways = []
+    for each in (token[:-1] + ("A" if token[-1] != "A" else "B"), "aclog_" + "0" * 16 + "_" + "A" * 43):
+        done.clear()
+        with pytest.raises(RefusalError) as refusal:
+            tokens.principal_of(each)
+        ways.append((dict(done), refusal.value.message, refusal.value.headers))
+    assert ways[0] == ways[1]
+    assert ways[0][0] == {("scrypt", 2**14, 8, 1): 1, ("compare_digest", 32, 32): 1}
+
+
+SALT, HASH = "A" * 22, "A" * 43
+ID = "0123456789abcdef"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("User:gateway", "not PRINCIPAL:ID"),
+        (f"{ID}$scrypt$ln=14,r=8,p=1${SALT}${HASH}", "not PRINCIPAL:ID"),
+        (f"User:a:{ID}$argon2id$m=1${SALT}${HASH}", "not PRINCIPAL:ID"),
+        (f"User:a:{ID}$scrypt$ln=14,r=8,p=1${SALT}${HASH[:-1]}", "not PRINCIPAL:ID"),
+        (f"User:a:{ID}$scrypt$ln=30,r=8,p=1${SALT}${HASH}", "at most 64 MiB"),
+        (f"User:a:{ID}$scrypt$ln=14,r=8,p=99${SALT}${HASH}", "p 4"),
+        (f"User:a:{ID}$scrypt$ln=0,r=8,p=1${SALT}${HASH}", "ln=0"),
+        (f"gateway:{ID}$scrypt$ln=14,r=8,p=1${SALT}${HASH}", "principalType:principalName"),
+        (f"User:ANONYMOUS:{ID}$scrypt$ln=14,r=8,p=1${SALT}${HASH}", "who has no token"),
+    ],
+)
+def test_a_line_that_is_wrong_says_what_it_must_be(line: str, message: str) -> None:
+    with pytest.raises(ValueError, match=r".") as error:
+        StoredToken.parse(line)
+    assert message in str(error.value)
+    assert HASH[:-1] not in str(error.value)
+
+
+def test_a_principal_must_fit_on_a_line() -> None:
+    assert token_principal("User:CN=a:b,O=c d") == DISTINGUISHED
+    for text in ("gateway", "User:", ":a", "User:a\nUser:b", "#User:a", "User:a ", "User:ANONYMOUS"):
+        with pytest.raises(ValueError, match=r"."):
+            token_principal(text)
+
+
+def test_a_cost_in_the_line_is_used() -> None:
+    """A file made with other parameters works on."""
+    token, made = new_token(GATEWAY)
+    cost = ScryptCost(ln=10, r=4, p=2)
+    stored = StoredToken(GATEWAY, made.id, cost, made.salt, cost.hash(token, made.salt))
+    assert StoredTokens([StoredToken.parse(stored.line())]).principal_of(token) == GATEWAY

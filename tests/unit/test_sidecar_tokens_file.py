@@ -1,0 +1,118 @@
+"""The file of tokens: read whole or not at all, written by one at a time."""
+
+from __future__ import annotations
+
+import os
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from authorizer.errors import ConfigError
+from authorizer.sidecar.authentication.stored_tokens import StoredToken, new_token
+from authorizer.sidecar.authentication.tokens_file import append_token, read_tokens, revoke_token
+from records.principal import KafkaPrincipal
+
+
+def stored(name: str = "gateway") -> StoredToken:
+    return new_token(KafkaPrincipal("User", name))[1]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "tokens"
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_new_file_is_its_owners_alone(path: Path) -> None:
+    before = os.umask(0)
+    try:
+        append_token(path, stored())
+    finally:
+        os.umask(before)
+    assert mode_of(path) == 0o600
+
+
+def test_tokens_are_appended_and_taken_out_and_comments_stay(path: Path) -> None:
+    one, two = stored("one"), stored("two")
+    path.write_text("# made by hand\n\n")
+    path.chmod(0o640)
+    append_token(path, one)
+    append_token(path, two)
+    assert read_tokens(path) == [one, two]
+    assert revoke_token(path, one.id) == one
+    assert read_tokens(path) == [two]
+    assert path.read_text() == f"# made by hand\n\n{two.line()}\n"
+    assert mode_of(path) == 0o640
+    assert revoke_token(path, one.id) is None
+
+
+def test_a_link_stays_a_link(path: Path, tmp_path: Path) -> None:
+    """As a directory of settings that links to where secrets are kept."""
+    append_token(path, stored("one"))
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    append_token(link, stored("two"))
+    assert link.is_symlink()
+    assert len(read_tokens(path)) == 2
+
+
+def test_several_writers_lose_no_token(path: Path) -> None:
+    tokens = [stored(str(number)) for number in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda token: append_token(path, token), tokens))
+    assert {token.id for token in read_tokens(path)} == {token.id for token in tokens}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"# first\nUser:a\n", "line 2: not PRINCIPAL:ID"),
+        (b"\xff\xfe", "text in UTF-8"),
+    ],
+)
+def test_a_file_with_a_wrong_line_is_refused_and_never_written(
+    path: Path, content: bytes, message: str
+) -> None:
+    path.write_bytes(content)
+    path.chmod(0o600)
+    for refused in (lambda: read_tokens(path), lambda: append_token(path, stored())):
+        with pytest.raises(ConfigError) as error:
+            refused()
+        assert message in str(error.value)
+        assert str(path) in str(error.value), "the key has the word token in it, and is no secret"
+    assert path.read_bytes() == content
+
+
+def test_a_token_twice_is_refused(path: Path) -> None:
+    line = stored().line()
+    path.write_text(f"{line}\n{line}\n")
+    path.chmod(0o600)
+    with pytest.raises(ConfigError, match="line 2 repeats"):
+        read_tokens(path)
+
+
+def test_no_file_is_refused(path: Path) -> None:
+    with pytest.raises(ConfigError, match="aclog token create"):
+        read_tokens(path)
+
+
+def test_a_file_that_all_may_read_is_warned_of_and_one_that_all_may_write_refused(path: Path) -> None:
+    token = stored()
+    append_token(path, token)
+    path.chmod(0o644)
+    with capture_logs() as logs:
+        assert read_tokens(path) == [token]
+    assert [entry["event"] for entry in logs] == ["tokens_file_readable_by_all"]
+    path.chmod(0o606)
+    with pytest.raises(ConfigError, match="not everyone may write"):
+        read_tokens(path)
+    path.chmod(0o640)
+    with capture_logs() as logs:
+        read_tokens(path)
+    assert logs == []
