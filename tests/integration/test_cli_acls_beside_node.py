@@ -17,7 +17,10 @@ from pathlib import Path
 
 import pytest
 
+from authorizer.sidecar.authentication.stored_tokens import new_token
+from authorizer.sidecar.authentication.tokens_file import append_token
 from records.log.directory import DirectoryLog
+from records.principal import KafkaPrincipal
 from support.kafka_broker import HOST, free_ports
 from support.nodes import SOON_S, running_node, sidecar_of
 
@@ -241,6 +244,34 @@ def test_a_node_named_by_its_address(log: Path) -> None:
         assert node.status().acl_count == 1
 
 
+def test_who_asks_a_node_by_its_address_is_whose_token_it_is(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file or the environment has it; a wrong one is exit code 1."""
+    tokens, token_file = tmp_path / "tokens", tmp_path / "admin.token"
+    token, stored = new_token(KafkaPrincipal("User", "admin"))
+    append_token(tokens, stored)
+    token_file.write_text(f"{token}\n")
+    acls(log, "--add", "--allow-principal", "User:admin", "--operation", "Describe", "--cluster")
+    with running_node(log) as node, sidecar_of(node, auth_tokens_file=tokens) as url:
+        asked = ("acls", "--sidecar", url, "--list")
+        refused = aclog(*asked)
+        assert (refused.returncode, "User:ANONYMOUS" in refused.stderr) == (1, True)
+        assert aclog(*asked, "--token-file", token_file).returncode == 0
+        monkeypatch.setenv("ACLOG_SIDECAR_TOKEN", token)
+        assert aclog(*asked).returncode == 0
+        monkeypatch.setenv("ACLOG_SIDECAR_TOKEN", f"{token[:-3]}AAA")
+        wrong = aclog(*asked)
+        assert (wrong.returncode, "not known here" in wrong.stderr) == (1, True)
+        monkeypatch.setenv("ACLOG_SIDECAR_TOKEN", f"{token} {token}")
+        assert aclog(*asked).returncode == 2
+    monkeypatch.setenv("ACLOG_SIDECAR_TOKEN", token)
+    seen_by_others = aclog("acls", "--sidecar", "http://acls.example.org", "--list")
+    assert (seen_by_others.returncode, "over https" in seen_by_others.stderr) == (2, True)
+    without_node = aclog("acls", "--log", log, "--list", "--token-file", token_file)
+    assert (without_node.returncode, "--sidecar" in without_node.stderr) == (2, True)
+
+
 def test_a_node_that_only_reads_cannot_be_written_through(log: Path) -> None:
     """Exit code 3, and who can."""
     acls(log, *ADD_ALTER)
@@ -255,9 +286,9 @@ def test_a_node_that_only_reads_cannot_be_written_through(log: Path) -> None:
     [
         ("http://127.0.0.1:{free}", 3, "Connection refused"),
         ("unix:/nowhere/aclog.sock", 3, "No such file"),
-        ("127.0.0.1:8180", 2, "http://HOST:PORT or unix:PATH"),
-        ("http://127.0.0.1:many", 2, "http://HOST:PORT or unix:PATH"),
-        ("https://127.0.0.1:8180", 2, "http://HOST:PORT or unix:PATH"),
+        ("127.0.0.1:8180", 2, "http(s)://HOST:PORT or unix:PATH"),
+        ("http://127.0.0.1:many", 2, "http(s)://HOST:PORT or unix:PATH"),
+        ("ftp://127.0.0.1:8180", 2, "http(s)://HOST:PORT or unix:PATH"),
     ],
 )
 def test_an_address_without_a_node(url: str, code: int, message: str) -> None:

@@ -6,19 +6,23 @@ time and may stop half way.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import click
 
 from authorizer.acl_json import acl_json
 from authorizer.cli.acls.kafka_acls import AclsFlags, Entries, adding, already_there, confirmation
+from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.invocation import words
 from authorizer.cli.options import (
     OPERATION,
     PATTERN_TYPE,
+    completes,
     config_option,
     json_option,
     log_option,
@@ -118,6 +122,9 @@ def _not_here(ctx: click.Context, param: click.Parameter, value: str | None) -> 
         raise click.UsageError(f"{param.opts[0]} is a broker's; here --log names the log", ctx)
 
 
+#: For scripts that are given their secrets so.
+_TOKEN_VARIABLE: Final = "ACLOG_SIDECAR_TOKEN"  # noqa: S105 - no password
+
 # kafka-acls' own way to name the cluster; the error names the flag to use here.
 _elsewhere = shared(
     *(
@@ -133,8 +140,15 @@ _elsewhere = shared(
 @click.option(
     "--sidecar",
     metavar="URL",
-    help="A running node instead of a log: http://HOST:PORT of its sidecar, or unix:PATH of the aclog.sock "
-    "in its log's directory.",
+    help="A running node instead of a log: http://HOST:PORT (or https) of its sidecar, or unix:PATH of the "
+    "aclog.sock in its log's directory.",
+)
+@click.option(
+    "--token-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    shell_complete=completes("file"),
+    help="The bearer token for --sidecar, alone in a file.  [default: ACLOG_SIDECAR_TOKEN, else none]",
 )
 @_resources
 @_entries
@@ -143,7 +157,9 @@ _elsewhere = shared(
 @json_option
 @progress_option
 @_elsewhere
-def acls_command(*, sidecar: str | None, as_json: bool, force: bool, **flags: Any) -> None:
+def acls_command(
+    *, sidecar: str | None, token_file: Path | None, as_json: bool, force: bool, **flags: Any
+) -> None:
     """Add, remove or list ACLs, with the flags and output of kafka-acls.
 
     --list reads any log, a broker's __cluster_metadata-0 too. --add and --remove need a topic, or a directory
@@ -151,7 +167,7 @@ def acls_command(*, sidecar: str | None, as_json: bool, force: bool, **flags: An
     command is one atomic batch.
 
     --sidecar asks a running node, wherever its log is. Over HTTP, its own ACLs say who may: to list takes
-    Describe on the cluster, to change takes Alter.
+    Describe on the cluster, to change takes Alter. Who you are there, a token says (`aclog token create`).
 
     Exit codes are aclog's. Scripts that were written for kafka-acls run unchanged with aclog-kafka-acls,
     which has its exit codes too; ACLOG_LOG_URL names the log there.
@@ -163,22 +179,37 @@ def acls_command(*, sidecar: str | None, as_json: bool, force: bool, **flags: An
       aclog acls --log DIR --remove --topic orders --force
       aclog acls --log kafka://HOST:9092/acls --config client.properties --list
       aclog acls --sidecar http://127.0.0.1:8180 --list
+      aclog acls --sidecar https://acls.example.org --token-file admin.token --list
     """
     wanted = AclsFlags(**flags)
     wanted.check()
     workspace = Workspace.given()
     acls: Acls
     if sidecar is None:
+        if token_file is not None:
+            raise click.UsageError("--token-file says who asks a node: name it by --sidecar")
         from authorizer.cli.acls.log_acls import LogAcls
 
         acls = LogAcls(workspace)
     elif not words("--log", "--snapshots"):
         from authorizer.cli.acls.node_acls import NodeAcls
 
-        acls = NodeAcls(sidecar, workspace.config.acl_update_timeout_ms)
+        token = _token(token_file)
+        acls = NodeAcls(sidecar, workspace.config.acl_update_timeout_ms, token)
     else:
         raise click.UsageError("--sidecar names a node, which has a log and a store of its own")
     perform(acls, wanted, force=force, as_json=as_json)
+
+
+def _token(file: Path | None) -> str | None:
+    """The bearer token that was given, if one was."""
+    text = os.environ.get(_TOKEN_VARIABLE) if file is None else file.read_text("utf-8", "replace")
+    if text is None:
+        return None
+    token = text.strip()
+    if not token.isascii() or not token.isprintable() or not token or " " in token:
+        raise Failure(f"{file or _TOKEN_VARIABLE} is not one bearer token and nothing else", ExitCode.USAGE)
+    return token
 
 
 def perform(acls: Acls, given: AclsFlags, *, force: bool, as_json: bool = False) -> None:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from authorizer.acl_json import acl_from_json
 from authorizer.cli.failure import ExitCode, Failure
+from authorizer.configuration.listeners import is_loopback
 from authorizer.errors import AuthorizerNotReadyError, OperationTimedOutError
 from authorizer.sidecar.acl_bodies import ACLS_PATH, creation_body, deletion_body, listing_query
 from authorizer.sidecar.acl_results import create_result_of, delete_result_of
@@ -50,10 +51,19 @@ class _LocalConnection(http.client.HTTPConnection):
 class NodeAcls:
     """Implements acls.Acls; a connection lasts for one request."""
 
-    def __init__(self, url: str, update_timeout_ms: int) -> None:
-        """Raises Failure: ``url`` is neither ``http://HOST:PORT`` nor ``unix:PATH``."""
+    def __init__(self, url: str, update_timeout_ms: int, token: str | None = None) -> None:
+        """``token``: the bearer token that says who asks.
+
+        Raises:
+            Failure: ``url`` is no ``http://HOST:PORT``, https or ``unix:PATH``; or others would see the token
+                on its way there.
+        """
         self._url = url
+        self._headers = {} if token is None else {"authorization": f"Bearer {token}"}
         self._connection = _connection(url, update_timeout_ms / 1000 + _ON_THE_WAY_S)
+        parts = urlsplit(url)
+        if token is not None and parts.scheme == "http" and not is_loopback(parts.hostname):
+            raise Failure(f"{url}: a token is sent over https, or to this machine, only", ExitCode.USAGE)
 
     @classmethod
     def beside(cls, directory: Path, update_timeout_ms: int) -> Self | None:
@@ -126,7 +136,7 @@ class NodeAcls:
             time.sleep(_LOOK_S)
 
     def _exchange(self, method: str, target: str, body: bytes | None) -> tuple[int, Any]:
-        headers = {} if body is None else {"content-type": "application/json"}
+        headers = self._headers if body is None else {**self._headers, "content-type": "application/json"}
         with closing(self._connection) as connection:
             try:
                 connection.connect()
@@ -148,7 +158,9 @@ class NodeAcls:
 
 
 _EXIT_CODES: Final = {
+    HTTPStatus.UNAUTHORIZED: ExitCode.NO,
     HTTPStatus.FORBIDDEN: ExitCode.NO,
+    HTTPStatus.TOO_MANY_REQUESTS: ExitCode.NOT_READY,
     HTTPStatus.SERVICE_UNAVAILABLE: ExitCode.NOT_READY,
     HTTPStatus.INTERNAL_SERVER_ERROR: ExitCode.BAD_DATA,
 }
@@ -159,8 +171,11 @@ def _connection(url: str, timeout_s: float) -> http.client.HTTPConnection:
         return _LocalConnection(Path(url.removeprefix(_UNIX)), timeout_s)
     parts = urlsplit(url)
     try:
-        if parts.scheme == "http" and parts.hostname and parts.path in ("", "/") and not parts.query:
-            return http.client.HTTPConnection(parts.hostname, parts.port, timeout=timeout_s)
+        if parts.hostname and parts.path in ("", "/") and not parts.query:
+            if parts.scheme == "http":
+                return http.client.HTTPConnection(parts.hostname, parts.port, timeout=timeout_s)
+            if parts.scheme == "https":
+                return http.client.HTTPSConnection(parts.hostname, parts.port, timeout=timeout_s)
     except ValueError:
         pass  # the port is no number
-    raise Failure(f"`{url}` is no sidecar's address: http://HOST:PORT or unix:PATH", ExitCode.USAGE)
+    raise Failure(f"`{url}` is no sidecar's address: http(s)://HOST:PORT or unix:PATH", ExitCode.USAGE)
