@@ -20,7 +20,7 @@ LAYERS = ("records", "snapshot", "replay", "authorizer")
 NOT_SHIPPED = {"tests", "benchmarks", "examples", "docs"}
 
 # Distributions whose module has another name.
-MODULE_OF = {"google-crc32c": "google_crc32c", "prometheus-client": "prometheus_client"}
+MODULE_OF = {"google-crc32c": "google_crc32c", "prometheus-client": "prometheus_client", "pyjwt": "jwt"}
 
 
 def declared_modules() -> set[str]:

@@ -236,6 +236,24 @@ def test_a_bad_file_changes_nothing_and_is_warned_of_and_counted(
     assert "line 1" in logs[0]["reason"]
 
 
+def test_what_nobody_thought_of_does_not_end_the_following(
+    stored: tuple[Path, str, StoredToken], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a revoked token would be good for as long as the process runs."""
+    path, token, in_file = stored
+    with capture_logs() as logs, authenticating(tokens_file=path) as authenticator:
+        tokens = authenticator._tokens
+        assert tokens is not None
+        with monkeypatch.context() as patched:
+            patched.setattr(module, "StoredTokens", None)
+            append_token(path, new_token(GATEWAY)[1])
+            wait_for(lambda: tokens.failure is not None)
+        revoke_token(path, in_file.id)
+        wait_for(lambda: tokens.failure is None)
+        assert running(asked(authenticator, bearer(token))) is Reason.UNKNOWN_TOKEN
+    assert isinstance(logs[0]["exc_info"], TypeError)
+
+
 def wait_for(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + SOON_S
     while not condition():

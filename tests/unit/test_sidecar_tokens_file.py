@@ -52,6 +52,15 @@ def test_tokens_are_appended_and_taken_out_and_comments_stay(path: Path) -> None
     assert revoke_token(path, one.id) is None
 
 
+def test_a_line_that_another_wrote_is_revoked_too(path: Path) -> None:
+    """Spaces around it, or a zero before a number, do not keep it in."""
+    token = stored()
+    path.write_text("  " + token.line().replace("r=8", "r=08") + "\r\n")
+    path.chmod(0o600)
+    assert revoke_token(path, token.id) == token
+    assert read_tokens(path) == []
+
+
 def test_a_link_stays_a_link(path: Path, tmp_path: Path) -> None:
     """As a directory of settings that links to where secrets are kept."""
     append_token(path, stored("one"))

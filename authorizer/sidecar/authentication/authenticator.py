@@ -128,10 +128,10 @@ class Authenticator:
             known = self.known(header, origin.principal, origin.listener)
             if known is not None:
                 return known
-        now_s = self._clock.monotonic_s()
         try:
             return (await self._checked(authorization, origin)).principal
         except RefusalError as refusal:
+            now_s = self._clock.monotonic_s()
             if refusal.is_failed_try:
                 self._tries.add(origin.address, now_s)
             self._refusals.add(refusal, origin, now_s)

@@ -113,14 +113,19 @@ class Followed(Generic[_Value]):
         before = self.value
         try:
             self.load()
-        except ConfigError as error:
+        except Exception as error:
+            # Others wrote what is read: the thread goes on, whatever that is.
             self.failures += 1
             if str(error) == self.failure:
                 return
             self.failure = str(error)
             stays = "what was there before stays in use; " if before is not None else ""
             log.warning(
-                "not_reloaded", what=self.name, reason=self.failure, way_out=f"{stays}it is read again"
+                "not_reloaded",
+                what=self.name,
+                reason=self.failure,
+                way_out=f"{stays}it is read again",
+                exc_info=None if isinstance(error, ConfigError) else error,
             )
         else:
             if self.value is not before:

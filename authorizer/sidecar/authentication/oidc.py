@@ -76,5 +76,5 @@ class OidcTokens:
         name = claims.get(self._claim)
         # ANONYMOUS is who has no token.
         if not isinstance(name, str) or not name or name == ANONYMOUS.name:
-            raise RefusalError(Reason.CLAIM, f"the token has no claim {self._claim} that names a principal")
+            raise RefusalError(Reason.CLAIM, "the token has no claim that names its principal")
         return KafkaPrincipal(ANONYMOUS.principal_type, name)

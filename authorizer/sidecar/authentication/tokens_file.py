@@ -80,7 +80,7 @@ def revoke_token(path: Path, token_id: str) -> StoredToken | None:
     with _locked(path):
         found = next((token for token in read_tokens(path) if token.id == token_id), None)
         if found is not None:
-            _replace(path, [line for line in _lines(path) if line.strip() != found.line()])
+            _replace(path, [line for line in _lines(path) if _token_of(line) != found])
     return found
 
 
@@ -90,18 +90,23 @@ def _parsed(data: bytes, path: Path) -> list[StoredToken]:
         lines = data.decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
         raise ConfigError(AUTH_TOKENS_FILE, path, f"text in UTF-8 ({error.reason})") from error
-    for number, text in enumerate(lines, 1):
-        line = text.strip()
-        if not line or line.startswith("#"):
-            continue
+    for number, line in enumerate(lines, 1):
         try:
-            token = StoredToken.parse(line)
+            token = _token_of(line)
         except ValueError as error:
             raise ConfigError(AUTH_TOKENS_FILE, path, f"lines of tokens; line {number}: {error}") from error
+        if token is None:
+            continue
         if token.id in tokens:
             raise ConfigError(AUTH_TOKENS_FILE, path, f"each token once; line {number} repeats {token.id}")
         tokens[token.id] = token
     return list(tokens.values())
+
+
+def _token_of(line: str) -> StoredToken | None:
+    """None for a comment or an empty line. Raises ValueError."""
+    line = line.strip()
+    return None if not line or line.startswith("#") else StoredToken.parse(line)
 
 
 def _lines(path: Path) -> list[str]:
