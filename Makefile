@@ -169,7 +169,7 @@ lock: ## Write all lock files anew, with newer versions where pyproject.toml all
 	@$(COMPILE) --group setup --constraints requirements.lock --output-file requirements-setup.lock
 	@$(COMPILE) pyproject.toml --all-extras --constraints requirements.lock --output-file requirements-run.lock
 	@$(COMPILE) --group bench --constraints requirements.lock --output-file requirements-bench.lock
-	@$(COMPILE) pyproject.toml --extra kafka --extra s3 --constraints requirements.lock --output-file deploy/requirements.lock
+	@$(COMPILE) pyproject.toml --extra kafka --extra oidc --extra s3 --constraints requirements.lock --output-file deploy/requirements.lock
 	@$(COMPILE) deploy/build-requirements.in --constraints requirements.lock --output-file deploy/requirements-build.lock
 
 .PHONY: clean

@@ -506,9 +506,8 @@ KEYS: Final = (
         type="list",
         default="",
         allowed=f"names out of {LISTENERS}, separated by commas",
-        doc="Listeners whose callers must be somebody: a request without a token, on a connection without a "
-        "principal of its own, is answered 401 there, but for /livez and /readyz. On other listeners it is "
-        "User:ANONYMOUS's.",
+        doc="Listeners that answer User:ANONYMOUS nothing but /livez and /readyz: a request without a token, "
+        "on a connection without a principal of its own, gets 401.",
         parse=_names,
     ),
     ConfigKey(

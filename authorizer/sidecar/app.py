@@ -42,12 +42,16 @@ _INTERNAL_ERROR: Final = HttpError(ErrorCode.UNKNOWN_SERVER_ERROR, "internal err
 
 
 class SidecarApp:
-    """ASGI 3 application for all listeners: each request says which one it came in on (``protocol``)."""
+    """ASGI 3 application for all listeners: each request says which one it came in on (``protocol``).
+
+    Attributes:
+        authenticator: says whose each request is, before anything else is done with it.
+    """
 
     def __init__(self, node: Node, authenticator: Authenticator) -> None:
         acls, evaluations, of_node = AclRoutes(node), EvaluationRoutes(node), NodeRoutes(node)
         self._node = node
-        self._authenticator = authenticator
+        self.authenticator = authenticator
         self._routes = [
             Route("/", self._index),
             Route("/access/v1/evaluation", evaluations.evaluation, methods=["POST"]),
@@ -105,7 +109,7 @@ class SidecarApp:
         if request.scope["path"] in _FOR_EVERYONE:
             return origin
         authorization = [value for name, value in request.scope["headers"] if name == b"authorization"]
-        return replace(origin, principal=await self._authenticator.caller(authorization, origin))
+        return replace(origin, principal=await self.authenticator.caller(authorization, origin))
 
     def _answer_for(self, error: Exception, scope: Scope) -> HttpError:
         path = scope["path"]

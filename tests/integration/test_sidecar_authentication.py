@@ -136,6 +136,8 @@ def test_tokens_of_a_file_from_their_making_to_their_end(tmp_path: Path) -> None
             assert client.get("/livez").status_code == client.get("/readyz").status_code == 200
         # No token: nobody, and on the other listener not even that.
         assert asking(served.client, None, about="ANONYMOUS").status_code == 200
+        for about in ("ANONYMOUS", "other"):
+            assert asking(served.required, None, about=about).status_code == 401
         for path in ("/", "/v1/state", "/v1/acls", "/metrics", "/.well-known/authzen-configuration", "/none"):
             refused = served.required.get(path)
             assert refused.status_code == 401, path
@@ -160,7 +162,7 @@ def test_tokens_of_a_file_from_their_making_to_their_end(tmp_path: Path) -> None
         assert int(limited[0].headers["retry-after"]) >= 1
         assert asking(served.required, later).status_code == 200
         shown = served.client.get("/metrics").text
-        assert 'aclog_authentication_failures_total{reason="missing"} 6.0' in shown
+        assert 'aclog_authentication_failures_total{reason="missing"} 8.0' in shown
         assert 'aclog_authentication_failures_total{reason="too_many_tries"}' in shown
     assert served.events("caller_refused")
     assert _callers(served) >= {"User:gateway", "User:metrics", "User:ANONYMOUS"}

@@ -99,7 +99,7 @@ class Authenticator:
     def known(
         self, authorization: bytes | None, connection: KafkaPrincipal, listener: Listener
     ) -> KafkaPrincipal | None:
-        """The caller, if that is known without work; None: ask ``caller``.
+        """The caller, if that takes no work; None: ask ``caller``. From the event loop only, as that.
 
         Args:
             authorization: the value of the request's only header of that name; None if there is none.
@@ -139,9 +139,8 @@ class Authenticator:
 
     async def _checked(self, authorization: Sequence[bytes], origin: Origin) -> _Seen:
         if not authorization:
-            raise RefusalError(
-                Reason.MISSING, f"listener {origin.listener.name} takes requests with a token only"
-            )
+            name = origin.listener.name
+            raise RefusalError(Reason.MISSING, f"listener {name} needs to know who asks: send a bearer token")
         matched = _BEARER.fullmatch(authorization[0])
         if len(authorization) > 1 or matched is None or len(authorization[0]) > _TOKEN_BYTES_MAX:
             raise RefusalError(Reason.MALFORMED, "the Authorization header is not one bearer token")
@@ -195,7 +194,7 @@ class Authenticator:
         if wait_s > 0:
             raise RefusalError(
                 Reason.TOO_MANY_TRIES,
-                "too many tokens of this address were wrong: try again later",
+                "too many wrong tokens came from this address: try again later",
                 ceil(wait_s),
             )
 
