@@ -114,7 +114,7 @@ def _authorize(authorizer: StandardAuthorizer, query: Mapping[str, Any]) -> dict
 def _authorized_operations(authorizer: StandardAuthorizer, query: Mapping[str, Any]) -> dict[str, Any]:
     context = _context(query)
     operations = authorized_operations(
-        authorizer, context, _code(ResourceType, query["resourceType"]), query["resourceName"]
+        authorizer.authorize, context, _code(ResourceType, query["resourceType"]), query["resourceName"]
     )
     return {
         "bits": to_bit_field(operations),

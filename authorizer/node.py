@@ -1,7 +1,7 @@
 """Node: the composition root. It opens a log and a snapshot store, and wires replay, decisions and writes.
 
-    log ------> Loader --> StandardAuthorizer, LogAclMutator, SnapshotGenerator   (in this order)
-     ^            ^                                 |
+    log ------> Loader --> StandardAuthorizer, RecentStates, LogAclMutator, SnapshotGenerator  (in this order)
+     ^            ^                                               |
      |            +--- snapshots: store, .checkpoint files beside a broker's log
      +--- appends, by LogAclMutator
 
@@ -24,6 +24,7 @@ from authorizer.decisions.audit import AuditLog
 from authorizer.decisions.audit_levels import AUDIT_LEVELS
 from authorizer.errors import ConfigError
 from authorizer.metrics import MetricSources, metrics_registry
+from authorizer.recent_states import RecentStates
 from authorizer.standard import StandardAuthorizer
 from authorizer.writing.acl_mutator import NOT_CONTROLLER, LogAclMutator
 from records.errors import LogError, LogReadOnlyError, LogStorageError, LogUnreachableError
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from replay.status import LoaderStatus
 
 #: Publishers whose failure leaves every decision right.
-_HARMLESS: Final = (SnapshotGenerator.name, LogAclMutator.name)
+_HARMLESS: Final = (SnapshotGenerator.name, LogAclMutator.name, RecentStates.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +97,7 @@ class Node:
         config: what it was opened with.
         log: the metadata log.
         authorizer: decisions, listings and writes (KIP-504).
+        recent: its states before the current one.
         loader: replay; more publishers may be added to it.
         audit: where decisions are written down; its level may change while running.
         metrics: for ``prometheus_client.generate_latest``.
@@ -127,7 +129,8 @@ class Node:
         )
         self.authorizer = StandardAuthorizer(audit=self.audit, mutator=self._mutator)
         self.authorizer.configure(config.properties)
-        publishers: list[Publisher] = [self.authorizer, self._mutator]
+        self.recent = RecentStates(self.authorizer)
+        publishers: list[Publisher] = [self.authorizer, self.recent, self._mutator]
         generator = None
         if store is not None:
             generator = SnapshotGenerator(

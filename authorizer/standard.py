@@ -181,15 +181,19 @@ class StandardAuthorizer:
     # -- decisions -----------------------------------------------------------------------------------------
 
     def authorize(
-        self, context: AuthorizableRequestContext, actions: Sequence[Action]
+        self,
+        context: AuthorizableRequestContext,
+        actions: Sequence[Action],
+        state: AuthorizerState | None = None,
     ) -> list[AuthorizationResult]:
-        """One result for each action, all decided on one state.
+        """One result for each action, all decided on one state: the current one if None is given.
 
         Raises:
             AuthorizerNotReadyError: not loaded, and the principal is not a super user.
             ValueError: an action's resource is not LITERAL.
         """
-        return authorize_actions(self._state, context, actions, self._audit, self.metrics)
+        state = self._state if state is None else state
+        return authorize_actions(state, context, actions, self._audit, self.metrics)
 
     def decide(
         self, context: AuthorizableRequestContext, action: Action, state: AuthorizerState | None = None
@@ -217,15 +221,16 @@ class StandardAuthorizer:
         context: AuthorizableRequestContext,
         operation: AclOperation,
         resource_type: ResourceType,
+        state: AuthorizerState | None = None,
     ) -> AuthorizationResult:
-        """KIP-679: may the principal do this to any resource of the type?
+        """KIP-679: may the principal do this to any resource of the type? By the current state if None.
 
         Raises:
             AuthorizerNotReadyError: not loaded, and the principal is not a super user.
             ValueError: ANY or UNKNOWN.
         """
         check_arguments(operation, resource_type)
-        state = self._state
+        state = self._state if state is None else state
         (probed,) = authorize_actions(
             state, context, (probe(operation, resource_type),), self._audit, self.metrics
         )

@@ -12,16 +12,19 @@ from authorizer.api import Action, AuthorizationResult
 from records.acl import SUPPORTED_OPERATIONS, PatternType, ResourcePattern
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
-    from authorizer.api import AuthorizableRequestContext, Authorizer
+    from authorizer.api import AuthorizableRequestContext
     from records.acl import AclOperation, ResourceType
 
 
 def authorized_operations(
-    authorizer: Authorizer, context: AuthorizableRequestContext, resource_type: ResourceType, name: str
+    authorize: Callable[[AuthorizableRequestContext, Sequence[Action]], list[AuthorizationResult]],
+    context: AuthorizableRequestContext,
+    resource_type: ResourceType,
+    name: str,
 ) -> tuple[AclOperation, ...]:
-    """In code order; none for a type without operations.
+    """In code order; none for a type without operations. ``authorize``: an Authorizer's.
 
     Raises:
         AuthorizerNotReadyError: not loaded, and the principal is not a super user.
@@ -29,7 +32,7 @@ def authorized_operations(
     pattern = ResourcePattern(resource_type, name, PatternType.LITERAL)
     operations = SUPPORTED_OPERATIONS.get(resource_type, ())
     actions = [Action(each, pattern, log_if_allowed=False, log_if_denied=False) for each in operations]
-    results = authorizer.authorize(context, actions)
+    results = authorize(context, actions)
     return tuple(
         operation
         for operation, result in zip(operations, results, strict=True)

@@ -5,7 +5,7 @@
     a filter    the same fields, each of which may be left out: then it is any
     POST        {"acls": [...]}
     DELETE      {"filters": [...]}
-    GET         a filter's fields and min_offset as query parameters
+    GET         a filter's fields, min_offset and at_offset as query parameters
 
 A new ACL may carry the ``id`` with which ``aclog acls --json`` prints it; it says nothing, for the log gives
 ids. In a filter it is refused, and so is every field that is not known: passing over one that was meant to
@@ -15,12 +15,14 @@ narrow a filter would remove more than was asked for.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Self, TypeVar
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import urlencode
 
 import msgspec
 
 from authorizer.sidecar.errors import ErrorCode, HttpError, invalid_request
 from authorizer.sidecar.json_body import decode_body
+from authorizer.sidecar.query import decode_query
+from authorizer.sidecar.questions import Offset
 from authorizer.writing.acl_control import RECORDS_PER_OPERATION_MAX
 from records.acl import (
     WILDCARD,
@@ -42,10 +44,6 @@ if TYPE_CHECKING:
 
 #: Where all this is asked.
 ACLS_PATH: Final = "/v1/acls"
-
-_MIN_OFFSET: Final = "min_offset"
-#: Digits of an int64.
-_OFFSET_DIGITS_MAX: Final = 19
 
 _Code = TypeVar("_Code", ResourceType, PatternType, AclOperation, AclPermissionType)
 
@@ -133,6 +131,13 @@ class _Filter(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_d
         )
 
 
+class _Listing(_Filter, rename="camel", forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    """A filter, and on which state."""
+
+    min_offset: Offset | None = msgspec.field(name="min_offset", default=None)
+    at_offset: Offset | None = msgspec.field(name="at_offset", default=None)
+
+
 class _Creation(msgspec.Struct, forbid_unknown_fields=True):
     acls: list[_Acl]
 
@@ -159,30 +164,14 @@ def filters_of(body: bytes) -> list[AclBindingFilter]:
     return [each.filter(f"filters[{number}].") for number, each in enumerate(wanted)]
 
 
-def listing_of(query: bytes) -> tuple[AclBindingFilter, int]:
-    """Which ACLs a GET wants listed, and the offset that must be visible first.
+def listing_of(query: bytes) -> tuple[AclBindingFilter, int | None, int | None]:
+    """Which ACLs a GET wants listed, the offset that must be visible first, and that of the state to list.
 
     Raises:
         HttpError: 400, naming the parameter.
     """
-    try:
-        pairs = parse_qsl(
-            query.decode("ascii"), keep_blank_values=True, strict_parsing=bool(query), errors="strict"
-        )
-    except ValueError as error:
-        raise invalid_request(f"the query is not name=value&...: {error}") from error
-    given = dict(pairs)
-    if len(given) < len(pairs):
-        raise invalid_request("a query parameter is there twice: one filter for one request")
-    min_offset = given.pop(_MIN_OFFSET, "0")
-    if not min_offset.isdecimal() or len(min_offset) > _OFFSET_DIGITS_MAX:
-        raise invalid_request(f"{_MIN_OFFSET} must be an offset, not `{min_offset}`")
-    try:
-        wanted = msgspec.convert(given, _Filter)
-    except msgspec.ValidationError as error:
-        known = ", ".join((*_Filter.__struct_encode_fields__, _MIN_OFFSET))
-        raise invalid_request(f"{error}; the parameters are {known}") from error
-    return wanted.filter(""), int(min_offset)
+    wanted = decode_query(query, _Listing)
+    return wanted.filter(""), wanted.min_offset, wanted.at_offset
 
 
 def creation_body(bindings: Iterable[AclBinding]) -> bytes:

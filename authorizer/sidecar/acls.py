@@ -1,4 +1,4 @@
-"""``/v1/acls``: list, create and remove ACLs over HTTP.
+"""``/v1/acls``: list, create and remove ACLs over HTTP; ``/v1/acls/{id}``: show one.
 
 The rules:
 
@@ -20,16 +20,21 @@ import msgspec
 import structlog
 from starlette.responses import Response
 
-from authorizer.acl_json import acl_json
+from authorizer.acl_json import acl_json, applied_acl_json
 from authorizer.decisions.listing import list_acls
 from authorizer.errors import AuthorizerNotReadyError
 from authorizer.sidecar.acl_bodies import bindings_of, filters_of, listing_of
 from authorizer.sidecar.acl_results import created_json, deleted_json
+from authorizer.sidecar.asked_state import asked_state
 from authorizer.sidecar.caller import Caller
-from authorizer.sidecar.errors import ErrorCode, HttpError
+from authorizer.sidecar.errors import ErrorCode, HttpError, invalid_request
 from authorizer.sidecar.http import JSON, json_response, origin_of, read_body
-from authorizer.sidecar.min_offset import visible_end, wait_for_offset
+from authorizer.sidecar.min_offset import visible_end
+from authorizer.sidecar.query import decode_query
+from authorizer.sidecar.questions import AtOffset
 from records.acl import AclOperation
+from records.errors import DecodeError
+from records.ids import uuid_from_string
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -49,12 +54,27 @@ class AclRoutes:
 
     async def describe(self, request: Request) -> Response:
         """GET: the ACLs that a filter means, of one state."""
-        wanted, min_offset = listing_of(request.scope["query_string"])
-        await wait_for_offset(self._node, min_offset)
-        state = self._ready_state()
-        self._caller(state, request, "DescribeAcls").require_on_cluster(AclOperation.DESCRIBE)
+        wanted, min_offset, at_offset = listing_of(request.scope["query_string"])
+        state = await asked_state(self._node, min_offset=min_offset, at_offset=at_offset)
+        self._describing(request)
         # A million ACLs take seconds.
         return await asyncio.to_thread(_listed, state, wanted)
+
+    async def describe_one(self, request: Request) -> Response:
+        """GET: the ACL with an id, and where it was written."""
+        given = decode_query(request.scope["query_string"], AtOffset)
+        state = await asked_state(self._node, min_offset=given.min_offset, at_offset=given.at_offset)
+        self._describing(request)
+        text = request.path_params["id"]
+        try:
+            acl = state.index.image.get(uuid_from_string(text))
+        except DecodeError as error:
+            raise invalid_request(str(error)) from error
+        if acl is None:
+            raise HttpError(
+                ErrorCode.NOT_FOUND, f"no ACL with the id {text} is in force at offset {state.end_offset}"
+            )
+        return json_response({"offset": state.end_offset, "acl": applied_acl_json(acl)})
 
     async def create(self, request: Request) -> Response:
         """POST: create ACLs, as one atomic batch of those that can be."""
@@ -71,6 +91,10 @@ class AclRoutes:
         futures = self._node.authorizer.delete_acls(caller.context, filters)
         results = await asyncio.gather(*map(asyncio.wrap_future, futures))
         return self._changed(caller, [deleted_json(result) for result in results])
+
+    def _describing(self, request: Request) -> None:
+        """HttpError 403 unless the caller may list ACLs, now."""
+        self._caller(self._ready_state(), request, "DescribeAcls").require_on_cluster(AclOperation.DESCRIBE)
 
     def _changing(self, request: Request, name: str) -> Caller:
         """The caller, who may change ACLs; HttpError 403 otherwise."""

@@ -23,6 +23,7 @@ from authorizer.sidecar.acls import AclRoutes
 from authorizer.sidecar.errors import RETRY, ErrorCode, HttpError
 from authorizer.sidecar.evaluations import EvaluationRoutes
 from authorizer.sidecar.http import error_response, json_response, request_id_of
+from authorizer.sidecar.kafka_questions import KafkaQuestionRoutes
 from authorizer.sidecar.node_routes import NodeRoutes
 from authorizer.sidecar.origin import find_origin
 
@@ -50,6 +51,7 @@ class SidecarApp:
 
     def __init__(self, node: Node, authenticator: Authenticator) -> None:
         acls, evaluations, of_node = AclRoutes(node), EvaluationRoutes(node), NodeRoutes(node)
+        questions = KafkaQuestionRoutes(node)
         self._node = node
         self.authenticator = authenticator
         self._routes = [
@@ -60,6 +62,15 @@ class SidecarApp:
             Route(ACLS_PATH, acls.describe),
             Route(ACLS_PATH, acls.create, methods=["POST"]),
             Route(ACLS_PATH, acls.delete, methods=["DELETE"]),
+            Route(f"{ACLS_PATH}/{{id}}", acls.describe_one),
+            Route("/v1/authorized-operations", questions.authorized_operations, methods=["GET", "POST"]),
+            Route(
+                "/v1/authorize-by-resource-type",
+                questions.authorize_by_resource_type,
+                methods=["GET", "POST"],
+            ),
+            Route("/v1/filter", questions.filter, methods=["POST"]),
+            Route("/v1/explain", questions.explain, methods=["GET", "POST"]),
             Route("/v1/state", of_node.state),
             Route("/livez", of_node.livez),
             Route("/readyz", of_node.readyz),
@@ -124,7 +135,8 @@ class SidecarApp:
                     ErrorCode.NOT_FOUND, f"there is nothing at {path}; see {', '.join(self._methods())}"
                 )
             case HTTPException(status_code=HTTPStatus.METHOD_NOT_ALLOWED):
-                allowed = ", ".join(self._methods()[path])
+                here = (route.methods for route in self._routes if route.path_regex.match(path))
+                allowed = ", ".join(method for methods in here for method in sorted(methods or ()))
                 return HttpError(
                     ErrorCode.METHOD_NOT_ALLOWED,
                     f"{path} takes {allowed}, not {scope['method']}",

@@ -12,17 +12,16 @@ Unknown fields are ignored, as the specification asks.
 
 from __future__ import annotations
 
-from typing import Final, Literal, TypeVar
+from typing import Final, Literal
 
 import msgspec
 
 from authorizer.api import Action, HttpRequestContext
-from authorizer.host import host_address
 from authorizer.sidecar.errors import invalid_request
+from authorizer.sidecar.terms import address_of, code_of
 from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 from records.principal import KafkaPrincipal
 
-_Code = TypeVar("_Code", AclOperation, ResourceType)
 Semantic = Literal["execute_all", "deny_on_first_deny", "permit_on_first_permit"]
 
 # A request of this size is refused: its answer would hold the event loop for too long.
@@ -113,41 +112,21 @@ def to_kafka(
         raise invalid_request(
             "context.as_of is not supported here: use `aclog check --at-offset` for the past"
         )
-    host = context.host or default_host
-    if host is None:
-        raise invalid_request(
-            "the request has no context.host, the client's IP address, which ACLs are matched against; "
-            "send it, or set aclog.sidecar.default.host"
-        )
-    try:
-        address = host_address(host)
-    except ValueError as error:
-        raise invalid_request(f"context.host: {error}") from error
     return (
         HttpRequestContext(
             KafkaPrincipal(subject.type, subject.id),
-            address,
+            address_of(context.host, default_host, "context.host"),
             request_name=caller.request_name,
             caller=caller.caller,
             caller_address=caller.caller_address,
         ),
         Action(
-            _code(AclOperation, action.name, "action.name", "operation"),
+            code_of(AclOperation, action.name, "action.name"),
             ResourcePattern(
-                _code(ResourceType, resource.type, "resource.type", "resource type"),
-                resource.id,
-                PatternType.LITERAL,
+                code_of(ResourceType, resource.type, "resource.type"), resource.id, PatternType.LITERAL
             ),
             1,
             context.log_if_allowed,
             context.log_if_denied,
         ),
     )
-
-
-def _code(kind: type[_Code], name: str, field: str, what: str) -> _Code:
-    code = kind.from_name(name)
-    if code <= kind.ANY:
-        known = ", ".join(member.name for member in kind if member > kind.ANY)
-        raise invalid_request(f"{field} `{name}` is not a Kafka {what}: {known}")
-    return code

@@ -80,6 +80,13 @@ class Caller:
             f"--cluster",
         )
 
+    def may_list(self) -> bool:
+        """Whether the caller may see every ACL; not asking for it, so that a denial is no line of the log."""
+        if self._is_local:
+            return True
+        look = Action(AclOperation.DESCRIBE, _CLUSTER, log_if_allowed=False, log_if_denied=False)
+        return self._node.authorizer.decide(self.context, look, self._state).is_allowed
+
     @cached_property
     def _acls_command(self) -> str:
         """What writes to this node's log: a broker's own directory is its cluster's to write."""

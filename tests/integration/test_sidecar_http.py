@@ -30,6 +30,7 @@ from records.acl import (
     ResourceType,
 )
 from records.ids import METADATA_TOPIC_ID, Uuid, uuid_to_string
+from support.data import TESTS
 from support.directory_logs import batch_bytes, flip_bit, write_segment
 from support.node_acls import topic_acl
 from support.nodes import SOON_S, create
@@ -331,7 +332,9 @@ def test_the_root_says_what_this_is(node_and_client: tuple[Node, httpx.Client]) 
     answer = client.get("/").json()
     assert (answer["name"], answer["version"]) == ("aclog", version("aclog"))
     assert answer["paths"]["/access/v1/evaluation"] == ["POST"]
+    page = (TESTS.parent / "docs" / "http.md").read_text(encoding="utf-8")
     for path, methods in answer["paths"].items():
+        assert path == "/" or f"{path}`" in page
         assert client.request("PATCH", path).headers["allow"] == ", ".join(methods)
 
 

@@ -39,7 +39,7 @@ def test_filters_of_a_removal_and_of_a_listing(wanted: list[AclBindingFilter]) -
     """Name and nothing, the empty name and no name are told apart."""
     assert filters_of(deletion_body(wanted)) == wanted
     for each in wanted:
-        assert listing_of(listing_query(each).encode("ascii")) == (each, 0)
+        assert listing_of(listing_query(each).encode("ascii")) == (each, None, None)
 
 
 @given(st.none() | acls())

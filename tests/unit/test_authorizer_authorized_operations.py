@@ -14,11 +14,11 @@ from support.decisions import ALL, READ, TOPIC, Fed, allow, context, deny, topic
 def test_allowed_and_implied_operations_are_there() -> None:
     """READ brings DESCRIBE; a DENY takes it away; bit c is the operation with code c."""
     fed = Fed(allow("User:a", READ, topic("t")))
-    operations = authorized_operations(fed.authorizer, context(), TOPIC, "t")
+    operations = authorized_operations(fed.authorizer.authorize, context(), TOPIC, "t")
     assert operations == (AclOperation.READ, AclOperation.DESCRIBE)
     assert to_bit_field(operations) == (1 << 3) | (1 << 8)
     fed.publish(deny("User:a", AclOperation.DESCRIBE, topic("t")))
-    assert authorized_operations(fed.authorizer, context(), TOPIC, "t") == (AclOperation.READ,)
+    assert authorized_operations(fed.authorizer.authorize, context(), TOPIC, "t") == (AclOperation.READ,)
     assert to_bit_field(()) == 0
 
 
@@ -26,7 +26,7 @@ def test_allowed_and_implied_operations_are_there() -> None:
 def test_each_type_has_its_operations(resource_type: ResourceType) -> None:
     """A super user has all of them; ALL itself is none of them."""
     fed = Fed(super_users="User:a")
-    operations = authorized_operations(fed.authorizer, context(), resource_type, "x")
+    operations = authorized_operations(fed.authorizer.authorize, context(), resource_type, "x")
     assert operations == SUPPORTED_OPERATIONS.get(resource_type, ())
     assert ALL not in operations
 
@@ -36,7 +36,7 @@ def test_the_audit_log_has_it_at_trace(caplog: pytest.LogCaptureFixture) -> None
     audit = AuditLog(TRACE)
     try:
         fed = Fed(allow("User:a", READ, topic("t")), audit=audit)
-        authorized_operations(fed.authorizer, context(), TOPIC, "t")
+        authorized_operations(fed.authorizer.authorize, context(), TOPIC, "t")
     finally:
         audit.set_level(20)
     assert [record.levelname for record in caplog.records] == ["TRACE"] * 8

@@ -137,7 +137,10 @@ def test_a_line_that_depends_on_the_kind_of_a_log_is_found(source: str) -> None:
 
 
 #: What only programs call that use aclog as a library (KIP-504's interface, a node's loader).
-FOR_PROGRAMS = {"add_publisher", "reconfigurable_configs", "reconfigure", "validate_reconfiguration"}
+FOR_PROGRAMS = {
+    *("Authorizer", "reconfigurable_configs", "reconfigure", "validate_reconfiguration"),
+    "add_publisher",
+}
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 

@@ -35,8 +35,8 @@ def test_defaults_of_a_new_acl_are_kafka_acls() -> None:
 
 def test_what_a_filter_leaves_out_is_any() -> None:
     assert filters_of(request({"filters": [{}]})) == [AclBindingFilter()]
-    assert listing_of(b"") == (AclBindingFilter(), 0)
-    assert listing_of(b"min_offset=7") == (AclBindingFilter(), 7)
+    assert listing_of(b"") == (AclBindingFilter(), None, None)
+    assert listing_of(b"min_offset=7&at_offset=5") == (AclBindingFilter(), 7, 5)
 
 
 @pytest.mark.parametrize(
@@ -86,8 +86,8 @@ def test_a_filter_that_would_remove_more_than_was_meant(body: Any, message: str)
         (b"resourceName=\xff", "not name=value"),
         (b"principal=User:a&principal=User:b", "there twice"),
         (b"operation=FLY", "operation `FLY`"),
-        (b"min_offset=-1", "min_offset must be an offset"),
-        (b"min_offset=" + b"9" * 5000, "min_offset must be an offset"),
+        (b"min_offset=-1", r">= 0 - at `\$.min_offset`"),
+        (b"at_offset=" + b"9" * 5000, r"at `\$.at_offset`"),
     ],
 )
 def test_a_bad_query(query: bytes, message: str) -> None:

@@ -1,0 +1,49 @@
+"""Which state a question is answered on: the current one, or an earlier one that it names (``at_offset``)."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from authorizer.errors import AuthorizerNotReadyError
+from authorizer.sidecar.errors import ErrorCode, HttpError
+from authorizer.sidecar.min_offset import wait_for_offset
+
+if TYPE_CHECKING:
+    from authorizer.decisions.state import AuthorizerState
+    from authorizer.node import Node
+
+
+async def asked_state(
+    node: Node, *, min_offset: int | None = None, at_offset: int | None = None, early_start: bool = False
+) -> AuthorizerState:
+    """The state; for all of a request (I1).
+
+    Args:
+        node: whose.
+        min_offset: what must be visible in it; waited for.
+        at_offset: the end offset that it is to have; the current state's if None.
+        early_start: also one that is not ready, for super users (KIP-801).
+
+    Raises:
+        AuthorizerNotReadyError: it is not, and no ``early_start``.
+        HttpError: 503, not visible yet; 410, not held any more.
+    """
+    await wait_for_offset(node, max(min_offset or 0, at_offset or 0))
+    state = node.authorizer.state if at_offset is None else _held(node, at_offset)
+    if not state.is_ready and not early_start:
+        raise AuthorizerNotReadyError(state.not_ready_reason)
+    return state
+
+
+def _held(node: Node, at_offset: int) -> AuthorizerState:
+    state = node.recent.at(at_offset)
+    if state is None:
+        # What the command calls at_offset is the last offset that is contained.
+        command = ["aclog", "check", "--log", node.log.url, "--at-offset", str(max(0, at_offset - 1))]
+        raise HttpError(
+            ErrorCode.OFFSET_NOT_HELD,
+            f"the state that ends at offset {at_offset} is not held here: states are held as they were "
+            f"published, from {node.recent.first} on. Ask the log: {shlex.join(command)}",
+        )
+    return state

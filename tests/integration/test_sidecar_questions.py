@@ -1,0 +1,249 @@
+"""Kafka's own questions over real HTTP, with a real node on a real log; and who may ask them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from click.testing import CliRunner
+
+from authorizer import recent_states
+from authorizer.cli.main import cli
+from authorizer.decisions.audit import AUDIT_LOGGER_NAME
+from authorizer.node import Node
+from records.acl import (
+    CLUSTER_NAME,
+    AccessControlEntry,
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+)
+from support.node_acls import topic_acl
+from support.nodes import SOON_S, create, delete, running_node, sidecar_of
+
+OPERATIONS = "/v1/authorized-operations"
+BY_TYPE = "/v1/authorize-by-resource-type"
+FILTER = "/v1/filter"
+EXPLAIN = "/v1/explain"
+WHO = {"principal": "User:a", "host": "10.0.0.1", "resourceType": "TOPIC"}
+#: A question about User:a for each path.
+QUESTIONS: Mapping[str, dict[str, Any]] = {
+    OPERATIONS: {**WHO, "resourceName": "orders"},
+    BY_TYPE: {**WHO, "operation": "READ"},
+    FILTER: {**WHO, "operation": "READ", "resourceNames": ["orders", "other"]},
+    EXPLAIN: {**WHO, "operation": "READ", "resourceName": "orders"},
+}
+ANONYMOUS = "User:ANONYMOUS"
+
+
+def acl(principal: str, operation: AclOperation, pattern: ResourcePattern) -> AclBinding:
+    return AclBinding(pattern, AccessControlEntry(principal, "*", operation, AclPermissionType.ALLOW))
+
+
+CLUSTER = ResourcePattern(ResourceType.CLUSTER, CLUSTER_NAME, PatternType.LITERAL)
+ORDERS = ResourcePattern(ResourceType.TOPIC, "orders", PatternType.LITERAL)
+
+
+@contextmanager
+def serving(directory: Path, **settings: Any) -> Iterator[tuple[Node, httpx.Client]]:
+    with (
+        running_node(directory, log_mode="create", **settings) as node,
+        sidecar_of(node) as url,
+        httpx.Client(base_url=url, timeout=SOON_S) as client,
+    ):
+        create(node, [topic_acl("orders"), topic_acl("payments", operation=AclOperation.WRITE)])
+        yield node, client
+
+
+@pytest.fixture
+def node_and_client(tmp_path: Path) -> Iterator[tuple[Node, httpx.Client]]:
+    """The caller may describe the cluster; User:a may READ orders and WRITE payments."""
+    with serving(tmp_path / "log") as (node, client):
+        create(node, [acl(ANONYMOUS, AclOperation.DESCRIBE, CLUSTER)])
+        yield node, client
+
+
+def test_each_is_answered_with_its_offset(node_and_client: tuple[Node, httpx.Client]) -> None:
+    """KIP-430, KIP-679, a filter of names; by the body of a POST as by the query of a GET."""
+    _, client = node_and_client
+    expected = {
+        OPERATIONS: {"offset": 3, "operations": ["READ", "DESCRIBE"], "bits": (1 << 3) | (1 << 8)},
+        BY_TYPE: {"offset": 3, "result": "ALLOWED"},
+        FILTER: {"offset": 3, "allowed": ["orders"]},
+    }
+    for path, answer in expected.items():
+        assert client.post(path, json=QUESTIONS[path]).json() == answer
+    for path in (OPERATIONS, BY_TYPE):
+        assert client.get(path, params=QUESTIONS[path]).json() == expected[path]
+    assert client.get(EXPLAIN, params=QUESTIONS[EXPLAIN]).json()["result"] == "ALLOWED"
+    denied = {**QUESTIONS[BY_TYPE], "operation": "DELETE"}
+    assert client.post(BY_TYPE, json=denied).json()["result"] == "DENIED"
+
+
+def test_an_explanation_is_that_of_the_command(node_and_client: tuple[Node, httpx.Client]) -> None:
+    """``aclog check --explain --json``, key by key: allowed, denied, with near misses and a way out."""
+    node, client = node_and_client
+    for operation, name in (("READ", "orders"), ("WRITE", "orders"), ("CREATE", "order")):
+        question = {**QUESTIONS[EXPLAIN], "operation": operation, "resourceName": name}
+        arguments = ["check", "--log", node.log.url, "--principal", "User:a", "--operation", operation]
+        arguments += ["--topic", name, "--host", "10.0.0.1", "--explain", "--json"]
+        printed = CliRunner().invoke(cli, arguments).stdout
+        assert client.post(EXPLAIN, json=question).json() == json.loads(printed)
+
+
+def test_one_acl_by_its_id(node_and_client: tuple[Node, httpx.Client]) -> None:
+    """As a listing has it, and where it was written; 404 for one that is not in force."""
+    node, client = node_and_client
+    for listed in client.get("/v1/acls").json()["acls"]:
+        answer = client.get(f"/v1/acls/{listed['id']}").json()
+        shown = answer["acl"]
+        assert (answer["offset"], 0 <= shown.pop("offset") < 3, shown.pop("timestamp") > 0) == (3, True, True)
+        assert shown == listed
+    gone = next(acl for acl in client.get("/v1/acls").json()["acls"] if acl["resourceName"] == "orders")
+    delete(node, "orders")
+    missing = client.get(f"/v1/acls/{gone['id']}")
+    assert (missing.status_code, missing.json()["code"]) == (404, "NOT_FOUND")
+    assert gone["id"] in missing.json()["detail"]
+    before = client.get(f"/v1/acls/{gone['id']}", params={"at_offset": 3})
+    assert before.json()["acl"]["resourceName"] == "orders"
+    assert client.get("/v1/acls/none").status_code == 400
+    assert client.post(f"/v1/acls/{gone['id']}").headers["allow"] == "GET, HEAD"
+
+
+@pytest.mark.parametrize("path", QUESTIONS)
+def test_anyone_may_ask_about_themselves_about_others_only_with_describe(tmp_path: Path, path: str) -> None:
+    """Nothing is said about another principal before the caller's right is decided."""
+    with serving(tmp_path / "log") as (node, client):
+        refused = client.post(path, json=QUESTIONS[path])
+        assert (refused.status_code, refused.json()["code"]) == (403, "CLUSTER_AUTHORIZATION_FAILED")
+        assert client.post(path, json={**QUESTIONS[path], "principal": ANONYMOUS}).status_code == 200
+        create(node, [acl(ANONYMOUS, AclOperation.DESCRIBE, CLUSTER)])
+        assert client.post(path, json=QUESTIONS[path]).status_code == 200
+
+
+def test_an_acl_is_shown_to_who_may_list_them(tmp_path: Path) -> None:
+    """Not to who may only ask about others."""
+    with serving(tmp_path / "log", describe_principals=ANONYMOUS) as (node, client):
+        acl_id = next(iter(node.authorizer.state.index.image)).record.id
+        path = f"/v1/acls/{acl_id.hex()[:22]}"
+        assert client.get(path).status_code == 403
+        create(node, [acl(ANONYMOUS, AclOperation.DESCRIBE, CLUSTER)])
+        assert client.get(path).status_code == 404
+
+
+def test_an_explanation_shows_acls_of_others_only_to_who_may_list(tmp_path: Path) -> None:
+    """Who asks about itself, or may ask about others, is not shown a third one's ACLs by it."""
+    with serving(tmp_path / "log", describe_principals=ANONYMOUS) as (node, client):
+        create(node, [acl("User:*", AclOperation.WRITE, ORDERS)])
+
+        def missed(principal: str) -> set[str]:
+            question = {**QUESTIONS[EXPLAIN], "principal": principal}
+            misses = client.post(EXPLAIN, json=question).json()["nearMisses"]
+            return {each["acl"]["principal"] for each in misses}
+
+        assert missed(ANONYMOUS) == missed("User:b") == {"User:*"}
+        create(node, [acl(ANONYMOUS, AclOperation.DESCRIBE, CLUSTER)])
+        assert missed(ANONYMOUS) == missed("User:b") == {"User:*", "User:a"}
+
+
+def test_the_past_is_asked_with_the_rights_of_now(tmp_path: Path) -> None:
+    """Who may not describe the cluster any more does not, by asking about the time when it might."""
+    with serving(tmp_path / "log") as (node, client):
+        create(node, [acl(ANONYMOUS, AclOperation.DESCRIBE, CLUSTER)])
+        past = {**QUESTIONS[OPERATIONS], "at_offset": 3}
+        delete(node, "orders")
+        assert client.post(OPERATIONS, json=past).json()["operations"] == ["READ", "DESCRIBE"]
+        assert client.post(OPERATIONS, json=QUESTIONS[OPERATIONS]).json()["operations"] == []
+        listing = client.get("/v1/acls", params={"at_offset": 3}).json()
+        assert (listing["offset"], len(listing["acls"])) == (3, 3)
+        delete(node, CLUSTER_NAME)
+        assert client.post(OPERATIONS, json=past).status_code == 403
+        assert client.get("/v1/acls", params={"at_offset": 3}).status_code == 403
+
+
+def test_a_state_that_is_not_held_is_gone(
+    node_and_client: tuple[Node, httpx.Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """410, with the command that asks the log; an offset within a batch was never a state."""
+    node, client = node_and_client
+    for offset in (1, 2, 3):
+        asked = client.post(OPERATIONS, json={**QUESTIONS[OPERATIONS], "at_offset": offset})
+        if offset == 1:
+            assert (asked.status_code, asked.json()["code"]) == (410, "OFFSET_NOT_HELD")
+            assert f"aclog check --log {node.log.url} --at-offset 0" in asked.json()["detail"]
+        else:
+            assert asked.json()["offset"] == offset
+    monkeypatch.setattr(recent_states, "HELD_MAXIMUM", 3)
+    for number in range(3):
+        create(node, [topic_acl(f"t{number}")])
+    offsets = [3, 4, 5, 6]
+    asked_all = [client.get("/v1/acls", params={"at_offset": offset}) for offset in offsets]
+    assert [answer.status_code for answer in asked_all] == [410, 200, 200, 200]
+
+
+def test_a_look_is_audited_as_a_look(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """What only looks is TRACE, whatever it comes to; that the caller may is decided, and counted, once."""
+    with serving(tmp_path / "log", describe_principals=ANONYMOUS, audit_level="DEBUG") as (node, client):
+        before = node.authorizer.metrics.allowed + node.authorizer.metrics.denied
+        for path in (OPERATIONS, FILTER):
+            client.post(path, json=QUESTIONS[path])
+        client.post(EXPLAIN, json=QUESTIONS[EXPLAIN])
+        counted = node.authorizer.metrics.allowed + node.authorizer.metrics.denied - before
+    lines = [line for line in caplog.records if line.name == AUDIT_LOGGER_NAME]
+    assert lines == []
+    # Eight operations, two names, and whether the one that explains may list.
+    assert counted == 11
+
+
+@pytest.mark.parametrize(
+    ("path", "change", "message"),
+    [
+        (OPERATIONS, {"principal": "a"}, "principal: expected a string in format principalType"),
+        (OPERATIONS, {"resourceType": "ANY"}, "resourceType `ANY` is not a Kafka resource type"),
+        (OPERATIONS, {"host": "broker"}, "host: `broker` is not an IP address"),
+        (OPERATIONS, {"host": None}, "the request has no host"),
+        (OPERATIONS, {"hots": "10.0.0.2"}, "unknown field `hots`"),
+        (OPERATIONS, {"at_offset": -1}, ">= 0"),
+        (BY_TYPE, {"operation": "ANY"}, "operation `ANY` is not a Kafka operation"),
+        (FILTER, {"operation": "FLY"}, "operation `FLY` is not a Kafka operation"),
+        (EXPLAIN, {"resourceName": None}, "missing required field `resourceName`"),
+    ],
+)
+def test_what_cannot_be_asked_is_a_400_that_names_it(
+    node_and_client: tuple[Node, httpx.Client], path: str, change: dict[str, object], message: str
+) -> None:
+    _, client = node_and_client
+    body = {key: value for key, value in {**QUESTIONS[path], **change}.items() if value is not None}
+    answer = client.post(path, json=body)
+    assert answer.status_code == 400
+    assert message in answer.json()["detail"]
+
+
+def test_five_thousand_names_are_one_question(node_and_client: tuple[Node, httpx.Client]) -> None:
+    """In order; at most 10,000."""
+    node, client = node_and_client
+    prefixed = ResourcePattern(ResourceType.TOPIC, "t-1", PatternType.PREFIXED)
+    create(node, [acl("User:a", AclOperation.READ, prefixed)])
+    names = [f"t-{number}" for number in range(5_000)]
+    answer = client.post(FILTER, json={**QUESTIONS[FILTER], "resourceNames": names}).json()
+    assert answer["allowed"] == [name for name in names if name.startswith("t-1")]
+    too_many = client.post(FILTER, json={**QUESTIONS[FILTER], "resourceNames": names * 3})
+    assert (too_many.status_code, too_many.json()["code"]) == (413, "CONTENT_TOO_LARGE")
+
+
+def test_before_it_is_ready_there_is_no_answer(tmp_path: Path) -> None:
+    """503 for all, never an empty list."""
+    with running_node(tmp_path / "log", ready=False, log_mode="create") as node, sidecar_of(node) as url:
+        node.authorizer.on_not_ready("for a test")
+        for path, question in QUESTIONS.items():
+            answer = httpx.post(url + path, json=question)
+            assert (answer.status_code, answer.json()["code"]) == (503, "AUTHORIZER_NOT_READY")
+        assert httpx.get(f"{url}/v1/acls/x").status_code == 503
