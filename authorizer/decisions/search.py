@@ -1,0 +1,211 @@
+"""Who may do this, and to which resources: every answer is confirmed as any other decision is.
+
+The candidates are principals that ACLs in force or super.users name, names that are given or that literal
+ACLs mention, and prefixes of ACLs. Results come in the order of their texts, so that a search can go on
+behind any of them. Nothing is counted or audited: no access is asked for.
+"""
+
+from __future__ import annotations
+
+from heapq import merge
+from itertools import count, islice
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from authorizer.api import Action, AuthorizationResult, RequestContext
+from authorizer.decisions.audit import AuditLog
+from authorizer.decisions.audit_levels import OFF
+from authorizer.decisions.authorize import authorize_actions
+from authorizer.decisions.decision_counts import DecisionCounts
+from authorizer.index.places import LITERAL_PATTERN, PREFIXED
+from authorizer.index.principal_index import NO_RIGHTS
+from records.acl import WILDCARD, PatternType, ResourcePattern
+from records.principal import WILDCARD_PRINCIPAL, KafkaPrincipal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from authorizer.decisions.state import AuthorizerState
+    from authorizer.index.acl_index import AclIndex
+    from authorizer.index.places import Place
+    from records.acl import AclOperation, ResourceType
+    from records.columns.acl_table import AppliedAcl
+
+# Names that one call is asked about.
+_NAMES_AT_ONCE: Final = 1024
+_SORTED_AT_ONCE: Final = 16_384
+# For names that no ACL mentions: of private use, and any other character would do.
+_UNUSED: Final = 0xE000
+_SILENT: Final = AuditLog(OFF)
+
+
+class SubjectSearch:
+    """Who may do this to that, from there.
+
+    Attributes:
+        everyone: whether a principal of the type may that nothing names: by an ACL for ``User:*``, or by
+            ``allow.everyone.if.no.acl.found``.
+    """
+
+    def __init__(self, state: AuthorizerState, principal_type: str, host: str, action: Action) -> None:
+        self._state = state
+        self._type = principal_type
+        self._host = host
+        self._action = action
+        self.everyone = self._may(_unnamed(state, principal_type))
+
+    def names(self, after: str | None = None) -> Iterator[str]:
+        """Those who may, by name; ``User:*`` of ACLs is no principal, but ``everyone``."""
+        for name in _in_order(self._candidates(), after):
+            if self._may(name):
+                yield name
+
+    def _may(self, name: str) -> bool:
+        context = RequestContext(KafkaPrincipal(self._type, name), self._host)
+        return _allowed(self._state, context, [self._action])[0]
+
+    def _candidates(self) -> set[str]:
+        """Where not everyone may, who may is a super user, or an ACL that covers the resource names it."""
+        index, pattern = self._state.index, self._action.resource_pattern
+        if self.everyone:
+            principals = _principals(index, index.rows_of(None), index.added_of(None))
+        else:
+            principals = set()
+            resources = index.resources
+            for place in _covering(index, pattern.resource_type, pattern.name):
+                added = resources.added_at(place, None)
+                principals |= _principals(index, resources.rows_at(place, None), added)
+        principals.discard(WILDCARD_PRINCIPAL)
+        found = set(self._state.settings.super_names.get(self._type, ()))
+        for principal in principals:
+            principal_type, colon, name = principal.partition(":")
+            if colon and principal_type == self._type:
+                found.add(name)
+        return found
+
+
+def allowed_names(
+    state: AuthorizerState,
+    context: RequestContext,
+    operation: AclOperation,
+    resource_type: ResourceType,
+    names: Iterable[str],
+    after: str | None = None,
+) -> Iterator[str]:
+    """Those of the names that the principal may do this to."""
+    ordered = _in_order(names, after)
+    while some := list(islice(ordered, _NAMES_AT_ONCE)):
+        actions = _actions(operation, resource_type, some)
+        for name, allowed in zip(some, _allowed(state, context, actions), strict=True):
+            if allowed:
+                yield name
+
+
+def mentioned_names(index: AclIndex, resource_type: ResourceType) -> set[str]:
+    """The names that literal ACLs in force mention, whoever they are for; without ``*``."""
+    columns, rows = index.rows.columns, index.rows_of(None)
+    is_meant = (columns.resource_types[rows] == resource_type) & (
+        columns.pattern_types[rows] == LITERAL_PATTERN
+    )
+    names = set(_texts(columns.names.texts, columns.names.codes[rows[is_meant]]))
+    for acl in index.added_of(None):
+        record = acl.record
+        if (record.resource_type, record.pattern_type) == (resource_type, LITERAL_PATTERN):
+            names.add(record.resource_name)
+    names.discard(WILDCARD)
+    return names
+
+
+def allowed_prefixes(
+    state: AuthorizerState, context: RequestContext, operation: AclOperation, resource_type: ResourceType
+) -> tuple[list[str], list[str]]:
+    """Prefixes of names that the principal may do this to, and prefixes below them where it may not.
+
+    Of a name that no ACL mentions, the longest prefix in either list decides; without one it may not. The
+    empty prefix is all names.
+    """
+    index = state.index
+    candidates = {""}
+    if state.settings.allow_everyone:
+        # What any ACL covers is not open to everyone.
+        resources, kind = index.resources, resource_type + PREFIXED
+        candidates.update(name for name in resources.names(resource_type) if resources.has((kind, name)))
+    else:
+        for rights_by_type in (index.principals.made(context.principal), index.principals.everyone):
+            rights = None if rights_by_type is None else rights_by_type[resource_type]
+            if rights is not None:
+                candidates.update(prefix for prefix, _ in rights.prefixes())
+    prefixes = sorted(candidates)
+    names = [_unmentioned(index, resource_type, prefix) for prefix in prefixes]
+    answers = _allowed(state, context, _actions(operation, resource_type, names))
+    allowed: list[str] = []
+    denied: list[str] = []
+    around: list[tuple[str, bool]] = []
+    for prefix, answer in zip(prefixes, answers, strict=True):
+        while around and not prefix.startswith(around[-1][0]):
+            around.pop()
+        if answer is not (around[-1][1] if around else False):
+            (allowed if answer else denied).append(prefix)
+        around.append((prefix, answer))
+    return allowed, denied
+
+
+def _allowed(state: AuthorizerState, context: RequestContext, actions: Sequence[Action]) -> list[bool]:
+    results = authorize_actions(state, context, actions, _SILENT, DecisionCounts())
+    return [result is AuthorizationResult.ALLOWED for result in results]
+
+
+def _actions(operation: AclOperation, resource_type: ResourceType, names: Iterable[str]) -> list[Action]:
+    return [Action(operation, ResourcePattern(resource_type, name, PatternType.LITERAL)) for name in names]
+
+
+def _in_order(names: Iterable[str], after: str | None) -> Iterator[str]:
+    """Without those up to ``after``. Sorted in parts: no other thread runs while Python sorts a list."""
+    parts: list[list[str]] = []
+    left = iter(names)
+    while part := list(islice(left, _SORTED_AT_ONCE)):
+        parts.append(sorted(part if after is None else [name for name in part if name > after]))
+    return merge(*parts)
+
+
+def _covering(index: AclIndex, resource_type: ResourceType, name: str) -> Iterator[Place]:
+    for literal in dict.fromkeys((name, WILDCARD)):
+        yield int(resource_type), literal
+    for prefix in index.resources.prefixes_of(resource_type, name):
+        yield resource_type + PREFIXED, prefix
+
+
+def _principals(index: AclIndex, rows: npt.NDArray[np.int32], added: Iterable[AppliedAcl]) -> set[str]:
+    """Those of some ACLs, as ACLs have them."""
+    principals = index.rows.columns.principals
+    found = set(_texts(principals.texts, principals.codes[rows]))
+    found.update(acl.record.principal for acl in added)
+    return found
+
+
+def _texts(texts: Sequence[str], codes: npt.NDArray[np.int32]) -> list[str]:
+    """The texts with these codes, each once."""
+    used = np.flatnonzero(np.bincount(codes)) if len(codes) > len(texts) // 8 else np.unique(codes)
+    return [texts[code] for code in used.tolist()]
+
+
+def _unnamed(state: AuthorizerState, principal_type: str) -> str:
+    """The name of a principal that neither an ACL nor super.users names."""
+    rights_for = state.index.principals.rights_for
+    super_names = state.settings.super_names.get(principal_type, frozenset())
+    names = map(chr, count(_UNUSED))
+    return next(
+        name
+        for name in names
+        if name not in super_names and rights_for(KafkaPrincipal(principal_type, name))[0] is NO_RIGHTS
+    )
+
+
+def _unmentioned(index: AclIndex, resource_type: ResourceType, prefix: str) -> str:
+    """A name with this prefix that no ACL mentions, nor a longer prefix of any covers."""
+    kinds = (int(resource_type), resource_type + PREFIXED)
+    names = (prefix + chr(number) for number in count(_UNUSED))
+    return next(name for name in names if not any(index.resources.has((kind, name)) for kind in kinds))

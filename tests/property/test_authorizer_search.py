@@ -1,0 +1,138 @@
+"""Searches find what the definition says: every candidate that may, no other one, and in pages the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from authorizer.api import RequestContext
+from authorizer.decisions.search import SubjectSearch, allowed_names, allowed_prefixes, mentioned_names
+from authorizer.standard import StandardAuthorizer
+from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from records.ids import Uuid
+from support import naive
+from support.acl_strategies import IDS, acls, asked, names, questions
+from support.decisions import Fed
+
+SUPER_USERS = frozenset({"User:b", "Group:z", "User:a:b"})
+TYPES = ("User", "Group", "User:a", "")
+
+histories = st.lists(st.lists(acls() | st.sampled_from(IDS), max_size=12), max_size=3)
+History = list[list[AccessControlEntryRecord | Uuid]]
+
+
+def held(
+    history: History, *, allow_everyone: bool
+) -> tuple[StandardAuthorizer, list[AccessControlEntryRecord]]:
+    """An authorizer with what is left of a history, and that."""
+    fed = Fed(
+        super_users=";".join(SUPER_USERS),
+        allow_everyone_if_no_acl_found=str(allow_everyone),
+    )
+    acls: dict[Uuid, AccessControlEntryRecord] = {}
+    for changes in history:
+        for change in changes:
+            if isinstance(change, AccessControlEntryRecord):
+                acls[change.id] = change
+            else:
+                acls.pop(change, None)
+        removed = RemoveAccessControlEntryRecord
+        fed.publish(
+            *(each if isinstance(each, AccessControlEntryRecord) else removed(each) for each in changes)
+        )
+    return fed.authorizer, list(acls.values())
+
+
+def named(acls: Iterable[AccessControlEntryRecord], principal_type: str) -> set[str]:
+    """The principals of a type that ACLs or super.users name."""
+    found = set()
+    for principal in {acl.principal for acl in acls} - {"User:*"}:
+        own_type, colon, name = principal.partition(":")
+        if colon and own_type == principal_type:
+            found.add(name)
+    prefix = f"{principal_type}:"
+    return found | {each.removeprefix(prefix) for each in SUPER_USERS if each.startswith(prefix)}
+
+
+@given(histories, questions(), st.sampled_from(TYPES), st.booleans(), st.integers(0, 5))
+def test_subjects(
+    history: History, question: naive.Question, principal_type: str, allow_everyone: bool, at: int
+) -> None:
+    """Who is named and may; and whether who is not named may."""
+    authorizer, truth = held(history, allow_everyone=allow_everyone)
+    settings = naive.Settings(SUPER_USERS, allow_everyone)
+
+    def may(name: str) -> bool:
+        return naive.decide(truth, as_principal(question, principal_type, name), settings)[0]
+
+    context, action = asked(question)
+    search = SubjectSearch(authorizer.state, principal_type, context.client_address, action)
+    expected = sorted(filter(may, named(truth, principal_type)))
+    assert list(search.names()) == expected
+    assert search.everyone is may("not named anywhere")
+    for after in expected[at : at + 1]:
+        assert list(search.names(after)) == expected[at + 1 :]
+
+
+def as_principal(question: naive.Question, principal_type: str, name: str) -> naive.Question:
+    return naive.Question(
+        principal_type, name, question.host, question.operation, question.resource_type, question.name
+    )
+
+
+def about(question: naive.Question, name: str) -> naive.Question:
+    return naive.Question(
+        question.principal_type,
+        question.principal_name,
+        question.host,
+        question.operation,
+        question.resource_type,
+        name,
+    )
+
+
+@given(histories, questions(), st.booleans(), st.none() | st.sets(names()), st.integers(0, 5))
+def test_resources(
+    history: History, question: naive.Question, allow_everyone: bool, given: set[str] | None, at: int
+) -> None:
+    """The names that exist, or those that literal ACLs in force mention."""
+    authorizer, truth = held(history, allow_everyone=allow_everyone)
+    settings = naive.Settings(SUPER_USERS, allow_everyone)
+    mentioned = {
+        acl.resource_name
+        for acl in truth
+        if (acl.resource_type, acl.pattern_type) == (question.resource_type, 3) and acl.resource_name != "*"
+    }
+    assert mentioned_names(authorizer.state.index, question.resource_type) == mentioned
+    candidates = mentioned if given is None else given
+    expected = sorted(name for name in candidates if naive.decide(truth, about(question, name), settings)[0])
+    context, _ = asked(question)
+
+    def found(after: str | None) -> list[str]:
+        kind, operation = question.resource_type, question.operation
+        return list(allowed_names(authorizer.state, context, operation, kind, candidates, after))
+
+    assert found(None) == expected
+    for after in expected[at : at + 1]:
+        assert found(after) == expected[at + 1 :]
+
+
+@given(histories, questions(), st.booleans(), st.lists(names() | st.text("abc*", max_size=5), max_size=10))
+def test_prefixes(
+    history: History, question: naive.Question, allow_everyone: bool, others: list[str]
+) -> None:
+    """Of every name that no ACL mentions, the longest prefix that is listed says whether it is allowed."""
+    authorizer, truth = held(history, allow_everyone=allow_everyone)
+    settings = naive.Settings(SUPER_USERS, allow_everyone)
+    context, _ = asked(question)
+    assert isinstance(context, RequestContext)
+    allowed, denied = allowed_prefixes(authorizer.state, context, question.operation, question.resource_type)
+    assert not set(allowed) & set(denied)
+    literal = {acl.resource_name for acl in truth if acl.pattern_type == 3}
+    prefixes = [acl.resource_name for acl in truth if acl.pattern_type != 3]
+    for name in {*others, *(f"{prefix}q" for prefix in prefixes), "q"} - literal:
+        listed = [prefix for prefix in (*allowed, *denied) if name.startswith(prefix)]
+        is_allowed = bool(listed) and max(listed, key=len) in allowed
+        assert is_allowed is naive.decide(truth, about(question, name), settings)[0], name
