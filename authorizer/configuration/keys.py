@@ -11,7 +11,7 @@ import ipaddress
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 from authorizer.configuration.broker_file import BROKER_KEYS, LOG_DIR, LOG_DIRS, METADATA_LOG_DIR
@@ -32,12 +32,15 @@ from authorizer.configuration.super_users import (
 )
 from authorizer.decisions.audit_levels import AUDIT_LEVELS
 from authorizer.errors import ConfigError
+from records.acl import AclOperation, ResourceType
 from records.principal import parse_kafka_principal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from records.principal import KafkaPrincipal
+_Term = TypeVar("_Term")
+_Code = TypeVar("_Code", AclOperation, ResourceType)
 
 ACLOG_PREFIX: Final = "aclog."
 ENVIRONMENT_PREFIX: Final = "ACLOG_"
@@ -81,6 +84,7 @@ SSL_PRINCIPAL_RULES: Final = "ssl.principal.mapping.rules"
 SPIFFE_RULES: Final = "aclog.ssl.spiffe.mapping.rules"
 #: Before an `ssl.*` key, or that of SPIFFE ids: for the listener of that name (in lower case) alone.
 LISTENER_PREFIX: Final = "listener.name."
+RESOURCE_NAMES: Final = "aclog.search.resource.names"
 
 #: Values of ``aclog.log.mode``.
 LOG_MODES: Final = ("auto", "read", "write", "create")
@@ -175,6 +179,39 @@ def _base_url(text: str) -> str:
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(name.upper() for name in split_list(text))
+
+
+def _aliases(parse: Callable[[str], _Term]) -> Callable[[str], Mapping[str, _Term]]:
+    """``alias:TERM;alias:TERM``, by alias."""
+
+    def parse_all(text: str) -> Mapping[str, _Term]:
+        found: dict[str, _Term] = {}
+        for part in filter(None, map(str.strip, text.split(";"))):
+            alias, colon, name = map(str.strip, part.rpartition(":"))
+            if not (alias and colon and name) or alias in found:
+                raise ValueError(part)
+            found[alias] = parse(name)
+        return MappingProxyType(found)
+
+    return parse_all
+
+
+def _code_aliases(kind: type[_Code]) -> Callable[[str], Mapping[str, _Code]]:
+    def code(name: str) -> _Code:
+        known = kind.from_name(name)
+        if known <= kind.ANY:
+            raise ValueError(name)
+        return known
+
+    def parse_all(text: str) -> Mapping[str, _Code]:
+        found = _aliases(code)(text)
+        for alias, meant in found.items():
+            # READ for WRITE would be a trap for who reads a request.
+            if kind.from_name(alias) not in (kind(0), meant):
+                raise ValueError(alias)
+        return found
+
+    return parse_all
 
 
 def _integer(at_least: int, at_most: int = _INT64_MAX) -> Callable[[str], int]:
@@ -470,6 +507,42 @@ KEYS: Final = (
         doc="The host that an AuthZEN request is decided for when it carries none. Unset: such a request "
         "is refused.",
         parse=_address,
+    ),
+    ConfigKey(
+        name="aclog.authzen.subject.aliases",
+        type="list",
+        default="",
+        allowed="alias:type pairs, separated by semicolons, such as user:User;service:User",
+        doc="What AuthZEN's clients call principal types. Kafka's own are `User` and what a principal "
+        "builder makes; their case matters.",
+        parse=_aliases(str),
+    ),
+    ConfigKey(
+        name="aclog.authzen.resource.aliases",
+        type="list",
+        default="",
+        allowed="alias:TYPE pairs, separated by semicolons, such as stream:TOPIC;record:TOPIC",
+        doc="What AuthZEN's clients call resource types, beside Kafka's own names in any case.",
+        parse=_code_aliases(ResourceType),
+    ),
+    ConfigKey(
+        name="aclog.authzen.action.aliases",
+        type="list",
+        default="",
+        allowed="alias:OPERATION pairs, separated by semicolons, such as can_read:READ;can_write:WRITE",
+        doc="What AuthZEN's clients call operations, beside Kafka's own names in any case. An action search "
+        "answers with an operation's aliases, and with Kafka's name where it has none.",
+        parse=_code_aliases(AclOperation),
+    ),
+    ConfigKey(
+        name=RESOURCE_NAMES,
+        type="string",
+        default=None,
+        allowed="a file with a resource a line, its type and its name: TOPIC orders",
+        doc="Which resources exist, for resource searches: the log of ACLs does not know which topics there "
+        "are. The file is read again when it changes. Unset, and for a type that the file has none of: the "
+        "names that literal ACLs mention.",
+        parse=_text,
     ),
     ConfigKey(
         name=PUBLIC_URL,

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from authorizer.api import Endpoint
+    from records.acl import AclOperation, ResourceType
     from records.principal import KafkaPrincipal
 
 #: What an error calls the file itself.
@@ -79,6 +80,10 @@ class Config:
     node_id: int
     sidecar_default_host: str | None
     sidecar_public_url: str | None
+    authzen_subject_aliases: Mapping[str, str]
+    authzen_resource_aliases: Mapping[str, ResourceType]
+    authzen_action_aliases: Mapping[str, AclOperation]
+    search_resource_names: str | None
     trusted_proxies: tuple[str, ...]
     allow_plaintext_beyond_loopback: bool
     unix_principals: Mapping[str, KafkaPrincipal]

@@ -42,7 +42,7 @@ _UNUSED: Final = 0xE000
 _SILENT: Final = AuditLog(OFF)
 
 
-class SubjectSearch:
+class Subjects:
     """Who may do this to that, from there.
 
     Attributes:

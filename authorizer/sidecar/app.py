@@ -26,6 +26,7 @@ from authorizer.sidecar.http import error_response, json_response, request_id_of
 from authorizer.sidecar.kafka_questions import KafkaQuestionRoutes
 from authorizer.sidecar.node_routes import NodeRoutes
 from authorizer.sidecar.origin import find_origin
+from authorizer.sidecar.searches import SearchRoutes
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -51,13 +52,16 @@ class SidecarApp:
 
     def __init__(self, node: Node, authenticator: Authenticator) -> None:
         acls, evaluations, of_node = AclRoutes(node), EvaluationRoutes(node), NodeRoutes(node)
-        questions = KafkaQuestionRoutes(node)
+        questions, searches = KafkaQuestionRoutes(node), SearchRoutes(node)
         self._node = node
         self.authenticator = authenticator
         self._routes = [
             Route("/", self._index),
             Route("/access/v1/evaluation", evaluations.evaluation, methods=["POST"]),
             Route("/access/v1/evaluations", evaluations.evaluations, methods=["POST"]),
+            Route("/access/v1/search/subject", searches.subject, methods=["POST"]),
+            Route("/access/v1/search/resource", searches.resource, methods=["POST"]),
+            Route("/access/v1/search/action", searches.action, methods=["POST"]),
             Route("/.well-known/authzen-configuration", of_node.authzen_configuration),
             Route(ACLS_PATH, acls.describe),
             Route(ACLS_PATH, acls.create, methods=["POST"]),

@@ -18,6 +18,7 @@ import msgspec
 
 from authorizer.api import Action, HttpRequestContext
 from authorizer.sidecar.errors import invalid_request
+from authorizer.sidecar.questions import Offset
 from authorizer.sidecar.terms import address_of, code_of
 from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 from records.principal import KafkaPrincipal
@@ -54,7 +55,8 @@ class Context(msgspec.Struct, gc=False):
     host: str | None = None
     log_if_allowed: bool = True
     log_if_denied: bool = True
-    min_offset: int | None = None
+    min_offset: Offset | None = None
+    at_offset: Offset | None = None
     as_of: int | str | None = None
 
 
@@ -107,11 +109,7 @@ def to_kafka(
         ]
         raise invalid_request(f"the request has no {' and no '.join(absent)}")
     context = evaluation.context or Context()
-    if context.as_of is not None:
-        # Answering for the present what was asked about the past would be a wrong answer.
-        raise invalid_request(
-            "context.as_of is not supported here: use `aclog check --at-offset` for the past"
-        )
+    require_no_as_of(context)
     return (
         HttpRequestContext(
             KafkaPrincipal(subject.type, subject.id),
@@ -130,3 +128,12 @@ def to_kafka(
             context.log_if_denied,
         ),
     )
+
+
+def require_no_as_of(context: Context) -> None:
+    """HttpError 400: answering for the present what was asked about the past would be a wrong answer."""
+    if context.as_of is not None:
+        raise invalid_request(
+            "context.as_of is not supported here: context.at_offset names a state that the node holds, and "
+            "`aclog check --at-offset` asks any of the log"
+        )

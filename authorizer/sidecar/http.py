@@ -91,3 +91,15 @@ async def read_body(request: Request) -> bytes:
             "the client closed the connection before its request was complete"
         ) from error
     return bytes(body)
+
+
+async def read_json(request: Request) -> bytes:
+    """The whole request body, which AuthZEN wants to be called JSON (certification, 2.4.3).
+
+    Raises:
+        HttpError: 400, it is not; 413, larger than BODY_BYTES_MAX.
+        ConnectionResetError: the client went away.
+    """
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
+        raise HttpError(ErrorCode.INVALID_HEADER, f"Content-Type must be {JSON}")
+    return await read_body(request)

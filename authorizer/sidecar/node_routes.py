@@ -34,6 +34,9 @@ class NodeRoutes:
                 "policy_decision_point": base,
                 "access_evaluation_endpoint": f"{base}/access/v1/evaluation",
                 "access_evaluations_endpoint": f"{base}/access/v1/evaluations",
+                "search_subject_endpoint": f"{base}/access/v1/search/subject",
+                "search_resource_endpoint": f"{base}/access/v1/search/resource",
+                "search_action_endpoint": f"{base}/access/v1/search/action",
             }
         )
 

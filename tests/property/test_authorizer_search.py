@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from authorizer.api import RequestContext
-from authorizer.decisions.search import SubjectSearch, allowed_names, allowed_prefixes, mentioned_names
+from authorizer.decisions.search import Subjects, allowed_names, allowed_prefixes, mentioned_names
 from authorizer.standard import StandardAuthorizer
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from records.ids import Uuid
@@ -68,7 +68,7 @@ def test_subjects(
         return naive.decide(truth, as_principal(question, principal_type, name), settings)[0]
 
     context, action = asked(question)
-    search = SubjectSearch(authorizer.state, principal_type, context.client_address, action)
+    search = Subjects(authorizer.state, principal_type, context.client_address, action)
     expected = sorted(filter(may, named(truth, principal_type)))
     assert list(search.names()) == expected
     assert search.everyone is may("not named anywhere")

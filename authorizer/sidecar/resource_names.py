@@ -1,0 +1,80 @@
+"""ResourceNames: which resources exist, from a file that another program writes.
+
+One resource a line, its type and its name: ``TOPIC orders``. The log of ACLs does not know which topics there
+are. The file is read again when it has changed; while it cannot be read, what it said last counts.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from authorizer.errors import ConfigError
+from records.acl import CLUSTER_NAME, ResourceType
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+log = structlog.get_logger(__name__)
+
+#: Of an error.
+_ALLOWED: Final = "a file with a resource a line, its type and its name: TOPIC orders"
+_CLUSTER: Final = frozenset({CLUSTER_NAME})
+
+_Stamp = tuple[int, int, int]
+_Names = dict[ResourceType, frozenset[str]]
+
+
+class ResourceNames:
+    """The names in one file; none at all without one. Any thread may ask."""
+
+    def __init__(self, path: str | None, key: str) -> None:
+        """Read it; ``key`` is the setting that names it.
+
+        Raises:
+            ConfigError: it cannot be read, or a line of it is no resource.
+        """
+        self._path = None if path is None else Path(path)
+        # Replaced, never changed.
+        self._read: tuple[_Stamp, Mapping[ResourceType, frozenset[str]]] | None = None
+        if self._path is not None:
+            try:
+                self._read = _read(self._path)
+            except (OSError, ValueError) as error:
+                raise ConfigError(key, str(path), f"{_ALLOWED}; {error}") from error
+
+    def of(self, resource_type: ResourceType) -> frozenset[str] | None:
+        """The names that exist; None if that is not known, for the file has none of the type."""
+        if resource_type is ResourceType.CLUSTER:
+            return _CLUSTER
+        if self._path is None or self._read is None:
+            return None
+        try:
+            if _stamp(self._path) != self._read[0]:
+                self._read = _read(self._path)
+        except (OSError, ValueError) as error:
+            log.warning("resource_names_not_read", path=str(self._path), reason=str(error))
+        return self._read[1].get(resource_type)
+
+
+def _stamp(path: Path) -> _Stamp:
+    status = path.stat()
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _read(path: Path) -> tuple[_Stamp, _Names]:
+    """ValueError: a line that is no resource, with its number; or no text."""
+    stamp = _stamp(path)
+    names: dict[ResourceType, set[str]] = {}
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            kind, _, name = line.rstrip("\r\n").partition(" ")
+            if not kind:
+                continue
+            resource_type = ResourceType.from_name(kind)
+            if resource_type <= ResourceType.ANY or not name:
+                raise ValueError(f"line {number} is not: {line.rstrip()[:80]}")
+            names.setdefault(resource_type, set()).add(name)
+    return stamp, {kind: frozenset(found) for kind, found in names.items()}

@@ -1,0 +1,180 @@
+"""``/access/v1/search/*``: AuthZEN's searches, each page on one state.
+
+The rules:
+
+- A subject search names principals, as a listing of ACLs does, and takes what that takes: Describe on the
+  cluster. What a principal may do, and on which resources, anyone may ask about themselves.
+- Every result is confirmed by the decider. Subjects and resources that are looked through are neither counted
+  nor audited; actions are as KIP-430's operations are.
+- A page token goes on in the state that its search began in; when that is not held any more it is 410.
+- A type that Kafka does not know has no results; an action that it does not know is a bad request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from authorizer.api import Action, RequestContext
+from authorizer.configuration.keys import RESOURCE_NAMES
+from authorizer.decisions.authorized_operations import authorized_operations
+from authorizer.decisions.search import Subjects, allowed_names, allowed_prefixes, mentioned_names
+from authorizer.sidecar.asked_state import asked_state
+from authorizer.sidecar.authzen import require_no_as_of
+from authorizer.sidecar.caller import Caller
+from authorizer.sidecar.errors import ErrorCode, HttpError
+from authorizer.sidecar.http import json_response, origin_of, read_json
+from authorizer.sidecar.json_body import decode_body
+from authorizer.sidecar.page_token import PageToken
+from authorizer.sidecar.resource_names import ResourceNames
+from authorizer.sidecar.search_bodies import ActionSearch, ResourceSearch, SubjectSearch
+from authorizer.sidecar.terms import address_of
+from authorizer.sidecar.vocabulary import Vocabulary
+from records.acl import AclOperation, PatternType, ResourcePattern
+from records.principal import KafkaPrincipal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from authorizer.decisions.state import AuthorizerState
+    from authorizer.node import Node
+    from authorizer.sidecar.authzen import Resource, Subject
+
+    _Search = SubjectSearch | ResourceSearch | ActionSearch
+
+
+class SearchRoutes:
+    """The handlers of one node."""
+
+    def __init__(self, node: Node) -> None:
+        """ConfigError: the file of resource names cannot be read."""
+        config = node.config
+        self._node = node
+        self._words = Vocabulary.of(config)
+        self._names = ResourceNames(config.search_resource_names, RESOURCE_NAMES)
+
+    async def subject(self, request: Request) -> Response:
+        """POST: the principals of a type that may do this to that."""
+        asked = decode_body(await read_json(request), SubjectSearch, request.url.path)
+        state, token, caller = await self._begin(request, asked, "AuthZenSubjectSearch")
+        caller.require_on_cluster(AclOperation.DESCRIBE)
+        operation, host = self._words.operation(asked.action.name), self._host(asked)
+        pattern = self._pattern(asked.resource)
+        if pattern is None:
+            return _nothing(state)
+
+        def answer() -> Response:
+            kind = self._words.principal_type(asked.subject.type)
+            found = Subjects(state, kind, host, Action(operation, pattern))
+            names = found.names(None if token is None else token.after)
+            return _page(asked, state, token, names, {"everyone": found.everyone}, asked.subject.type)
+
+        return await asyncio.to_thread(answer)
+
+    async def resource(self, request: Request) -> Response:
+        """POST: the resources of a type that a principal may do this to."""
+        asked = decode_body(await read_json(request), ResourceSearch, request.url.path)
+        state, token, caller = await self._begin(request, asked, "AuthZenResourceSearch")
+        context = self._context(caller, asked.subject, self._host(asked))
+        operation = self._words.operation(asked.action.name)
+        kind = self._words.known_resource_type(asked.resource.type)
+        if kind is None:
+            return _nothing(state)
+
+        def answer() -> Response:
+            names = self._names.of(kind)
+            shown: dict[str, Any] = {"names": "acls" if names is None else "existing"}
+            if names is None:
+                names = frozenset(mentioned_names(state.index, kind))
+            after = None
+            if token is None:
+                allowed, denied = allowed_prefixes(state, context, operation, kind)
+                shown["prefixes"] = {"allowed": allowed, "denied": denied}
+            else:
+                after = token.after
+            found = allowed_names(state, context, operation, kind, names, after)
+            return _page(asked, state, token, found, shown, asked.resource.type)
+
+        return await asyncio.to_thread(answer)
+
+    async def action(self, request: Request) -> Response:
+        """POST: what a principal may do to a resource."""
+        asked = decode_body(await read_json(request), ActionSearch, request.url.path)
+        state, token, caller = await self._begin(request, asked, "AuthZenActionSearch")
+        context = self._context(caller, asked.subject, self._host(asked))
+        pattern = self._pattern(asked.resource)
+        if pattern is None:
+            return _nothing(state)
+        authorize = partial(self._node.authorizer.authorize, state=state)
+        operations = authorized_operations(authorize, context, pattern.resource_type, pattern.name)
+        names = sorted(name for operation in operations for name in self._words.action_names(operation))
+        after = None if token is None else token.after
+        return _page(asked, state, token, (name for name in names if after is None or name > after), {})
+
+    async def _begin(
+        self, request: Request, asked: _Search, name: str
+    ) -> tuple[AuthorizerState, PageToken | None, Caller]:
+        """The state that a page is of, where it begins, and who asks: with the rights of now."""
+        require_no_as_of(asked.context)
+        node, at_offset, token = self._node, asked.context.at_offset, None
+        if asked.page.token:
+            token = PageToken.decode(asked.page.token, asked.id())
+            at_offset = token.offset
+            if node.recent.at(at_offset) is None:
+                raise HttpError(
+                    ErrorCode.OFFSET_NOT_HELD,
+                    f"the state at offset {at_offset}, which page.token is of, is not held here any more: "
+                    "search again without the token",
+                )
+        state = await asked_state(node, min_offset=asked.context.min_offset, at_offset=at_offset)
+        now = state if at_offset is None else node.authorizer.state
+        return state, token, Caller(node, now, origin_of(request), name)
+
+    def _host(self, asked: _Search) -> str:
+        return address_of(asked.context.host, self._node.config.sidecar_default_host, "context.host")
+
+    def _context(self, caller: Caller, subject: Subject, host: str) -> RequestContext:
+        """Of a subject that the caller may ask about; HttpError 403 otherwise."""
+        principal = KafkaPrincipal(self._words.principal_type(subject.type), subject.id)
+        caller.require_may_ask_about(principal)
+        return RequestContext(principal, host)
+
+    def _pattern(self, resource: Resource) -> ResourcePattern | None:
+        """None of a type that Kafka does not know."""
+        kind = self._words.known_resource_type(resource.type)
+        return None if kind is None else ResourcePattern(kind, resource.id, PatternType.LITERAL)
+
+
+def _page(
+    asked: _Search,
+    state: AuthorizerState,
+    token: PageToken | None,
+    found: Iterator[str],
+    context: Mapping[str, Any],
+    kind: str | None = None,
+) -> Response:
+    """As many of what is found as are wanted; subjects and resources are of a kind."""
+    names = list(islice(found, asked.limit))
+    is_last = next(found, None) is None
+    last = names[-1] if names else None if token is None else token.after
+    next_token = "" if is_last else PageToken(state.end_offset, last, asked.id()).encode()
+    results = [{"name": name} if kind is None else {"type": kind, "id": name} for name in names]
+    return _results(state, results, next_token, context)
+
+
+def _nothing(state: AuthorizerState) -> Response:
+    return _results(state, [], "", {})
+
+
+def _results(
+    state: AuthorizerState, results: list[dict[str, str]], next_token: str, context: Mapping[str, Any]
+) -> Response:
+    """The page comes first, as AuthZEN recommends."""
+    page = {"next_token": next_token, "count": len(results)}
+    shown = {"offset": state.end_offset, **context}
+    return json_response({"page": page, "context": shown, "results": results})
