@@ -5,23 +5,27 @@ Source: AuthZEN Authorization API 1.0; the mapping is kafka-facts 1.7:
     subject   {"type": principal type ("User"; case matters), "id": name}
     resource  {"type": TOPIC | GROUP | CLUSTER | ... (any case), "id": name}
     action    {"name": an AclOperation (any case)}
-    context   {"host": the client's IP address, "log_if_allowed", "log_if_denied", "min_offset"}
+    context   {"host": the client's IP address, "log_if_allowed", "log_if_denied", "min_offset", "at_offset"}
 
+A vocabulary may have other names for types and operations.
 Unknown fields are ignored, as the specification asks.
 """
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
 from authorizer.api import Action, HttpRequestContext
 from authorizer.sidecar.errors import invalid_request
 from authorizer.sidecar.questions import Offset
-from authorizer.sidecar.terms import address_of, code_of
-from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
+from authorizer.sidecar.terms import address_of
+from records.acl import PatternType, ResourcePattern
 from records.principal import KafkaPrincipal
+
+if TYPE_CHECKING:
+    from authorizer.sidecar.vocabulary import Vocabulary
 
 Semantic = Literal["execute_all", "deny_on_first_deny", "permit_on_first_permit"]
 
@@ -93,7 +97,7 @@ def with_defaults(item: Evaluation, defaults: Evaluation) -> Evaluation:
 
 
 def to_kafka(
-    evaluation: Evaluation, default_host: str | None, caller: HttpRequestContext
+    evaluation: Evaluation, words: Vocabulary, default_host: str | None, caller: HttpRequestContext
 ) -> tuple[HttpRequestContext, Action]:
     """The question that ``caller`` asks, in Kafka's terms.
 
@@ -112,17 +116,15 @@ def to_kafka(
     require_no_as_of(context)
     return (
         HttpRequestContext(
-            KafkaPrincipal(subject.type, subject.id),
+            KafkaPrincipal(words.principal_type(subject.type), subject.id),
             address_of(context.host, default_host, "context.host"),
             request_name=caller.request_name,
             caller=caller.caller,
             caller_address=caller.caller_address,
         ),
         Action(
-            code_of(AclOperation, action.name, "action.name"),
-            ResourcePattern(
-                code_of(ResourceType, resource.type, "resource.type"), resource.id, PatternType.LITERAL
-            ),
+            words.operation(action.name),
+            ResourcePattern(words.resource_type(resource.type), resource.id, PatternType.LITERAL),
             1,
             context.log_if_allowed,
             context.log_if_denied,

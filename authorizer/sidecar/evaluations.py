@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.errors import AuthorizerNotReadyError
+from authorizer.sidecar.asked_state import asked_state
 from authorizer.sidecar.authzen import (
     EVALUATIONS_MAX,
     Evaluation,
@@ -20,13 +20,13 @@ from authorizer.sidecar.authzen import (
 )
 from authorizer.sidecar.caller import Caller
 from authorizer.sidecar.decision_json import decision_json
-from authorizer.sidecar.errors import ErrorCode, HttpError
-from authorizer.sidecar.http import json_response, origin_of, read_body
+from authorizer.sidecar.errors import ErrorCode, HttpError, invalid_request
+from authorizer.sidecar.http import json_response, origin_of, read_json
 from authorizer.sidecar.json_body import decode_body
-from authorizer.sidecar.min_offset import wait_for_offset
+from authorizer.sidecar.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from starlette.requests import Request
     from starlette.responses import Response
@@ -45,15 +45,16 @@ class EvaluationRoutes:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._default_host = node.config.sidecar_default_host
+        self._words = Vocabulary.of(node.config)
 
     async def evaluation(self, request: Request) -> Response:
         """POST: one decision."""
-        asked = decode_body(await read_body(request), Evaluation, request.url.path)
+        asked = decode_body(await read_json(request), Evaluation, request.url.path)
         return await self._one(asked, origin_of(request))
 
     async def evaluations(self, request: Request) -> Response:
         """POST: a batch of decisions, in order."""
-        batch = decode_body(await read_body(request), EvaluationsRequest, request.url.path)
+        batch = decode_body(await read_json(request), EvaluationsRequest, request.url.path)
         if not batch.evaluations:
             # AuthZEN 1.0, section 7.1: without evaluations this is the single call.
             return await self._one(batch, origin_of(request))
@@ -64,10 +65,7 @@ class EvaluationRoutes:
             )
         stop_at = _STOP_AT[batch.options.evaluations_semantic if batch.options else "execute_all"]
         items = [with_defaults(item, batch) for item in batch.evaluations]
-        await self._wait_for_min_offset(items)
-        origin = origin_of(request)
-        state = self._state_for(origin)
-        caller = Caller(self._node, state, origin, "AuthZenEvaluations")
+        state, caller = await self._begin(items, origin_of(request), "AuthZenEvaluations")
         answers: list[dict[str, Any]] = []
         for item in items:
             try:
@@ -90,28 +88,30 @@ class EvaluationRoutes:
         return json_response({"evaluations": answers})
 
     async def _one(self, asked: Evaluation, origin: Origin) -> Response:
-        await self._wait_for_min_offset([asked])
-        state = self._state_for(origin)
-        caller = Caller(self._node, state, origin, "AuthZenEvaluation")
+        state, caller = await self._begin([asked], origin, "AuthZenEvaluation")
         return json_response(self._decide(state, caller, asked))
 
-    def _state_for(self, origin: Origin) -> AuthorizerState:
-        """The one state that a request is decided on.
-
-        Raises:
-            AuthorizerNotReadyError: and no early-start listener.
-        """
-        state = self._node.authorizer.state
-        if not state.is_ready and not origin.listener.early_start:
-            raise AuthorizerNotReadyError(state.not_ready_reason)
-        return state
+    async def _begin(
+        self, evaluations: Sequence[Evaluation], origin: Origin, name: str
+    ) -> tuple[AuthorizerState, Caller]:
+        """The one state that a request is decided on, and who asks: with the rights of now."""
+        contexts = [item.context for item in evaluations if item.context]
+        offsets = {context.at_offset for context in contexts}
+        if len(offsets) > 1:
+            raise invalid_request("context.at_offset must be the same for all evaluations of a request")
+        at_offset = offsets.pop() if offsets else None
+        min_offset = max((context.min_offset or 0 for context in contexts), default=0)
+        state = await asked_state(
+            self._node,
+            min_offset=min_offset,
+            at_offset=at_offset,
+            early_start=origin.listener.early_start,
+        )
+        now = state if at_offset is None else self._node.authorizer.state
+        return state, Caller(self._node, now, origin, name)
 
     def _decide(self, state: AuthorizerState, caller: Caller, evaluation: Evaluation) -> dict[str, Any]:
-        context, action = to_kafka(evaluation, self._default_host, caller.context)
+        context, action = to_kafka(evaluation, self._words, self._default_host, caller.context)
         caller.require_may_ask_about(context.principal)
         decision = self._node.authorizer.decide(context, action, state)
         return decision_json(decision, state)
-
-    async def _wait_for_min_offset(self, evaluations: Iterable[Evaluation]) -> None:
-        wanted = max((item.context.min_offset or 0 for item in evaluations if item.context), default=0)
-        await wait_for_offset(self._node, wanted)

@@ -29,6 +29,8 @@ REQUEST_ID_BYTES_MAX: Final = 256
 AUTHZEN_PATH: Final = "/access/v1/"
 
 JSON: Final = "application/json"
+#: What ``curl -d`` calls every body.
+_CURLS_OWN: Final = "application/x-www-form-urlencoded"
 PROBLEM_JSON: Final = "application/problem+json"
 
 
@@ -97,9 +99,10 @@ async def read_json(request: Request) -> bytes:
     """The whole request body, which AuthZEN wants to be called JSON (certification, 2.4.3).
 
     Raises:
-        HttpError: 400, it is not; 413, larger than BODY_BYTES_MAX.
+        HttpError: 400, it is called something else; 413, larger than BODY_BYTES_MAX.
         ConnectionResetError: the client went away.
     """
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
-        raise HttpError(ErrorCode.INVALID_HEADER, f"Content-Type must be {JSON}")
+    called = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
+    if called not in (JSON, _CURLS_OWN):
+        raise HttpError(ErrorCode.INVALID_HEADER, f"Content-Type must be {JSON}, not {called[:80]}")
     return await read_body(request)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,7 +34,7 @@ from records.ids import METADATA_TOPIC_ID, Uuid, uuid_to_string
 from support.data import TESTS
 from support.directory_logs import batch_bytes, flip_bit, write_segment
 from support.node_acls import topic_acl
-from support.nodes import SOON_S, create
+from support.nodes import SOON_S, create, delete
 
 HOST = "10.0.0.1"
 
@@ -290,6 +291,56 @@ def test_a_write_is_visible_at_its_min_offset(
     late = client.post("/access/v1/evaluation", json=question(min_offset=end + 5))
     assert late.status_code == 503
     assert f"min_offset {end + 5} is not visible" in late.json()
+
+
+def test_the_past_is_one_state_for_all_of_a_request(node_and_client: tuple[Node, httpx.Client]) -> None:
+    """at_offset: as the ACLs were, also where they are gone; one for a request, and 410 for what is gone."""
+    node, client = node_and_client
+    end = node.status().end_offset
+    delete(node, "orders")
+    before, now = question(at_offset=end), question()
+    assert client.post("/access/v1/evaluation", json=now).json()["decision"] is False
+    answer = client.post("/access/v1/evaluation", json=before).json()
+    assert (answer["decision"], answer["context"]["offset"]) == (True, end)
+    batch = {"evaluations": [before, {**before, "action": {"name": "WRITE"}}]}
+    answers = client.post("/access/v1/evaluations", json=batch).json()["evaluations"]
+    assert [each["decision"] for each in answers] == [True, False]
+    mixed = client.post("/access/v1/evaluations", json={"evaluations": [before, now]})
+    assert (mixed.status_code, "must be the same" in mixed.json()) == (400, True)
+    gone = client.post("/access/v1/evaluation", json=question(at_offset=end - 1))
+    assert (gone.status_code, gone.headers["aclog-error"]) == (410, "OFFSET_NOT_HELD")
+    assert f"aclog check --log {node.log.url} --at-offset {end - 2}" in gone.json()
+
+
+def test_the_past_does_not_give_a_right_back(tmp_path: Path) -> None:
+    """Who may ask about others is decided by the ACLs of now."""
+    with serving(tmp_path, **{"super.users": ""}) as (node, client):
+        describe = AccessControlEntry("User:ANONYMOUS", "*", AclOperation.DESCRIBE, AclPermissionType.ALLOW)
+        create(
+            node,
+            [AclBinding(ResourcePattern(ResourceType.CLUSTER, CLUSTER_NAME, PatternType.LITERAL), describe)],
+        )
+        end = node.status().end_offset
+        assert client.post("/access/v1/evaluation", json=question(at_offset=end)).status_code == 200
+        delete(node, CLUSTER_NAME)
+        assert client.post("/access/v1/evaluation", json=question(at_offset=end)).status_code == 403
+
+
+def test_a_body_that_is_called_something_else_is_refused(
+    node_and_client: tuple[Node, httpx.Client],
+) -> None:
+    """Certification 2.4.3; what curl -d calls it is taken, and so is no name at all."""
+    _, client = node_and_client
+    body = json.dumps(question()).encode()
+    for kind, status in (
+        ("text/plain", 400),
+        ("application/xml", 400),
+        ("application/json; charset=utf-8", 200),
+        ("application/x-www-form-urlencoded", 200),
+    ):
+        answer = client.post("/access/v1/evaluation", content=body, headers={"content-type": kind})
+        assert answer.status_code == status
+    assert client.post("/access/v1/evaluation", content=body).status_code == 200
 
 
 def test_state_health_and_metrics_tell_where_the_node_stands(
