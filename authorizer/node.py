@@ -1,7 +1,7 @@
 """Node: the composition root. It opens a log and a snapshot store, and wires replay, decisions and writes.
 
-    log ------> Loader --> StandardAuthorizer, RecentStates, LogAclMutator, SnapshotGenerator  (in this order)
-     ^            ^                                               |
+    log ------> Loader --> StandardAuthorizer, RecentStates, ChangeFeed, LogAclMutator, SnapshotGenerator
+     ^            ^                                                           |           (in this order)
      |            +--- snapshots: store, .checkpoint files beside a broker's log
      +--- appends, by LogAclMutator
 
@@ -19,6 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Self
 
 from authorizer.api import AuthorizerServerInfo
+from authorizer.change_feed import ChangeFeed
 from authorizer.configuration.keys import BY_NAME, LOG_MODE, LOG_URL
 from authorizer.decisions.audit import AuditLog
 from authorizer.decisions.audit_levels import AUDIT_LEVELS
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     from replay.status import LoaderStatus
 
 #: Publishers whose failure leaves every decision right.
-_HARMLESS: Final = (SnapshotGenerator.name, LogAclMutator.name, RecentStates.name)
+_HARMLESS: Final = (SnapshotGenerator.name, LogAclMutator.name, RecentStates.name, ChangeFeed.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +99,7 @@ class Node:
         log: the metadata log.
         authorizer: decisions, listings and writes (KIP-504).
         recent: its states before the current one.
+        changes: what changed, for who follows it.
         loader: replay; more publishers may be added to it.
         audit: where decisions are written down; its level may change while running.
         metrics: for ``prometheus_client.generate_latest``.
@@ -130,7 +132,8 @@ class Node:
         self.authorizer = StandardAuthorizer(audit=self.audit, mutator=self._mutator)
         self.authorizer.configure(config.properties)
         self.recent = RecentStates(self.authorizer)
-        publishers: list[Publisher] = [self.authorizer, self.recent, self._mutator]
+        self.changes = ChangeFeed()
+        publishers: list[Publisher] = [self.authorizer, self.recent, self.changes, self._mutator]
         generator = None
         if store is not None:
             generator = SnapshotGenerator(

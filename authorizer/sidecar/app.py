@@ -20,6 +20,7 @@ from starlette.routing import Route, Router
 from authorizer.errors import AuthorizerNotReadyError
 from authorizer.sidecar.acl_bodies import ACLS_PATH
 from authorizer.sidecar.acls import AclRoutes
+from authorizer.sidecar.changes import ChangeRoutes
 from authorizer.sidecar.errors import RETRY, ErrorCode, HttpError
 from authorizer.sidecar.evaluations import EvaluationRoutes
 from authorizer.sidecar.http import error_response, json_response, request_id_of
@@ -55,6 +56,7 @@ class SidecarApp:
         questions, searches = KafkaQuestionRoutes(node), SearchRoutes(node)
         self._node = node
         self.authenticator = authenticator
+        self._changes = ChangeRoutes(node)
         self._routes = [
             Route("/", self._index),
             Route("/access/v1/evaluation", evaluations.evaluation, methods=["POST"]),
@@ -75,6 +77,7 @@ class SidecarApp:
             ),
             Route("/v1/filter", questions.filter, methods=["POST"]),
             Route("/v1/explain", questions.explain, methods=["GET", "POST"]),
+            Route("/v1/changes", self._changes.changes),
             Route("/v1/state", of_node.state),
             Route("/livez", of_node.livez),
             Route("/readyz", of_node.readyz),
@@ -125,6 +128,10 @@ class SidecarApp:
             return origin
         authorization = [value for name, value in request.scope["headers"] if name == b"authorization"]
         return replace(origin, principal=await self.authenticator.caller(authorization, origin))
+
+    def end_streams(self) -> None:
+        """End what would not end by itself. For any thread."""
+        self._changes.close()
 
     def _answer_for(self, error: Exception, scope: Scope) -> HttpError:
         path = scope["path"]

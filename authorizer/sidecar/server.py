@@ -76,6 +76,7 @@ class Sidecar:
         self._authenticator = Authenticator(config)
         self._bound: list[_Bound] = []
         self._socket_files: list[Path] = []
+        self._app: SidecarApp | None = None
         self._servers: list[uvicorn.Server] = []
         self._thread: threading.Thread | None = None
         self._metrics: tuple[CollectorRegistry, list[Collector]] | None = None
@@ -91,7 +92,7 @@ class Sidecar:
         """Begin to answer for ``node``; returns when requests are answered."""
         if node.log.directory is not None and node.status().writable:
             self._listen_locally(node.log.directory)
-        app = SidecarApp(node, self._authenticator)
+        app = self._app = SidecarApp(node, self._authenticator)
         self._servers = [uvicorn.Server(self._uvicorn_config(app, each)) for each in self._bound]
         loop_factory = self._servers[0].config.get_loop_factory()
         self._thread = threading.Thread(
@@ -240,6 +241,8 @@ class Sidecar:
         if self._thread is not None:
             for server in self._servers:
                 server.should_exit = True
+            if self._app is not None:
+                self._app.end_streams()
             self._thread.join()
             self._thread = None
         self._authenticator.close()

@@ -1,0 +1,161 @@
+"""ChangeFeed: which ACLs were added and removed, update by update, as far back as is bounded.
+
+Whoever follows the changes holds the end offset up to which it knows them, and asks what came since. So one
+memory serves any number of followers, and each of them may be as slow as it likes: one that is behind what is
+held, or that holds a state of before a reload (I5, I11), has to list all ACLs anew.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from authorizer.acl_json import acl_json
+from replay.manifest import ReloadManifest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from records.columns.acl_table import AppliedAcl
+    from replay.manifest import LoaderManifest
+    from snapshot.delta import AclsDelta
+    from snapshot.image import AclsImage
+
+#: Changes that are held at most, and ACLs in all of them.
+HELD_MAXIMUM: Final = 1_024
+HELD_ACLS_MAXIMUM: Final = 10_000
+
+
+class Change:
+    """One update: from the state that ends at one offset to the one that ends at another. Immutable.
+
+    Attributes:
+        base: end offset of the state before.
+        offset: end offset of the state after.
+        removed: ACLs that were in force before, and are not as they were; those that were replaced are in
+            both.
+        added: ACLs that are in force since.
+    """
+
+    __slots__ = ("_json", "added", "base", "offset", "removed")
+
+    def __init__(
+        self, base: int, offset: int, removed: tuple[AppliedAcl, ...], added: tuple[AppliedAcl, ...]
+    ) -> None:
+        self.base = base
+        self.offset = offset
+        self.removed = removed
+        self.added = added
+        self._json: bytes | None = None
+
+    def __len__(self) -> int:
+        return len(self.removed) + len(self.added)
+
+    def json(self) -> bytes:
+        """``{"offset", "removed", "added"}``, ACLs as a listing has them. Made once, for all followers."""
+        if self._json is None:
+            removed, added = ([acl_json(acl.record) for acl in acls] for acls in (self.removed, self.added))
+            self._json = msgspec.json.encode({"offset": self.offset, "removed": removed, "added": added})
+        return self._json
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is held at one moment.
+
+    Attributes:
+        generation: how often all was replaced.
+        start: the end offset from which on changes are known.
+        end: the end offset up to which.
+        changes: in order; between them no ACL changed.
+        acls: in all of them.
+    """
+
+    generation: int
+    start: int
+    end: int
+    changes: tuple[Change, ...] = ()
+    acls: int = 0
+
+    def since(self, offset: int) -> tuple[Change, ...] | None:
+        """What came after the state at ``offset``; None if that is not known, or was no state here."""
+        if not self.start <= offset <= self.end:
+            return None
+        later = self.changes[bisect_right(self.changes, offset, key=attrgetter("offset")) :]
+        return None if later and later[0].base < offset else later
+
+
+class ChangeFeed:
+    """A Publisher. ``known``, ``follow`` and ``unfollow`` may be called by any thread.
+
+    Attributes:
+        known: what is held now.
+    """
+
+    name: Final = "change feed"
+
+    def __init__(self) -> None:
+        self.known = Known(0, 0, 0)
+        self._following = threading.Lock()
+        # Replaced, never changed: the loader may be going through it.
+        self._wakes: tuple[Callable[[], None], ...] = ()
+
+    def follow(self, wake: Callable[[], None]) -> None:
+        """Call ``wake`` whenever there may be something new, from the loader's thread; it must not block."""
+        with self._following:
+            self._wakes = (*self._wakes, wake)
+
+    def unfollow(self, wake: Callable[[], None]) -> None:
+        """No more."""
+        with self._following:
+            self._wakes = tuple(each for each in self._wakes if each is not wake)
+
+    def on_update(self, delta: AclsDelta, image: AclsImage, manifest: LoaderManifest) -> None:
+        known, end, counts = self.known, image.provenance.end_offset, manifest.counts
+        count = counts.added + counts.removed + counts.replaced
+        if isinstance(manifest, ReloadManifest):
+            self.known = Known(known.generation + 1, end, end)
+        elif count > HELD_ACLS_MAXIMUM:
+            # So many are listed as quickly, and need not be made into objects here.
+            self.known = Known(known.generation, end, end)
+        elif count:
+            pairs = list(delta.changed())
+            removed = tuple(old for old, _ in pairs if old is not None)
+            added = tuple(new for _, new in pairs if new is not None)
+            self.known = _bounded(known, Change(known.end, end, removed, added))
+        else:
+            self.known = replace(known, end=end)
+            return
+        self._wake()
+
+    def on_ready(self) -> None:
+        """Followers see it in the authorizer's state."""
+        self._wake()
+
+    def on_not_ready(self, reason: str) -> None:
+        """Followers see it in the authorizer's state."""
+        del reason
+        self._wake()
+
+    def close(self) -> None:
+        """Nothing follows."""
+
+    def _wake(self) -> None:
+        for wake in self._wakes:
+            wake()
+
+
+def _bounded(known: Known, change: Change) -> Known:
+    """With one more change, and without the first ones where those are too many."""
+    changes, start, acls = (*known.changes, change), known.start, known.acls + len(change)
+    first = 0
+    while acls > HELD_ACLS_MAXIMUM or len(changes) - first > HELD_MAXIMUM:
+        acls -= len(changes[first])
+        start = changes[first].offset
+        first += 1
+    return Known(known.generation, start, change.offset, changes[first:], acls)
