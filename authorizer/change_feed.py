@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
-from dataclasses import dataclass, replace
+from collections import deque
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
@@ -73,14 +74,12 @@ class Known:
         start: the end offset from which on changes are known.
         end: the end offset up to which.
         changes: in order; between them no ACL changed.
-        acls: in all of them.
     """
 
     generation: int
     start: int
     end: int
-    changes: tuple[Change, ...] = ()
-    acls: int = 0
+    changes: tuple[Change, ...]
 
     def since(self, offset: int) -> tuple[Change, ...] | None:
         """What came after the state at ``offset``; None if that is not known, or was no state here."""
@@ -91,47 +90,61 @@ class Known:
 
 
 class ChangeFeed:
-    """A Publisher. ``known``, ``follow`` and ``unfollow`` may be called by any thread.
-
-    Attributes:
-        known: what is held now.
-    """
+    """A Publisher. ``known``, ``follow`` and ``unfollow`` may be called by any thread."""
 
     name: Final = "change feed"
 
     def __init__(self) -> None:
-        self.known = Known(0, 0, 0)
-        self._following = threading.Lock()
+        self._changing = threading.Lock()
+        self._generation = self._start = self._end = 0
+        self._changes: deque[Change] = deque()
+        self._acls = 0  # in all of them
         # Replaced, never changed: the loader may be going through it.
         self._wakes: tuple[Callable[[], None], ...] = ()
 
+    @property
+    def known(self) -> Known:
+        """What is held now."""
+        with self._changing:
+            return Known(self._generation, self._start, self._end, tuple(self._changes))
+
     def follow(self, wake: Callable[[], None]) -> None:
         """Call ``wake`` whenever there may be something new, from the loader's thread; it must not block."""
-        with self._following:
+        with self._changing:
             self._wakes = (*self._wakes, wake)
 
     def unfollow(self, wake: Callable[[], None]) -> None:
         """No more."""
-        with self._following:
+        with self._changing:
             self._wakes = tuple(each for each in self._wakes if each is not wake)
 
     def on_update(self, delta: AclsDelta, image: AclsImage, manifest: LoaderManifest) -> None:
-        known, end, counts = self.known, image.provenance.end_offset, manifest.counts
+        end, counts = image.provenance.end_offset, manifest.counts
         count = counts.added + counts.removed + counts.replaced
-        if isinstance(manifest, ReloadManifest):
-            self.known = Known(known.generation + 1, end, end)
-        elif count > HELD_ACLS_MAXIMUM:
-            # So many are listed as quickly, and need not be made into objects here.
-            self.known = Known(known.generation, end, end)
-        elif count:
-            pairs = list(delta.changed())
-            removed = tuple(old for old, _ in pairs if old is not None)
-            added = tuple(new for _, new in pairs if new is not None)
-            self.known = _bounded(known, Change(known.end, end, removed, added))
-        else:
-            self.known = replace(known, end=end)
-            return
-        self._wake()
+        is_reload = isinstance(manifest, ReloadManifest)
+        with self._changing:
+            base, self._end = self._end, end
+            if is_reload or count > HELD_ACLS_MAXIMUM:
+                # So many are listed as quickly, and need not be made into objects here.
+                self._generation += is_reload
+                self._start, self._acls = end, 0
+                self._changes.clear()
+            elif count:
+                pairs = list(delta.changed())
+                removed = tuple(old for old, _ in pairs if old is not None)
+                added = tuple(new for _, new in pairs if new is not None)
+                self._add(Change(base, end, removed, added))
+        if is_reload or count:
+            self._wake()
+
+    def _add(self, change: Change) -> None:
+        """One more, and without the first ones where those are too many."""
+        self._changes.append(change)
+        self._acls += len(change)
+        while self._acls > HELD_ACLS_MAXIMUM or len(self._changes) > HELD_MAXIMUM:
+            first = self._changes.popleft()
+            self._acls -= len(first)
+            self._start = first.offset
 
     def on_ready(self) -> None:
         """Followers see it in the authorizer's state."""
@@ -148,14 +161,3 @@ class ChangeFeed:
     def _wake(self) -> None:
         for wake in self._wakes:
             wake()
-
-
-def _bounded(known: Known, change: Change) -> Known:
-    """With one more change, and without the first ones where those are too many."""
-    changes, start, acls = (*known.changes, change), known.start, known.acls + len(change)
-    first = 0
-    while acls > HELD_ACLS_MAXIMUM or len(changes) - first > HELD_MAXIMUM:
-        acls -= len(changes[first])
-        start = changes[first].offset
-        first += 1
-    return Known(known.generation, start, change.offset, changes[first:], acls)

@@ -9,6 +9,8 @@ Settings and readiness are those of the moment of the question, and no part of t
 
 from __future__ import annotations
 
+import threading
+from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -44,8 +46,8 @@ class RecentStates:
 
     def __init__(self, authorizer: StandardAuthorizer) -> None:
         self._authorizer = authorizer
-        # Replaced, never changed: the newest last.
-        self._held: tuple[_Held, ...] = ()
+        self._changing = threading.Lock()
+        self._held: deque[_Held] = deque()  # the newest last
 
     def at(self, end_offset: int) -> AuthorizerState | None:
         """The state of the ACLs at ``end_offset`` (last contained offset + 1); None if it is not held.
@@ -55,7 +57,9 @@ class RecentStates:
         current = self._authorizer.state
         if end_offset == current.end_offset:
             return current
-        for held in reversed(self._held):
+        with self._changing:
+            all_held = tuple(self._held)
+        for held in reversed(all_held):
             if held.first <= end_offset <= held.last:
                 return AuthorizerState(
                     held.index, current.settings, current.is_ready, current.not_ready_reason
@@ -65,23 +69,28 @@ class RecentStates:
     @property
     def first(self) -> int | None:
         """The earliest end offset that is held."""
-        held = self._held
-        return held[0].first if held else None
+        with self._changing:
+            return self._held[0].first if self._held else None
 
     def on_update(self, delta: AclsDelta, image: AclsImage, manifest: LoaderManifest) -> None:
         """The authorizer has taken this update just before."""
         del delta
         index, end_offset = self._authorizer.state.index, image.provenance.end_offset
         counts, held = manifest.counts, self._held
-        if index.image is not image:
-            self._held = ()  # the authorizer has failed, and gets the whole state next
-        elif isinstance(manifest, ReloadManifest) or not held:
-            self._held = (_Held(end_offset, end_offset, index),)
-        elif counts.added or counts.removed or counts.replaced:
-            held = (*held[-HELD_MAXIMUM + 1 :], _Held(end_offset, end_offset, index))
-            self._held = held if index.rows is held[-2].index.rows else _few_rows(held)
-        else:
-            self._held = (*held[:-1], _Held(held[-1].first, end_offset, index))
+        with self._changing:
+            if index.image is not image:
+                held.clear()  # the authorizer has failed, and gets the whole state next
+                return
+            if isinstance(manifest, ReloadManifest):
+                held.clear()
+            if held and not (counts.added or counts.removed or counts.replaced):
+                held[-1] = _Held(held[-1].first, end_offset, index)
+                return
+            held.append(_Held(end_offset, end_offset, index))
+            while len(held) > HELD_MAXIMUM:
+                held.popleft()
+            if len(held) > 1 and index.rows is not held[-2].index.rows:
+                _keep_few_rows(held)
 
     def on_ready(self) -> None:
         """Readiness is the authorizer's."""
@@ -93,13 +102,14 @@ class RecentStates:
         """What is held stays."""
 
 
-def _few_rows(held: tuple[_Held, ...]) -> tuple[_Held, ...]:
-    """Without what stands on too many rows of earlier columns."""
+def _keep_few_rows(held: deque[_Held]) -> None:
+    """Drop what stands on too many rows of earlier columns, or comes before it."""
     rows, columns = 0, held[-1].index.rows
     for at in reversed(range(len(held))):
         if held[at].index.rows is not columns:
             columns = held[at].index.rows
             rows += len(columns.columns)
             if rows > EARLIER_ROWS_MAXIMUM:
-                return held[at + 1 :]
-    return held
+                for _ in range(at + 1):
+                    held.popleft()
+                return

@@ -29,6 +29,7 @@ from records.acl import (
 )
 from support.node_acls import topic_acl
 from support.nodes import SOON_S, create, delete, running_node, sidecar_of
+from support.published import Published
 
 PATH = "/v1/changes"
 MAY_LIST = AclBinding(
@@ -154,7 +155,7 @@ def test_a_reload_of_the_node_is_announced(node_and_client: tuple[Node, httpx.Cl
         image = node.authorizer.state.index.image
         known = node.changes.known
         # As the loader does with a snapshot in place of everything.
-        node.changes.known = change_feed.Known(known.generation + 1, known.end, known.end)
+        Published(node.changes).reload(end_offset=known.end)
         node.authorizer.on_ready()
         node.changes.on_ready()
         assert some(stream, "ready")["offset"] == image.provenance.end_offset
