@@ -25,7 +25,7 @@ from authorizer.decisions.listing import list_acls
 from authorizer.errors import AuthorizerNotReadyError
 from authorizer.sidecar.acl_bodies import bindings_of, filters_of, listing_of
 from authorizer.sidecar.acl_results import created_json, deleted_json
-from authorizer.sidecar.asked_state import asked_state
+from authorizer.sidecar.asked_state import asked_states
 from authorizer.sidecar.caller import Caller
 from authorizer.sidecar.errors import ErrorCode, HttpError, invalid_request
 from authorizer.sidecar.http import JSON, json_response, origin_of, read_body
@@ -55,16 +55,16 @@ class AclRoutes:
     async def describe(self, request: Request) -> Response:
         """GET: the ACLs that a filter means, of one state."""
         wanted, min_offset, at_offset = listing_of(request.scope["query_string"])
-        state = await asked_state(self._node, min_offset=min_offset, at_offset=at_offset)
-        self._describing(request)
+        state, now = await asked_states(self._node, min_offset=min_offset, at_offset=at_offset)
+        self._caller(now, request, "DescribeAcls").require_on_cluster(AclOperation.DESCRIBE)
         # A million ACLs take seconds.
         return await asyncio.to_thread(_listed, state, wanted)
 
     async def describe_one(self, request: Request) -> Response:
         """GET: the ACL with an id, and where it was written."""
         given = decode_query(request.scope["query_string"], AtOffset)
-        state = await asked_state(self._node, min_offset=given.min_offset, at_offset=given.at_offset)
-        self._describing(request)
+        state, now = await asked_states(self._node, min_offset=given.min_offset, at_offset=given.at_offset)
+        self._caller(now, request, "DescribeAcls").require_on_cluster(AclOperation.DESCRIBE)
         text = request.path_params["id"]
         try:
             acl = state.index.image.get(uuid_from_string(text))
@@ -91,10 +91,6 @@ class AclRoutes:
         futures = self._node.authorizer.delete_acls(caller.context, filters)
         results = await asyncio.gather(*map(asyncio.wrap_future, futures))
         return self._changed(caller, [deleted_json(result) for result in results])
-
-    def _describing(self, request: Request) -> None:
-        """HttpError 403 unless the caller may list ACLs, now."""
-        self._caller(self._ready_state(), request, "DescribeAcls").require_on_cluster(AclOperation.DESCRIBE)
 
     def _changing(self, request: Request, name: str) -> Caller:
         """The caller, who may change ACLs; HttpError 403 otherwise."""

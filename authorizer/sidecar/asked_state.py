@@ -1,4 +1,8 @@
-"""Which state a question is answered on: the current one, or an earlier one that it names (``at_offset``)."""
+"""Which state a question is answered on: the current one, or an earlier one that it names (``at_offset``).
+
+The caller's rights are decided by the ACLs of now in either case: who has lost one does not get it back by
+asking about the past.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +18,10 @@ if TYPE_CHECKING:
     from authorizer.node import Node
 
 
-async def asked_state(
+async def asked_states(
     node: Node, *, min_offset: int | None = None, at_offset: int | None = None, early_start: bool = False
-) -> AuthorizerState:
-    """The state; for all of a request (I1).
+) -> tuple[AuthorizerState, AuthorizerState]:
+    """The state that is asked, and that of now: mostly the same one; for all of a request (I1).
 
     Args:
         node: whose.
@@ -30,10 +34,10 @@ async def asked_state(
         HttpError: 503, not visible yet; 410, not held any more.
     """
     await wait_for_offset(node, max(min_offset or 0, at_offset or 0))
-    state = node.authorizer.state if at_offset is None else _held(node, at_offset)
-    if not state.is_ready and not early_start:
-        raise AuthorizerNotReadyError(state.not_ready_reason)
-    return state
+    now = node.authorizer.state
+    if not now.is_ready and not early_start:
+        raise AuthorizerNotReadyError(now.not_ready_reason)
+    return (now if at_offset is None else _held(node, at_offset)), now
 
 
 def _held(node: Node, at_offset: int) -> AuthorizerState:

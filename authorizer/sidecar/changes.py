@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from authorizer.errors import AuthorizerNotReadyError
-from authorizer.sidecar.asked_state import asked_state
+from authorizer.sidecar.asked_state import asked_states
 from authorizer.sidecar.caller import Caller
 from authorizer.sidecar.errors import RETRY, ErrorCode, HttpError, invalid_request
 from authorizer.sidecar.http import origin_of
@@ -62,9 +62,9 @@ class ChangeRoutes:
     async def changes(self, request: Request) -> ChangeStream:
         """GET: follow the changes."""
         last = _last_event_id(request)
-        state = await asked_state(self._node)
+        _, now = await asked_states(self._node)
         origin = origin_of(request)
-        Caller(self._node, state, origin, _REQUEST_NAME).require_on_cluster(AclOperation.DESCRIBE)
+        Caller(self._node, now, origin, _REQUEST_NAME).require_on_cluster(AclOperation.DESCRIBE)
         if len(self._streams) >= STREAMS_MAXIMUM:
             raise HttpError(
                 ErrorCode.TOO_MANY_STREAMS,

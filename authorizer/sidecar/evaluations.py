@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.sidecar.asked_state import asked_state
+from authorizer.sidecar.asked_state import asked_states
 from authorizer.sidecar.authzen import (
     EVALUATIONS_MAX,
+    Context,
     Evaluation,
     EvaluationsRequest,
     to_kafka,
@@ -95,19 +96,16 @@ class EvaluationRoutes:
         self, evaluations: Sequence[Evaluation], origin: Origin, name: str
     ) -> tuple[AuthorizerState, Caller]:
         """The one state that a request is decided on, and who asks: with the rights of now."""
-        contexts = [item.context for item in evaluations if item.context]
-        offsets = {context.at_offset for context in contexts}
-        if len(offsets) > 1:
+        contexts = [item.context or Context() for item in evaluations]
+        at_offset = contexts[0].at_offset
+        if any(context.at_offset != at_offset for context in contexts):
             raise invalid_request("context.at_offset must be the same for all evaluations of a request")
-        at_offset = offsets.pop() if offsets else None
-        min_offset = max((context.min_offset or 0 for context in contexts), default=0)
-        state = await asked_state(
+        state, now = await asked_states(
             self._node,
-            min_offset=min_offset,
+            min_offset=max(context.min_offset or 0 for context in contexts),
             at_offset=at_offset,
             early_start=origin.listener.early_start,
         )
-        now = state if at_offset is None else self._node.authorizer.state
         return state, Caller(self._node, now, origin, name)
 
     def _decide(self, state: AuthorizerState, caller: Caller, evaluation: Evaluation) -> dict[str, Any]:

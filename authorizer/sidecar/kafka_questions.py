@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from authorizer.api import AuthorizationResult
 from authorizer.decisions.authorized_operations import authorized_operations, to_bit_field
 from authorizer.decisions.reason import acl_principals
-from authorizer.sidecar.asked_state import asked_state
+from authorizer.sidecar.asked_state import asked_states
 from authorizer.sidecar.caller import Caller
 from authorizer.sidecar.http import json_response, origin_of, read_body
 from authorizer.sidecar.json_body import decode_body
@@ -108,13 +108,12 @@ class KafkaQuestionRoutes:
     ) -> tuple[AuthorizerState, Caller, HttpRequestContext]:
         """The state, who asks, and as whom; HttpError 403 where the caller may not ask that."""
         origin = origin_of(request)
-        state = await asked_state(
+        state, now = await asked_states(
             self._node,
             min_offset=question.min_offset,
             at_offset=question.at_offset,
             early_start=origin.listener.early_start,
         )
-        now = state if question.at_offset is None else self._node.authorizer.state
         caller = Caller(self._node, now, origin, name)
         context = question.context(self._default_host, caller.context)
         caller.require_may_ask_about(context.principal)

@@ -21,7 +21,7 @@ from authorizer.api import Action, RequestContext
 from authorizer.configuration.keys import RESOURCE_NAMES
 from authorizer.decisions.authorized_operations import authorized_operations
 from authorizer.decisions.search import Subjects, allowed_names, allowed_prefixes, mentioned_names
-from authorizer.sidecar.asked_state import asked_state
+from authorizer.sidecar.asked_state import asked_states
 from authorizer.sidecar.authzen import require_no_as_of
 from authorizer.sidecar.caller import Caller
 from authorizer.sidecar.errors import ErrorCode, HttpError
@@ -131,8 +131,7 @@ class SearchRoutes:
                     f"the state at offset {at_offset}, which page.token is of, is not held here any more: "
                     "search again without the token",
                 )
-        state = await asked_state(node, min_offset=asked.context.min_offset, at_offset=at_offset)
-        now = state if at_offset is None else node.authorizer.state
+        state, now = await asked_states(node, min_offset=asked.context.min_offset, at_offset=at_offset)
         return state, token, Caller(node, now, origin_of(request), name)
 
     def _host(self, asked: _Search) -> str:
