@@ -8,7 +8,8 @@
 
 The rules:
 
-- Who follows may list ACLs: Describe on the cluster. The stream ends when that is taken away.
+- Who follows may list ACLs: Describe on the cluster. The stream ends when that is taken away; and after an
+  hour, for a token may have ended or a certificate been withdrawn. A client comes again with the last id.
 - ``Last-Event-ID`` goes on behind that event, or behind a listing of that offset, as far back as changes are
   held (``change_feed``); else the first event is a reload. So is the next one for a client that is too slow.
 - No client costs more memory than what is on the wire to it.
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
 STREAMS_MAXIMUM: Final = 100
 #: Seconds after which a quiet stream says that it is alive.
 HEARTBEAT_S: Final = 15.0
+
+#: Seconds after which a stream ends: who comes again is asked again who it is.
+STREAM_S: Final = 3_600.0
 
 _HEADERS: Final = ((b"content-type", b"text/event-stream; charset=utf-8"), (b"x-accel-buffering", b"no"))
 _HEARTBEAT: Final = b":\n\n"
@@ -134,7 +138,8 @@ class ChangeStream:
     async def _follow(self, send: Send) -> None:
         if self._begin:
             await self._send(send, _event("start", {"offset": self._offset}, self._offset))
-        while not self._is_over:
+        end_s = self._loop.time() + STREAM_S
+        while not self._is_over and self._loop.time() < end_s:
             self._awake.clear()
             await self._send_news(send)
             if self._is_over:

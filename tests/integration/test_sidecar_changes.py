@@ -217,6 +217,22 @@ def test_who_may_not_list_acls_may_not_follow(tmp_path: Path) -> None:
         assert client.get(PATH).status_code == 403
 
 
+def test_a_stream_ends_for_its_client_to_come_again(
+    node_and_client: tuple[Node, httpx.Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who it is was asked at its beginning alone; nothing is left out by that."""
+    monkeypatch.setattr(changes, "STREAM_S", 0.2)
+    monkeypatch.setattr(changes, "HEARTBEAT_S", 0.05)
+    node, client = node_and_client
+    with following(client) as stream:
+        assert some(stream, "start").id == 1
+        assert [event for event in stream if event is not None] == []
+    create(node, [topic_acl("t")])
+    with following(client, 1) as stream:
+        some(stream, "start")
+        assert some(stream, "change").id == 2
+
+
 def test_a_limit_of_streams(
     node_and_client: tuple[Node, httpx.Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
