@@ -1,6 +1,6 @@
 """ChangeFeed: which ACLs were added and removed, update by update, as far back as is bounded.
 
-Whoever follows the changes holds the end offset up to which it knows them, and asks what came since. So one
+A follower of the changes holds the end offset up to which it knows them, and asks what came since. So one
 memory serves any number of followers, and each of them may be as slow as it likes: one that is behind what is
 held, or that holds a state of before a reload (I5, I11), has to list all ACLs anew.
 """
@@ -125,7 +125,7 @@ class ChangeFeed:
         with self._changing:
             base, self._end = self._end, end
             if is_reload or count > HELD_ACLS_MAXIMUM:
-                # So many are listed as quickly, and need not be made into objects here.
+                # A large update is listed as quickly, and need not be made into objects here.
                 self._generation += is_reload
                 self._start, self._acls = end, 0
                 self._changes.clear()

@@ -105,7 +105,7 @@ def allowed_names(
 
 
 def mentioned_names(index: AclIndex, resource_type: ResourceType) -> set[str]:
-    """The names that literal ACLs in force mention, whoever they are for; without ``*``."""
+    """The names that literal ACLs in force mention, for any principal; without ``*``."""
     columns, rows = index.rows.columns, index.rows_of(None)
     is_meant = (columns.resource_types[rows] == resource_type) & (
         columns.pattern_types[rows] == LITERAL_PATTERN

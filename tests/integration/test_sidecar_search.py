@@ -124,7 +124,7 @@ def test_super_users_are_found(tmp_path: Path) -> None:
 
 
 def test_on_which_resources(node_and_client: tuple[Node, httpx.Client]) -> None:
-    """Names that literal ACLs mention, whoever they are for; and of all other names, by which prefixes."""
+    """Names that literal ACLs mention, for any principal; and of all other names, by which prefixes."""
     _, client = node_and_client
     answer = client.post(RESOURCE, json=SEARCHES[RESOURCE])
     assert ids(answer) == ["orders", "payments"]

@@ -92,7 +92,7 @@ def test_a_reload_ends_what_is_held() -> None:
     assert recent.first == 2
 
 
-def test_so_many_states_and_so_many_rows_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_states_and_few_rows_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
     """The number of states, and the rows of columns that only earlier states stand on."""
     monkeypatch.setattr(recent_states, "HELD_MAXIMUM", 5)
     recent, published = fed()
