@@ -7,11 +7,15 @@ never resolved here: an ACL host that is a name never matches (kafka-facts.md H1
 
 from __future__ import annotations
 
+from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from ipaddress import IPv4Address
+
+#: An address is shorter, but for an IPv6 scope, which may be any text.
+_REMEMBERED_LENGTH_MAX: Final = 64
 
 
 def host_address(literal: str) -> str:
@@ -20,6 +24,10 @@ def host_address(literal: str) -> str:
     Raises:
         ValueError: not an IP literal (a name, a network, a short or octal-looking IPv4 form).
     """
+    return _remembered(literal) if len(literal) <= _REMEMBERED_LENGTH_MAX else _address(literal)
+
+
+def _address(literal: str) -> str:
     inner = literal[1:-1] if literal.startswith("[") and literal.endswith("]") else literal
     try:
         address = ip_address(inner)
@@ -28,6 +36,10 @@ def host_address(literal: str) -> str:
     if inner is not literal and not isinstance(address, IPv6Address):
         raise ValueError(f"`{literal}` is not an IP address")
     return _text(address)
+
+
+# Few clients ask often, and to read an address costs as much as to decide.
+_remembered: Final = lru_cache(maxsize=4096)(_address)
 
 
 def _text(address: IPv4Address | IPv6Address) -> str:

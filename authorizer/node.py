@@ -257,6 +257,10 @@ class Node:
         """Block until everything below ``end_offset`` is visible here; False on timeout or close."""
         return self.loader.wait_for(end_offset, timeout_s)
 
+    def visible(self, end_offset: int) -> Future[bool]:
+        """Done when everything below ``end_offset`` is visible here (``Loader.visible``)."""
+        return self.loader.visible(end_offset)
+
     def wait_until_ready(self, timeout_s: float) -> bool:
         """Block until the first load is complete; False on timeout or close.
 

@@ -10,6 +10,7 @@ The log and the snapshot sources belong to the caller; publishers are closed wit
 from __future__ import annotations
 
 import threading
+from concurrent.futures import Future
 from enum import Enum
 from typing import TYPE_CHECKING, Final, assert_never
 
@@ -120,6 +121,8 @@ class Loader:
         self._high_watermark: int | None = None
         self._made_at_ms = self._looked_at_ms = self._clock.now_ms()
         self._error: Exception | None = None
+        # Up to where each waits.
+        self._waiting: dict[Future[bool], int] = {}
 
     # --- for any thread ----------------------------------------------------------------------------------
 
@@ -135,6 +138,8 @@ class Loader:
         with self._changed:
             self._closing.set()
             self._changed.notify_all()
+            waiting = self._taken_out(list(self._waiting))
+        _resolve(waiting, is_visible=False)
         if self._thread is None:
             self._subscriptions.close()
         elif self._thread is not threading.current_thread():
@@ -148,16 +153,31 @@ class Loader:
         """
         self._subscriptions.add(publisher)
 
-    def wait_for(self, end_offset: int, timeout_s: float) -> bool:
-        """Block until every publisher has been given an image that reaches to ``end_offset``.
+    def visible(self, end_offset: int) -> Future[bool]:
+        """Done when every publisher has been given an image that reaches to ``end_offset``.
 
-        False on timeout or close. True says nothing about readiness.
+        True says nothing about readiness; False: the loader was closed before. To cancel it is to stop
+        waiting. Its callbacks are called by the loader's thread: they must be short.
         """
+        future: Future[bool] = Future()
         with self._changed:
-            self._changed.wait_for(
-                lambda: self._closing.is_set() or self._published_end() >= end_offset, timeout_s
-            )
-            return self._published_end() >= end_offset
+            is_visible = self._published_end() >= end_offset
+            waits = not is_visible and not self._closing.is_set()
+            if waits:
+                self._waiting[future] = end_offset
+        if waits:
+            future.add_done_callback(self._forget)
+        else:
+            future.set_result(is_visible)
+        return future
+
+    def wait_for(self, end_offset: int, timeout_s: float) -> bool:
+        """Block until ``visible``; False on timeout or close."""
+        future = self.visible(end_offset)
+        try:
+            return future.result(timeout_s)
+        except TimeoutError:
+            return not future.cancel() and future.result()
 
     def wait_until_ready(self, timeout_s: float) -> bool:
         """Block until decisions may be made; False on timeout or close.
@@ -202,6 +222,16 @@ class Loader:
 
     def _published_end(self) -> int:
         return -1 if self._image is None else self._image.provenance.end_offset
+
+    def _taken_out(self, waiting: Sequence[Future[bool]]) -> Sequence[Future[bool]]:
+        """The same, which are this thread's to resolve from here on; under the lock."""
+        for future in waiting:
+            del self._waiting[future]
+        return waiting
+
+    def _forget(self, future: Future[bool]) -> None:
+        with self._changed:
+            self._waiting.pop(future, None)
 
     # --- the thread --------------------------------------------------------------------------------------
 
@@ -300,7 +330,10 @@ class Loader:
         self._subscriptions.publish(effect.delta, image, manifest)
         with self._changed:
             self._image = image
-            self._changed.notify_all()
+            reached = self._taken_out(
+                [future for future, wanted in self._waiting.items() if wanted <= end_offset]
+            )
+        _resolve(reached, is_visible=True)
         elapsed_ms = (self._clock.monotonic_s() - began_s) * 1000
         metrics.publishes += 1
         metrics.last_publish_ms = elapsed_ms
@@ -398,6 +431,12 @@ class Loader:
         self._announce()
         self._faults.handle("loader", reason, error)
         return Turn.FAILED
+
+
+def _resolve(futures: Iterable[Future[bool]], *, is_visible: bool) -> None:
+    for future in futures:
+        if future.set_running_or_notify_cancel():
+            future.set_result(is_visible)
 
 
 def _name(identity: LogIdentity) -> str:

@@ -22,7 +22,7 @@ from authorizer.sidecar.acl_bodies import ACLS_PATH
 from authorizer.sidecar.acls import AclRoutes
 from authorizer.sidecar.changes import ChangeRoutes
 from authorizer.sidecar.errors import RETRY, ErrorCode, HttpError
-from authorizer.sidecar.evaluations import EvaluationRoutes
+from authorizer.sidecar.evaluations import EVALUATION_PATH, EVALUATIONS_PATH, Evaluations
 from authorizer.sidecar.http import error_response, json_response, request_id_of
 from authorizer.sidecar.kafka_questions import KafkaQuestionRoutes
 from authorizer.sidecar.node_routes import NodeRoutes
@@ -52,15 +52,16 @@ class SidecarApp:
     """
 
     def __init__(self, node: Node, authenticator: Authenticator) -> None:
-        acls, evaluations, of_node = AclRoutes(node), EvaluationRoutes(node), NodeRoutes(node)
+        acls, of_node = AclRoutes(node), NodeRoutes(node)
+        self._evaluations = Evaluations(node)
         questions, searches = KafkaQuestionRoutes(node), SearchRoutes(node)
         self._node = node
         self.authenticator = authenticator
         self._changes = ChangeRoutes(node)
         self._routes = [
             Route("/", self._index),
-            Route("/access/v1/evaluation", evaluations.evaluation, methods=["POST"]),
-            Route("/access/v1/evaluations", evaluations.evaluations, methods=["POST"]),
+            Route(EVALUATION_PATH, self._evaluations.handle, methods=["POST"]),
+            Route(EVALUATIONS_PATH, self._evaluations.handle, methods=["POST"]),
             Route("/access/v1/search/subject", searches.subject, methods=["POST"]),
             Route("/access/v1/search/resource", searches.resource, methods=["POST"]),
             Route("/access/v1/search/action", searches.action, methods=["POST"]),
@@ -112,7 +113,7 @@ class SidecarApp:
         except ConnectionResetError:
             return
         except Exception as error:
-            response = error_response(self._answer_for(error, scope), scope["path"])
+            response = error_response(self._answer_for(error, scope["path"], scope["method"]), scope["path"])
             if has_begun:
                 raise
             await response(scope, receive, send_with_headers)
@@ -133,8 +134,18 @@ class SidecarApp:
         """End what would not end by itself. For any thread."""
         self._changes.close()
 
-    def _answer_for(self, error: Exception, scope: Scope) -> HttpError:
-        path = scope["path"]
+    def answer_at_once(self, path: str, body: bytes, origin: Origin) -> bytes | Response | None:
+        """The answer to a POST to one of the two paths of ``Evaluations``, for the protocol.
+
+        Returns:
+            The JSON of a 200; any other answer; None if the request must wait and is to take ASGI's way.
+        """
+        try:
+            return self._evaluations.answer_at_once(path, body, origin)
+        except Exception as error:  # noqa: BLE001 - as below: the client gets an error, never a decision
+            return error_response(self._answer_for(error, path, "POST"), path)
+
+    def _answer_for(self, error: Exception, path: str, method: str) -> HttpError:
         match error:
             case HttpError():
                 return error
@@ -150,7 +161,7 @@ class SidecarApp:
                 allowed = ", ".join(method for methods in here for method in sorted(methods or ()))
                 return HttpError(
                     ErrorCode.METHOD_NOT_ALLOWED,
-                    f"{path} takes {allowed}, not {scope['method']}",
+                    f"{path} takes {allowed}, not {method}",
                     {"allow": allowed},
                 )
             case _:

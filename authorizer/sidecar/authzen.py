@@ -64,7 +64,10 @@ class Context(msgspec.Struct, gc=False):
     as_of: int | str | None = None
 
 
-class Evaluation(msgspec.Struct):
+_NO_CONTEXT: Final = Context()
+
+
+class Evaluation(msgspec.Struct, gc=False):
     """One question; in a batch, absent parts come from the request's defaults."""
 
     subject: Subject | None = None
@@ -73,13 +76,13 @@ class Evaluation(msgspec.Struct):
     context: Context | None = None
 
 
-class Options(msgspec.Struct):
+class Options(msgspec.Struct, gc=False):
     """How a batch is to be executed."""
 
     evaluations_semantic: Semantic = "execute_all"
 
 
-class EvaluationsRequest(Evaluation):
+class EvaluationsRequest(Evaluation, gc=False):
     """A batch; without evaluations it is a single question."""
 
     evaluations: list[Evaluation] | None = None
@@ -88,6 +91,8 @@ class EvaluationsRequest(Evaluation):
 
 def with_defaults(item: Evaluation, defaults: Evaluation) -> Evaluation:
     """``item`` with its absent parts taken from ``defaults``; a part that is present replaces the whole."""
+    if item.subject and item.action and item.resource and item.context:
+        return item
     return Evaluation(
         item.subject or defaults.subject,
         item.action or defaults.action,
@@ -112,7 +117,7 @@ def to_kafka(
             if part is None
         ]
         raise invalid_request(f"the request has no {' and no '.join(absent)}")
-    context = evaluation.context or Context()
+    context = evaluation.context or _NO_CONTEXT
     require_no_as_of(context)
     return (
         HttpRequestContext(

@@ -10,7 +10,6 @@ log itself, and may do everything (``binding``).
 from __future__ import annotations
 
 import shlex
-from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from authorizer.api import Action, HttpRequestContext
@@ -50,11 +49,17 @@ class Caller:
         self._node = node
         self._state = state
         self._is_local = origin.listener.is_local
+        # Decided once for a request, and only if it is asked for: one count, one audit line.
+        self._may_ask_about_others: bool | None = None
 
     def require_may_ask_about(self, principal: KafkaPrincipal) -> None:
         """HttpError 403 if the caller may not."""
         caller = self.context.principal
-        if self._is_local or principal == caller or self._may_ask_about_others:
+        if self._is_local or principal == caller:
+            return
+        if self._may_ask_about_others is None:
+            self._may_ask_about_others = self._decide_about_others()
+        if self._may_ask_about_others:
             return
         quoted = shlex.quote(str(caller))
         raise HttpError(
@@ -62,7 +67,7 @@ class Caller:
             f"{caller} on listener {self.context.listener_name} may ask about itself only, not about "
             f"{principal}. To let it ask about others, start the sidecar with --describe-principals {quoted} "
             f"(or set {DESCRIBE_PRINCIPALS}), or add an ACL: "
-            f"{self._acls_command} --add --allow-principal {quoted} --operation Describe --cluster",
+            f"{self._acls_command()} --add --allow-principal {quoted} --operation Describe --cluster",
         )
 
     def require_on_cluster(self, operation: AclOperation) -> None:
@@ -76,8 +81,8 @@ class Caller:
         raise HttpError(
             ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
             f"{context.caller} on listener {context.listener_name} needs {operation.title} on the cluster. "
-            f"To let it: {self._acls_command} --add --allow-principal {quoted} --operation {operation.title} "
-            f"--cluster",
+            f"To let it: {self._acls_command()} --add --allow-principal {quoted} "
+            f"--operation {operation.title} --cluster",
         )
 
     def may_list(self) -> bool:
@@ -87,16 +92,13 @@ class Caller:
         look = Action(AclOperation.DESCRIBE, _CLUSTER, log_if_allowed=False, log_if_denied=False)
         return self._node.authorizer.decide(self.context, look, self._state).is_allowed
 
-    @cached_property
     def _acls_command(self) -> str:
         """What writes to this node's log: a broker's own directory is its cluster's to write."""
         if self._node.status().high_watermark_is_guess:
             return "kafka-acls --bootstrap-server HOST:PORT"
         return shlex.join(["aclog", "acls", "--log", self._node.config.require_log_url()])
 
-    @cached_property
-    def _may_ask_about_others(self) -> bool:
-        """Decided once for a request, and only if it is asked for: one count, one audit line."""
+    def _decide_about_others(self) -> bool:
         context, node = self.context, self._node
         if str(context.principal) in node.config.describe_principals:
             return True

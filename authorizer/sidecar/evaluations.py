@@ -4,112 +4,175 @@ Rules:
 - Decisions are refused with 503 until the node is ready (I4), but for super users on early-start listeners;
   never with ``decision: false``.
 - Every decision of one request is made on one state, and says at which offset (I1).
+- What can be answered at once is, in the protocol's own call (``answer_at_once``). What waits for an offset
+  takes no thread, and a large batch lets others have their turn every few milliseconds.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+import asyncio
+import time
+from typing import TYPE_CHECKING, Final
 
+from starlette.responses import Response
+
+from authorizer.errors import AuthorizerNotReadyError
 from authorizer.sidecar.asked_state import asked_states
 from authorizer.sidecar.authzen import (
     EVALUATIONS_MAX,
-    Context,
     Evaluation,
     EvaluationsRequest,
     to_kafka,
     with_defaults,
 )
 from authorizer.sidecar.caller import Caller
-from authorizer.sidecar.decision_json import decision_json
+from authorizer.sidecar.decision_json import decision_json, refusal_json
 from authorizer.sidecar.errors import ErrorCode, HttpError, invalid_request
-from authorizer.sidecar.http import json_response, origin_of, read_json
+from authorizer.sidecar.http import JSON, origin_of, read_json
 from authorizer.sidecar.json_body import decode_body
+from authorizer.sidecar.min_offset import visible_end
 from authorizer.sidecar.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from starlette.requests import Request
-    from starlette.responses import Response
 
     from authorizer.decisions.state import AuthorizerState
     from authorizer.node import Node
     from authorizer.sidecar.origin import Origin
 
+EVALUATION_PATH: Final = "/access/v1/evaluation"
+EVALUATIONS_PATH: Final = "/access/v1/evaluations"
+
+#: Evaluations of one request that are answered at once: a millisecond or two.
+AT_ONCE_MAX: Final = 100
+#: Seconds for which a larger batch is decided before others have their turn.
+SLICE_S: Final = 0.005
+
 #: At which decision a batch stops.
 _STOP_AT: Final = {"execute_all": None, "deny_on_first_deny": False, "permit_on_first_permit": True}
 
 
-class EvaluationRoutes:
-    """The handlers of one node."""
+class Evaluations:
+    """Answers for one node; ``path`` is one of the two."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self._default_host = node.config.sidecar_default_host
         self._words = Vocabulary.of(node.config)
 
-    async def evaluation(self, request: Request) -> Response:
-        """POST: one decision."""
-        asked = decode_body(await read_json(request), Evaluation, request.url.path)
-        return await self._one(asked, origin_of(request))
+    def answer_at_once(self, path: str, body: bytes, origin: Origin) -> bytes | None:
+        """The answer's JSON; None where it has to wait: then ``answer`` gives it, and nothing is decided yet.
 
-    async def evaluations(self, request: Request) -> Response:
-        """POST: a batch of decisions, in order."""
-        batch = decode_body(await read_json(request), EvaluationsRequest, request.url.path)
-        if not batch.evaluations:
-            # AuthZEN 1.0, section 7.1: without evaluations this is the single call.
-            return await self._one(batch, origin_of(request))
-        if len(batch.evaluations) > EVALUATIONS_MAX:
-            raise HttpError(
-                ErrorCode.CONTENT_TOO_LARGE,
-                f"{len(batch.evaluations)} evaluations in one request: at most {EVALUATIONS_MAX}",
-            )
-        stop_at = _STOP_AT[batch.options.evaluations_semantic if batch.options else "execute_all"]
-        items = [with_defaults(item, batch) for item in batch.evaluations]
-        state, caller = await self._begin(items, origin_of(request), "AuthZenEvaluations")
-        answers: list[dict[str, Any]] = []
-        for item in items:
-            try:
-                answer = self._decide(state, caller, item)
-            except HttpError as error:
-                # One bad question does not take the others' answers away (section 7.2.1).
-                answer = {
-                    "decision": False,
-                    "context": {
-                        "error": {
-                            "status": int(error.code.status),
-                            "code": error.code,
-                            "message": error.message,
-                        }
-                    },
-                }
-            answers.append(answer)
-            if answer["decision"] is stop_at:
-                break
-        return json_response({"evaluations": answers})
+        Raises:
+            HttpError: what was asked cannot be answered, or not to this caller.
+            AuthorizerNotReadyError: and no early-start listener.
+        """
+        asked = _read(path, body)
+        batch = _batch_of(asked)
+        if len(batch) > AT_ONCE_MAX:
+            return None
+        min_offset, at_offset = _offsets(asked, batch)
+        if at_offset is not None or (min_offset and min_offset > visible_end(self._node)):
+            return None
+        state = self._node.authorizer.state
+        if not state.is_ready and not origin.listener.early_start:
+            raise AuthorizerNotReadyError(state.not_ready_reason)
+        if batch:
+            return _joined(list(self._decided(asked, batch, state, self._batch_caller(state, origin))))
+        return self._one(asked, state, state, origin)
 
-    async def _one(self, asked: Evaluation, origin: Origin) -> Response:
-        state, caller = await self._begin([asked], origin, "AuthZenEvaluation")
-        return json_response(self._decide(state, caller, asked))
-
-    async def _begin(
-        self, evaluations: Sequence[Evaluation], origin: Origin, name: str
-    ) -> tuple[AuthorizerState, Caller]:
-        """The one state that a request is decided on, and who asks: with the rights of now."""
-        contexts = [item.context or Context() for item in evaluations]
-        at_offset = contexts[0].at_offset
-        if any(context.at_offset != at_offset for context in contexts):
-            raise invalid_request("context.at_offset must be the same for all evaluations of a request")
+    async def answer(self, path: str, body: bytes, origin: Origin) -> bytes:
+        """The answer's JSON. Raises as ``answer_at_once``."""
+        asked = _read(path, body)
+        batch = _batch_of(asked)
+        min_offset, at_offset = _offsets(asked, batch)
         state, now = await asked_states(
             self._node,
-            min_offset=max(context.min_offset or 0 for context in contexts),
+            min_offset=min_offset,
             at_offset=at_offset,
             early_start=origin.listener.early_start,
         )
-        return state, Caller(self._node, now, origin, name)
+        if not batch:
+            return self._one(asked, state, now, origin)
+        answers = []
+        ends_s = time.perf_counter() + SLICE_S
+        for answer in self._decided(asked, batch, state, self._batch_caller(now, origin)):
+            answers.append(answer)
+            if time.perf_counter() >= ends_s:
+                await asyncio.sleep(0)
+                ends_s = time.perf_counter() + SLICE_S
+        return _joined(answers)
 
-    def _decide(self, state: AuthorizerState, caller: Caller, evaluation: Evaluation) -> dict[str, Any]:
+    async def handle(self, request: Request) -> Response:
+        """POST: one decision, or a batch of them in order."""
+        answer = await self.answer(request.url.path, await read_json(request), origin_of(request))
+        return Response(answer, media_type=JSON)
+
+    def _one(self, asked: Evaluation, state: AuthorizerState, now: AuthorizerState, origin: Origin) -> bytes:
+        """By ``state``; the caller has the rights of now."""
+        caller = Caller(self._node, now, origin, "AuthZenEvaluation")
+        _, answer = self._decide(state, caller, asked)
+        return answer
+
+    def _batch_caller(self, now: AuthorizerState, origin: Origin) -> Caller:
+        return Caller(self._node, now, origin, "AuthZenEvaluations")
+
+    def _decided(
+        self, asked: Evaluation, batch: Sequence[Evaluation], state: AuthorizerState, caller: Caller
+    ) -> Iterator[bytes]:
+        """The answers of a batch, all by one state, up to where its semantic stops."""
+        options = asked.options if isinstance(asked, EvaluationsRequest) else None
+        stop_at = _STOP_AT[options.evaluations_semantic if options else "execute_all"]
+        for item in batch:
+            try:
+                is_allowed, answer = self._decide(state, caller, with_defaults(item, asked))
+            except HttpError as error:
+                # One bad question does not take the others' answers away (section 7.2.1).
+                is_allowed, answer = False, refusal_json(error)
+            yield answer
+            if is_allowed is stop_at:
+                return
+
+    def _decide(self, state: AuthorizerState, caller: Caller, evaluation: Evaluation) -> tuple[bool, bytes]:
         context, action = to_kafka(evaluation, self._words, self._default_host, caller.context)
         caller.require_may_ask_about(context.principal)
         decision = self._node.authorizer.decide(context, action, state)
-        return decision_json(decision, state)
+        return decision.is_allowed, decision_json(decision, state.end_offset)
+
+
+def _read(path: str, body: bytes) -> Evaluation:
+    return decode_body(body, Evaluation if path == EVALUATION_PATH else EvaluationsRequest, path)
+
+
+def _batch_of(asked: Evaluation) -> Sequence[Evaluation]:
+    """Its evaluations; none: it is a single question itself (AuthZEN 1.0, section 7.1)."""
+    batch = asked.evaluations if isinstance(asked, EvaluationsRequest) else None
+    if not batch:
+        return ()
+    if len(batch) > EVALUATIONS_MAX:
+        raise HttpError(
+            ErrorCode.CONTENT_TOO_LARGE,
+            f"{len(batch)} evaluations in one request: at most {EVALUATIONS_MAX}",
+        )
+    return batch
+
+
+def _offsets(asked: Evaluation, batch: Sequence[Evaluation]) -> tuple[int, int | None]:
+    """What must be visible before any of it is decided, and the end of the state that is asked, if not now's.
+
+    A batch's own context counts where an item has none.
+    """
+    items = [item.context or asked.context for item in batch] if batch else [asked.context]
+    min_offset, at_offset = 0, items[0].at_offset if items[0] else None
+    for context in items:
+        if context is not None and context.min_offset is not None:
+            min_offset = max(min_offset, context.min_offset)
+        if (context.at_offset if context else None) != at_offset:
+            raise invalid_request("context.at_offset must be the same for all evaluations of a request")
+    return min_offset, at_offset
+
+
+def _joined(answers: Sequence[bytes]) -> bytes:
+    return b'{"evaluations":[%b]}' % b",".join(answers)

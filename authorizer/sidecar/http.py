@@ -53,17 +53,20 @@ def request_id_of(request: Request) -> str | None:
     """X-Request-ID, which the answer repeats (AuthZEN 1.0, section 10.1.3).
 
     Raises:
-        HttpError: 400, too long, or not printable ASCII; an answer without it would break that rule.
+        HttpError: 400, it cannot be repeated; an answer without it would break that rule.
     """
     request_id = request.headers.get("x-request-id")
-    if request_id is None:
-        return None
-    if len(request_id) > REQUEST_ID_BYTES_MAX or not all(" " <= character <= "~" for character in request_id):
+    if request_id is not None and not can_be_repeated(request_id):
         raise HttpError(
             ErrorCode.INVALID_HEADER,
             f"X-Request-ID must be printable ASCII, at most {REQUEST_ID_BYTES_MAX} characters",
         )
     return request_id
+
+
+def can_be_repeated(request_id: str) -> bool:
+    """Whether it is printable ASCII, and not too long."""
+    return len(request_id) <= REQUEST_ID_BYTES_MAX and request_id.isascii() and request_id.isprintable()
 
 
 def origin_of(request: Request) -> Origin:

@@ -22,7 +22,12 @@ async def wait_for_offset(node: Node, end_offset: int) -> None:
     """
     if end_offset <= visible_end(node):
         return
-    if not await asyncio.to_thread(node.wait_for, end_offset, MIN_OFFSET_TIMEOUT_S):
+    waiting = asyncio.wrap_future(node.visible(end_offset))
+    try:
+        is_visible = await asyncio.wait_for(waiting, MIN_OFFSET_TIMEOUT_S)
+    except TimeoutError:
+        is_visible = False
+    if not is_visible:
         raise HttpError(
             ErrorCode.OFFSET_NOT_VISIBLE,
             f"min_offset {end_offset} is not visible here after {MIN_OFFSET_TIMEOUT_S:g} s; "

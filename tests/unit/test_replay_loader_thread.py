@@ -47,6 +47,26 @@ def test_a_write_can_be_waited_for() -> None:
         assert not loader.wait_for(51, 0.01)
 
 
+def test_what_becomes_visible_is_waited_for_without_a_thread() -> None:
+    """Each future is done at its own offset; one that is not waited for any more does not matter."""
+    log = SimLog()
+    loader = Loader(log)
+    with running(loader):
+        assert loader.wait_until_ready(PATIENCE_S)
+        soon, later, cancelled, never = (loader.visible(end_offset) for end_offset in (1, 2, 2, 100))
+        assert cancelled.cancel()
+        assert log.append([acl_named("a")]) == 1
+        assert soon.result(PATIENCE_S)
+        assert not later.done()
+        assert loader.visible(1).done()
+        log.append([acl_named("b")])
+        assert later.result(PATIENCE_S)
+        assert not never.done()
+    assert never.result(PATIENCE_S) is False
+    assert loader.visible(100).result(0) is False
+    assert loader.visible(2).result(0) is True
+
+
 class _SlowToBeReady(Witness):
     """Takes its time over on_ready, as one that takes a lock does."""
 

@@ -1,0 +1,446 @@
+"""Bytes on the sidecar's connections: answers in order, one meaning for both ways, clients without manners.
+
+An evaluation is answered at once by the protocol, or by the application where it has to wait or is unusual
+(`authorizer.sidecar.protocol`); who asks cannot see which.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from authorizer.node import Node
+from authorizer.sidecar import protocol, server
+from authorizer.sidecar.app import SidecarApp
+from authorizer.sidecar.protocol import SidecarProtocol
+from support.node_acls import topic_acl
+from support.nodes import create, running_node, sidecar_of
+from support.raw_http import Answer, Wire, connected, request
+
+ONE, MANY = "/access/v1/evaluation", "/access/v1/evaluations"
+
+
+def question(topic: str = "orders", **context: object) -> dict[str, Any]:
+    return {
+        "subject": {"type": "User", "id": "a"},
+        "action": {"name": "READ"},
+        "resource": {"type": "TOPIC", "id": topic},
+        "context": {"host": "10.0.0.1", **context},
+    }
+
+
+def asking(topic: str = "orders", **context: object) -> bytes:
+    """A request that is answered at once, if it need not wait."""
+    return request("POST", ONE, body=json.dumps(question(topic, **context)).encode())
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """With User:a allowed to READ orders; its callers may ask about everyone."""
+    log = tmp_path_factory.mktemp("connections") / "log"
+    with running_node(log, log_mode="create", describe_principals="User:ANONYMOUS") as node:
+        create(node, [topic_acl("orders")])
+        yield node
+
+
+@pytest.fixture(scope="module")
+def url(node: Node) -> Iterator[str]:
+    with sidecar_of(node) as url:
+        yield url
+
+
+def grow(node: Node, topic: str = "") -> None:
+    """One ACL more: another offset is visible."""
+    create(node, [topic_acl(topic or f"more-{node.status().end_offset}")])
+
+
+@pytest.fixture
+def asked_of_app() -> Iterator[list[str]]:
+    """The paths of the requests that went to the application, as they come."""
+    paths: list[str] = []
+    call = SidecarApp.__call__
+
+    async def noted(app: SidecarApp, scope: Any, receive: Any, send: Any) -> None:
+        paths.append(scope["path"])
+        await call(app, scope, receive, send)
+
+    with patch.object(SidecarApp, "__call__", noted):
+        yield paths
+
+
+@contextmanager
+def soon_over(**changes: float) -> Iterator[None]:
+    """The protocol with shorter times."""
+    with ExitStack() as stack:
+        for name, value in {"_LOOK_S": 0.05, **changes}.items():
+            stack.enter_context(patch.object(protocol, name, value))
+        yield
+
+
+class SoonIdle(SidecarProtocol):
+    """One whose clients must not be idle for long."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.timeout_keep_alive = 0  # the next look
+
+
+def decision(answer: Answer | None) -> bool:
+    assert answer is not None
+    assert answer.status == 200, answer
+    decided: bool = json.loads(answer.body)["decision"]
+    return decided
+
+
+# --- one meaning ------------------------------------------------------------------------------------------
+
+BODIES = [
+    (ONE, json.dumps(question())),
+    (ONE, json.dumps(question("other"))),
+    (ONE, json.dumps({**question(), "subject": None})),
+    (ONE, json.dumps({**question(), "action": {"name": "FLY"}})),
+    (ONE, json.dumps(question(as_of=3))),
+    (ONE, "{"),
+    (ONE, ""),
+    (ONE, "[" * 10_000),
+    (ONE, '{"action":{"name":"READ"},' + json.dumps({**question(), "action": {"name": "WRITE"}})[1:]),
+    (MANY, json.dumps({**question(), "evaluations": [{}, {"action": {"name": "FLY"}}, {"resource": None}]})),
+    (MANY, json.dumps({**question(), "evaluations": []})),
+    (MANY, json.dumps({"evaluations": [{}] * 10_001})),
+    (MANY, json.dumps({**question(), "evaluations": 3})),
+    (MANY, json.dumps({**question(), "options": {"evaluations_semantic": "no"}})),
+]
+HEADERS = [(), (b"X-Request-ID: r-1",), (b"x-request-id: r-1", b"X-Request-ID: r-2")]
+
+
+@pytest.mark.parametrize("headers", HEADERS, ids=["plain", "request id", "two"])
+@pytest.mark.parametrize(("path", "body"), BODIES)
+def test_both_ways_answer_the_same(
+    url: str, asked_of_app: list[str], path: str, body: str, headers: tuple[bytes, ...]
+) -> None:
+    """Status, headers and body, whether the protocol answers or the application."""
+    encoded = body.encode()
+    with connected(url) as wire:
+        wire.send(request("POST", path, *headers, body=encoded))
+        at_once = wire.answer()
+        in_protocol = asked_of_app == []
+        wire.send(request("POST", path, b"Connection: close", *headers, body=encoded))
+        by_app = wire.only_answer()
+    assert asked_of_app[-1] == path
+    assert at_once is not None
+    assert by_app.headers.pop("connection") == "close"
+    assert {**at_once.headers, "date": ""} == {**by_app.headers, "date": ""}
+    assert (at_once.status, at_once.body) == (by_app.status, by_app.body)
+    assert in_protocol is (len(encoded) < 32_000)
+
+
+@pytest.mark.parametrize(
+    "body", [b"\xff", b'{"subject":{"type":"User","id":"\xc3"}}', b'{"a":"\xed\xa0\x80"}']
+)
+def test_broken_utf_8_is_a_bad_request(url: str, body: bytes) -> None:
+    with connected(url) as wire:
+        wire.send(request("POST", ONE, body=body))
+        answer = wire.answer()
+        assert answer is not None
+        assert answer.status == 400
+        wire.send(asking())
+        assert decision(wire.answer()) is True
+
+
+def test_a_chunked_body_in_pieces_is_one_body(url: str, asked_of_app: list[str]) -> None:
+    body = json.dumps(question()).encode()
+    with connected(url) as wire:
+        wire.send(f"POST {ONE} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
+        for at in range(0, len(body), 50):
+            piece = body[at : at + 50]
+            wire.send(b"%x\r\n%b\r\n" % (len(piece), piece))
+        wire.send(b"0\r\n\r\n")
+        assert decision(wire.answer()) is True
+    assert asked_of_app == []
+
+
+@pytest.mark.parametrize(
+    ("first_line", "headers", "status"),
+    [
+        (f"GET {ONE} HTTP/1.1", (), 405),
+        (f"HEAD {ONE} HTTP/1.1", (), 405),
+        (f"POST {ONE}?x=1 HTTP/1.1", (), 200),
+        (f"POST {ONE}/ HTTP/1.1", (), 404),
+        (f"POST {ONE} HTTP/1.0", (), 200),
+        (f"POST {ONE} HTTP/1.1", (b"Connection: close",), 200),
+        (f"POST {ONE} HTTP/1.1", (b"Connection: upgrade", b"Upgrade: h2c"), 400),
+        (f"POST {ONE} HTTP/1.1", (b"X-Request-ID: " + b"x" * 257,), 400),
+        (f"POST {ONE} HTTP/1.1", (b"Content-Type: text/plain",), 400),
+        (f"POST {ONE} HTTP/1.1", (b"Content-Type: application/json; charset=utf-8",), 200),
+        (f"POST {ONE} HTTP/1.1", (b"Authorization: Bearer x",), 401),
+        (f"POST {ONE} HTTP/1.1", (b"Host: example.org",), 421),
+        (f"POST {ONE} HTTP/1.1", (b"Host: localhost", b"Host: example.org"), 421),
+    ],
+)
+def test_what_is_unusual_is_the_applications(
+    url: str, asked_of_app: list[str], first_line: str, headers: tuple[bytes, ...], status: int
+) -> None:
+    body = json.dumps(question()).encode()
+    with connected(url) as wire:
+        wire.send(b"\r\n".join([first_line.encode(), b"Content-Length: %d" % len(body), *headers, b"", body]))
+        line = wire.reader.readline()
+    assert int(line.split()[1]) == status
+    assert len(asked_of_app) == 1
+
+
+def test_each_request_of_a_connection_says_whom_it_is_meant_for(url: str) -> None:
+    """The Host that was right once says nothing of the next request's."""
+    body = json.dumps(question()).encode()
+    lines = [f"POST {ONE} HTTP/1.1".encode(), b"Content-Length: %d" % len(body)]
+    statuses = []
+    with connected(url) as wire:
+        for host in (b"localhost", b"localhost", b"example.org", b"localhost", b"127.0.0.1:1"):
+            wire.send(b"\r\n".join([*lines, b"Host: " + host, b"", body]))
+            answer = wire.answer()
+            assert answer is not None
+            statuses.append(answer.status)
+    assert statuses == [200, 200, 421, 200, 200]
+
+
+def test_a_client_that_asks_whether_to_continue_may(url: str) -> None:
+    body = json.dumps(question()).encode()
+    with connected(url) as wire:
+        wire.send(request("POST", ONE, b"Expect: 100-continue", body=body)[: -len(body)])
+        assert wire.reader.readline() == b"HTTP/1.1 100 Continue\r\n"
+        assert wire.reader.readline() == b"\r\n"
+        wire.send(body)
+        assert decision(wire.answer()) is True
+
+
+def test_a_body_beyond_the_limit_is_refused_while_it_is_sent(url: str) -> None:
+    """Beginning as one that is answered at once, and without a length to refuse it by."""
+    with connected(url) as wire:
+        wire.send(f"POST {ONE} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
+        for _ in range(5):
+            wire.send(b"100000\r\n%b\r\n" % (b" " * 0x100000))
+        answer = wire.answer()
+        assert answer is not None
+        assert (answer.status, answer.headers["aclog-error"]) == (413, "CONTENT_TOO_LARGE")
+
+
+# --- order ------------------------------------------------------------------------------------------------
+
+
+def test_an_answer_at_once_does_not_overtake_one_that_waits(url: str, node: Node) -> None:
+    """Pipelined: the first waits for an offset, the others need not; the answers come in the order asked."""
+    end = node.status().end_offset
+    with connected(url) as wire:
+        wire.send(asking(min_offset=end + 1), asking("other"), request("GET", "/livez"), asking())
+        wire.socket.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            wire.socket.recv(1, socket.MSG_PEEK)
+        wire.socket.settimeout(60)
+        grow(node)
+        assert decision(wire.answer()) is True
+        assert decision(wire.answer()) is False
+        live = wire.answer()
+        assert live is not None
+        assert live.body == b'{"live":true}'
+        assert decision(wire.answer()) is True
+
+
+def test_many_requests_at_once_are_all_answered_in_order(url: str, asked_of_app: list[str]) -> None:
+    """More than one read has; some of them go to the application, so that others have their turn."""
+    topics = [f"t{number}" if number % 3 else "orders" for number in range(300)]
+    with connected(url) as wire:
+        sender = threading.Thread(target=wire.send, args=[asking(topic) for topic in topics])
+        sender.start()
+        answers = [decision(wire.answer()) for _ in topics]
+        sender.join()
+    assert answers == [topic == "orders" for topic in topics]
+    assert 0 < len(asked_of_app) < len(topics)
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        (b"Content-Length: 5", b"Content-Length: 6"),
+        (b"Content-Length: 5", b"Transfer-Encoding: chunked"),
+        (b"Transfer-Encoding: chunked", b"Content-Length: 5"),
+        (b"Transfer-Encoding: chunked, identity",),
+        (b"Content-Length: +5",),
+        (b"Content-Length : 5",),
+    ],
+)
+@pytest.mark.parametrize("before", [b"", asking(), request("GET", "/livez")])
+def test_a_request_whose_length_is_not_clear_ends_the_connection(
+    url: str, lengths: tuple[bytes, ...], before: bytes
+) -> None:
+    """Nothing behind it is taken for a request, by either way."""
+    smuggled = b"0\r\n\r\n" + asking()
+    with connected(url) as wire:
+        if before:
+            wire.send(before)
+            assert wire.answer() is not None
+        wire.send(
+            b"\r\n".join([b"POST %b HTTP/1.1" % ONE.encode(), b"Host: localhost", *lengths, b"", smuggled])
+        )
+        answer = wire.only_answer()
+    assert (answer.status, answer.headers["aclog-error"]) == (400, "INVALID_HTTP")
+    assert answer.headers["connection"] == "close"
+
+
+def test_what_is_no_http_is_not_the_answer_to_what_was_asked_before(url: str, node: Node) -> None:
+    with connected(url) as wire:
+        wire.send(asking(min_offset=node.status().end_offset + 1), b"\0\0\0\0")
+        assert wire.is_closed()
+
+
+# --- clients without manners ------------------------------------------------------------------------------
+
+WHOLE = asking()
+HALVES = {
+    "a head": WHOLE[:40],
+    "a body": WHOLE[:-5],
+    "no body": WHOLE[: WHOLE.index(b"\r\n\r\n") + 4],
+    "the application's": request("POST", f"{ONE}?x", body=b"{}" * 9)[:-5],
+    "a chunk": f"POST {ONE} HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n12".encode(),
+}
+
+
+@pytest.mark.parametrize("half", HALVES.values(), ids=HALVES)
+@pytest.mark.parametrize(
+    "before", [b"", asking(), request("GET", "/livez")], ids=["first", "second", "third"]
+)
+def test_half_a_request_is_not_waited_for(url: str, half: bytes, before: bytes) -> None:
+    with soon_over(REQUEST_TIMEOUT_S=0.3), connected(url) as wire:
+        wire.send(before, half)
+        if before:
+            assert wire.answer() is not None
+        answer = wire.only_answer()
+    assert (answer.status, answer.headers["aclog-error"]) == (408, "REQUEST_TIMEOUT")
+
+
+def test_a_request_byte_by_byte_is_not_waited_for(url: str) -> None:
+    """Its time begins with its first byte, and not again with each."""
+    with soon_over(REQUEST_TIMEOUT_S=0.5), connected(url) as wire:
+        wire.send(request("POST", ONE, body=b" " * 1000)[:-900])
+        wire.socket.settimeout(0.1)
+        for _ in range(100):
+            wire.send(b" ")
+            try:
+                assert wire.socket.recv(12) == b"HTTP/1.1 408"
+            except TimeoutError:
+                continue
+            return
+    pytest.fail("it was waited for")
+
+
+def test_a_request_that_waits_for_an_offset_is_not_idle(node: Node) -> None:
+    """It may take longer than half a request, or none, may."""
+    with (
+        soon_over(REQUEST_TIMEOUT_S=0.1),
+        patch.object(server, "SidecarProtocol", SoonIdle),
+        sidecar_of(node) as url,
+        connected(url) as wire,
+    ):
+        wire.send(asking(min_offset=node.status().end_offset + 1))
+        time.sleep(0.5)
+        grow(node)
+        assert decision(wire.answer()) is True
+
+
+@pytest.mark.parametrize("before", [b"", asking(), request("GET", "/livez")])
+def test_an_idle_connection_is_closed(node: Node, before: bytes) -> None:
+    with (
+        soon_over(),
+        patch.object(server, "SidecarProtocol", SoonIdle),
+        sidecar_of(node) as url,
+        connected(url) as wire,
+    ):
+        wire.send(before)
+        if before:
+            assert wire.answer() is not None
+        assert wire.is_closed()
+
+
+def send_bytes(wire: Wire, count: int) -> None:
+    """Of requests; TimeoutError: none is taken any more for as long as the socket's timeout."""
+    while count > 0:
+        count -= wire.socket.send(WHOLE * 100)
+
+
+@pytest.mark.parametrize("per_read", [16, 10**9])
+def test_a_client_that_does_not_read_its_answers_is_not_read_from(url: str, per_read: int) -> None:
+    """Answers would pile up in memory otherwise, however few of them a read asks for."""
+    with patch.object(protocol, "_REQUESTS_PER_READ_MAX", per_read), connected(url) as wire:
+        wire.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        wire.socket.settimeout(1.0)
+        with pytest.raises(TimeoutError):
+            send_bytes(wire, 100_000_000)
+        with connected(url) as other:
+            other.send(WHOLE)
+            assert decision(other.answer()) is True
+
+
+@pytest.fixture
+def many_files() -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.usefixtures("many_files")
+def test_a_thousand_idle_connections_do_not_keep_others_from_being_answered(url: str) -> None:
+    with ExitStack() as stack:
+        idle = [stack.enter_context(connected(url)) for _ in range(1000)]
+        idle[500].send(WHOLE[:50])
+        with connected(url) as wire:
+            for _ in range(100):
+                wire.send(WHOLE)
+                assert decision(wire.answer()) is True
+        idle[500].send(WHOLE[50:])
+        assert decision(idle[500].answer()) is True
+
+
+# --- waiting and stopping ---------------------------------------------------------------------------------
+
+
+def test_waiting_for_an_offset_takes_no_thread(url: str, node: Node) -> None:
+    end = node.status().end_offset
+    with ExitStack() as stack:
+        waiting = [stack.enter_context(connected(url)) for _ in range(60)]
+        threads = threading.active_count()
+        for wire in waiting:
+            wire.send(asking("more", min_offset=end + 1))
+        with connected(url) as other:
+            other.send(WHOLE)
+            assert decision(other.answer()) is True
+        assert threading.active_count() == threads
+        grow(node, "more")
+        assert all(decision(wire.answer()) for wire in waiting)
+
+
+def test_a_request_under_way_is_answered_when_the_server_stops(node: Node) -> None:
+    """What has begun to come is read to its end and answered; it is the last one of its connection."""
+    with ExitStack() as stack:
+        url = stack.enter_context(sidecar_of(node))
+        with connected(url) as wire, connected(url) as idle:
+            idle.send(WHOLE)
+            assert decision(idle.answer()) is True
+            wire.send(WHOLE[:-5])
+            idle.send(WHOLE)  # the server has read the half when it answers this
+            assert decision(idle.answer()) is True
+            closing = threading.Thread(target=stack.close)
+            closing.start()
+            assert idle.is_closed()
+            wire.send(WHOLE[-5:])
+            answer = wire.only_answer()
+            closing.join()
+    assert decision(answer) is True
+    assert answer.headers["connection"] == "close"

@@ -1,0 +1,75 @@
+"""HTTP as bytes on a connection: what a client library would not send, and every answer as it comes."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import BinaryIO
+from urllib.parse import urlsplit
+
+from support.nodes import SOON_S
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer; header names are lower case."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class Wire:
+    """A connection to a server.
+
+    Attributes:
+        reader: what comes from it.
+    """
+
+    def __init__(self, connection: socket.socket, reader: BinaryIO) -> None:
+        self.socket = connection
+        self.reader = reader
+
+    def send(self, *parts: bytes) -> None:
+        self.socket.sendall(b"".join(parts))
+
+    def answer(self) -> Answer | None:
+        """The next one; None: the connection was closed instead."""
+        line = self.reader.readline()
+        if not line:
+            return None
+        headers = {}
+        while (header := self.reader.readline()) not in {b"\r\n", b""}:
+            name, _, value = header.decode("latin-1").partition(":")
+            headers[name.lower()] = value.strip()
+        return Answer(int(line.split()[1]), headers, self.reader.read(int(headers["content-length"])))
+
+    def only_answer(self) -> Answer:
+        """The next one, after which the connection is closed."""
+        answer = self.answer()
+        assert answer is not None
+        assert self.reader.read() == b""
+        return answer
+
+    def is_closed(self) -> bool:
+        """Wait until the server has closed it, without a word."""
+        return self.reader.read() == b""
+
+
+@contextmanager
+def connected(url: str) -> Iterator[Wire]:
+    split = urlsplit(url)
+    address = split.hostname or "", split.port or 0
+    with (
+        socket.create_connection(address, timeout=SOON_S) as connection,
+        connection.makefile("rb") as reader,
+    ):
+        yield Wire(connection, reader)
+
+
+def request(method: str, target: str, *headers: bytes, body: bytes = b"") -> bytes:
+    """One with a Content-Length, of whatever else is given."""
+    lines = f"{method} {target} HTTP/1.1", "Host: localhost", f"Content-Length: {len(body)}"
+    return b"\r\n".join([*(line.encode("ascii") for line in lines), *headers, b"", body])
