@@ -1,52 +1,54 @@
-"""An ASGI application that answers with the same bytes each time: ``python -m benchmarks.bare_server PORT``.
+"""A protocol that answers with the same bytes each time: ``python -m benchmarks.bare_server PORT SOCKET``.
 
-It stands on uvicorn as the sidecar does, and reads each request to its end. What it answers is the newest
-body that was PUT to it; before that, nothing.
+As little as a server on asyncio can be that reads HTTP whole: httptools and uvloop, as under the sidecar.
+What it answers at a path is the newest body that was PUT there; before that, nothing.
 """
 
 from __future__ import annotations
 
+import asyncio
 import sys
 
-import uvicorn
-from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, Scope
+import httptools
+import uvloop
+
+_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+_answers: dict[bytes, bytes] = {}
 
 
-class Bare:
-    """The application."""
+class Bare(asyncio.Protocol):
+    """One connection."""
 
-    def __init__(self) -> None:
-        self._answers: dict[str, bytes] = {}
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self._transport = transport
+        self._parser = httptools.HttpRequestParser(self)
+        self._path = b""
+        self._body: list[bytes] = []
 
-    async def __call__(self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
-        assert scope["type"] == "http"
-        body, more = bytearray(), True
-        while more:
-            event = await receive()
-            if event["type"] != "http.request":
-                return
-            body += event["body"]
-            more = event["more_body"]
-        if scope["method"] == "PUT":
-            self._answers[scope["path"]] = bytes(body)
-        answer = self._answers.get(scope["path"], b"")
-        headers = [
-            (b"content-type", b"application/json"),
-            (b"content-length", str(len(answer)).encode("ascii")),
-        ]
-        await send({"type": "http.response.start", "status": 200, "headers": headers, "trailers": False})
-        await send({"type": "http.response.body", "body": answer, "more_body": False})
+    def data_received(self, data: bytes) -> None:
+        self._parser.feed_data(data)
+
+    def on_url(self, url: bytes) -> None:
+        self._path = url
+
+    def on_body(self, body: bytes) -> None:
+        self._body.append(body)
+
+    def on_message_complete(self) -> None:
+        body = b"".join(self._body)
+        self._body = []
+        if self._parser.get_method() == b"PUT":
+            _answers[self._path] = _HEAD % len(body) + body
+        self._transport.write(_answers.get(self._path) or _HEAD % 0)
+
+
+async def main(port: str, path: str) -> None:
+    loop = asyncio.get_running_loop()
+    tcp = await loop.create_server(Bare, "127.0.0.1", int(port))
+    unix = await loop.create_unix_server(Bare, path)
+    async with tcp, unix:
+        await asyncio.Event().wait()
 
 
 if __name__ == "__main__":
-    uvicorn.run(
-        Bare(),
-        host="127.0.0.1",
-        port=int(sys.argv[1]),
-        lifespan="off",
-        ws="none",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-    )
+    uvloop.run(main(*sys.argv[1:]))

@@ -19,7 +19,7 @@ def measure(arena: Arena) -> Iterator[Row]:
     decide = arena.ours.authorizer.decide
     for name in ("zipf", "distinct"):
         arena.check_decisions(name)
-        compared = _check_results(arena, name)
+        compared = check_results(arena, name)
         progress(f"{arena.workload}: decide, {name}")
         arena.have_everyone_asked()
         asked = [(asked.context, asked.actions[0]) for asked in arena.requests(name)]
@@ -41,7 +41,7 @@ def measure(arena: Arena) -> Iterator[Row]:
         )
 
 
-def _check_results(arena: Arena, name: str) -> int:
+def check_results(arena: Arena, name: str) -> int:
     """Of a sample; returns how many. Raises DecisionsDifferError."""
     requests = sampled(arena.requests(name), min(arena.settings.decisions_checked, len(arena.requests(name))))
     expected = arena.ours.decide(requests, allow_everyone=False)
