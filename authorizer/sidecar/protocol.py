@@ -15,6 +15,9 @@ answers the same. The rules:
 - A connection on which no request begins is closed after ``timeout_keep_alive``, and a request that is not
   whole REQUEST_TIMEOUT_S after its first byte is answered with 408. Each connection looks once a second.
 - What is no HTTP is answered with 400, if nothing is being answered, and the connection closed.
+- An offer to go on in another protocol is passed over, as RFC 9110 (section 7.8) allows: Java's HttpClient
+  adds ``Upgrade: h2c`` to all it asks in the clear. The parser would take the body for the other protocol's,
+  so such a request is read again without the offer.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from authorizer.host import host_address
@@ -73,6 +77,7 @@ class SidecarProtocol(HttpToolsProtocol):
         self._host = b""
         self._authorization: list[bytes] = []
         self._content_type = _JSON
+        self._offers_upgrade = False
         # Of a request that is to be answered at once, while it is received; None: it is the application's.
         self._body: list[bytes] | None = None
         self._body_bytes = 0
@@ -106,7 +111,16 @@ class SidecarProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         self._left_of_read = _REQUESTS_PER_READ_MAX
-        super().data_received(data)
+        self._unset_keepalive_if_required()
+        try:
+            self.parser.feed_data(data)
+        except HttpParserUpgrade as upgrade:
+            if self._offers_upgrade:
+                self._read_without_upgrade(data[upgrade.args[0] :])
+        except HttpParserError:
+            message = "Invalid HTTP request received."
+            self.logger.warning(message)
+            self._refuse(ErrorCode.INVALID_HTTP, message)
 
     def shutdown(self) -> None:
         """The server ends: a connection that is idle closes now, another one after its answer."""
@@ -171,6 +185,9 @@ class SidecarProtocol(HttpToolsProtocol):
         self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
+        self._offers_upgrade = self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT"
+        if self._offers_upgrade:
+            return
         if self.url in _PATHS and self._sidecar is not None and self._can_answer_at_once():
             self._body = []
             self._body_bytes = 0
@@ -187,6 +204,8 @@ class SidecarProtocol(HttpToolsProtocol):
             self._hand_over()
 
     def on_message_complete(self) -> None:
+        if self._offers_upgrade:
+            return
         self._waits_since_s = self.loop.time()
         self._is_receiving = False
         if self._body is None or self._sidecar is None or self._origin is None:
@@ -220,7 +239,6 @@ class SidecarProtocol(HttpToolsProtocol):
             and parser.get_method() == b"POST"
             and parser.get_http_version() == "1.1"
             and parser.should_keep_alive()
-            and not parser.should_upgrade()
         )
 
     def _find_origin(self) -> None:
@@ -292,8 +310,14 @@ class SidecarProtocol(HttpToolsProtocol):
         self._begin()
         super().on_body(body)
 
-    def send_400_response(self, msg: str) -> None:
-        self._refuse(ErrorCode.INVALID_HTTP, msg)
+    def _read_without_upgrade(self, rest: bytes) -> None:
+        """Read the request again whose head has come, and then ``rest``: its body and what follows."""
+        version = self.parser.get_http_version().encode("ascii")
+        lines = [b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, version)]
+        lines += [b"%b: %b" % header for header in self.headers if header[0] != b"upgrade"]
+        self.parser = HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn has it
+        self.data_received(b"\r\n".join([*lines, b"", rest]))
 
     def _refuse(self, code: ErrorCode, message: str) -> None:
         """The last answer, to what is no whole request; none if it would be taken for another one's."""

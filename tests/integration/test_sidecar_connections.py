@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 import resource
 import socket
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -177,7 +179,6 @@ def test_a_chunked_body_in_pieces_is_one_body(url: str, asked_of_app: list[str])
         (f"POST {ONE}/ HTTP/1.1", (), 404),
         (f"POST {ONE} HTTP/1.0", (), 200),
         (f"POST {ONE} HTTP/1.1", (b"Connection: close",), 200),
-        (f"POST {ONE} HTTP/1.1", (b"Connection: upgrade", b"Upgrade: h2c"), 400),
         (f"POST {ONE} HTTP/1.1", (b"X-Request-ID: " + b"x" * 257,), 400),
         (f"POST {ONE} HTTP/1.1", (b"Content-Type: text/plain",), 400),
         (f"POST {ONE} HTTP/1.1", (b"Content-Type: application/json; charset=utf-8",), 200),
@@ -298,6 +299,58 @@ def test_what_is_no_http_is_not_the_answer_to_what_was_asked_before(url: str, no
     with connected(url) as wire:
         wire.send(asking(min_offset=node.status().end_offset + 1), b"\0\0\0\0")
         assert wire.is_closed()
+
+
+def test_an_offer_of_another_protocol_is_passed_over(url: str) -> None:
+    """However its bytes are cut, and with another request behind it."""
+    offer = (b"Connection: Upgrade, HTTP2-Settings", b"Upgrade: h2c", b"HTTP2-Settings: AAEAAEAAAAIAAAAB")
+    body = json.dumps(question()).encode()
+    whole = request("POST", ONE, *offer, body=body)
+    behind = [asking("pay"), request("GET", "/livez", *offer), asking()]
+    head_bytes = whole.index(b"\r\n\r\n") + 4
+    for cut in (0, 30, head_bytes - 2, head_bytes, head_bytes + 1, len(whole) - 1):
+        with connected(url) as wire:
+            wire.send(whole[:cut])
+            time.sleep(0.02)
+            wire.send(whole[cut:], *behind)
+            answers = [wire.answer() for _ in range(1 + len(behind))]
+            assert [answer.status for answer in answers if answer] == [200] * 4
+            assert [json.loads(answer.body).get("decision") for answer in answers if answer] == [
+                True,
+                False,
+                None,
+                True,
+            ]
+
+
+JAVA_CLIENT = """
+import java.net.URI;
+import java.net.http.*;
+
+public class Ask {
+    public static void main(String[] given) throws Exception {
+        var question = HttpRequest.newBuilder(URI.create(given[0])).header("content-type", "application/json")
+            .POST(HttpRequest.BodyPublishers.ofString(given[1])).build();
+        var client = HttpClient.newHttpClient();
+        for (int i = 0; i < 3; i++) {
+            var answer = client.send(question, HttpResponse.BodyHandlers.ofString());
+            System.out.println(answer.statusCode() + " " + answer.body());
+        }
+    }
+}
+"""
+
+
+def test_javas_http_client_at_its_defaults(url: str, tmp_path: Path) -> None:
+    """It offers HTTP/2 in the clear (`Upgrade: h2c`) with every question."""
+    source = tmp_path / "Ask.java"
+    source.write_text(JAVA_CLIENT)
+    ran = subprocess.run(
+        ["java", source, url + ONE, json.dumps(question())], capture_output=True, text=True, check=True
+    )
+    lines = ran.stdout.splitlines()
+    assert [line.partition(" ")[0] for line in lines] == ["200"] * 3
+    assert [json.loads(line.partition(" ")[2])["decision"] for line in lines] == [True] * 3
 
 
 # --- clients without manners ------------------------------------------------------------------------------
