@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, Self
 import msgspec
 import structlog
 
-from authorizer.configuration.keys import AUDIT_LEVEL, AUDIT_QUEUE
+from authorizer.configuration.keys.names import AUDIT_LEVEL, AUDIT_QUEUE
 from authorizer.decisions.audit import AuditLine, AuditLog, audit_line, audit_record
 from authorizer.decisions.audit_levels import AUDIT_LEVELS
 

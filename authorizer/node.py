@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Final, Self
 
 from authorizer.api import AuthorizerServerInfo
 from authorizer.change_feed import ChangeFeed
-from authorizer.configuration.keys import BY_NAME, LOG_MODE, LOG_URL
+from authorizer.configuration.keys.names import LOG_MODE, LOG_URL
+from authorizer.configuration.keys.table import BY_NAME
 from authorizer.decisions.audit import AuditLog
 from authorizer.decisions.audit_levels import AUDIT_LEVELS
 from authorizer.errors import ConfigError

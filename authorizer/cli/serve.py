@@ -7,7 +7,7 @@ import click
 from authorizer.cli.options import config_option, log_option, snapshots_option
 from authorizer.cli.signals import ends_on_signals
 from authorizer.cli.workspace import Workspace
-from authorizer.configuration.keys import DESCRIBE_PRINCIPALS
+from authorizer.configuration.keys.names import DESCRIBE_PRINCIPALS
 
 
 @click.command("serve")

@@ -18,7 +18,8 @@ import click
 
 from authorizer.cli.invocation import given
 from authorizer.cli.output import Progress, Waiting, note, shown
-from authorizer.configuration.keys import BY_NAME, LOG_URL, SNAPSHOT_STORE
+from authorizer.configuration.keys.names import LOG_URL, SNAPSHOT_STORE
+from authorizer.configuration.keys.table import BY_NAME
 from records.errors import LogStorageError
 from records.log.open import QUORUM, TOPIC, open_log
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from authorizer.api import SecurityProtocol
-from authorizer.configuration.keys import (
+from authorizer.configuration.keys.names import (
     AUTH_OIDC_AUDIENCE,
     AUTH_OIDC_ISSUER,
     AUTH_OIDC_JWKS,

@@ -17,20 +17,16 @@ from typing import TYPE_CHECKING, Final
 
 from authorizer.configuration.authentication import require_authentication_whole
 from authorizer.configuration.broker_file import BrokersLog, brokers_log, is_brokers
-from authorizer.configuration.keys import (
+from authorizer.configuration.keys.key import ACLOG_PREFIX, CLIENT_PREFIX, ENVIRONMENT_PREFIX
+from authorizer.configuration.keys.names import (
     ACLOG_LISTENERS,
-    ACLOG_PREFIX,
-    BY_NAME,
-    BY_VARIABLE,
-    CLIENT_PREFIX,
     CONTROLLER_LISTENER_NAMES,
     EARLY_START_LISTENERS,
-    ENVIRONMENT_PREFIX,
-    KEYS,
     LISTENERS,
     LOG_URL,
     PROTOCOL_MAP,
 )
+from authorizer.configuration.keys.table import BY_NAME, BY_VARIABLE, KEYS
 from authorizer.configuration.listeners import (
     DEFAULT_PROTOCOL_MAP,
     parse_listeners,

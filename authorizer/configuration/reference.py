@@ -6,13 +6,14 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from authorizer.configuration.keys import ACLOG_PREFIX, CLIENT_PREFIX, KEYS, ConfigKey
+from authorizer.configuration.keys.key import ACLOG_PREFIX, CLIENT_PREFIX, ConfigKey
+from authorizer.configuration.keys.table import KEYS
 
 _HEAD: Final = """\
 # Configuration
 
 <!-- Written by `python -m authorizer.configuration.reference docs/configuration.md`; edit
-authorizer/configuration/keys.py. -->
+authorizer/configuration/keys. -->
 
 A Java properties file with Kafka's keys: a broker's own `server.properties` works as it is, and keys that
 aclog has no use for are passed by. aclog's own keys begin with `aclog.`; one of those that does not exist

@@ -13,8 +13,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 
-from authorizer.configuration.keys import (
-    BY_NAME,
+from authorizer.configuration.keys.names import (
     KEY_PASSWORD,
     KEYSTORE_CHAIN,
     KEYSTORE_KEY,
@@ -30,6 +29,7 @@ from authorizer.configuration.keys import (
     TRUSTSTORE_LOCATION,
     TRUSTSTORE_TYPE,
 )
+from authorizer.configuration.keys.table import BY_NAME
 from authorizer.configuration.listeners import split_list
 from authorizer.configuration.principal_rules import parse_principal_rules
 from authorizer.errors import ConfigError

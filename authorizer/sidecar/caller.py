@@ -13,7 +13,7 @@ import shlex
 from typing import TYPE_CHECKING, Final
 
 from authorizer.api import Action, HttpRequestContext
-from authorizer.configuration.keys import DESCRIBE_PRINCIPALS
+from authorizer.configuration.keys.names import DESCRIBE_PRINCIPALS
 from authorizer.sidecar.errors import ErrorCode, HttpError
 from records.acl import CLUSTER_NAME, AclOperation, PatternType, ResourcePattern, ResourceType
 

@@ -18,7 +18,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from authorizer.api import Action, RequestContext
-from authorizer.configuration.keys import RESOURCE_NAMES
+from authorizer.configuration.keys.names import RESOURCE_NAMES
 from authorizer.decisions.authorized_operations import authorized_operations
 from authorizer.decisions.search import Subjects, allowed_names, allowed_prefixes, mentioned_names
 from authorizer.sidecar.asked_state import asked_states

@@ -28,7 +28,8 @@ from pathlib import Path
 from typing import Self, TextIO
 
 from authorizer.audit_writer import AuditWriter
-from authorizer.configuration.keys import AUDIT_QUEUE, BY_NAME
+from authorizer.configuration.keys.names import AUDIT_QUEUE
+from authorizer.configuration.keys.table import BY_NAME
 from authorizer.configuration.log_setup import LogOutput, setup_logging
 from authorizer.decisions.audit_levels import INFO
 from authorizer.standard import StandardAuthorizer

@@ -8,7 +8,7 @@ import pytest
 
 from authorizer.api import Endpoint, SecurityProtocol
 from authorizer.configuration.broker_file import BROKER_KEYS
-from authorizer.configuration.keys import BY_VARIABLE, KEYS
+from authorizer.configuration.keys.table import BY_VARIABLE, KEYS
 from authorizer.configuration.load import Config, load_config
 from authorizer.configuration.reference import configuration_markdown
 from authorizer.errors import ConfigError

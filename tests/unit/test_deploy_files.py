@@ -17,7 +17,7 @@ import yaml
 from prometheus_client import generate_latest
 
 from authorizer.cli.main import cli
-from authorizer.configuration.keys import BY_VARIABLE
+from authorizer.configuration.keys.table import BY_VARIABLE
 from authorizer.configuration.load import load_config
 from authorizer.node import Node
 from authorizer.sidecar.server import Sidecar

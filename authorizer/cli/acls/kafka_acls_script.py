@@ -28,7 +28,8 @@ from authorizer.cli.main import drop_stdout, prepare_process
 from authorizer.cli.options import PATTERN_TYPE
 from authorizer.cli.streams import OutputError
 from authorizer.cli.workspace import Workspace
-from authorizer.configuration.keys import BY_NAME, LOG_URL
+from authorizer.configuration.keys.names import LOG_URL
+from authorizer.configuration.keys.table import BY_NAME
 
 #: Whose AclCommand this is; what --version prints.
 KAFKA_VERSION: Final = "4.3.1"

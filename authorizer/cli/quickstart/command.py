@@ -21,7 +21,7 @@ from authorizer.cli.output import MARGIN, say, say_command, step
 from authorizer.cli.quickstart.spark_jobs import CHANGES, COUNTS, run_spark_beside
 from authorizer.cli.signals import ends_on_signals
 from authorizer.cli.terminal import width
-from authorizer.configuration.keys import (
+from authorizer.configuration.keys.names import (
     ACLOG_LISTENERS,
     DESCRIBE_PRINCIPALS,
     LOG_MODE,

@@ -12,7 +12,7 @@ import msgspec
 from jwt import PyJWK
 from jwt.exceptions import PyJWTError
 
-from authorizer.configuration.keys import AUTH_OIDC_JWKS
+from authorizer.configuration.keys.names import AUTH_OIDC_JWKS
 from authorizer.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from authorizer.configuration.keys import AUTH_TOKENS_FILE
+from authorizer.configuration.keys.names import AUTH_TOKENS_FILE
 from authorizer.errors import ConfigError
 from authorizer.sidecar.authentication.stored_tokens import StoredToken
 from snapshot.files.atomic_file import atomic_write

@@ -1,0 +1,1 @@
+"""Configuration keys: one file for each of those who set them."""

@@ -1,0 +1,43 @@
+"""Names of keys, as they stand in a file."""
+
+from __future__ import annotations
+
+from typing import Final
+
+LISTENERS: Final = "listeners"
+ACLOG_LISTENERS: Final = "aclog.listeners"
+PROTOCOL_MAP: Final = "listener.security.protocol.map"
+CONTROLLER_LISTENER_NAMES: Final = "controller.listener.names"
+EARLY_START_LISTENERS: Final = "early.start.listeners"
+NODE_ID: Final = "node.id"
+LOG_URL: Final = "aclog.log.url"
+LOG_MODE: Final = "aclog.log.mode"
+SNAPSHOT_STORE: Final = "aclog.snapshot.store"
+AUDIT_LEVEL: Final = "aclog.audit.level"
+AUDIT_QUEUE: Final = "aclog.audit.queue.max.lines"
+DESCRIBE_PRINCIPALS: Final = "aclog.describe.principals"
+AUTH_REQUIRED_LISTENERS: Final = "aclog.auth.required.listeners"
+AUTH_TOKENS_FILE: Final = "aclog.auth.tokens.file"
+AUTH_OIDC_JWKS: Final = "aclog.auth.oidc.jwks"
+AUTH_OIDC_ISSUER: Final = "aclog.auth.oidc.issuer"
+AUTH_OIDC_AUDIENCE: Final = "aclog.auth.oidc.audience"
+TRUSTED_PROXIES: Final = "aclog.trusted.proxies"
+PUBLIC_URL: Final = "aclog.sidecar.public.url"
+ALLOW_PLAINTEXT: Final = "aclog.allow.plaintext.beyond.loopback"
+UNIX_PRINCIPALS: Final = "aclog.unix.principals"
+KEYSTORE_TYPE: Final = "ssl.keystore.type"
+KEYSTORE_LOCATION: Final = "ssl.keystore.location"
+KEYSTORE_CHAIN: Final = "ssl.keystore.certificate.chain"
+KEYSTORE_KEY: Final = "ssl.keystore.key"
+KEY_PASSWORD: Final = "ssl.key.password"  # noqa: S105 - a key's name
+TRUSTSTORE_TYPE: Final = "ssl.truststore.type"
+TRUSTSTORE_LOCATION: Final = "ssl.truststore.location"
+TRUSTSTORE_CERTIFICATES: Final = "ssl.truststore.certificates"
+SSL_CLIENT_AUTH: Final = "ssl.client.auth"
+SSL_PROTOCOLS: Final = "ssl.enabled.protocols"
+SSL_CIPHER_SUITES: Final = "ssl.cipher.suites"
+SSL_PRINCIPAL_RULES: Final = "ssl.principal.mapping.rules"
+SPIFFE_RULES: Final = "aclog.ssl.spiffe.mapping.rules"
+#: Before an `ssl.*` key, or that of SPIFFE ids: for the listener of that name (in lower case) alone.
+LISTENER_PREFIX: Final = "listener.name."
+RESOURCE_NAMES: Final = "aclog.search.resource.names"
