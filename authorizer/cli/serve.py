@@ -25,8 +25,8 @@ def serve_command(*, describe_principals: str | None) -> None:
 
     Follows the log, keeps snapshots, and serves AuthZEN decisions and searches (/access/v1/evaluation,
     /evaluations, /search), Kafka's own questions (/v1/explain, /v1/filter, ...), /v1/changes, /v1/state,
-    /livez, /readyz and /metrics on the configured listeners, by default http://127.0.0.1:8180. Log lines and
-    the audit log go to stderr. Ctrl-C or SIGTERM end it.
+    /livez, /readyz, /metrics and /openapi.json, which describes them, on the configured listeners, by default
+    http://127.0.0.1:8180. Log lines and the audit log go to stderr. Ctrl-C or SIGTERM end it.
 
     ACLs are listed and changed over HTTP, too (/v1/acls), and by `aclog acls` beside it: on a directory's log
     it also listens on the socket aclog.sock in the directory, for the log's owner alone.

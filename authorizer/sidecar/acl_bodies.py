@@ -48,7 +48,7 @@ ACLS_PATH: Final = "/v1/acls"
 _Code = TypeVar("_Code", ResourceType, PatternType, AclOperation, AclPermissionType)
 
 
-class _Acl(msgspec.Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+class NewAcl(msgspec.Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     """An ACL that is to be; defaults as kafka-acls has them."""
 
     resource_type: str
@@ -62,6 +62,7 @@ class _Acl(msgspec.Struct, rename="camel", forbid_unknown_fields=True, gc=False)
 
     @classmethod
     def of(cls, binding: AclBinding) -> Self:
+        """As a client sends it."""
         pattern, entry = binding.pattern, binding.entry
         return cls(
             pattern.resource_type.name,
@@ -90,7 +91,7 @@ class _Acl(msgspec.Struct, rename="camel", forbid_unknown_fields=True, gc=False)
         )
 
 
-class _Filter(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True, gc=False):
+class AclFilter(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True, gc=False):
     """Which ACLs; what is left out is any."""
 
     resource_type: str = ResourceType.ANY.name
@@ -103,6 +104,7 @@ class _Filter(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_d
 
     @classmethod
     def of(cls, wanted: AclBindingFilter) -> Self:
+        """As a client sends it."""
         pattern, entry = wanted.pattern_filter, wanted.entry_filter
         return cls(
             pattern.resource_type.name,
@@ -131,19 +133,23 @@ class _Filter(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_d
         )
 
 
-class _Listing(_Filter, rename="camel", forbid_unknown_fields=True, omit_defaults=True, gc=False):
+class AclListing(AclFilter, rename="camel", forbid_unknown_fields=True, omit_defaults=True, gc=False):
     """A filter, and on which state."""
 
     min_offset: Offset | None = msgspec.field(name="min_offset", default=None)
     at_offset: Offset | None = msgspec.field(name="at_offset", default=None)
 
 
-class _Creation(msgspec.Struct, forbid_unknown_fields=True):
-    acls: list[_Acl]
+class AclCreation(msgspec.Struct, forbid_unknown_fields=True):
+    """ACLs that are to be."""
+
+    acls: list[NewAcl]
 
 
-class _Deletion(msgspec.Struct, forbid_unknown_fields=True):
-    filters: list[_Filter]
+class AclDeletion(msgspec.Struct, forbid_unknown_fields=True):
+    """Filters, all of whose ACLs are to go."""
+
+    filters: list[AclFilter]
 
 
 def bindings_of(body: bytes) -> list[AclBinding]:
@@ -152,14 +158,14 @@ def bindings_of(body: bytes) -> list[AclBinding]:
     Raises:
         HttpError: 400, naming what is absent or unknown; 413, too many.
     """
-    wanted = decode_body(body, _Creation, ACLS_PATH).acls
+    wanted = decode_body(body, AclCreation, ACLS_PATH).acls
     _check_count(len(wanted))
     return [acl.binding(f"acls[{number}].") for number, acl in enumerate(wanted)]
 
 
 def filters_of(body: bytes) -> list[AclBindingFilter]:
     """Which ACLs a DELETE wants removed. Raises as ``bindings_of``."""
-    wanted = decode_body(body, _Deletion, ACLS_PATH).filters
+    wanted = decode_body(body, AclDeletion, ACLS_PATH).filters
     _check_count(len(wanted))
     return [each.filter(f"filters[{number}].") for number, each in enumerate(wanted)]
 
@@ -170,23 +176,23 @@ def listing_of(query: bytes) -> tuple[AclBindingFilter, int | None, int | None]:
     Raises:
         HttpError: 400, naming the parameter.
     """
-    wanted = decode_query(query, _Listing)
+    wanted = decode_query(query, AclListing)
     return wanted.filter(""), wanted.min_offset, wanted.at_offset
 
 
 def creation_body(bindings: Iterable[AclBinding]) -> bytes:
     """The body whose ``bindings_of`` these are. UnicodeEncodeError: a text that is not Unicode."""
-    return msgspec.json.encode(_Creation([_Acl.of(binding) for binding in bindings]))
+    return msgspec.json.encode(AclCreation([NewAcl.of(binding) for binding in bindings]))
 
 
 def deletion_body(filters: Iterable[AclBindingFilter]) -> bytes:
     """The body whose ``filters_of`` these are. Raises as ``creation_body``."""
-    return msgspec.json.encode(_Deletion([_Filter.of(each) for each in filters]))
+    return msgspec.json.encode(AclDeletion([AclFilter.of(each) for each in filters]))
 
 
 def listing_query(wanted: AclBindingFilter) -> str:
     """The query whose ``listing_of`` this is. Raises as ``creation_body``."""
-    return urlencode(msgspec.to_builtins(_Filter.of(wanted)))
+    return urlencode(msgspec.to_builtins(AclFilter.of(wanted)))
 
 
 def _code(kind: type[_Code], name: str, field: str) -> _Code:

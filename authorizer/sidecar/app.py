@@ -26,6 +26,7 @@ from authorizer.sidecar.evaluations import EVALUATION_PATH, EVALUATIONS_PATH, Ev
 from authorizer.sidecar.http import error_response, json_response, request_id_of
 from authorizer.sidecar.kafka_questions import KafkaQuestionRoutes
 from authorizer.sidecar.node_routes import NodeRoutes
+from authorizer.sidecar.openapi import openapi_document
 from authorizer.sidecar.origin import find_origin
 from authorizer.sidecar.searches import SearchRoutes
 
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-#: An orchestrator asks them without a token, and they say nothing that is secret.
-_FOR_EVERYONE: Final = ("/livez", "/readyz")
+#: An orchestrator or a generator of clients asks them without a token, and they say nothing that is secret.
+_FOR_EVERYONE: Final = ("/livez", "/readyz", "/openapi.json")
 _INTERNAL_ERROR: Final = HttpError(ErrorCode.UNKNOWN_SERVER_ERROR, "internal error: see the sidecar's log")
 
 
@@ -83,7 +84,9 @@ class SidecarApp:
             Route("/livez", of_node.livez),
             Route("/readyz", of_node.readyz),
             Route("/metrics", of_node.metrics),
+            Route("/openapi.json", self._describe),
         ]
+        self._document = openapi_document(self._routes, _FOR_EVERYONE)
         self._router = Router(self._routes, redirect_slashes=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -185,3 +188,6 @@ class SidecarApp:
                 "paths": self._methods(),
             }
         )
+
+    async def _describe(self, _request: Request) -> Response:
+        return json_response(self._document)

@@ -166,8 +166,8 @@ SIDECAR_KEYS: Final = (
         type="list",
         default="",
         allowed=f"names out of {LISTENERS}, separated by commas",
-        doc="Listeners that answer User:ANONYMOUS nothing but /livez and /readyz: a request without a token, "
-        "on a connection without a principal of its own, gets 401.",
+        doc="Listeners that answer User:ANONYMOUS nothing but /livez, /readyz and /openapi.json: a request "
+        "without a token, on a connection without a principal of its own, gets 401.",
         parse=names,
     ),
     ConfigKey(

@@ -1,0 +1,157 @@
+"""``/openapi.json``: the sidecar's routes as an OpenAPI 3.1 document.
+
+The routes are the application's own, and what a body or a query may be is what the Struct that decodes it
+says (``operations``): the document cannot say otherwise. HEAD is offered where GET is, and not listed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from http import HTTPStatus
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from authorizer.sidecar.errors import ErrorCode
+from authorizer.sidecar.http import AUTHZEN_PATH, JSON, PROBLEM_JSON, REQUEST_ID_BYTES_MAX
+from authorizer.sidecar.operations import ANSWER_COMPONENTS, COMPONENTS, OPERATIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from starlette.routing import Route
+
+    from authorizer.sidecar.operations import Operation, Schema
+
+#: Answered where no path is known: in the same form on all paths.
+_OF_THE_WIRE: Final = (ErrorCode.INVALID_HTTP, ErrorCode.REQUEST_TIMEOUT)
+_ALWAYS: Final = (
+    *_OF_THE_WIRE,
+    ErrorCode.INVALID_HEADER,
+    ErrorCode.NO_PRINCIPAL,
+    ErrorCode.MISDIRECTED_REQUEST,
+    ErrorCode.UNKNOWN_SERVER_ERROR,
+)
+_OF_TOKENS: Final = (ErrorCode.UNAUTHENTICATED, ErrorCode.TOO_MANY_REQUESTS, ErrorCode.NO_TOKEN_KEYS)
+_OF_BODIES: Final = (ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_JSON, ErrorCode.CONTENT_TOO_LARGE)
+
+_TEXT: Final[Schema] = {"type": "string"}
+_ERROR_BODIES: Final = {JSON: {"schema": _TEXT}, PROBLEM_JSON: {"schema": {"$ref": f"{COMPONENTS}Problem"}}}
+#: Headers that an error with the status may have.
+_ERROR_HEADERS: Final = {
+    HTTPStatus.UNAUTHORIZED: "www-authenticate",
+    HTTPStatus.TOO_MANY_REQUESTS: "retry-after",
+    HTTPStatus.SERVICE_UNAVAILABLE: "retry-after",
+}
+_REQUEST_ID: Final = {
+    "name": "X-Request-ID",
+    "in": "header",
+    "description": "Repeated in the answer",
+    "schema": {"type": "string", "maxLength": REQUEST_ID_BYTES_MAX, "pattern": "^[ -~]*$"},
+}
+_SECURITY_SCHEMES: Final = {
+    "bearer": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "A token of the sidecar's file of tokens, or of the OpenID provider that it trusts",
+    },
+    "mutualTLS": {"type": "mutualTLS", "description": "On a listener with TLS"},
+}
+
+
+def openapi_document(routes: Iterable[Route], for_everyone: Collection[str]) -> dict[str, Any]:
+    """The document; ``for_everyone``: paths that are answered whoever asks.
+
+    Raises:
+        KeyError: a route is not among OPERATIONS.
+    """
+    paths: dict[str, dict[str, Any]] = defaultdict(dict)
+    for route in routes:
+        for method in sorted((route.methods or set()) - {"HEAD"}):
+            operation = OPERATIONS[method, route.path]
+            is_open = route.path in for_everyone
+            paths[route.path][method.lower()] = _operation_object(method, route, operation, is_open=is_open)
+    asked = [operation.asks for key, operation in OPERATIONS.items() if key[0] != "GET" and operation.asks]
+    _, schemas = msgspec.json.schema_components(asked, ref_template=COMPONENTS + "{name}")
+    return {
+        "openapi": "3.1.1",
+        "info": {
+            "title": "aclog",
+            "version": version("aclog"),
+            "description": "Kafka's ACL decisions outside the broker. The header aclog-error has an error's "
+            "code; its body is RFC 9457's, and below /access/v1/ the message alone, as AuthZEN 1.0 has it.",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": {**schemas, **ANSWER_COMPONENTS},
+            "parameters": {"RequestId": _REQUEST_ID},
+            "securitySchemes": _SECURITY_SCHEMES,
+        },
+        # Either, or neither: then it is ANONYMOUS who asks.
+        "security": [{"bearer": []}, {"mutualTLS": []}, {}],
+    }
+
+
+def _operation_object(method: str, route: Route, operation: Operation, *, is_open: bool) -> dict[str, Any]:
+    parameters: list[dict[str, Any]] = [{"$ref": "#/components/parameters/RequestId"}]
+    parameters += [
+        {"name": name, "in": "path", "required": True, "schema": _TEXT} for name in route.param_convertors
+    ]
+    parameters += [
+        {"name": name, "in": "header", "schema": schema} for name, schema in operation.headers.items()
+    ]
+    errors = {*_ALWAYS, *operation.errors, *(() if is_open else _OF_TOKENS)}
+    shown: dict[str, Any] = {
+        "operationId": re.sub(r"\W+", "_", f"{method.lower()}{route.path}").strip("_"),
+        "summary": operation.summary,
+        "parameters": parameters,
+    }
+    if operation.asks and method == "GET":
+        parameters += _query_parameters(operation.asks)
+        errors.add(ErrorCode.INVALID_REQUEST)
+    elif operation.asks:
+        needs = {"required": operation.needs} if operation.needs else {}
+        schema = {"$ref": COMPONENTS + operation.asks.__name__, **needs}
+        shown["requestBody"] = {"required": True, "content": {JSON: {"schema": schema}}}
+        errors.update(_OF_BODIES)
+    shown["responses"] = _responses(operation, errors, in_authzen=route.path.startswith(AUTHZEN_PATH))
+    return shown | ({"security": []} if is_open else {})
+
+
+def _query_parameters(asks: type[msgspec.Struct]) -> list[dict[str, Any]]:
+    _, schemas = msgspec.json.schema_components([asks])
+    schema = schemas[asks.__name__]
+    return [
+        {"name": name, "in": "query", "required": name in schema.get("required", ()), "schema": member}
+        for name, member in schema["properties"].items()
+    ]
+
+
+def _responses(operation: Operation, errors: set[ErrorCode], *, in_authzen: bool) -> dict[str, Any]:
+    by_status = defaultdict(list)
+    for code in sorted(errors):
+        by_status[code.status].append(code)
+    responses = {
+        str(int(status)): _error_response(status, by_status[status], in_authzen=in_authzen)
+        for status in sorted(by_status)
+    }
+    answer = {operation.media: {"schema": operation.answer}}
+    responses = {"200": {"description": operation.says, "content": answer}, **responses}
+    if operation.unready:
+        content = {JSON: {"schema": operation.unready}}
+        responses["503"] = {"description": "It may not, and why", "content": content}
+    return responses
+
+
+def _error_response(status: HTTPStatus, codes: list[ErrorCode], *, in_authzen: bool) -> dict[str, Any]:
+    forms = {JSON if in_authzen and code not in _OF_THE_WIRE else PROBLEM_JSON for code in codes}
+    headers = {"aclog-error": {"required": True, "schema": {"enum": codes}}}
+    if status in _ERROR_HEADERS:
+        headers[_ERROR_HEADERS[status]] = {"schema": _TEXT}
+    return {
+        "description": f"{status.phrase}: {', '.join(codes)}",
+        "headers": headers,
+        "content": {form: _ERROR_BODIES[form] for form in sorted(forms)},
+    }

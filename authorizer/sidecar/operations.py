@@ -1,0 +1,329 @@
+"""What each route of the sidecar is asked with and answers, for ``/openapi.json``.
+
+What a request is asked with is the Struct that decodes it; schemas are written here only for answers, which
+have none. Errors that every request may get, and those of reading a query or a body, ``openapi`` adds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from authorizer.decisions.decision import Rule
+from authorizer.sidecar.acl_bodies import ACLS_PATH, AclCreation, AclDeletion, AclListing
+from authorizer.sidecar.authzen import Evaluation, EvaluationsRequest
+from authorizer.sidecar.errors import ErrorCode
+from authorizer.sidecar.evaluations import EVALUATION_PATH, EVALUATIONS_PATH
+from authorizer.sidecar.http import JSON
+from authorizer.sidecar.questions import (
+    AtOffset,
+    DecisionQuestion,
+    FilterQuestion,
+    OperationsQuestion,
+    TypeQuestion,
+)
+from authorizer.sidecar.search_bodies import ActionSearch, ResourceSearch, SubjectSearch
+
+if TYPE_CHECKING:
+    import msgspec
+
+#: A JSON schema (2020-12).
+Schema = Mapping[str, Any]
+
+#: In front of a component's name.
+COMPONENTS: Final = "#/components/schemas/"
+
+_CHANGES: Final = (
+    "Server-sent events: start, change, reload, not-ready and ready, whose data is a JSON object. The id of "
+    "an event is the offset to go on behind. The data of a change has its offset, and the ACLs that it "
+    "removed and added."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One method of one path.
+
+    Attributes:
+        summary: what it is for.
+        answer: schema of a 200's body.
+        says: what a 200 is.
+        asks: the body of a request that has one, else its query; None if it has neither.
+        needs: members of ``asks`` that must be there, though the Struct is also for requests without them.
+        headers: that it reads, by name.
+        errors: that it may answer beyond those of every operation.
+        media: type of a 200's body.
+        unready: schema of a 503's body that is no error's.
+    """
+
+    summary: str
+    answer: Schema
+    says: str = "The answer"
+    asks: type[msgspec.Struct] | None = None
+    needs: tuple[str, ...] = ()
+    headers: Mapping[str, Schema] = field(default_factory=dict)
+    errors: tuple[ErrorCode, ...] = ()
+    media: str = JSON
+    unready: Schema | None = None
+
+
+def _object(*optional: str, **members: Schema) -> Schema:
+    """With these members, all of which are there but the optional ones."""
+    return {
+        "type": "object",
+        "properties": members,
+        "required": [name for name in members if name not in optional],
+    }
+
+
+def _list(items: Schema) -> Schema:
+    return {"type": "array", "items": items}
+
+
+def _component(name: str) -> Schema:
+    return {"$ref": COMPONENTS + name}
+
+
+def _maybe(schema: Schema) -> Schema:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+_TEXT: Final[Schema] = {"type": "string"}
+_FLAG: Final[Schema] = {"type": "boolean"}
+_NUMBER: Final[Schema] = {"type": "integer"}
+_RESULT: Final[Schema] = {"enum": ["ALLOWED", "DENIED"]}
+
+_ACL_MEMBERS: Final = dict.fromkeys(
+    (
+        "id",
+        "resourceType",
+        "resourceName",
+        "patternType",
+        "principal",
+        "host",
+        "operation",
+        "permissionType",
+    ),
+    _TEXT,
+)
+_ITEM_ERROR: Final = _object(error=_object(name=_TEXT, code=_TEXT, message=_TEXT))
+
+#: Schemas that answers refer to, by name.
+ANSWER_COMPONENTS: Final[Mapping[str, Schema]] = {
+    "Acl": _object(**_ACL_MEMBERS),
+    "AppliedAcl": _object(**_ACL_MEMBERS, offset=_maybe(_NUMBER), timestamp=_NUMBER),
+    "Decision": _object(
+        decision=_FLAG,
+        context={
+            "anyOf": [
+                _object(
+                    "acl",
+                    "written_at_offset",
+                    rule={"enum": [rule.value for rule in Rule]},
+                    offset=_NUMBER,
+                    reason=_TEXT,
+                    acl=_component("Acl"),
+                    written_at_offset=_maybe(_NUMBER),
+                ),
+                # Of a question in a batch that cannot be answered.
+                _object(error=_object(status=_NUMBER, code={"enum": list(ErrorCode)}, message=_TEXT)),
+            ]
+        },
+    ),
+    "Problem": _object(type=_TEXT, title=_TEXT, status=_NUMBER, code={"enum": list(ErrorCode)}, detail=_TEXT),
+}
+
+_ACL: Final = _component("Acl")
+_APPLIED_ACL: Final = _component("AppliedAcl")
+_DECISION: Final = _component("Decision")
+
+
+def _results(result: Schema, **context: Schema) -> Schema:
+    """A page of a search; a type that Kafka does not know has no more context than the offset."""
+    return _object(
+        page=_object(next_token=_TEXT, count=_NUMBER),
+        context=_object(*context, offset=_NUMBER, **context),
+        results=_list(result),
+    )
+
+
+_TYPED: Final = _object(type=_TEXT, id=_TEXT)
+_READY: Final[Mapping[str, Schema]] = {"ready": _FLAG, "offset": _NUMBER, "lag_records": _maybe(_NUMBER)}
+
+_GUARDED: Final = (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.AUTHORIZER_NOT_READY)
+_OF_A_STATE: Final = (*_GUARDED, ErrorCode.OFFSET_NOT_HELD, ErrorCode.OFFSET_NOT_VISIBLE)
+
+_AUTHORIZED_OPERATIONS: Final = Operation(
+    summary="The operations that a principal may do to one resource (KIP-430)",
+    asks=OperationsQuestion,
+    answer=_object(offset=_NUMBER, operations=_list(_TEXT), bits=_NUMBER),
+    errors=_OF_A_STATE,
+)
+_BY_RESOURCE_TYPE: Final = Operation(
+    summary="Whether a principal may do this to any resource of a type (KIP-679)",
+    asks=TypeQuestion,
+    answer=_object(offset=_NUMBER, result=_RESULT),
+    errors=_OF_A_STATE,
+)
+_EXPLAIN: Final = Operation(
+    summary="Why a principal may do this, or may not",
+    asks=DecisionQuestion,
+    answer=_object(
+        result=_RESULT,
+        rule=_TEXT,
+        reason=_TEXT,
+        offset=_NUMBER,
+        principal=_TEXT,
+        host=_TEXT,
+        operation=_TEXT,
+        resourceType=_TEXT,
+        resourceName=_TEXT,
+        acl=_maybe(_APPLIED_ACL),
+        alsoMatched=_list(_APPLIED_ACL),
+        nearMisses=_list(_object(field=_TEXT, has=_TEXT, asked=_TEXT, acl=_APPLIED_ACL)),
+        remark=_maybe(_TEXT),
+        fix=_list(_TEXT),
+        highWatermarkIsGuess=_FLAG,
+    ),
+    errors=_OF_A_STATE,
+)
+
+#: By method and path.
+OPERATIONS: Final[Mapping[tuple[str, str], Operation]] = {
+    ("GET", "/"): Operation(
+        summary="What this is, and which paths it has",
+        answer=_object(
+            name=_TEXT,
+            version=_TEXT,
+            description=_TEXT,
+            paths={"type": "object", "additionalProperties": _list(_TEXT)},
+        ),
+    ),
+    ("POST", EVALUATION_PATH): Operation(
+        summary="AuthZEN 1.0: one decision",
+        says="The decision; a DENIED is no error",
+        asks=Evaluation,
+        needs=("subject", "action", "resource"),
+        answer=_DECISION,
+        errors=_OF_A_STATE,
+    ),
+    ("POST", EVALUATIONS_PATH): Operation(
+        summary="AuthZEN 1.0: up to 10,000 decisions on one state",
+        says="The decisions in the order of the questions; one by itself where there are no evaluations",
+        asks=EvaluationsRequest,
+        answer={"anyOf": [_object(evaluations=_list(_DECISION)), _DECISION]},
+        errors=_OF_A_STATE,
+    ),
+    ("POST", "/access/v1/search/subject"): Operation(
+        summary="AuthZEN 1.0: who may do this to that",
+        asks=SubjectSearch,
+        answer=_results(_TYPED, everyone=_FLAG),
+        errors=_OF_A_STATE,
+    ),
+    ("POST", "/access/v1/search/resource"): Operation(
+        summary="AuthZEN 1.0: to which resources a principal may do this",
+        asks=ResourceSearch,
+        answer=_results(
+            _TYPED,
+            names={"enum": ["acls", "existing"]},
+            prefixes=_object(allowed=_list(_TEXT), denied=_list(_TEXT)),
+        ),
+        errors=_OF_A_STATE,
+    ),
+    ("POST", "/access/v1/search/action"): Operation(
+        summary="AuthZEN 1.0: what a principal may do to a resource",
+        asks=ActionSearch,
+        answer=_results(_object(name=_TEXT)),
+        errors=_OF_A_STATE,
+    ),
+    ("GET", "/.well-known/authzen-configuration"): Operation(
+        summary="AuthZEN 1.0: where its endpoints are",
+        answer=_object(
+            policy_decision_point=_TEXT,
+            access_evaluation_endpoint=_TEXT,
+            access_evaluations_endpoint=_TEXT,
+            search_subject_endpoint=_TEXT,
+            search_resource_endpoint=_TEXT,
+            search_action_endpoint=_TEXT,
+        ),
+    ),
+    ("GET", ACLS_PATH): Operation(
+        summary="List ACLs",
+        says="The ACLs that the filter means, in force at an offset",
+        asks=AclListing,
+        answer=_object(offset=_NUMBER, acls=_list(_ACL)),
+        errors=_OF_A_STATE,
+    ),
+    ("POST", ACLS_PATH): Operation(
+        summary="Create ACLs",
+        says="A result for each ACL, in order: also where it is refused",
+        asks=AclCreation,
+        answer=_object(
+            offset=_NUMBER,
+            results=_list({"anyOf": [_object("acl", created=_FLAG, acl=_ACL), _ITEM_ERROR]}),
+        ),
+        errors=_GUARDED,
+    ),
+    ("DELETE", ACLS_PATH): Operation(
+        summary="Remove ACLs",
+        says="A result for each filter, in order: also where it is refused",
+        asks=AclDeletion,
+        answer=_object(offset=_NUMBER, results=_list({"anyOf": [_object(deleted=_list(_ACL)), _ITEM_ERROR]})),
+        errors=_GUARDED,
+    ),
+    ("GET", f"{ACLS_PATH}/{{id}}"): Operation(
+        summary="One ACL, and where it was written",
+        asks=AtOffset,
+        answer=_object(offset=_NUMBER, acl=_APPLIED_ACL),
+        errors=(*_OF_A_STATE, ErrorCode.NOT_FOUND),
+    ),
+    ("GET", "/v1/authorized-operations"): _AUTHORIZED_OPERATIONS,
+    ("POST", "/v1/authorized-operations"): _AUTHORIZED_OPERATIONS,
+    ("GET", "/v1/authorize-by-resource-type"): _BY_RESOURCE_TYPE,
+    ("POST", "/v1/authorize-by-resource-type"): _BY_RESOURCE_TYPE,
+    ("POST", "/v1/filter"): Operation(
+        summary="To which of up to 10,000 names a principal may do this",
+        asks=FilterQuestion,
+        answer=_object(offset=_NUMBER, allowed=_list(_TEXT)),
+        errors=_OF_A_STATE,
+    ),
+    ("GET", "/v1/explain"): _EXPLAIN,
+    ("POST", "/v1/explain"): _EXPLAIN,
+    ("GET", "/v1/changes"): Operation(
+        summary="Follow the changes of ACLs",
+        says=_CHANGES,
+        headers={"Last-Event-ID": {"type": "string", "pattern": "^[0-9]{1,19}$"}},
+        answer=_TEXT,
+        errors=(*_GUARDED, ErrorCode.INVALID_REQUEST, ErrorCode.TOO_MANY_STREAMS),
+        media="text/event-stream",
+    ),
+    ("GET", "/v1/state"): Operation(
+        summary="Where the node stands",
+        answer=_object(
+            cluster_id=_maybe(_TEXT),
+            topic_id=_maybe(_TEXT),
+            log=_TEXT,
+            offset=_NUMBER,
+            epoch=_NUMBER,
+            high_watermark=_maybe(_NUMBER),
+            high_watermark_is_guess=_FLAG,
+            lag_records=_maybe(_NUMBER),
+            lag_ms=_NUMBER,
+            acl_count=_NUMBER,
+            digest=_TEXT,
+            ready=_FLAG,
+            reason=_maybe(_TEXT),
+            writable=_FLAG,
+        ),
+    ),
+    ("GET", "/livez"): Operation(summary="That the process answers", answer=_object(live=_FLAG)),
+    ("GET", "/readyz"): Operation(
+        summary="Whether the node may decide",
+        says="It may",
+        answer=_object(**_READY),
+        unready=_object(**_READY, reason=_TEXT),
+    ),
+    ("GET", "/metrics"): Operation(summary="For Prometheus", answer=_TEXT, media="text/plain"),
+    ("GET", "/openapi.json"): Operation(summary="This document", answer={"type": "object"}),
+}
