@@ -12,6 +12,7 @@ operations). Rules of this file:
 from __future__ import annotations
 
 from enum import IntEnum
+from functools import cache
 from typing import Final, Self
 
 import msgspec
@@ -37,8 +38,11 @@ class _Code(IntEnum):
     @classmethod
     def from_name(cls, text: str) -> Self:
         """The member with this name: any case, ``_`` optional (``TransactionalId``), else UNKNOWN."""
-        wanted = text.replace("_", "").replace("-", "").upper()
-        return next((member for member in cls if member.name.replace("_", "") == wanted), cls(0))
+        by_name = _by_name(cls)
+        member = by_name.get(text)
+        if member is None:
+            member = by_name.get(text.replace("_", "").replace("-", "").upper(), cls(0))
+        return member  # type: ignore[return-value]
 
     @property
     def is_unknown(self) -> bool:
@@ -49,6 +53,12 @@ class _Code(IntEnum):
     def title(self) -> str:
         """The name as kafka-acls and the audit log write it: ``TransactionalId``, ``DescribeConfigs``."""
         return "".join(part.capitalize() for part in self.name.split("_"))
+
+
+@cache
+def _by_name(kind: type[_Code]) -> dict[str, _Code]:
+    """With and without ``_``. Each question over HTTP names two codes."""
+    return {name: member for member in kind for name in (member.name, member.name.replace("_", ""))}
 
 
 class ResourceType(_Code):
