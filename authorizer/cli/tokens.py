@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,7 +15,15 @@ from records.principal import KafkaPrincipal
 if TYPE_CHECKING:
     from authorizer.sidecar.authentication.stored_tokens import StoredToken
 
-_FILE_HELP: Final = "The file of tokens, as aclog.auth.tokens.file names it (ACLOG_AUTH_TOKENS_FILE)."
+_file_option = click.option(
+    "--file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    envvar="ACLOG_AUTH_TOKENS_FILE",
+    required=True,
+    shell_complete=completes("file"),
+    help="The file of tokens, as aclog.auth.tokens.file names it (ACLOG_AUTH_TOKENS_FILE).",
+)
 
 
 @click.group("token")
@@ -86,15 +94,7 @@ def create_command(*, principal: KafkaPrincipal, file: Path | None, as_json: boo
 
 
 @token_command.command("list")
-@click.option(
-    "--file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    envvar="ACLOG_AUTH_TOKENS_FILE",
-    required=True,
-    shell_complete=completes("file"),
-    help=_FILE_HELP,
-)
+@_file_option
 @json_option
 def list_command(*, file: Path, as_json: bool) -> None:
     """Show whose tokens a file has: id and principal of each.
@@ -118,15 +118,7 @@ def list_command(*, file: Path, as_json: bool) -> None:
 
 @token_command.command("revoke")
 @click.argument("token_id", metavar="ID")
-@click.option(
-    "--file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    envvar="ACLOG_AUTH_TOKENS_FILE",
-    required=True,
-    shell_complete=completes("file"),
-    help=_FILE_HELP,
-)
+@_file_option
 def revoke_command(*, token_id: str, file: Path) -> None:
     """Take a token out of the file: a running sidecar refuses it within about a second.
 

@@ -27,6 +27,7 @@ from records.acl import (
     ResourcePattern,
     ResourceType,
 )
+from support.asked_node import asked_node
 from support.node_acls import topic_acl
 from support.nodes import SOON_S, create, delete, running_node, sidecar_of
 from support.published import Published
@@ -77,20 +78,10 @@ def some(stream: Iterator[Event | None], name: str) -> Event:
     return event
 
 
-@contextmanager
-def serving(directory: Path, **settings: Any) -> Iterator[tuple[Node, httpx.Client]]:
-    with (
-        running_node(directory, log_mode="create", **settings) as node,
-        sidecar_of(node) as url,
-        httpx.Client(base_url=url, timeout=SOON_S) as client,
-    ):
-        yield node, client
-
-
 @pytest.fixture
 def node_and_client(tmp_path: Path) -> Iterator[tuple[Node, httpx.Client]]:
     """The caller may describe the cluster."""
-    with serving(tmp_path / "log") as (node, client):
+    with asked_node(tmp_path / "log") as (node, client):
         create(node, [MAY_LIST])
         yield node, client
 
@@ -205,7 +196,7 @@ def test_a_quiet_stream_says_that_it_is_alive(
 
 def test_who_may_not_list_acls_may_not_follow(tmp_path: Path) -> None:
     """Nor who may only ask about others; a stream ends when the right does."""
-    with serving(tmp_path / "log", describe_principals="User:ANONYMOUS") as (node, client):
+    with asked_node(tmp_path / "log", describe_principals="User:ANONYMOUS") as (node, client):
         refused = client.get(PATH)
         assert (refused.status_code, refused.json()["code"]) == (403, "CLUSTER_AUTHORIZATION_FAILED")
         create(node, [MAY_LIST])

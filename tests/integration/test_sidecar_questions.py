@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +25,9 @@ from records.acl import (
     ResourcePattern,
     ResourceType,
 )
+from support.asked_node import asked_node
 from support.node_acls import topic_acl
-from support.nodes import SOON_S, create, delete, running_node, sidecar_of
+from support.nodes import create, delete, running_node, sidecar_of
 
 OPERATIONS = "/v1/authorized-operations"
 BY_TYPE = "/v1/authorize-by-resource-type"
@@ -52,21 +52,13 @@ CLUSTER = ResourcePattern(ResourceType.CLUSTER, CLUSTER_NAME, PatternType.LITERA
 ORDERS = ResourcePattern(ResourceType.TOPIC, "orders", PatternType.LITERAL)
 
 
-@contextmanager
-def serving(directory: Path, **settings: Any) -> Iterator[tuple[Node, httpx.Client]]:
-    with (
-        running_node(directory, log_mode="create", **settings) as node,
-        sidecar_of(node) as url,
-        httpx.Client(base_url=url, timeout=SOON_S) as client,
-    ):
-        create(node, [topic_acl("orders"), topic_acl("payments", operation=AclOperation.WRITE)])
-        yield node, client
+ACLS = [topic_acl("orders"), topic_acl("payments", operation=AclOperation.WRITE)]
 
 
 @pytest.fixture
 def node_and_client(tmp_path: Path) -> Iterator[tuple[Node, httpx.Client]]:
     """The caller may describe the cluster; User:a may READ orders and WRITE payments."""
-    with serving(tmp_path / "log") as (node, client):
+    with asked_node(tmp_path / "log", ACLS) as (node, client):
         create(node, [acl(ANONYMOUS, AclOperation.DESCRIBE, CLUSTER)])
         yield node, client
 
@@ -121,7 +113,7 @@ def test_one_acl_by_its_id(node_and_client: tuple[Node, httpx.Client]) -> None:
 @pytest.mark.parametrize("path", QUESTIONS)
 def test_anyone_may_ask_about_themselves_about_others_only_with_describe(tmp_path: Path, path: str) -> None:
     """Nothing is said about another principal before the caller's right is decided."""
-    with serving(tmp_path / "log") as (node, client):
+    with asked_node(tmp_path / "log", ACLS) as (node, client):
         refused = client.post(path, json=QUESTIONS[path])
         assert (refused.status_code, refused.json()["code"]) == (403, "CLUSTER_AUTHORIZATION_FAILED")
         assert client.post(path, json={**QUESTIONS[path], "principal": ANONYMOUS}).status_code == 200
@@ -131,7 +123,7 @@ def test_anyone_may_ask_about_themselves_about_others_only_with_describe(tmp_pat
 
 def test_an_acl_is_shown_to_who_may_list_them(tmp_path: Path) -> None:
     """Not to who may only ask about others."""
-    with serving(tmp_path / "log", describe_principals=ANONYMOUS) as (node, client):
+    with asked_node(tmp_path / "log", ACLS, describe_principals=ANONYMOUS) as (node, client):
         acl_id = next(iter(node.authorizer.state.index.image)).record.id
         path = f"/v1/acls/{acl_id.hex()[:22]}"
         assert client.get(path).status_code == 403
@@ -141,7 +133,7 @@ def test_an_acl_is_shown_to_who_may_list_them(tmp_path: Path) -> None:
 
 def test_an_explanation_shows_acls_of_others_only_to_who_may_list(tmp_path: Path) -> None:
     """Who asks about itself, or may ask about others, is not shown a third one's ACLs by it."""
-    with serving(tmp_path / "log", describe_principals=ANONYMOUS) as (node, client):
+    with asked_node(tmp_path / "log", ACLS, describe_principals=ANONYMOUS) as (node, client):
         create(node, [acl("User:*", AclOperation.WRITE, ORDERS)])
 
         def missed(principal: str) -> set[str]:
@@ -156,7 +148,7 @@ def test_an_explanation_shows_acls_of_others_only_to_who_may_list(tmp_path: Path
 
 def test_the_past_is_asked_with_the_rights_of_now(tmp_path: Path) -> None:
     """Who may not describe the cluster any more does not, by asking about the time when it might."""
-    with serving(tmp_path / "log") as (node, client):
+    with asked_node(tmp_path / "log", ACLS) as (node, client):
         create(node, [acl(ANONYMOUS, AclOperation.DESCRIBE, CLUSTER)])
         past = {**QUESTIONS[OPERATIONS], "at_offset": 3}
         delete(node, "orders")
@@ -191,7 +183,10 @@ def test_a_state_that_is_not_held_is_gone(
 
 def test_a_look_is_audited_as_a_look(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """What only looks is TRACE, whatever it comes to; that the caller may is decided, and counted, once."""
-    with serving(tmp_path / "log", describe_principals=ANONYMOUS, audit_level="DEBUG") as (node, client):
+    with asked_node(tmp_path / "log", ACLS, describe_principals=ANONYMOUS, audit_level="DEBUG") as (
+        node,
+        client,
+    ):
         before = node.authorizer.metrics.allowed + node.authorizer.metrics.denied
         for path in (OPERATIONS, FILTER):
             client.post(path, json=QUESTIONS[path])

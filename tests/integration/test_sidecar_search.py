@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,8 @@ from records.acl import (
     ResourcePattern,
     ResourceType,
 )
-from support.nodes import SOON_S, create, delete, running_node, sidecar_of
+from support.asked_node import asked_node
+from support.nodes import create, delete
 
 SUBJECT = "/access/v1/search/subject"
 RESOURCE = "/access/v1/search/resource"
@@ -77,21 +77,10 @@ ACLS = [
 ]
 
 
-@contextmanager
-def serving(directory: Path, **settings: Any) -> Iterator[tuple[Node, httpx.Client]]:
-    with (
-        running_node(directory, log_mode="create", **settings) as node,
-        sidecar_of(node) as url,
-        httpx.Client(base_url=url, timeout=SOON_S) as client,
-    ):
-        create(node, ACLS)
-        yield node, client
-
-
 @pytest.fixture
 def node_and_client(tmp_path: Path) -> Iterator[tuple[Node, httpx.Client]]:
     """The caller may describe the cluster."""
-    with serving(tmp_path / "log") as (node, client):
+    with asked_node(tmp_path / "log", ACLS) as (node, client):
         create(node, [MAY_LIST])
         yield node, client
 
@@ -118,7 +107,7 @@ def test_who_may(node_and_client: tuple[Node, httpx.Client]) -> None:
 
 
 def test_super_users_are_found(tmp_path: Path) -> None:
-    with serving(tmp_path / "log", describe_principals="") as (node, client):
+    with asked_node(tmp_path / "log", ACLS, describe_principals="") as (node, client):
         node.authorizer.configure({"super.users": "User:root;User:ANONYMOUS"})
         assert ids(client.post(SUBJECT, json=SEARCHES[SUBJECT])) == ["ANONYMOUS", "a", "b", "d", "root"]
 
@@ -143,7 +132,7 @@ def test_names_that_exist_come_from_a_file(tmp_path: Path) -> None:
     """Read again when it changes, kept while it cannot be read; other types are as without one."""
     file = tmp_path / "names"
     file.write_text("TOPIC pay.1\n\ntopic pay.secret.1\nTOPIC other\n", encoding="utf-8")
-    with serving(tmp_path / "log", search_resource_names=file) as (node, client):
+    with asked_node(tmp_path / "log", ACLS, search_resource_names=file) as (node, client):
         create(node, [MAY_LIST, acl("User:a", "g", kind=ResourceType.GROUP)])
         answer = client.post(RESOURCE, json=SEARCHES[RESOURCE])
         assert (ids(answer), answer.json()["context"]["names"]) == (["pay.1"], "existing")
@@ -158,7 +147,7 @@ def test_names_that_exist_come_from_a_file(tmp_path: Path) -> None:
             assert ids(client.post(RESOURCE, json=SEARCHES[RESOURCE])) == ["pay.1", "pay.22"]
         assert [line["event"] for line in lines] == ["resource_names_not_read"] * 2
     with pytest.raises(ConfigError, match=r"aclog\.search\.resource\.names"):
-        serving(tmp_path / "log", search_resource_names=file).__enter__()
+        asked_node(tmp_path / "log", ACLS, search_resource_names=file).__enter__()
 
 
 def test_what_may_be_done(node_and_client: tuple[Node, httpx.Client]) -> None:
@@ -229,7 +218,7 @@ def test_an_earlier_state_is_searched(node_and_client: tuple[Node, httpx.Client]
 
 def test_who_may_search(tmp_path: Path) -> None:
     """About itself anyone; about others, who may ask about others; who may do it, who may list ACLs."""
-    with serving(tmp_path / "log") as (node, client):
+    with asked_node(tmp_path / "log", ACLS) as (node, client):
         assert {
             path: client.post(path, json=body).status_code for path, body in SEARCHES.items()
         } == dict.fromkeys(SEARCHES, 403)
@@ -246,7 +235,7 @@ def test_who_may_search(tmp_path: Path) -> None:
 
 
 def test_who_may_only_ask_about_others_is_not_shown_who_there_is(tmp_path: Path) -> None:
-    with serving(tmp_path / "log", describe_principals="User:ANONYMOUS") as (_, client):
+    with asked_node(tmp_path / "log", ACLS, describe_principals="User:ANONYMOUS") as (_, client):
         statuses = {path: client.post(path, json=body).status_code for path, body in SEARCHES.items()}
         assert statuses == {SUBJECT: 403, RESOURCE: 200, ACTION: 200}
 
