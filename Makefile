@@ -15,7 +15,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 TOOLS_STAMP := $(VENV)/.tools
 JARS_STAMP := $(VENV)/.jars
-S3_SERVER_STAMP := $(VENV)/.s3-server
+GO_PROGRAMS_STAMP := $(VENV)/.go-programs
 
 # The interpreter for .venv: the first of these that runs and is 3.11 or newer. `make PYTHON=/path/to/python` decides.
 PYTHON ?= python3.13 python3.12 python3.11 python3
@@ -92,23 +92,27 @@ $(TOOLS_STAMP): $(STAMP) requirements.lock
 	@touch $@
 
 $(JARS_STAMP): $(STAMP) snapshot/jobs/session/ivy.py snapshot/jobs/session/jars.py tests/support/kafka_jars.py \
-    tests/support/kafka_jars.sha256 tests/support/delta_jars.py tests/support/spark.py tests/support/class_archives.py
-	$(call say,fetching the jars of the tests (Kafka; Spark to Kafka; Delta Lake): 64 MB the first time)
+    $(wildcard tests/support/kafka_jars*.sha256) tests/support/delta_jars.py tests/support/spark.py tests/support/class_archives.py \
+    tests/support/browser.py
+	$(call say,fetching the jars of the tests (Kafka; Spark to Kafka; Delta Lake): 290 MB the first time)
 	@$(BIN)/python tests/support/kafka_jars.py
 	@$(BIN)/python tests/support/spark.py
 	@$(BIN)/python tests/support/delta_jars.py
 	$(call say,running Spark and Kafka once each, to archive the classes that they load)
 	@PYTHONPATH=.:tests $(BIN)/python -m support.class_archives
+	$(call say,fetching what the console is tested with: axe-core; a browser, where there is none: 68 MB the first time)
+	@PYTHONPATH=.:tests $(BIN)/python -m support.browser
 	@touch $@
 
-# A server of S3's protocol for the tests of object stores. Without Go they are not run, and pytest says so.
-$(S3_SERVER_STAMP): $(STAMP) tests/support/s3_server.py
-	$(call say,building an S3 server for the tests: two minutes of Go the first time)
-	@PYTHONPATH=.:tests $(BIN)/python tests/support/s3_server.py
+# An S3 server and Prometheus, for the tests of object stores and of deploy/. Without Go those are not run, and pytest
+# says so.
+$(GO_PROGRAMS_STAMP): $(STAMP) tests/support/go_programs.py
+	$(call say,building an S3 server and Prometheus for the tests: where Go is; 300 MB to fetch and five minutes the first time)
+	@PYTHONPATH=.:tests $(BIN)/python -m support.go_programs
 	@touch $@
 
 .PHONY: test
-test: setup $(S3_SERVER_STAMP) check ## Everything that CI gates: check, then all tests
+test: setup $(GO_PROGRAMS_STAMP) check ## Everything that CI gates: check, then all tests
 	$(call say,tests)
 	@$(BIN)/python -m pytest -n $(TEST_WORKERS) $(PYTEST_ARGS)
 
@@ -153,6 +157,7 @@ bench: $(STAMP) ## Benchmarks; BENCH_ARGS="--runs 3"
 	$(call say,benchmarks)
 	@$(PIP) --quiet install --require-hashes --requirement requirements-bench.lock \
 	    || echo 'Without pycasbin and cedarpy: the rows beside them will say so.' >&2
+	@$(BIN)/python -m benchmarks.opa || echo 'Without OPA: the rows beside it will say so.' >&2
 	@$(BIN)/python -m benchmarks $(BENCH_ARGS)
 
 .PHONY: docs
@@ -169,7 +174,7 @@ lock: ## Write all lock files anew, with newer versions where pyproject.toml all
 	@$(COMPILE) --group setup --constraints requirements.lock --output-file requirements-setup.lock
 	@$(COMPILE) pyproject.toml --all-extras --constraints requirements.lock --output-file requirements-run.lock
 	@$(COMPILE) --group bench --constraints requirements.lock --output-file requirements-bench.lock
-	@$(COMPILE) pyproject.toml --extra kafka --extra oidc --extra s3 --constraints requirements.lock --output-file deploy/requirements.lock
+	@$(COMPILE) pyproject.toml --extra kafka --extra oidc --extra otel --extra s3 --constraints requirements.lock --output-file deploy/requirements.lock
 	@$(COMPILE) deploy/build-requirements.in --constraints requirements.lock --output-file deploy/requirements-build.lock
 
 .PHONY: clean

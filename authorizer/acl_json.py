@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
-from records.entries import AccessControlEntryRecord
+from records.entries import AccessControlEntryRecord, AclContent
 from records.ids import uuid_from_string, uuid_to_string
 from snapshot.code_names import code_from_name, code_to_name
 
@@ -17,15 +17,20 @@ if TYPE_CHECKING:
 
 def acl_json(record: AccessControlEntryRecord) -> dict[str, str]:
     """One ACL; a code that this build has no name for is its number (architecture.md 8.4)."""
+    return {"id": uuid_to_string(record.id), **content_json(record.content)}
+
+
+def content_json(content: AclContent) -> dict[str, str]:
+    """The same without an id."""
+    resource_type, name, pattern_type, principal, host, operation, permission_type = content
     return {
-        "id": uuid_to_string(record.id),
-        "resourceType": code_to_name(ResourceType, record.resource_type),
-        "resourceName": record.resource_name,
-        "patternType": code_to_name(PatternType, record.pattern_type),
-        "principal": record.principal,
-        "host": record.host,
-        "operation": code_to_name(AclOperation, record.operation),
-        "permissionType": code_to_name(AclPermissionType, record.permission_type),
+        "resourceType": code_to_name(ResourceType, resource_type),
+        "resourceName": name,
+        "patternType": code_to_name(PatternType, pattern_type),
+        "principal": principal,
+        "host": host,
+        "operation": code_to_name(AclOperation, operation),
+        "permissionType": code_to_name(AclPermissionType, permission_type),
     }
 
 
@@ -35,8 +40,12 @@ def acl_from_json(acl: Mapping[str, str]) -> AccessControlEntryRecord:
     Raises:
         KeyError, ValueError: it is no ACL's.
     """
-    return AccessControlEntryRecord(
-        uuid_from_string(acl["id"]),
+    return AccessControlEntryRecord(uuid_from_string(acl["id"]), *content_from_json(acl))
+
+
+def content_from_json(acl: Mapping[str, str]) -> AclContent:
+    """What an ACL says, whatever its id. Raises as ``acl_from_json``."""
+    return (
         code_from_name(ResourceType, acl["resourceType"]),
         acl["resourceName"],
         code_from_name(PatternType, acl["patternType"]),
@@ -50,3 +59,14 @@ def acl_from_json(acl: Mapping[str, str]) -> AccessControlEntryRecord:
 def applied_acl_json(acl: AppliedAcl) -> dict[str, Any]:
     """The same with the place of the record that wrote it; ``offset`` is null for one from a checkpoint."""
     return {**acl_json(acl.record), "offset": acl.offset, "timestamp": acl.timestamp_ms}
+
+
+def applied_acl_from_json(acl: Mapping[str, Any]) -> AppliedAcl:
+    """The ACL whose ``applied_acl_json`` this is, or whose ``acl_json``: then its place is not known.
+
+    Raises:
+        KeyError, ValueError: it is no ACL's.
+    """
+    from records.columns.acl_table import AppliedAcl  # noqa: PLC0415 - numpy, which most users do not need
+
+    return AppliedAcl(acl_from_json(acl), acl.get("offset"), acl.get("timestamp") or 0)

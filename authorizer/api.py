@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from concurrent.futures import Future
 
+    from authorizer.analysis.plan import AclPlan
     from authorizer.errors import ApiError
     from records.entries import AccessControlEntryRecord
 
@@ -109,7 +110,7 @@ class AuthorizableRequestContext(Protocol):
         """The request's number on its connection."""
 
 
-class RequestContext(msgspec.Struct, frozen=True):
+class RequestContext(msgspec.Struct, frozen=True, gc=False):
     """A plain AuthorizableRequestContext."""
 
     principal: KafkaPrincipal
@@ -122,21 +123,23 @@ class RequestContext(msgspec.Struct, frozen=True):
     correlation_id: int = 0
 
 
-class HttpRequestContext(RequestContext, frozen=True, kw_only=True):
+class HttpRequestContext(RequestContext, frozen=True, kw_only=True, gc=False):
     """A question over HTTP: the caller may ask about another principal.
 
     Attributes:
         request_name: what the audit log calls the request, which is none of Kafka's; one word.
         caller: the principal that sent the request; ``principal`` is whom the question is about.
         caller_address: from where, as ``client_address``.
+        request_id: what the caller calls its request (X-Request-ID).
     """
 
     request_name: str
     caller: KafkaPrincipal
     caller_address: str
+    request_id: str | None = None
 
 
-class Action(msgspec.Struct, frozen=True):
+class Action(msgspec.Struct, frozen=True, gc=False):
     """What is to be authorized, and whether the audit log should say so.
 
     Attributes:
@@ -188,6 +191,21 @@ class AclDeleteResult:
 
     acl_binding_delete_results: tuple[AclBindingDeleteResult, ...] = field(default=())
     exception: ApiError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanResult:
+    """Outcome of a plan, which is carried out whole or not at all; but by a cluster in part, which is said.
+
+    Attributes:
+        exception: None on success; then nothing is in the other two where nothing was left to be done.
+        removed: what was, once for each id.
+        added: what was.
+    """
+
+    exception: ApiError | None = None
+    removed: tuple[AccessControlEntryRecord, ...] = ()
+    added: tuple[AccessControlEntryRecord, ...] = ()
 
 
 class Authorizer(Protocol):
@@ -254,3 +272,10 @@ class AclMutator(Protocol):
 
     def delete_acls(self, filters: Sequence[AclBindingFilter]) -> list[Future[AclDeleteResult]]:
         """As Authorizer.delete_acls, already authorized."""
+
+
+class PlanMutator(AclMutator, Protocol):
+    """The same for whole plans, which Kafka does not have."""
+
+    def apply_plan(self, plan: AclPlan) -> Future[PlanResult]:
+        """Carry out a plan if its log still means what it was made on, whole or not at all; authorized."""

@@ -16,7 +16,7 @@ to ask.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from authorizer.api import Action, RequestContext
 from authorizer.decisions.audit import audit_line
@@ -38,9 +38,11 @@ from records.errors import DecodeError
 from records.principal import parse_kafka_principal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from authorizer.standard import StandardAuthorizer
+    from authorizer.api import AuthorizableRequestContext, AuthorizationResult
+    from authorizer.decisions.decision import Decision
+    from authorizer.decisions.state import AuthorizerState
     from records.acl import AclBinding
 
 _Code = TypeVar("_Code", AclOperation, AclPermissionType, PatternType, ResourceType)
@@ -51,7 +53,34 @@ _FETCH: Final = 1
 _LEVEL_NAMES: Final = {level: name for name, level in AUDIT_LEVELS.items()}
 
 
-def answer(authorizer: StandardAuthorizer, query: Mapping[str, Any]) -> dict[str, Any]:
+class Answering(Protocol):
+    """What is asked: a StandardAuthorizer, or a node that has one."""
+
+    @property
+    def state(self) -> AuthorizerState:
+        """The state that decides."""
+
+    def decide(self, context: AuthorizableRequestContext, action: Action) -> Decision:
+        """One decision with its reason."""
+
+    def authorize(
+        self, context: AuthorizableRequestContext, actions: Sequence[Action]
+    ) -> list[AuthorizationResult]:
+        """One result for each action."""
+
+    def authorize_by_resource_type(
+        self, context: AuthorizableRequestContext, operation: AclOperation, resource_type: ResourceType
+    ) -> AuthorizationResult:
+        """KIP-679."""
+
+    def acls(self, acl_filter: AclBindingFilter) -> Iterator[AclBinding]:
+        """The ACLs that match, in Kafka's order."""
+
+    def acl_count(self) -> int:
+        """How many ACLs are in force, by id."""
+
+
+def answer(authorizer: Answering, query: Mapping[str, Any]) -> dict[str, Any]:
     """Answer one query by the authorizer's current state.
 
     Raises:
@@ -93,10 +122,9 @@ def question(query: Mapping[str, Any]) -> tuple[RequestContext, Action]:
     return context, action
 
 
-def _authorize(authorizer: StandardAuthorizer, query: Mapping[str, Any]) -> dict[str, Any]:
+def _authorize(authorizer: Answering, query: Mapping[str, Any]) -> dict[str, Any]:
     context, action = question(query)
-    state = authorizer.state
-    decision = authorizer.decide(context, action, state)
+    decision = authorizer.decide(context, action)
     found: dict[str, Any] = {
         "result": decision.result.value,
         "rule": str(decision),
@@ -106,12 +134,12 @@ def _authorize(authorizer: StandardAuthorizer, query: Mapping[str, Any]) -> dict
         level = audit_level(action, allowed=decision.is_allowed)
         found["audit"] = {
             "level": _LEVEL_NAMES[level],
-            "message": audit_line(level, state, context, action, decision).event,
+            "message": audit_line(level, authorizer.state, context, action, decision).event,
         }
     return found
 
 
-def _authorized_operations(authorizer: StandardAuthorizer, query: Mapping[str, Any]) -> dict[str, Any]:
+def _authorized_operations(authorizer: Answering, query: Mapping[str, Any]) -> dict[str, Any]:
     context = _context(query)
     operations = authorized_operations(
         authorizer.authorize, context, _code(ResourceType, query["resourceType"]), query["resourceName"]
@@ -123,7 +151,7 @@ def _authorized_operations(authorizer: StandardAuthorizer, query: Mapping[str, A
     }
 
 
-def _authorize_by_resource_type(authorizer: StandardAuthorizer, query: Mapping[str, Any]) -> dict[str, Any]:
+def _authorize_by_resource_type(authorizer: Answering, query: Mapping[str, Any]) -> dict[str, Any]:
     context = _context(query)
     result = authorizer.authorize_by_resource_type(
         context, _code(AclOperation, query["operation"]), _code(ResourceType, query["resourceType"])
@@ -131,7 +159,7 @@ def _authorize_by_resource_type(authorizer: StandardAuthorizer, query: Mapping[s
     return {"result": result.value, **_host_address(query, context)}
 
 
-def _acls(authorizer: StandardAuthorizer, query: Mapping[str, Any]) -> dict[str, Any]:
+def _acls(authorizer: Answering, query: Mapping[str, Any]) -> dict[str, Any]:
     acl_filter = AclBindingFilter(
         ResourcePatternFilter(
             _code(ResourceType, query.get("resourceType", ResourceType.ANY)),
@@ -148,11 +176,11 @@ def _acls(authorizer: StandardAuthorizer, query: Mapping[str, Any]) -> dict[str,
     return {"acls": [_binding_json(binding) for binding in authorizer.acls(acl_filter)]}
 
 
-def _acl_count(authorizer: StandardAuthorizer, _query: Mapping[str, Any]) -> dict[str, Any]:
+def _acl_count(authorizer: Answering, _query: Mapping[str, Any]) -> dict[str, Any]:
     return {"aclCount": authorizer.acl_count()}
 
 
-_KINDS: Final[dict[str, Callable[[StandardAuthorizer, Mapping[str, Any]], dict[str, Any]]]] = {
+_KINDS: Final[dict[str, Callable[[Answering, Mapping[str, Any]], dict[str, Any]]]] = {
     "authorize": _authorize,
     "authorizedOperations": _authorized_operations,
     "authorizeByResourceType": _authorize_by_resource_type,

@@ -32,7 +32,7 @@ HELD_MAXIMUM: Final = 1_024
 HELD_ACLS_MAXIMUM: Final = 10_000
 
 
-class Change:
+class Change(msgspec.Struct, gc=False):
     """One update: from the state that ends at one offset to the one that ends at another. Immutable.
 
     Attributes:
@@ -43,16 +43,11 @@ class Change:
         added: ACLs that are in force since.
     """
 
-    __slots__ = ("_json", "added", "base", "offset", "removed")
-
-    def __init__(
-        self, base: int, offset: int, removed: tuple[AppliedAcl, ...], added: tuple[AppliedAcl, ...]
-    ) -> None:
-        self.base = base
-        self.offset = offset
-        self.removed = removed
-        self.added = added
-        self._json: bytes | None = None
+    base: int
+    offset: int
+    removed: tuple[AppliedAcl, ...]
+    added: tuple[AppliedAcl, ...]
+    _json: bytes | None = None
 
     def __len__(self) -> int:
         return len(self.removed) + len(self.added)
@@ -131,11 +126,19 @@ class ChangeFeed:
                 self._changes.clear()
             elif count:
                 pairs = list(delta.changed())
-                removed = tuple(old for old, _ in pairs if old is not None)
-                added = tuple(new for _, new in pairs if new is not None)
+                removed = tuple([old for old, _ in pairs if old is not None])
+                added = tuple([new for _, new in pairs if new is not None])
                 self._add(Change(base, end, removed, added))
         if is_reload or count:
             self._wake()
+
+    def restart(self) -> None:
+        """Decisions may be others though no ACL has changed: to followers it is a reload."""
+        with self._changing:
+            self._generation += 1
+            self._start, self._acls = self._end, 0
+            self._changes.clear()
+        self._wake()
 
     def _add(self, change: Change) -> None:
         """One more, and without the first ones where those are too many."""

@@ -19,6 +19,8 @@ from prometheus_client import CollectorRegistry, PlatformCollector, ProcessColle
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from authorizer.known_metadata import entries, newer_version, unread
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -27,9 +29,11 @@ if TYPE_CHECKING:
     from authorizer.decisions.audit import AuditLog
     from authorizer.decisions.decision_counts import DecisionCounts
     from authorizer.writing.purgatory import Purgatory
+    from records.log.base import Freshness
     from replay.clock import Clock
     from replay.metrics import LoaderMetrics, SnapshotMetrics
     from replay.status import LoaderStatus
+    from snapshot.metadata_image import MetadataImage
 
 #: KIP-504's name of this purgatory.
 PURGATORY: Final = {"delayedOperation": "acl-update"}
@@ -44,19 +48,21 @@ class MetricSources:
     """The layers' own counters, and where the node stands."""
 
     status: Callable[[], LoaderStatus]
+    freshness: Callable[[], Freshness | None]
     is_ready: Callable[[], bool]
+    metadata: Callable[[], MetadataImage]
     decisions: DecisionCounts
-    audit: AuditLog
     purgatory: Purgatory
     loader: LoaderMetrics
     snapshots: SnapshotMetrics | None
     clock: Clock
 
 
-def metrics_registry(sources: MetricSources) -> CollectorRegistry:
-    """A registry of its own, with the node, the process and the interpreter."""
+def metrics_registry(nodes: Collector, audit: AuditLog) -> CollectorRegistry:
+    """A registry of its own, with the node or nodes, what they share, the process and the interpreter."""
     registry = CollectorRegistry()
-    registry.register(NodeCollector(sources))
+    registry.register(SharedCollector(audit))
+    registry.register(nodes)
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
     return registry
@@ -80,8 +86,21 @@ class RatePerMinute:
         return (total - before) * _MINUTE_S / (now_s - since_s) if now_s > since_s else 0.0
 
 
+class SharedCollector(Collector):
+    """What all nodes of a process have together."""
+
+    def __init__(self, audit: AuditLog) -> None:
+        self._audit = audit
+
+    def collect(self) -> Iterator[Metric]:
+        yield _gauge("aclog_build_info", "The running version.", 1, {"version": version("aclog")})
+        audit = self._audit
+        yield _counter("aclog_audit_failures", "Audit lines that could not be written.", audit.failures)
+        yield _counter("aclog_audit_lost", "Audit lines left out because too many waited.", audit.lost)
+
+
 class NodeCollector(Collector):
-    """Everything that is not the process's own."""
+    """What is a node's own."""
 
     def __init__(self, sources: MetricSources) -> None:
         self._sources = sources
@@ -94,8 +113,8 @@ class NodeCollector(Collector):
         return []
 
     def collect(self) -> Iterator[Metric]:
-        yield _gauge("aclog_build_info", "The running version.", 1, {"version": version("aclog")})
         yield from self._state()
+        yield from self._metadata()
         yield from self._decisions()
         yield from self._replay()
         yield from self._snapshots()
@@ -115,6 +134,45 @@ class NodeCollector(Collector):
         if status.lag_records is not None:
             yield _gauge("aclog_lag_records", "Records of the log still to apply.", status.lag_records)
         yield _gauge("aclog_lag_ms", "For how long the node has been behind its log.", status.lag_ms)
+        freshness = self._sources.freshness()
+        if freshness is not None:
+            if freshness.age_ms is not None:
+                yield _gauge(
+                    "aclog_poll_age_ms", "For how long a polled cluster has not answered.", freshness.age_ms
+                )
+            polls = CounterMetricFamily("aclog_polls", "Polls of a cluster.", labels=["result"])
+            polls.add_metric(["answered"], freshness.polls)
+            polls.add_metric(["failed"], freshness.failures)
+            yield polls
+
+    def _metadata(self) -> Iterator[Metric]:
+        metadata = self._sources.metadata()
+        known = GaugeMetricFamily(
+            "aclog_metadata_entries", "What else the log knows, by kind.", labels=["kind"]
+        )
+        for kind, count in entries(metadata).items():
+            known.add_metric([kind], count)
+        yield known
+        passed = GaugeMetricFamily(
+            "aclog_metadata_unread_records",
+            "Records of other types that are newer than this build, or damaged.",
+            labels=["type", "version"],
+        )
+        for (record_type, record_version), count in unread(metadata).items():
+            passed.add_metric([record_type, str(record_version)], count)
+        yield passed
+        levels = GaugeMetricFamily(
+            "aclog_metadata_feature_level", "Levels of the features of the log's cluster.", labels=["feature"]
+        )
+        for feature, level in metadata.features.items():
+            levels.add_metric([feature], level)
+        yield levels
+        is_newer = newer_version(metadata) is not None
+        yield _gauge(
+            "aclog_metadata_version_is_newer",
+            "1 if the log, or a broker of it, is of a newer Kafka than this build.",
+            int(is_newer),
+        )
 
     def _decisions(self) -> Iterator[Metric]:
         counts = self._sources.decisions
@@ -132,9 +190,6 @@ class NodeCollector(Collector):
         ):
             decisions.add_metric([result, rule], count)
         yield decisions
-        audit = self._sources.audit
-        yield _counter("aclog_audit_failures", "Audit lines that could not be written.", audit.failures)
-        yield _counter("aclog_audit_lost", "Audit lines left out because too many waited.", audit.lost)
         now_s = self._sources.clock.monotonic_s()
         with self._lock:
             rates = (
@@ -182,6 +237,11 @@ class NodeCollector(Collector):
                 "aclog_snapshot_end_offset", "End offset of the last one.", snapshots.last_end_offset
             )
             yield _gauge("aclog_snapshot_write_ms", "Time the last one took.", snapshots.last_write_ms)
+            yield _gauge(
+                "aclog_snapshot_written_timestamp_seconds",
+                "When the last one was written.",
+                snapshots.last_written_ms / 1000,
+            )
 
     def _writes(self) -> Iterator[Metric]:
         purgatory = self._sources.purgatory

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Self
 
@@ -25,8 +25,11 @@ from authorizer.configuration.keys.table import BY_NAME
 from authorizer.decisions.audit import AuditLog
 from authorizer.decisions.audit_levels import AUDIT_LEVELS
 from authorizer.errors import ConfigError
-from authorizer.metrics import MetricSources, metrics_registry
+from authorizer.metadata_warning import MetadataWarning
+from authorizer.metrics import MetricSources, NodeCollector, metrics_registry
+from authorizer.node_meaning import NodeMeaning
 from authorizer.recent_states import RecentStates
+from authorizer.reconfiguration import Reconfiguration
 from authorizer.standard import StandardAuthorizer
 from authorizer.writing.acl_mutator import NOT_CONTROLLER, LogAclMutator
 from records.errors import LogError, LogReadOnlyError, LogStorageError, LogUnreachableError
@@ -46,15 +49,23 @@ if TYPE_CHECKING:
 
     from prometheus_client import CollectorRegistry
 
-    from authorizer.api import Endpoint
+    from authorizer.api import Endpoint, PlanMutator
     from authorizer.configuration.load import Config
-    from records.log.base import LogIdentity, MetadataLog
+    from authorizer.sidecar.workers.forwarded import ForwardedWrites
+    from records.log.base import Freshness, LogIdentity, MetadataLog
     from replay.clock import Clock
     from replay.publisher import Publisher
     from replay.status import LoaderStatus
+    from snapshot.metadata_image import MetadataImage
 
 #: Publishers whose failure leaves every decision right.
-_HARMLESS: Final = (SnapshotGenerator.name, LogAclMutator.name, RecentStates.name, ChangeFeed.name)
+_HARMLESS: Final = (
+    SnapshotGenerator.name,
+    LogAclMutator.name,
+    RecentStates.name,
+    ChangeFeed.name,
+    MetadataWarning.name,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +78,11 @@ class NodeStatus:
         end_offset: last applied offset + 1.
         epoch: leader epoch of the last applied batch.
         high_watermark: of the log when last looked at; None before the first look.
-        high_watermark_is_guess: the last whole batch was taken for the last committed one (a broker's files).
+        uncommitted_from: from here on the last whole batch is taken for the last committed one (a broker's
+            files); None: nowhere.
         lag_records: high watermark - end offset; None before the first look.
         lag_ms: for how long the node has not been known to be up to date; 0 when it is.
+        freshness: how old the log's own answers may be; None where each look is one at its cluster.
         ready: whether decisions may be trusted.
         not_ready_reason: why not, for people; None when ready.
         acl_count: ACLs in force, by id.
@@ -82,9 +95,10 @@ class NodeStatus:
     end_offset: int
     epoch: int
     high_watermark: int | None
-    high_watermark_is_guess: bool
+    uncommitted_from: int | None
     lag_records: int | None
     lag_ms: int
+    freshness: Freshness | None
     ready: bool
     not_ready_reason: str | None
     acl_count: int
@@ -96,18 +110,30 @@ class Node:
     """A running aclog; made by ``open``. All methods may be called from any thread.
 
     Attributes:
-        config: what it was opened with.
+        config: its settings as they are now.
+        reconfiguration: how they change while it runs.
         log: the metadata log.
         authorizer: decisions, listings and writes (KIP-504).
         recent: its states before the current one.
+        meaning: the digest of what its ACLs mean, where it is asked for.
         changes: what changed, for who follows it.
         loader: replay; more publishers may be added to it.
         audit: where decisions are written down; its level may change while running.
-        metrics: for ``prometheus_client.generate_latest``.
+        mutator: changes of ACLs, already authorized.
+        collector: what it has counted.
+        metrics: the same and the process's, for ``prometheus_client.generate_latest``.
     """
 
     def __init__(
-        self, config: Config, log: MetadataLog, *, writable: bool, clock: Clock, audit: AuditLog | None
+        self,
+        config: Config,
+        log: MetadataLog,
+        *,
+        writable: bool,
+        clock: Clock,
+        audit: AuditLog | None,
+        writer: ForwardedWrites | None,
+        reconfiguration: Reconfiguration | None,
     ) -> None:
         """Wire everything to an open log; nothing runs yet.
 
@@ -116,9 +142,10 @@ class Node:
             SnapshotError: the store's URL makes no sense.
         """
         self.config = config
+        self.reconfiguration = reconfiguration or Reconfiguration(config)
         self.log = log
         self.audit = AuditLog(AUDIT_LEVELS[config.audit_level]) if audit is None else audit
-        self._writable = writable
+        self._writable = writable if writer is None else writer.writable
         self._clock = clock
         self._closing = threading.Event()
         store = None if config.snapshot_store is None else SnapshotStore(config.snapshot_store)
@@ -129,14 +156,23 @@ class Node:
             timeout_ms=config.acl_update_timeout_ms,
             clock=clock,
             refusal=None if writable else _refusal(log),
+            kafka_version=config.kafka_version,
         )
-        self.authorizer = StandardAuthorizer(audit=self.audit, mutator=self._mutator)
+        self.mutator: PlanMutator = self._mutator if writer is None else writer
+        self.authorizer = StandardAuthorizer(audit=self.audit, mutator=self.mutator)
         self.authorizer.configure(config.properties)
         self.recent = RecentStates(self.authorizer)
+        self.meaning = NodeMeaning(self.authorizer)
         self.changes = ChangeFeed()
-        publishers: list[Publisher] = [self.authorizer, self.recent, self.changes, self._mutator]
+        publishers: list[Publisher] = [
+            self.authorizer,
+            self.recent,
+            self.changes,
+            self._mutator,
+            MetadataWarning(),
+        ]
         generator = None
-        if store is not None:
+        if store is not None and writer is None:
             generator = SnapshotGenerator(
                 store,
                 keep=config.snapshot_keep,
@@ -153,18 +189,24 @@ class Node:
             clock=clock,
             on_settled=self._mutator.settled,
         )
-        self.metrics: CollectorRegistry = metrics_registry(
+        self.collector = NodeCollector(
             MetricSources(
                 status=self.loader.status,
+                freshness=log.freshness,
                 is_ready=lambda: self.status().ready,
+                metadata=lambda: self.metadata,
                 decisions=self.authorizer.metrics,
-                audit=self.audit,
                 purgatory=self._mutator.purgatory,
                 loader=self.loader.metrics,
                 snapshots=None if generator is None else generator.metrics,
                 clock=clock,
             )
         )
+        self.metrics: CollectorRegistry = metrics_registry(self.collector, self.audit)
+        if writer is not None:
+            writer.visible = self.visible
+        # Last: to open the log may have taken its time, and they may have changed meanwhile.
+        self.reconfiguration.add(self._take, config)
 
     @classmethod
     def open(
@@ -174,6 +216,8 @@ class Node:
         clock: Clock | None = None,
         lazily: bool = False,
         audit: AuditLog | None = None,
+        writer: ForwardedWrites | None = None,
+        reconfiguration: Reconfiguration | None = None,
     ) -> Self:
         """Open the log that the configuration names and wire everything to it.
 
@@ -182,16 +226,29 @@ class Node:
             clock: by default the machine's.
             lazily: do not wait for a topic's cluster; ``reach`` does, and says whether this is a log.
             audit: by default one that writes to the logger ``kafka.authorizer.logger``.
+            writer: another process that writes the log for this node, and keeps the snapshots; by default
+                this node does both.
+            reconfiguration: of ``config``, where others have it, too.
 
         Raises:
             ConfigError: no log is named, or a setting is refused.
             LogError: there is no log, it is locked, damaged, or not to be had (see records.errors).
             SnapshotError: the snapshot store's URL makes no sense.
         """
+        if writer is not None:
+            config = replace(config, log_mode="read")
         log, writable = _open_log(config, lazily=lazily)
         with ExitStack() as on_failure:
             on_failure.callback(log.close)
-            node = cls(config, log, writable=writable, clock=clock or SystemClock(), audit=audit)
+            node = cls(
+                config,
+                log,
+                writable=writable,
+                clock=clock or SystemClock(),
+                audit=audit,
+                writer=writer,
+                reconfiguration=reconfiguration,
+            )
             on_failure.pop_all()
         return node
 
@@ -236,23 +293,34 @@ class Node:
 
     def status(self) -> NodeStatus:
         """Where the node stands; cheap."""
-        status = self.loader.status()
-        reason = status.reason or self._lag_reason(status)
+        status, freshness = self.loader.status(), self.log.freshness()
+        reason = status.reason or self._lag_reason(status) or self._age_reason(freshness)
         return NodeStatus(
             identity=self._identity(),
             log_url=self.log.url,
             end_offset=status.end_offset or 0,
             epoch=status.epoch,
             high_watermark=status.high_watermark,
-            high_watermark_is_guess=self.log.high_watermark_is_guess,
+            uncommitted_from=self.log.uncommitted_from,
             lag_records=status.lag_records,
             lag_ms=status.lag_ms,
+            freshness=freshness,
             ready=reason is None,
             not_ready_reason=reason,
             acl_count=status.acl_count,
             digest=digest_to_string(status.digest),
             writable=self._writable,
         )
+
+    @property
+    def refusal(self) -> str | None:
+        """Why it changes no ACLs, and the way out; None where it does."""
+        return None if self._writable else _refusal(self.log)
+
+    @property
+    def metadata(self) -> MetadataImage:
+        """What else the log knows, as of the current state."""
+        return self.authorizer.state.index.image.metadata
 
     def wait_for(self, end_offset: int, timeout_s: float) -> bool:
         """Block until everything below ``end_offset`` is visible here; False on timeout or close."""
@@ -272,7 +340,10 @@ class Node:
 
     def close(self) -> None:
         """Fail what is pending, stop the threads, give the log back. Idempotent."""
+        if not self._closing.is_set():
+            self.reconfiguration.remove(self._take)
         self._closing.set()
+        self.meaning.close()
         self._mutator.close()
         self.authorizer.close()
         self.loader.close()
@@ -283,6 +354,17 @@ class Node:
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()
+
+    def _take(self, config: Config) -> None:
+        """New values of dynamic keys; decisions see those of the authorizer in one swap."""
+        settings, level = self.authorizer.state.settings, self.config.audit_level
+        self.config = config
+        self.authorizer.reconfigure(config.properties)
+        if self.authorizer.state.settings != settings:
+            # Who remembers decisions is to forget them.
+            self.changes.restart()
+        if config.audit_level != level:
+            self.audit.set_level(AUDIT_LEVELS[config.audit_level])
 
     def _identity(self) -> LogIdentity | None:
         try:
@@ -298,6 +380,16 @@ class Node:
         return (
             f"behind its log for {status.lag_ms} ms, and aclog.max.lag.ms is {allowed_ms}"
             f"{'' if status.error is None else f': {status.error}'}"
+        )
+
+    def _age_reason(self, freshness: Freshness | None) -> str | None:
+        """The same where its cluster has not answered for too long."""
+        allowed_ms = self.config.max_lag_ms
+        if freshness is None or freshness.age_ms is None or not allowed_ms or freshness.age_ms <= allowed_ms:
+            return None
+        return (
+            f"its cluster has not answered for {freshness.age_ms} ms, and aclog.max.lag.ms is {allowed_ms}"
+            f"{'' if freshness.error is None else f': {freshness.error}'}"
         )
 
 
@@ -339,8 +431,11 @@ def _can_be_read(url: str) -> bool:
 
 def _refusal(log: MetadataLog) -> str:
     """What a node that cannot write answers to a write: why, and the way out."""
-    if log.high_watermark_is_guess:
-        why = f"`{log.url}` is a Kafka broker's: change its ACLs with kafka-acls, on the cluster"
+    if log.is_only_read:
+        why = (
+            f"`{log.url}` has what a cluster's brokers have: change its ACLs with kafka-acls, on it, "
+            "or follow its controllers (kraft://HOST:PORT), which are asked to"
+        )
     else:
         who = "another node" if log.is_shared else "the node that owns it"
         why = f"`{log.url}` is open for reading: write through {who}, or set {LOG_MODE}=write"

@@ -1,8 +1,7 @@
 """RecentStates: the states before the current one, as far back as they cost next to nothing.
 
-States share what did not change, so some hundred of them take little more memory than one. But each set of
-columns that they stand on (snapshot.image) is whole: states on earlier columns are held while those are few
-rows together. A reload ends what is held, because the log before it may have been another one (I5, I11).
+States on earlier columns are held while those are few rows together (held_columns). A reload ends what is
+held, because the log before it may have been another one (I5, I11).
 
 Settings and readiness are those of the moment of the question, and no part of the past.
 """
@@ -11,10 +10,12 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from authorizer.decisions.state import AuthorizerState
+from authorizer.held_columns import too_early
 from replay.manifest import ReloadManifest
 
 if TYPE_CHECKING:
@@ -30,8 +31,7 @@ HELD_MAXIMUM: Final = 512
 EARLIER_ROWS_MAXIMUM: Final = 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
+class _Held(msgspec.Struct, frozen=True, gc=False):
     """A state of the ACLs, which was so from one end offset to another, both included."""
 
     first: int
@@ -90,7 +90,8 @@ class RecentStates:
             while len(held) > HELD_MAXIMUM:
                 held.popleft()
             if len(held) > 1 and index.rows is not held[-2].index.rows:
-                _keep_few_rows(held)
+                for _ in range(too_early([each.index.rows.columns for each in held], EARLIER_ROWS_MAXIMUM)):
+                    held.popleft()
 
     def on_ready(self) -> None:
         """Readiness is the authorizer's."""
@@ -100,16 +101,3 @@ class RecentStates:
 
     def close(self) -> None:
         """What is held stays."""
-
-
-def _keep_few_rows(held: deque[_Held]) -> None:
-    """Drop what stands on too many rows of earlier columns, or comes before it."""
-    rows, columns = 0, held[-1].index.rows
-    for at in reversed(range(len(held))):
-        if held[at].index.rows is not columns:
-            columns = held[at].index.rows
-            rows += len(columns.columns)
-            if rows > EARLIER_ROWS_MAXIMUM:
-                for _ in range(at + 1):
-                    held.popleft()
-                return

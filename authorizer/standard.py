@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         AuthorizerServerInfo,
         Endpoint,
     )
-    from authorizer.decisions.decision import Decision
+    from authorizer.decisions.decision import Answered, Decision
     from authorizer.explanation.explain import Explanation
     from records.acl import AclBinding, AclBindingFilter, AclOperation, ResourceType
     from replay.manifest import LoaderManifest
@@ -92,15 +92,18 @@ class StandardAuthorizer:
     # -- settings ------------------------------------------------------------------------------------------
 
     def configure(self, configs: Mapping[str, object]) -> None:
-        """Take ``super.users`` and ``allow.everyone.if.no.acl.found``.
+        """Take ``super.users``, ``allow.everyone.if.no.acl.found`` and ``aclog.kafka.version``.
 
         Raises:
-            ConfigError: a super user without a colon; nothing has changed then.
+            ConfigError: a value that is not allowed; nothing has changed then.
         """
         settings = AuthorizerSettings.from_configs(configs)
         with self._changing:
             state = self._state
-            self._state = AuthorizerState(state.index, settings, state.is_ready, state.not_ready_reason)
+            index = state.index
+            if not settings.fits(index, index.image):
+                index = settings.index(index.image)
+            self._state = AuthorizerState(index, settings, state.is_ready, state.not_ready_reason)
 
     def reconfigurable_configs(self) -> frozenset[str]:
         return frozenset({SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG})
@@ -146,15 +149,18 @@ class StandardAuthorizer:
 
     def on_update(self, delta: AclsDelta, image: AclsImage, manifest: LoaderManifest) -> None:
         """Swap to the index of ``image``; readers see all of the update or nothing of it."""
-        index = self._state.index
-        index = index.advanced(delta, image) if delta.image is index.image else AclIndex.of(image)
-        if index.count != len(image):
-            raise InvariantError(f"the index holds {index.count} ACLs, its image {len(image)}")
+        index, settings = self._state.index, self._state.settings
+        is_next = delta.image is index.image
+        if image.metadata.brokers is not index.image.metadata.brokers:
+            is_next &= settings.fits(index, image)
+        index = index.advanced(delta, image) if is_next else settings.index(image)
+        if index.resources.count != image.count:
+            raise InvariantError(f"the index holds {index.resources.count} ACLs, its image {image.count}")
         self._swap_index(index)
 
     def load(self, image: AclsImage) -> None:
         """Take a whole state, complete and sound, without replay: for a command that asks once and ends."""
-        self._swap_index(AclIndex.of(image))
+        self._swap_index(self._state.settings.index(image))
         self.on_ready()
 
     def on_ready(self) -> None:
@@ -206,9 +212,25 @@ class StandardAuthorizer:
             state: of this authorizer, to decide several on the same one; the current one if None.
         """
         state = self._state if state is None else state
-        decisions: list[Decision] = []
-        authorize_actions(state, context, (action,), self._audit, self.metrics, decisions)
-        return decisions[0]
+        return self.answer(context, action, state).decision()
+
+    def answer(
+        self, context: AuthorizableRequestContext, action: Action, state: AuthorizerState | None = None
+    ) -> Answered:
+        """As ``decide``, but for the reason, which `Answered` finds where it is wanted."""
+        return self.answer_all(context, (action,), state)[0]
+
+    def answer_all(
+        self,
+        context: AuthorizableRequestContext,
+        actions: Sequence[Action],
+        state: AuthorizerState | None = None,
+    ) -> list[Answered]:
+        """As ``answer``, for all of them on one state."""
+        state = self._state if state is None else state
+        decided: list[Answered] = []
+        authorize_actions(state, context, actions, self._audit, self.metrics, decided)
+        return decided
 
     def explain(
         self, context: AuthorizableRequestContext, action: Action, state: AuthorizerState | None = None
@@ -248,7 +270,7 @@ class StandardAuthorizer:
 
     def acl_count(self) -> int:
         """How many ACLs are in force, by id."""
-        return self._state.index.count
+        return self._state.index.resources.count
 
     def create_acls(
         self, context: AuthorizableRequestContext, bindings: Sequence[AclBinding]

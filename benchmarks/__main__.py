@@ -24,7 +24,12 @@ from benchmarks.run import Run, combined, read_runs, write_runs
 from benchmarks.settings import Settings, progress
 
 DOCUMENT = ROOT / "docs" / "performance.md"
-RESULTS = {MAIN: ROOT / "benchmarks" / "latest.json", "spark": ROOT / "benchmarks" / "latest-spark.json"}
+RESULTS = {
+    MAIN: ROOT / "benchmarks" / "latest.json",
+    "spark": ROOT / "benchmarks" / "latest-spark.json",
+    "quorum": ROOT / "benchmarks" / "latest-quorum.json",
+    "console": ROOT / "benchmarks" / "latest-console.json",
+}
 _NAMES = tuple(case.name for case in CASES)
 # Measured whenever a run is kept: without it one cannot say what a difference between two runs means.
 _NOISE = "noise"
@@ -37,6 +42,8 @@ Examples:
   python -m benchmarks --only authorize --workloads w3 --quick
   python -m benchmarks --only update --only acls --rounds 9
   python -m benchmarks --only spark --write                 10 minutes; has its own place in the page
+  python -m benchmarks --only quorum --write                10 minutes, four JVMs; so has this
+  python -m benchmarks --only console --write               10 minutes, a real browser; so has this
   python -m benchmarks --combine 1.json --combine 2.json --combine 3.json --write
 """
 
@@ -91,8 +98,8 @@ def main(  # noqa: PLR0913 - a command takes its options as arguments
     """Measure aclog beside Kafka's own StandardAuthorizer, taking turns, on CPU time.
 
     The first run fetches Kafka's jars and makes the workloads. A whole run takes about 20 minutes on two
-    cores, 5 with --quick, and needs 8 GB of memory; --only spark is not part of it. Exit code 1: decisions
-    differ, or a goal was missed.
+    cores, 5 with --quick, and needs 8 GB of memory; without spark, quorum and console. Exit code 1:
+    decisions differ, or a goal was missed.
     """
     setup_logging("console", "ERROR")
     runs: list[Run] = []

@@ -7,6 +7,7 @@ records as rows of a data source; this is that source, planned as the jobs' own,
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +20,9 @@ from records.columns.walk import walk
 from records.ids import uuid_from_string
 from records.log.base import LogIdentity
 from snapshot.jobs.engine.schema import SOURCE_ARROW
-from snapshot.jobs.sources.directory_ranges import open_directory
-from snapshot.jobs.sources.directory_source import DirectoryLogSource, DirectoryStreamReader, options_of
+from snapshot.jobs.sources.log_ranges import open_ranged
 from snapshot.jobs.sources.logs import FollowedLog
+from snapshot.jobs.sources.range_source import RangeSource, RangeStreamReader, options_of
 
 _NAME = "aclog-directory-rows"
 
@@ -33,7 +34,7 @@ def read_rows_stream(spark: SparkSession, log: FollowedLog, *, max_offsets: int)
     return stream.option("maxOffsetsPerTrigger", max_offsets).load()
 
 
-class DirectoryRowsSource(DirectoryLogSource):
+class DirectoryRowsSource(RangeSource):
     """The data source."""
 
     @classmethod
@@ -44,13 +45,14 @@ class DirectoryRowsSource(DirectoryLogSource):
         return _RowsReader(self.options)
 
 
-class _RowsReader(DirectoryStreamReader):
+class _RowsReader(RangeStreamReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         wanted = partition.value
-        with open_directory(
-            wanted.path, LogIdentity(wanted.cluster_id, uuid_from_string(wanted.topic_id))
+        with closing(
+            open_ranged(wanted.url, LogIdentity(wanted.cluster_id, uuid_from_string(wanted.topic_id)), {})
         ) as log:
-            log.start_near(wanted.near)
+            if wanted.near is not None:
+                log.start_near(wanted.near)
             position = wanted.start
             while position < wanted.end:
                 batches = [batch for batch in log.read_raw(position) if batch.base_offset < wanted.end]

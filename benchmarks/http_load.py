@@ -7,6 +7,7 @@ other's answer, for that long; it answers with a line of JSON, an Outcome.
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -19,7 +20,7 @@ import uvloop
 from benchmarks.figures import percentile
 
 _END = b"\r\n\r\n"
-_LENGTH = b"content-length: "
+_LENGTH = re.compile(rb"\r\ncontent-length: ([0-9]+)", re.IGNORECASE)
 _OK = b"HTTP/1.1 200 "
 
 
@@ -68,8 +69,8 @@ class _Connection(asyncio.Protocol):
         end = received.find(_END)
         if end < 0:
             return
-        at = received.index(_LENGTH) + len(_LENGTH)
-        if len(received) < end + len(_END) + int(received[at : received.index(b"\r", at)]):
+        length = _LENGTH.search(received)
+        if length is None or len(received) < end + len(_END) + int(length[1]):
             return
         self._took_ns.append(time.perf_counter_ns() - self._sent_ns)
         if not received.startswith(_OK):

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection
@@ -31,23 +31,32 @@ class Server:
     Attributes:
         port: on loopback.
         socket: the path of its Unix domain socket.
-        pid: of its one process.
+        pids: of the processes that answer.
     """
 
     port: int
     socket: Path
-    pid: int
+    pids: tuple[int, ...]
 
     def cpu_ns(self) -> float:
         """Of the threads that it has, since they began; the kernel's clock ticks are too coarse for this."""
-        files = Path(f"/proc/{self.pid}/task").glob("*/schedstat")
-        return float(sum(int(file.read_text(encoding="ascii").split()[0]) for file in files))
+        return sum(self.each_cpu_ns())
+
+    def each_cpu_ns(self) -> list[float]:
+        """The same of each process."""
+        return [float(sum(map(_thread_cpu_ns, Path(f"/proc/{pid}/task").iterdir()))) for pid in self.pids]
+
+    def keep_to(self, core: int) -> None:
+        """Let it run on this core alone."""
+        for pid in self.pids:
+            for task in Path(f"/proc/{pid}/task").iterdir():
+                os.sched_setaffinity(int(task.name), {core})
 
     def connection(self, timeout_s: float) -> HTTPConnection:
         return HTTPConnection("127.0.0.1", self.port, timeout=timeout_s)
 
 
-def evaluation(asked: Request) -> dict[str, object]:
+def evaluation(asked: Request, *, explain: bool = False) -> dict[str, object]:
     """AuthZEN's JSON for a request of one action; it is logged as the action says."""
     (action,) = asked.actions
     pattern, principal = action.resource_pattern, asked.context.principal
@@ -57,6 +66,7 @@ def evaluation(asked: Request) -> dict[str, object]:
         "resource": {"type": pattern.resource_type.name, "id": pattern.name},
         "context": {
             "host": asked.context.client_address,
+            "explain": explain,
             "log_if_allowed": action.log_if_allowed,
             "log_if_denied": action.log_if_denied,
         },
@@ -74,38 +84,51 @@ def ask(connection: HTTPConnection, path: str, body: bytes, method: str = "POST"
 
 
 @contextmanager
-def running_sidecar(log: Path) -> Iterator[Server]:
+def running_sidecar(log: Path, workers: int = 1, *options: str) -> Iterator[Server]:
     """``aclog serve`` at its defaults: what is denied is in the audit log, on stderr, which is a file."""
-    port = _free_port()
+    port = free_port()
+    environ = {"ACLOG_LISTENERS": f"PLAINTEXT://127.0.0.1:{port}"}
     command = [_ACLOG, "serve", "--log", str(log), "--describe-principals", "User:ANONYMOUS"]
-    with _running(command, port, log / SOCKET_FILE, "/readyz") as server:
+    command += ["--workers", str(workers), *options]
+    with running(command, port, log / SOCKET_FILE, "/readyz", environ) as server:
         yield server
 
 
 @contextmanager
 def running_bare_server() -> Iterator[Server]:
     """`benchmarks.bare_server`."""
-    port = _free_port()
+    port = free_port()
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "bare.sock"
         command = [sys.executable, "-m", "benchmarks.bare_server", str(port), str(path)]
-        with _running(command, port, path, "/") as server:
+        with running(command, port, path, "/", {}) as server:
             yield server
 
 
 @contextmanager
-def _running(command: list[str], port: int, path: Path, ready: str) -> Iterator[Server]:
-    """Its stderr is a file, which a failed start is explained by."""
-    environ = {**os.environ, "ACLOG_LISTENERS": f"PLAINTEXT://127.0.0.1:{port}"}
+def running(
+    command: list[str], port: int, path: Path, ready: str, environ: Mapping[str, str]
+) -> Iterator[Server]:
+    """A server that answers 200 at ``ready`` when it is. What it prints is a file; it explains a failure."""
+    environ = {**os.environ, **environ}
     with (
         tempfile.NamedTemporaryFile() as said,
-        subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said, cwd=ROOT, env=environ) as process,
+        subprocess.Popen(command, stdout=said, stderr=said, cwd=ROOT, env=environ) as process,
     ):
         try:
             _wait_until_ready(process, port, ready, Path(said.name))
-            yield Server(port, path, process.pid)
+            yield Server(port, path, _children(process.pid) or (process.pid,))
         finally:
             process.terminate()
+
+
+def _children(pid: int) -> tuple[int, ...]:
+    """Of its main thread."""
+    return tuple(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()))
+
+
+def _thread_cpu_ns(thread: Path) -> int:
+    return int((thread / "schedstat").read_text(encoding="ascii").split()[0])
 
 
 def _wait_until_ready(process: subprocess.Popen[bytes], port: int, path: str, said: Path) -> None:
@@ -122,7 +145,7 @@ def _wait_until_ready(process: subprocess.Popen[bytes], port: int, path: str, sa
     raise RuntimeError(f"{process.args!r} did not start: {said.read_text(encoding='utf-8')[-2000:]}")
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         port: int = bound.getsockname()[1]

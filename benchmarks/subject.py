@@ -16,7 +16,7 @@ from records.log.open import open_log
 from records.log_batch import LogRecord
 from replay.loader import Loader
 from replay.manifest import LoaderManifest, LogDeltaManifest
-from replay.snapshot_source import SnapshotSource, StoredSnapshots
+from replay.snapshot_source import CheckpointFiles, SnapshotSource, StoredSnapshots
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage, Provenance
 from snapshot.store.snapshot_store import SnapshotStore
@@ -67,9 +67,10 @@ class Subject:
 
     @classmethod
     def open(cls, log: Path | str, snapshots: Path | None) -> Self:
-        """Over a log, by path or URL, beginning at the snapshot of it, or without one at its start."""
-        sources = [] if snapshots is None else [StoredSnapshots(SnapshotStore(snapshots))]
-        return cls(open_log(str(log)), sources)
+        """Over a log, by path or URL, beginning where a node does."""
+        opened = open_log(str(log))
+        stored = [] if snapshots is None else [StoredSnapshots(SnapshotStore(snapshots))]
+        return cls(opened, [*stored, CheckpointFiles(opened)])
 
     @property
     def image(self) -> AclsImage:

@@ -12,7 +12,7 @@ operations). Rules of this file:
 from __future__ import annotations
 
 from enum import IntEnum
-from functools import cache
+from functools import cache, cached_property
 from typing import Final, Self
 
 import msgspec
@@ -49,7 +49,7 @@ class _Code(IntEnum):
         """Whether the code had no name here."""
         return self.value == 0
 
-    @property
+    @cached_property
     def title(self) -> str:
         """The name as kafka-acls and the audit log write it: ``TransactionalId``, ``DescribeConfigs``."""
         return "".join(part.capitalize() for part in self.name.split("_"))
@@ -165,7 +165,7 @@ IMPLIES_DESCRIBE: Final = frozenset(
 IMPLIES_DESCRIBE_CONFIGS: Final = frozenset({AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS})
 
 
-class ResourcePattern(msgspec.Struct, frozen=True):
+class ResourcePattern(msgspec.Struct, frozen=True, gc=False):
     """A resource type, a name and how that name is to be read."""
 
     resource_type: ResourceType

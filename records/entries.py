@@ -8,7 +8,7 @@ because a node holds a million of these: cheap to make and invisible to the garb
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -25,7 +25,15 @@ from records.ids import Uuid
 
 ACCESS_CONTROL_ENTRY_API_KEY: Final = 18
 REMOVE_ACCESS_CONTROL_ENTRY_API_KEY: Final = 19
+REGISTER_BROKER_API_KEY: Final = 0
+UNREGISTER_BROKER_API_KEY: Final = 1
+TOPIC_API_KEY: Final = 2
+REMOVE_TOPIC_API_KEY: Final = 9
+DELEGATION_TOKEN_API_KEY: Final = 10
+USER_SCRAM_CREDENTIAL_API_KEY: Final = 11
 FEATURE_LEVEL_API_KEY: Final = 12
+REMOVE_USER_SCRAM_CREDENTIAL_API_KEY: Final = 22
+REMOVE_DELEGATION_TOKEN_API_KEY: Final = 26
 BEGIN_TRANSACTION_API_KEY: Final = 23
 END_TRANSACTION_API_KEY: Final = 24
 ABORT_TRANSACTION_API_KEY: Final = 25
@@ -38,6 +46,10 @@ _RESOURCE_TYPES: Final = tuple(each.name for each in ResourceType.by_code())
 _PATTERN_TYPES: Final = tuple(each.name for each in PatternType.by_code())
 _OPERATIONS: Final = tuple(each.name for each in AclOperation.by_code())
 _PERMISSION_TYPES: Final = tuple(each.name for each in AclPermissionType.by_code())
+
+
+#: What an ACL says, in the order of its record's fields; equal for equal ACLs under two ids.
+AclContent = tuple[int, str, int, str, str, int, int]
 
 
 class AccessControlEntryRecord(msgspec.Struct, frozen=True, gc=False):
@@ -68,7 +80,7 @@ class AccessControlEntryRecord(msgspec.Struct, frozen=True, gc=False):
         )
 
     @property
-    def content(self) -> tuple[int, str, int, str, str, int, int]:
+    def content(self) -> AclContent:
         """All fields but the id: two records with equal content are one ACL under two ids (I8)."""
         return (
             self.resource_type,
@@ -121,6 +133,13 @@ class FeatureLevelRecord(msgspec.Struct, frozen=True, gc=False):
     level: int
 
 
+class SupportedLevels(NamedTuple):
+    """Of metadata.version, by a broker's binary."""
+
+    lowest: int
+    highest: int
+
+
 class BeginTransactionRecord(msgspec.Struct, frozen=True, gc=False):
     """KIP-868: what follows becomes visible only at the matching EndTransactionRecord."""
 
@@ -142,6 +161,53 @@ class OtherRecord(msgspec.Struct, frozen=True, gc=False):
 
     api_key: int
     version: int
+
+
+class BrokerRecord(OtherRecord, frozen=True, gc=False):
+    """A broker has registered, which gives its release away; or it is no longer registered.
+
+    More of these records is not known. They pass by, too, but for whose rules are followed.
+
+    Attributes:
+        levels: of its binary; None if it is no longer registered.
+    """
+
+    broker_id: int
+    levels: SupportedLevels | None
+
+
+class TopicRecord(OtherRecord, frozen=True, gc=False):
+    """A topic exists from here on; ``name`` is None where it is gone."""
+
+    topic_id: Uuid
+    name: str | None
+
+
+class ScramCredentialRecord(OtherRecord, frozen=True, gc=False):
+    """A user has a SCRAM credential from here on, or no longer: the API key says which.
+
+    What the credential is made of is a secret, and is not read.
+
+    Attributes:
+        mechanism: Kafka's code: 1 for SCRAM-SHA-256, 2 for SCRAM-SHA-512.
+    """
+
+    user: str
+    mechanism: int
+
+    @property
+    def is_removal(self) -> bool:
+        return self.api_key == REMOVE_USER_SCRAM_CREDENTIAL_API_KEY
+
+
+class DelegationTokenRecord(OtherRecord, frozen=True, gc=False):
+    """A delegation token exists from here on; ``owner`` is None where it is gone.
+
+    Its HMAC is not in the log: controllers make it of the token's id and their secret key.
+    """
+
+    token_id: str
+    owner: str | None
 
 
 class ControlRecord(msgspec.Struct, frozen=True, gc=False):

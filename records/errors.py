@@ -8,6 +8,7 @@
     |   |   +-- UnsupportedVersionError  a record version or magic that this build does not know
     |   +-- EncodeError                  a value that the format cannot hold
     +-- LogError                         something about a log as a whole
+        +-- LogMovedError                another append came between a look and an append upon it
         +-- LogNotFoundError             nothing to read at that URL
         +-- LogLockedError               another process is the writer
         +-- LogReadOnlyError             the log is a broker's or was opened to read
@@ -95,6 +96,10 @@ class EncodeError(RecordError):
 
 class LogError(AclogError):
     """Something is wrong with a log as a whole."""
+
+
+class LogMovedError(LogError):
+    """An append upon an end that is not the log's any more; nothing was written."""
 
 
 class LogNotFoundError(LogError):

@@ -71,14 +71,21 @@ def binding_uuid(binding: AclBinding) -> Uuid:
     equal content (architecture.md, section 4).
     """
     pattern, entry = binding.pattern, binding.entry
-    parts = (
-        str(int(pattern.resource_type)),
-        pattern.name,
-        str(int(pattern.pattern_type)),
-        entry.principal,
-        entry.host,
-        str(int(entry.operation)),
-        str(int(entry.permission_type)),
+    return content_uuid(
+        (
+            pattern.resource_type,
+            pattern.name,
+            pattern.pattern_type,
+            entry.principal,
+            entry.host,
+            entry.operation,
+            entry.permission_type,
+        )
     )
+
+
+def content_uuid(content: tuple[int, str, int, str, str, int, int]) -> Uuid:
+    """The same of a record's content, whose codes need not be known ones."""
+    parts = [part if isinstance(part, str) else str(int(part)) for part in content]
     # Lengths first: a name may hold any separator.
     return Uuid(uuid.uuid5(_BINDING_NAMESPACE, "".join(f"{len(part)}:{part}" for part in parts)).bytes)

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 
-class KafkaPrincipal(msgspec.Struct, frozen=True):
+class KafkaPrincipal(msgspec.Struct, frozen=True, gc=False):
     """Who is asking. Types are case-sensitive; names may hold colons and commas."""
 
     principal_type: str
@@ -22,7 +22,8 @@ class KafkaPrincipal(msgspec.Struct, frozen=True):
 
 ANONYMOUS: Final = KafkaPrincipal("User", "ANONYMOUS")
 #: The only wildcard principal; in an ACL it stands for every principal of every type.
-WILDCARD_PRINCIPAL: Final = "User:*"
+EVERYONE: Final = KafkaPrincipal("User", "*")
+WILDCARD_PRINCIPAL: Final = str(EVERYONE)
 
 
 def parse_kafka_principal(text: str) -> KafkaPrincipal:

@@ -37,14 +37,14 @@ class LoadResult:
         origin: what it was built on: a snapshot's name, or ``the log's start``.
         manifest: what was replayed on top of that.
         refused: newer snapshots that could not be used, and why.
-        high_watermark_is_guess: the log does not say what is committed: its last whole batch is taken for it.
+        uncommitted_from: see MetadataLog; None for a state of before that.
     """
 
     image: AclsImage
     origin: str
     manifest: LoaderManifest
     refused: tuple[str, ...]
-    high_watermark_is_guess: bool
+    uncommitted_from: int | None
 
 
 # A log that is truncated or trimmed is read anew, but not for ever.
@@ -134,7 +134,7 @@ def _loaded(
         origin=LOG_START if found.snapshot is None else found.snapshot.origin,
         manifest=published.manifest,
         refused=found.refused,
-        high_watermark_is_guess=log.high_watermark_is_guess,
+        uncommitted_from=log.uncommitted_from,
     )
 
 

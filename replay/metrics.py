@@ -57,9 +57,11 @@ class SnapshotMetrics:
         failed: attempts.
         last_end_offset: of the last one written, None before.
         last_write_ms: how long that took.
+        last_written_ms: when that was, in milliseconds since the epoch.
     """
 
     written: int = 0
     failed: int = 0
     last_end_offset: int | None = None
     last_write_ms: float = 0.0
+    last_written_ms: int = 0

@@ -31,7 +31,12 @@ if TYPE_CHECKING:
 
 
 def recover(
-    log: MetadataLog, sources: Sequence[SnapshotSource], clock: Clock, *, max_end_offset: int | None = None
+    log: MetadataLog,
+    sources: Sequence[SnapshotSource],
+    clock: Clock,
+    *,
+    max_end_offset: int | None = None,
+    oldest: bool = False,
 ) -> Recovered:
     """Look where the log stands, then read the newest snapshot that can be continued.
 
@@ -40,6 +45,7 @@ def recover(
         sources: of two snapshots of the same state the one of the first source is taken.
         clock: its wall time.
         max_end_offset: pretend that the log ends here.
+        oldest: read the oldest one instead, for who wants what the log tells since.
 
     Raises:
         LogError, OSError: the log cannot be read.
@@ -52,7 +58,7 @@ def recover(
     identity, retention_ms = log.identity, log.removal_retention_ms
     offers, refused = _offers(sources, identity)
     found: LoadedSnapshot | None = None
-    for offer in offers:
+    for offer in reversed(offers) if oldest else offers:
         if end < offer.end_offset <= high_watermark:
             continue  # nothing is wrong with it, it is only later than what was asked for
         problem = (

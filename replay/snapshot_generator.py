@@ -154,6 +154,7 @@ class SnapshotGenerator:
             self.metrics.failed += 1
             return
         elapsed_ms = (self._clock.monotonic_s() - began_s) * 1000
+        self.metrics.last_written_ms = self._clock.now_ms()
         self.metrics.last_end_offset = image.provenance.end_offset
         self.metrics.last_write_ms = elapsed_ms
         with self._changed:

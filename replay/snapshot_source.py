@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from snapshot.files.kraft_checkpoint import read_checkpoint
+from snapshot.files.kraft_checkpoint import checkpoint_of
 
 if TYPE_CHECKING:
     from records.log.base import LogIdentity, MetadataLog
@@ -79,7 +79,7 @@ class StoredSnapshots:
 
 
 class CheckpointFiles:
-    """Kafka's ``.checkpoint`` files. They belong to the log whose directory they are in, if it has one.
+    """Kafka's own snapshots of a log: the ``.checkpoint`` files beside it, or what its leader has.
 
     Args:
         log: whose files they are.
@@ -100,8 +100,10 @@ class CheckpointFiles:
                 end_offset=checkpoint.end_offset,
                 epoch=checkpoint.epoch,
                 log_end_time_ms=None,
-                origin=f"checkpoint {checkpoint.path.name}",
-                load=partial(read_checkpoint, checkpoint.path),
+                origin=f"checkpoint {checkpoint.name}",
+                load=partial(checkpoint_of, self._log, checkpoint),
             )
             for checkpoint in checkpoints
+            # KIP-1170: 0-0 is no state, but what the first controller appends to the empty log.
+            if checkpoint.end_offset > 0
         ]

@@ -28,10 +28,9 @@ _HEAD_BYTES: Final = 8
 _HEAD_BITS: Final = 8 * _HEAD_BYTES
 # Ids are random: a bucket of so many has nearly the same number of them each.
 _BUCKET_BITS: Final = 4
-# Fewer ids than this are looked for by their first bits before: at most a quarter of the others has the same.
-_FEW: Final = 1 << 14
-_FILTER_BITS: Final = 16
-_FILTER_SHIFT: Final = np.uint64(_HEAD_BITS - _FILTER_BITS)
+# A filter has so many bits more than the number of ids, so that few others pass it; and takes 4 MB at most.
+_SPARE_BITS: Final = 4
+_FILTER_BITS_MAX: Final = 22
 
 
 def heads_of(ids: bytes) -> npt.NDArray[np.uint64]:
@@ -40,22 +39,18 @@ def heads_of(ids: bytes) -> npt.NDArray[np.uint64]:
 
 
 def among(held: npt.NDArray[np.uint64], heads: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-    """Which of the heads are among the sorted ones. Quick where either are few, or ``heads`` sorted too."""
+    """Which of the heads are among the sorted ones."""
     if not len(held):
         return np.zeros(len(heads), np.bool_)
-    if len(held) < min(len(heads), _FEW):
-        # Ids are random: by their first bits most are seen to be others, without a search.
-        may_be = np.zeros(1 << _FILTER_BITS, np.bool_)
-        may_be[held >> _FILTER_SHIFT] = True
-        is_among: npt.NDArray[np.bool_] = may_be[heads >> _FILTER_SHIFT]
-        is_among[is_among] = _found(held, heads[is_among])
-        return is_among
-    return _found(held, heads)
-
-
-def _found(held: npt.NDArray[np.uint64], heads: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-    found: npt.NDArray[np.bool_] = held[np.minimum(np.searchsorted(held, heads), len(held) - 1)] == heads
-    return found
+    # Ids are random: by their first bits most are seen to be others, without a search.
+    bits = min(len(held).bit_length() + _SPARE_BITS, _FILTER_BITS_MAX)
+    shift = np.uint64(_HEAD_BITS - bits)
+    may_be = np.zeros(1 << bits, np.bool_)
+    may_be[held >> shift] = True
+    is_among: npt.NDArray[np.bool_] = may_be[heads >> shift]
+    left = heads[is_among]
+    is_among[is_among] = held[np.minimum(np.searchsorted(held, left), len(held) - 1)] == left
+    return is_among
 
 
 def has_id(ids: bytes, wanted: bytes) -> npt.NDArray[np.bool_]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never, cast
 
+import msgspec
 import numpy as np
 
 from records.columns.acl_table import AclTable, AppliedAcl
@@ -30,7 +31,7 @@ from records.entries import (
     RemoveAccessControlEntryRecord,
 )
 from snapshot.columns import AclColumns, among, heads_of
-from snapshot.digest import DIGEST_MASK, digest_add, digest_remove
+from snapshot.digest import DIGEST_MASK, acl_hash
 from snapshot.fold import FOLD_AT, DeltaCounts, Fold
 from snapshot.image import AclsImage, Provenance
 
@@ -41,50 +42,31 @@ if TYPE_CHECKING:
     from records.ids import Uuid
     from records.log_batch import LogBatch, LogRecord
     from snapshot.fold import Heads
+    from snapshot.metadata_image import MetadataImage
 
 
-def with_level(features: Mapping[str, int], record: FeatureLevelRecord) -> Mapping[str, int]:
-    """Feature levels after a record of one; level 0 takes it away."""
-    levels = {**features, record.name: record.level}
-    if record.level == 0:
-        del levels[record.name]
-    return levels
+class AclsDelta(msgspec.Struct, eq=False):
+    """Changes on top of ``image``; single-threaded until ``apply``, immutable in effect after it.
 
+    ``fold_at`` is as snapshot.fold has it.
+    """
 
-class AclsDelta:
-    """Changes on top of ``image``; single-threaded until ``apply``, immutable in effect after it."""
-
-    __slots__ = (
-        "_after",
-        "_changes",
-        "_count",
-        "_counts",
-        "_digest",
-        "_features",
-        "_fold",
-        "_fold_at",
-        "_held",
-        "_settled",
-        "image",
-    )
-
-    def __init__(self, image: AclsImage, *, fold_at: int = FOLD_AT) -> None:
-        """``fold_at``: as snapshot.fold has it."""
-        self.image = image
-        self._fold_at = fold_at
-        self._counts = DeltaCounts()
-        self._changes: dict[Uuid, AppliedAcl | None] = {}
-        # What the image holds of the ids that were asked for: a row is found and made into an object once.
-        self._held: dict[Uuid, AppliedAcl | None] = {}
-        # Takes all records once a batch has come as columns: `_changes` is then what was before it.
-        self._fold: Fold | None = None
-        # What the fold makes of `_changes`, and the ACLs that it put; None: not known yet.
-        self._settled: tuple[dict[Uuid, AppliedAcl | None], AclColumns] | None = None
-        # The image that this leads to, if that was there first.
-        self._after: AclsImage | None = None
-        self._count = len(image)
-        self._digest = image.digest
-        self._features: Mapping[str, int] = image.features
+    image: AclsImage
+    fold_at: int = FOLD_AT
+    _counts: DeltaCounts = msgspec.field(default_factory=DeltaCounts)
+    _changes: dict[Uuid, AppliedAcl | None] = {}
+    # What the image holds of the ids that were asked for: a row is found and made into an object once.
+    _held: dict[Uuid, AppliedAcl | None] = {}
+    # What the digest is greater by.
+    _digest: int = 0
+    # What else the log knows, if that changed.
+    _metadata: MetadataImage | None = None
+    # Takes all records once a batch has come as columns: `_changes` is then what was before it.
+    _fold: Fold | None = None
+    # What the fold makes of `_changes`, and the ACLs that it put; None: not known yet.
+    _settled: tuple[dict[Uuid, AppliedAcl | None], AclColumns] | None = None
+    # The image that this leads to, if that was there first.
+    _after: AclsImage | None = None
 
     @classmethod
     def between(cls, before: AclsImage, after: AclsImage) -> AclsDelta:
@@ -93,9 +75,12 @@ class AclsDelta:
         Costs one look at every ACL of both, and no hashing: the digest is that of ``after``. From the empty
         image, as at every start, it costs nothing before ``changes`` is asked for.
         """
-        delta = cls(before)
-        delta._after = after
-        delta._count, delta._digest, delta._features = len(after), after.digest, after.features
+        delta = cls(
+            before,
+            _digest=after.digest - before.digest,
+            _metadata=after.metadata,
+            _after=after,
+        )
         changes, counts = delta._changes, delta._counts
         if not len(before):
             counts.added = len(after)
@@ -138,10 +123,16 @@ class AclsDelta:
             self._settled = changes, AclColumns.EMPTY
         return changes
 
+    @property
+    def metadata(self) -> MetadataImage:
+        """What else the log knows, as this delta leaves it."""
+        return self.image.metadata if self._metadata is None else self._metadata
+
     def changed(self) -> Iterator[tuple[AppliedAcl | None, AppliedAcl | None]]:
         """(before, after) of each changed id, in the order in which the ids first changed."""
+        held = self._held
         for acl_id, after in self.changes.items():
-            yield self._before(acl_id), after
+            yield held[acl_id] if acl_id in held else self._before(acl_id), after
 
     def get(self, acl_id: Uuid) -> AppliedAcl | None:
         """The ACL with this id as this delta leaves it."""
@@ -178,7 +169,7 @@ class AclsDelta:
         """Apply records that are columns."""
         fold = self._fold
         if fold is None:
-            self._fold = fold = Fold(self._in_force, fold_at=self._fold_at)
+            self._fold = fold = Fold(self._in_force, fold_at=self.fold_at)
         self._settled = None
         for logged in fold.take_records(records):
             self.replay(logged)
@@ -192,13 +183,12 @@ class AclsDelta:
             case RemoveAccessControlEntryRecord():
                 self._remove(record.id)
             case FeatureLevelRecord():
-                self._features = with_level(self._features, record)
+                self._metadata = self.metadata.with_record(record)
+            case OtherRecord():
+                self._metadata = self.metadata.with_record(record)
+                self._counts.ignored += 1
             case (
-                OtherRecord()
-                | ControlRecord()
-                | BeginTransactionRecord()
-                | EndTransactionRecord()
-                | AbortTransactionRecord()
+                ControlRecord() | BeginTransactionRecord() | EndTransactionRecord() | AbortTransactionRecord()
             ):
                 self._counts.ignored += 1
             case _:
@@ -214,15 +204,14 @@ class AclsDelta:
         before = self._now(acl_id)
         if before is None:
             self._counts.added += 1
-            self._count += 1
         elif before.record == acl.record:
             # The first writing stays the one on record: nothing changed here.
             self._counts.repeated += 1
             return
         else:
             self._counts.replaced += 1
-            self._digest = digest_remove(self._digest, before.record)
-        self._digest = digest_add(self._digest, acl.record)
+            self._digest -= acl_hash(before.record)
+        self._digest += acl_hash(acl.record)
         self._changes[acl_id] = acl
 
     def _remove(self, acl_id: Uuid) -> None:
@@ -235,8 +224,7 @@ class AclsDelta:
             self._counts.unknown_removals += 1
             return
         self._counts.removed += 1
-        self._count -= 1
-        self._digest = digest_remove(self._digest, before.record)
+        self._digest -= acl_hash(before.record)
         if self._before(acl_id) is not None:
             self._changes[acl_id] = None
         else:
@@ -284,15 +272,13 @@ class AclsDelta:
     def apply(self, provenance: Provenance) -> AclsImage:
         """The image with the changes, standing at ``provenance``. The old image stays as it was."""
         changes, put = self._settle()
-        count, digest = self._count, self._digest
-        if self._fold is not None:
-            count += self._fold.counts.added - self._fold.counts.removed
-            digest = (digest + self._fold.digest) & DIGEST_MASK
-        return self.image.with_changes(
+        counts, image = self.counts, self.image
+        grown = self._digest + (0 if self._fold is None else self._fold.digest)
+        return image.with_changes(
             changes,
             put=put,
-            count=count,
-            digest=digest,
-            features=self._features,
+            count=image.count + counts.added - counts.removed,
+            digest=(image.digest + grown) & DIGEST_MASK,
             provenance=provenance,
+            metadata=self.metadata,
         )

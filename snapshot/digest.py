@@ -122,16 +122,6 @@ def hashes_sum(hashes: bytes) -> int:
     return digest & DIGEST_MASK
 
 
-def digest_add(digest: int, record: AccessControlEntryRecord) -> int:
-    """The digest of the set with this ACL added."""
-    return (digest + acl_hash(record)) & DIGEST_MASK
-
-
-def digest_remove(digest: int, record: AccessControlEntryRecord) -> int:
-    """The digest of the set with this ACL removed."""
-    return (digest - acl_hash(record)) & DIGEST_MASK
-
-
 def table_digest(table: AclTable) -> int:
     """The digest of a whole table, computed anew."""
     return hashes_sum(table_hashes(table))

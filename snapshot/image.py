@@ -8,12 +8,13 @@ maker, and ``restored`` for a stored snapshot.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import immutables
 import msgspec
 
 from snapshot.columns import AclColumns
+from snapshot.metadata_image import MetadataImage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -56,7 +57,7 @@ _UNCHANGED: Final[immutables.Map[Uuid, AppliedAcl | None]] = immutables.Map()
 _MISSING: Final = object()
 
 
-class AclsImage:
+class AclsImage(msgspec.Struct, eq=False, gc=False):
     """All ACLs by id, where in the log that is, and the digest of the whole.
 
     Iteration order is arbitrary but the same for the same image.
@@ -64,31 +65,21 @@ class AclsImage:
     Attributes:
         columns: the base. A row is in force if its id is not in ``changes``.
         changes: by id, what differs from ``columns``: an ACL in force, or None for a row that is not.
+        count: of the ACLs in force.
+        metadata: what else the log knows there. It is in no digest, and not counted.
     """
 
-    __slots__ = ("_count", "changes", "columns", "digest", "features", "provenance")
+    columns: AclColumns
+    changes: immutables.Map[Uuid, AppliedAcl | None]
+    count: int
+    digest: int
+    provenance: Provenance
+    metadata: MetadataImage = MetadataImage.EMPTY
 
-    EMPTY: AclsImage
-
-    def __init__(
-        self,
-        columns: AclColumns,
-        changes: immutables.Map[Uuid, AppliedAcl | None],
-        *,
-        count: int,
-        digest: int,
-        features: Mapping[str, int],
-        provenance: Provenance,
-    ) -> None:
-        self.columns = columns
-        self.changes = changes
-        self._count = count
-        self.digest = digest
-        self.features = features
-        self.provenance = provenance
+    EMPTY: ClassVar[AclsImage]
 
     def __len__(self) -> int:
-        return self._count
+        return self.count
 
     def __contains__(self, acl_id: Uuid) -> bool:
         if self.changes:
@@ -121,7 +112,12 @@ class AclsImage:
 
     @classmethod
     def restored(
-        cls, columns: AclColumns, *, digest: int, features: Mapping[str, int], provenance: Provenance
+        cls,
+        columns: AclColumns,
+        *,
+        digest: int,
+        provenance: Provenance,
+        metadata: MetadataImage = MetadataImage.EMPTY,
     ) -> AclsImage:
         """The image that a stored snapshot holds, for whoever checked it: distinct ids, and the digest.
 
@@ -132,19 +128,19 @@ class AclsImage:
             _UNCHANGED,
             count=len(columns),
             digest=digest,
-            features=features,
             provenance=provenance,
+            metadata=metadata,
         )
 
     def with_changes(
         self,
         changes: Mapping[Uuid, AppliedAcl | None],
         *,
-        put: AclColumns | None = None,
+        put: AclColumns = AclColumns.EMPTY,
         count: int,
         digest: int,
-        features: Mapping[str, int],
         provenance: Provenance,
+        metadata: MetadataImage,
     ) -> AclsImage:
         """The next image, for AclsDelta.
 
@@ -153,12 +149,10 @@ class AclsImage:
             put: ACLs with other distinct ids, which are in force then as well, whatever was.
             count: of the ACLs then.
             digest: of them.
-            features: all feature levels.
             provenance: where the next image stands.
+            metadata: what else the log knows then.
         """
         columns, merged = self.columns, self.changes
-        if put is None:
-            put = AclColumns.EMPTY
         step = len(changes) + len(put)
         waiting, base = len(merged) + step, len(columns)
         if waiting > _MERGE_MINIMUM and (
@@ -173,7 +167,12 @@ class AclsImage:
         elif step:
             merged = merged.update({**changes, **{acl.record.id: acl for acl in put}})
         return AclsImage(
-            columns, merged, count=count, digest=digest, features=features, provenance=provenance
+            columns,
+            merged,
+            count=count,
+            digest=digest,
+            provenance=provenance,
+            metadata=metadata,
         )
 
     def merged(self) -> AclsImage:
@@ -183,10 +182,10 @@ class AclsImage:
         return AclsImage(
             self.columns.with_changes(self.changes),
             _UNCHANGED,
-            count=self._count,
+            count=self.count,
             digest=self.digest,
-            features=self.features,
             provenance=self.provenance,
+            metadata=self.metadata,
         )
 
     def settled(self) -> AclsImage:
@@ -194,7 +193,7 @@ class AclsImage:
         return self.merged() if len(self.changes) * _SETTLE_SHARE > len(self.columns) else self
 
     def __repr__(self) -> str:
-        return f"AclsImage({self._count} ACLs at end offset {self.provenance.end_offset})"
+        return f"AclsImage({self.count} ACLs at end offset {self.provenance.end_offset})"
 
 
-AclsImage.EMPTY = AclsImage(AclColumns.EMPTY, _UNCHANGED, count=0, digest=0, features={}, provenance=NOWHERE)
+AclsImage.EMPTY = AclsImage(AclColumns.EMPTY, _UNCHANGED, count=0, digest=0, provenance=NOWHERE)

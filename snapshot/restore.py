@@ -9,15 +9,19 @@ from snapshot.columns import AclColumns
 from snapshot.digest import DIGEST_MASK
 from snapshot.fold import Fold
 from snapshot.image import AclsImage, Provenance
+from snapshot.metadata_image import MetadataImage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from snapshot.fold import Heads
 
 
 def restore_image(
-    tables: Iterable[AclTable], *, features: Mapping[str, int], provenance: Provenance
+    tables: Iterable[AclTable],
+    *,
+    provenance: Provenance,
+    metadata: MetadataImage = MetadataImage.EMPTY,
 ) -> AclsImage:
     """The image that holds these ACLs and nothing else; the later one of two with one id (I8)."""
     fold = Fold(_nothing)
@@ -27,10 +31,15 @@ def restore_image(
     return AclsImage.restored(
         AclColumns.joined([fold.rows]),
         digest=fold.digest & DIGEST_MASK,
-        features=features,
         provenance=provenance,
+        metadata=metadata,
     )
 
 
 def _nothing(_heads: Heads) -> AclTable:
     return AclColumns.EMPTY
+
+
+def image_of(table: AclTable) -> AclsImage:
+    """These ACLs, which are not of one log."""
+    return restore_image([table], provenance=Provenance(0, -1, 0))

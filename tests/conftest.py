@@ -21,10 +21,12 @@ from hypothesis import HealthCheck, settings
 from support.class_archives import jvm_options
 
 if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
     from pyspark.sql import SparkSession
 
     from support.kafka_broker import Broker
     from support.kafka_cluster import KafkaCluster
+    from support.kafka_quorum import KafkaQuorum
 
 # No deadlines: the machines are small and shared. too_slow would be one by another name.
 for name, examples, derandomize in (("fast", 30, True), ("ci", 100, True), ("deep", 2000, False)):
@@ -44,19 +46,24 @@ settings.load_profile(
 os.environ.setdefault("SPARK_SUBMIT_OPTS", shlex.join(jvm_options("spark")))
 
 
-@pytest.fixture(autouse=True)
-def _logging_is_not_left_behind(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A command that runs in this process sets up logging for all of it: undone after the test.
-
-    Loggers are never cached, for a module's logger would keep what it was first used with.
-    """
-    root = logging.getLogger()
-    level, configure = root.level, structlog.configure
+@pytest.fixture(scope="session", autouse=True)
+def _loggers_are_not_cached() -> Iterator[None]:
+    """Else a module's logger would keep what it was first used with, in a fixture or a test."""
+    configure = structlog.configure
 
     def configure_uncached(**settings: Any) -> None:
         configure(**{**settings, "cache_logger_on_first_use": False})
 
-    monkeypatch.setattr(structlog, "configure", configure_uncached)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(structlog, "configure", configure_uncached)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _logging_is_not_left_behind() -> Iterator[None]:
+    """A command that runs in this process sets up logging for all of it: undone after the test."""
+    root = logging.getLogger()
+    level = root.level
     yield
     if structlog.is_configured():
         structlog.reset_defaults()
@@ -85,12 +92,39 @@ def cluster() -> Iterator[KafkaCluster]:
 
 
 @pytest.fixture(scope="session")
+def quorum() -> Iterator[KafkaQuorum]:
+    """Three real controllers and a broker, started once; a test may stop them, and leaves all running."""
+    from support.kafka_quorum import kafka_quorum  # noqa: PLC0415  (most runs need no Kafka client)
+
+    with kafka_quorum(users=("alice",)) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """Spark on two cores, started once; it can read topics."""
     from support.spark import local_spark  # noqa: PLC0415  (most runs need no Spark)
 
     with local_spark() as session:
         yield session
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """A real browser. Playwright's event loop runs as long: tests of other modules may have their own."""
+    from support.console_page import launched  # noqa: PLC0415  (most runs need no browser)
+
+    with launched() as running:
+        yield running
+
+
+@pytest.fixture
+def page(chromium: Browser, url: str) -> Iterator[Page]:
+    """A page for the console at ``url``, a fixture of the test's module."""
+    from support.console_page import console_page  # noqa: PLC0415  (as above)
+
+    with console_page(chromium, url) as opened:
+        yield opened
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -108,10 +142,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Leave out what needs a Docker engine, whatever else `-m` says, unless it asks for just that."""
-    chosen = config.option.markexpr
-    if "containers" not in chosen:
-        config.option.markexpr = f"({chosen}) and not containers" if chosen else "not containers"
+    """Leave out what needs a Docker engine, or Karapace, whatever else `-m` says, unless it asks for that."""
+    for marker in ("containers", "karapace"):
+        chosen = config.option.markexpr
+        if marker not in chosen:
+            config.option.markexpr = f"({chosen}) and not {marker}" if chosen else f"not {marker}"
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -22,6 +22,15 @@ from authorizer.errors import (
     ConfigError,
     NotControllerError,
     OperationTimedOutError,
+    PlanOutdatedError,
+    PlanUnreadableError,
+    SidecarAnswerError,
+    SidecarDefectError,
+    SidecarOutcomeUnknownError,
+    SidecarRefusedError,
+    SidecarRequestError,
+    SidecarUnavailableError,
+    SidecarUnreachedError,
     UnknownServerError,
     UnsupportedPythonError,
 )
@@ -33,6 +42,7 @@ from records.errors import (
     LogError,
     LogHeldUpError,
     LogLockedError,
+    LogMovedError,
     LogNotFoundError,
     LogOutcomeUnknownError,
     LogReadOnlyError,
@@ -111,6 +121,11 @@ _HELD_LOG: Final = (
     "(check, acls --list, log dump, log verify, a node with aclog.log.mode=read). Everything else waits "
     "until that process has ended."
 )
+_NOT_OURS: Final = (
+    "Only a log that aclog made can be written: `aclog log create`. A broker's own log is written by its "
+    "cluster: --log kraft://HOST:PORT, of its controllers, and `aclog apply --bootstrap-server HOST:PORT` "
+    "ask that."
+)
 _NO_LOG: Final = (
     "--log takes file:DIR or DIR, the directory that holds the *.log files, or kafka://HOST:PORT/TOPIC. "
     "`aclog log create {log}` makes a new log."
@@ -148,6 +163,20 @@ _RULES: Final[tuple[tuple[type[BaseException], ExitCode, str], ...]] = (
         "Unless it says that nothing was written, the change may be in the log: list the ACLs first.",
     ),
     (NotControllerError, ExitCode.NOT_READY, ""),
+    # About who asks: no decision, and no difference.
+    (SidecarRefusedError, ExitCode.USAGE, ""),
+    (SidecarOutcomeUnknownError, ExitCode.NOT_READY, "The change may be in the log: list the ACLs first."),
+    (
+        SidecarUnreachedError,
+        ExitCode.NOT_READY,
+        "Is `aclog serve` running, and is this its listener?",
+    ),
+    (SidecarUnavailableError, ExitCode.NOT_READY, "Try again, or see why in the sidecar's log."),
+    (SidecarRequestError, ExitCode.USAGE, ""),
+    (SidecarDefectError, ExitCode.BAD_DATA, ""),
+    (SidecarAnswerError, ExitCode.USAGE, "Is this a listener of `aclog serve`?"),
+    (PlanOutdatedError, ExitCode.USAGE, "Make a new plan, and look at it: `aclog plan`."),
+    (PlanUnreadableError, ExitCode.BAD_DATA, "`aclog plan FILE --output PLAN` makes one."),
     (UnknownServerError, ExitCode.BAD_DATA, ""),
     (ApiError, ExitCode.USAGE, ""),
     # Its text has the ways out.
@@ -156,8 +185,13 @@ _RULES: Final[tuple[tuple[type[BaseException], ExitCode, str], ...]] = (
     (DecodeError, ExitCode.BAD_DATA, _DAMAGED_LOG),
     (EncodeError, ExitCode.BAD_DATA, ""),
     (LogNotFoundError, ExitCode.USAGE, _NO_LOG),
+    (LogMovedError, ExitCode.NOT_READY, "Try again."),
     (LogLockedError, ExitCode.NOT_READY, _HELD_LOG),
-    (LogReadOnlyError, ExitCode.USAGE, "Only a log that aclog made can be written: `aclog log create`."),
+    (
+        LogReadOnlyError,
+        ExitCode.USAGE,
+        _NOT_OURS,
+    ),
     (LogCorruptError, ExitCode.BAD_DATA, _DAMAGED_LOG),
     (
         LogUnreachableError,
@@ -229,8 +263,8 @@ _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 def failure_of(error: BaseException) -> Failure:
     """The message and exit code for anything that a command raised."""
     code, way_out = outcome(type(error))
-    if isinstance(error, ConfigError) and error.key.startswith("--"):
-        way_out = ""  # the file itself is wrong, not what it says
+    if isinstance(error, ConfigError) and error.key.startswith(("--", "OTEL_")):
+        way_out = ""  # the file itself is wrong, not what it says; or a variable that is OpenTelemetry's
     if type(error) in _FROM_THE_SYSTEM:
         if isinstance(error.__cause__, OSError):
             code, way_out = outcome(type(error.__cause__))

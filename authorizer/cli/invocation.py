@@ -20,7 +20,7 @@ _PLACEHOLDERS: Final = {"{log}": ("--log", "--config"), "{store}": ("--snapshots
 def remember(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
     """A click callback: keep the flag for ``given``."""
     if value is not None:
-        ctx.meta.setdefault(_KEY, {})[f"--{param.name}"] = value
+        ctx.meta.setdefault(_KEY, {})[f"--{str(param.name).replace('_', '-')}"] = value
     return value
 
 

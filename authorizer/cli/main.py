@@ -38,10 +38,25 @@ _COMMANDS: Final = {
     "quickstart": _Command("quickstart.command", "Run everything here and now, on an example log."),
     "check": _Command("check.command", "May this principal do this? Answer as the broker would."),
     "acls": _Command("acls.command", "Add, remove or list ACLs, with the flags and output of kafka-acls."),
-    "log": _Command("log.command", "Make a metadata log, look into one, append to it, or verify it."),
+    "log": _Command(
+        "log.command", "Make a metadata log, look into one, append to it, copy its ACLs, or verify it."
+    ),
     "snapshot": _Command("snapshot.command", "List, create, verify, import or export snapshots."),
     "serve": _Command("serve", "Answer over HTTP, beside a gateway, registry or proxy."),
     "token": _Command("tokens", "Make bearer tokens for the sidecar, list or revoke them."),
+    "diff": _Command("sets.diff", "How do two sets of ACLs differ, and what does that mean?"),
+    "plan": _Command("plans.plan", "What would a file of ACLs change, and what does that mean?"),
+    "apply": _Command("plans.apply", "Carry out a plan of `aclog plan --output`."),
+    "who-can": _Command("sets.allowed", "Who may do this on a name, or on any name that begins so?"),
+    "what-can": _Command("sets.allowed", "What may this principal do?"),
+    "blame": _Command("blame.command", "Which records made an answer what it is?"),
+    "lint": _Command("sets.lint", "Which ACLs are needless, without effect, or doubtful?"),
+    "test": _Command("sets.test", "Is access as it is expected to be?"),
+    "review": _Command("reviews.command", "Which ACLs did the requests of an authorizer's log need?"),
+    "report": _Command(
+        "report.command", "Write who may do what, and what changed, as one file for an audit."
+    ),
+    "shell": _Command("shell.command", "Walk through a state like a file system: ls, cd, cat, tree, find."),
     "spark": _Command("spark.command", "Build snapshots, counts and the history of changes with Spark."),
     "completion": _Command("completion", "Complete commands, flags and operations with the Tab key."),
 }
@@ -70,7 +85,9 @@ class Commands(click.Group):
         found = _COMMANDS.get(cmd_name)
         if found is None:
             return None
-        command = getattr(import_module(f"authorizer.cli.{found.module}"), f"{cmd_name}_command")
+        command = getattr(
+            import_module(f"authorizer.cli.{found.module}"), f"{cmd_name.replace('-', '_')}_command"
+        )
         if not isinstance(command, click.Command):
             raise TypeError(f"{cmd_name}_command is not a command")
         _name_as_started(command)
@@ -169,6 +186,8 @@ def prepare_process() -> None:
     # numpy brings a linear algebra that nothing here calls, and that starts a thread for each processor: a
     # third of what importing numpy costs.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # Arrow's own allocators give back and take anew: a fifth of what reading a large snapshot costs.
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     guard_outputs()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import click
@@ -11,6 +12,7 @@ import click
 from authorizer.cli.invocation import remember
 from records.acl import AclOperation, PatternType
 from records.ids import parse_cluster_id
+from records.metadata_version import parse_metadata_version
 from records.principal import KafkaPrincipal, parse_kafka_principal
 
 if TYPE_CHECKING:
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 _UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION: Final = re.compile(r"(\d+)\s*(ms|s|m|h|d)")
 
+#: What a time looks like.
+EXAMPLE_TIME: Final = "2026-11-21T02:33:16Z"
 _OPERATIONS: Final = tuple(known.title for known in AclOperation if known > AclOperation.ANY)
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -58,7 +62,9 @@ log_option: Final = click.option(
     expose_value=False,
     callback=remember,
     shell_complete=completes("dir"),
-    help="The metadata log: file:DIR, the directory itself, or kafka://HOST:PORT[,HOST:PORT...]/TOPIC.  "
+    help="The metadata log: file:DIR, the directory itself, kafka://HOST:PORT[,HOST:PORT...]/TOPIC, a "
+    "cluster's own: kraft://HOST:PORT[,HOST:PORT...], of its controllers, or what its brokers say again and "
+    "again: describe://HOST:PORT[,HOST:PORT...][/DIR], kept in DIR.  "
     "[default: aclog.log.url of --config, else what the log.dirs of a broker's own file name]",
 )
 snapshots_option: Final = click.option(
@@ -208,6 +214,35 @@ class _DurationType(click.ParamType):  # type: ignore[type-arg]  # not generic i
         return int(match[1]) * _UNITS_MS[match[2]]
 
 
+class _TimeType(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
+    """ISO 8601; UTC unless it says another zone."""
+
+    name = "TIME"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        if isinstance(value, datetime):
+            return value
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            self.fail(f"`{value}` is not a time such as {EXAMPLE_TIME}", param, ctx)
+        return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+class _PointType(_TimeType):
+    """An offset, or a time."""
+
+    name = "OFFSET|TIME"
+
+    def convert(  # type: ignore[override]  # a wider answer
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | datetime:
+        if isinstance(value, int):
+            return value
+        # Ten digits and more are an offset too: a time has separators.
+        return int(value) if value.isascii() and value.isdigit() else super().convert(value, param, ctx)
+
+
 class _ClusterIdType(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
     """The id of something new; a stored one may have any form."""
 
@@ -220,8 +255,25 @@ class _ClusterIdType(click.ParamType):  # type: ignore[type-arg]  # not generic 
             self.fail(str(error), param, ctx)
 
 
+class _MetadataVersionType(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
+    """The level, from a name, a release or the level itself."""
+
+    name = "VERSION"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        try:
+            return parse_metadata_version(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
 PRINCIPAL: Final = _PrincipalType()
 OPERATION: Final = _OperationType()
 PATTERN_TYPE: Final = _PatternTypeType()
 DURATION: Final = _DurationType()
+TIME: Final = _TimeType()
+POINT: Final = _PointType()
 CLUSTER_ID: Final = _ClusterIdType()
+METADATA_VERSION: Final = _MetadataVersionType()

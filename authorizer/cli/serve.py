@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from authorizer.cli.options import config_option, log_option, snapshots_option
-from authorizer.cli.signals import ends_on_signals
+from authorizer.cli.signals import Hangups, ends_on_signals
 from authorizer.cli.workspace import Workspace
-from authorizer.configuration.keys.names import DESCRIBE_PRINCIPALS
+from authorizer.configuration.console import EVERY_LISTENER
+from authorizer.configuration.keys.names import CONSOLE_LISTENERS, DESCRIBE_PRINCIPALS, WORKERS
+
+if TYPE_CHECKING:
+    from authorizer.configuration.load import Config
 
 
 @click.command("serve")
@@ -20,13 +26,29 @@ from authorizer.configuration.keys.names import DESCRIBE_PRINCIPALS
     help="Principals that may ask about others without an ACL, such as User:ANONYMOUS, which is everyone who "
     "reaches the listener.  [default: aclog.describe.principals of --config, else none]",
 )
-def serve_command(*, describe_principals: str | None) -> None:
+@click.option(
+    "--workers",
+    metavar="N",
+    help="Processes that answer on the same listeners; each has all ACLs in its memory.  [default: "
+    "aclog.workers of --config, else 1]",
+)
+@click.option(
+    "--console",
+    is_flag=True,
+    help="A page for people at `/` of every listener: who may do what, why, and since when.  [default: "
+    "aclog.console.listeners of --config, else none]",
+)
+def serve_command(*, describe_principals: str | None, workers: str | None, console: bool) -> None:
     """Answer over HTTP, beside a gateway, registry or proxy.
 
     Follows the log, keeps snapshots, and serves AuthZEN decisions and searches (/access/v1/evaluation,
     /evaluations, /search), Kafka's own questions (/v1/explain, /v1/filter, ...), /v1/changes, /v1/state,
     /livez, /readyz, /metrics and /openapi.json, which describes them, on the configured listeners, by default
-    http://127.0.0.1:8180. Log lines and the audit log go to stderr. Ctrl-C or SIGTERM end it.
+    http://127.0.0.1:8180. Log lines and the audit log go to stderr; aclog.decision.log writes decisions as
+    CloudEvents to stdout, a rotated file or a Kafka topic. Ctrl-C or SIGTERM end it.
+
+    On SIGHUP --config is read again, and what has changed is taken, if all of it may change while it runs
+    (docs/configuration.md says which keys); PUT /v1/config changes the same keys until then.
 
     ACLs are listed and changed over HTTP, too (/v1/acls), and by `aclog acls` beside it: on a directory's log
     it also listens on the socket aclog.sock in the directory, for the log's owner alone.
@@ -34,6 +56,9 @@ def serve_command(*, describe_principals: str | None) -> None:
     Where no broker of a topic's cluster answers, it waits for them: it is not ready, /readyz says why, and it
     tries again every some seconds. A cluster that answers that it does not let aclog in, or has no such log,
     ends it.
+
+    With aclog.clusters in --config it follows several clusters, each with a log of its own: /clusters/NAME
+    before a path says which one is asked, and one that is away leaves the others as they are.
 
     Anyone may ask about themselves; to ask about others takes Describe on the cluster, or a place in
     --describe-principals. A caller is what its TLS certificate, or the kernel at a Unix socket, says it is
@@ -44,15 +69,39 @@ def serve_command(*, describe_principals: str | None) -> None:
       aclog serve --log /var/kafka/__cluster_metadata-0 --describe-principals User:ANONYMOUS
       aclog serve --config server.properties --log /var/kafka/__cluster_metadata-0
       aclog serve --config sidecar.properties --snapshots s3://bucket/aclog
+      aclog serve --log /var/lib/aclog/log --console --describe-principals User:ANONYMOUS
+      aclog serve --config sidecar.properties --log kafka://HOST:9092/acls --workers 4
+      aclog serve --config fleet.properties
     """
     from authorizer.audit_writer import AuditWriter
-    from authorizer.configuration.log_setup import setup_logging
+    from authorizer.configuration.log_setup import set_logging_level, setup_logging
     from authorizer.node import Node
     from authorizer.sidecar.server import Sidecar
 
-    workspace = Workspace.given({DESCRIBE_PRINCIPALS: describe_principals})
+    workspace = Workspace.given(
+        {
+            DESCRIBE_PRINCIPALS: describe_principals,
+            WORKERS: workers,
+            CONSOLE_LISTENERS: EVERY_LISTENER if console else None,
+        }
+    )
     config = workspace.config
-    _ = workspace.log_url  # a missing one is wrong usage, before anything starts
+    if config.clusters:
+        from authorizer.fleet import require_own_logs
+
+        require_own_logs(config)
+    else:
+        _ = workspace.log_url  # a missing one is wrong usage, before anything starts
+    if config.workers > 1:
+        from authorizer.cli.serve_workers import serve_workers
+
+        with ends_on_signals():
+            serve_workers(config)
+        return
+    if config.clusters:
+        _serve_fleet(config)
+        return
+    hangups = Hangups()
     output = setup_logging(config.logging_format, config.logging_level)
     with (
         ends_on_signals(),
@@ -60,5 +109,31 @@ def serve_command(*, describe_principals: str | None) -> None:
         Sidecar(config) as sidecar,
         Node.open(config, lazily=True, audit=audit) as node,
     ):
+        audit.show_to(node.metrics)
+        reconfiguration = node.reconfiguration
+        reconfiguration.add(lambda config: set_logging_level(config.logging_level))
+        hangups.call(reconfiguration.reload_on_hangup)
         node.start()
         sidecar.serve(node)
+
+
+def _serve_fleet(config: Config) -> None:
+    from authorizer.audit_writer import AuditWriter
+    from authorizer.configuration.log_setup import set_logging_level, setup_logging
+    from authorizer.decisions.audit_levels import AUDIT_LEVELS
+    from authorizer.fleet import Fleet
+    from authorizer.sidecar.server import Sidecar
+
+    hangups = Hangups()
+    output = setup_logging(config.logging_format, config.logging_level)
+    with (
+        ends_on_signals(),
+        AuditWriter.configured(config, output) as audit,
+        Sidecar(config) as sidecar,
+        Fleet(config, audit=audit) as fleet,
+    ):
+        audit.show_to(fleet.metrics)
+        fleet.reconfiguration.add(lambda config: set_logging_level(config.logging_level))
+        fleet.reconfiguration.add(lambda config: audit.set_level(AUDIT_LEVELS[config.audit_level]))
+        hangups.call(fleet.reload_on_hangup)
+        sidecar.serve_fleet(fleet)

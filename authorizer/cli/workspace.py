@@ -21,7 +21,7 @@ from authorizer.cli.output import Progress, Waiting, note, shown
 from authorizer.configuration.keys.names import LOG_URL, SNAPSHOT_STORE
 from authorizer.configuration.keys.table import BY_NAME
 from records.errors import LogStorageError
-from records.log.open import QUORUM, TOPIC, open_log
+from records.log.open import POLLED, QUORUM, TOPIC, open_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -113,6 +113,7 @@ class Workspace:
         result = load_state(log, self.sources(), at_offset=at_offset, with_offsets=with_offsets)
         if at_offset is None:
             note_trailing(log)
+            note_age(log)
         return result
 
     def sources(self) -> list[SnapshotSource]:
@@ -180,11 +181,24 @@ def has_beginning(log: MetadataLog) -> bool:
 
 def note_guess(log: MetadataLog) -> None:
     """Say so, if the high watermark is one."""
-    if log.high_watermark_is_guess:
+    end_offset, certain_end = log.high_watermark(), log.uncommitted_from
+    if certain_end is not None:
         note(
             f"note: {log.url} is a broker's directory and does not say what is committed; its last whole "
-            f"batch, before offset {log.high_watermark()}, is taken as committed"
+            f"batch, before offset {end_offset}, is taken as committed, which is certain up to {certain_end} "
+            "alone (aclog.kafka.bootstrap.servers: the brokers are asked)"
         )
+
+
+def note_age(log: MetadataLog) -> None:
+    """Say how old the state is, if its cluster could not be asked."""
+    freshness = log.freshness()
+    if freshness is not None and freshness.error is not None:
+        note(f"note: these are the ACLs of {_ago(freshness.age_ms)}, which were kept: {freshness.error}")
+
+
+def _ago(age_ms: int | None) -> str:
+    return "an unknown time" if age_ms is None else f"{age_ms / 1000:.0f} s ago"
 
 
 def note_trailing(log: MetadataLog) -> None:
@@ -210,7 +224,7 @@ def note_skipped(skipped: SkippedSnapshot) -> None:
 
 def is_log(url: str) -> bool:
     """Whether a URL names a log rather than a snapshot store: by its scheme, else by the files there."""
-    if url.lower().startswith((f"{TOPIC}://", f"{QUORUM}://")):
+    if url.lower().startswith((f"{TOPIC}://", f"{QUORUM}://", f"{POLLED}://")):
         return True
     directory = Path(url.removeprefix("file:"))
     return (directory / "aclog.properties").exists() or any(directory.glob("*.log"))

@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
 import structlog
 
+from authorizer.configuration.shared_handler import SharedHandler
 from authorizer.control_characters import ESCAPED
 from authorizer.decisions.audit import AUDIT_LOGGER_NAME
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from structlog.typing import EventDict, Processor
 
 #: Keys whose text this program made, line by line.
@@ -31,13 +34,20 @@ class LogOutput(NamedTuple):
     as_json: bool
 
 
-def setup_logging(format: str = "auto", level: str = "INFO", *, stream: TextIO | None = None) -> LogOutput:
+def setup_logging(
+    format: str = "auto",
+    level: str = "INFO",
+    *,
+    stream: TextIO | None = None,
+    shared_by: Path | None = None,
+) -> LogOutput:
     """Configure structlog and the root logger; a second call replaces what the first did.
 
     Args:
         format: one of ``keys.LOGGING_FORMATS``.
         level: the lowest level that is written, except by the audit log, which has its own.
         stream: where lines go; stderr as it is at the time of the call if None.
+        shared_by: the file by whose lock processes that write to the same stream take turns.
     """
     stream = sys.stderr if stream is None else stream
     as_json = format == "json" or (format == "auto" and not stream.isatty())
@@ -61,7 +71,7 @@ def setup_logging(format: str = "auto", level: str = "INFO", *, stream: TextIO |
                 colors=stream.isatty(), exception_formatter=structlog.dev.plain_traceback
             ),
         ]
-    handler = logging.StreamHandler(stream)
+    handler = logging.StreamHandler(stream) if shared_by is None else SharedHandler(stream, shared_by)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[structlog.stdlib.ExtraAdder(), _without_color_message, *shared],
@@ -86,6 +96,11 @@ def setup_logging(format: str = "auto", level: str = "INFO", *, stream: TextIO |
         cache_logger_on_first_use=True,
     )
     return LogOutput(handler, as_json)
+
+
+def set_logging_level(level: str) -> None:
+    """Write lines of this level and above from now on; the audit log has its own."""
+    logging.getLogger().setLevel(level)
 
 
 def _without_color_message(_logger: object, _name: str, event: EventDict) -> EventDict:

@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from authorizer.configuration.keys.key import ACLOG_PREFIX, CLIENT_PREFIX, ConfigKey
+from authorizer.configuration.keys.key import ACLOG_PREFIX, CLIENT_PREFIX, DECISION_CLIENT_PREFIX, ConfigKey
 from authorizer.configuration.keys.table import KEYS
 
-_HEAD: Final = """\
+_HEAD: Final = f"""\
 # Configuration
 
 <!-- Written by `python -m authorizer.configuration.reference docs/configuration.md`; edit
@@ -23,10 +23,28 @@ Environment variables win over the file, flags over both. A variable is `ACLOG_`
 with underscores for dots and without a leading `aclog.`. A value that is not allowed stops the start with
 the key, the value and what is allowed.
 
+A key that is dynamic changes while `aclog serve` runs: on SIGHUP, for which the file is read again, and by
+`PUT /v1/config`; all others take a restart ([operations.md](operations.md#to-change-settings)).
+
 ```properties
 super.users=User:admin
 aclog.log.url=file:/var/lib/aclog/log
 aclog.snapshot.store=/var/lib/aclog/snapshots
+```
+
+`aclog serve` follows several clusters where `aclog.clusters` names them
+([operations.md](operations.md#a-fleet)). A key whose entry says so may then be each cluster's own:
+`aclog.cluster.NAME.` and the key without a leading `aclog.`, `ACLOG_CLUSTER_NAME_...` as a variable. It wins
+over the same key for all clusters, wherever that was set. `{CLIENT_PREFIX}*` may be so, too; credentials that
+are written once for all are sent to all.
+
+```properties
+super.users=User:admin
+aclog.clusters=eu,us
+aclog.cluster.eu.log.url=kraft://controller.eu:9093
+aclog.cluster.eu.kafka.sasl.password=...
+aclog.cluster.us.log.url=file:/var/lib/aclog/us
+aclog.cluster.us.super.users=User:root
 ```
 """
 
@@ -39,7 +57,19 @@ Settings for the Kafka client of a log in a topic, passed through without this p
 `security.protocol`, `sasl.mechanism`, `sasl.username`, `sasl.password`, `ssl.ca.location`. Keys that only
 Java clients have (`sasl.jaas.config`, `ssl.truststore.location`) are errors. Secrets are never printed.
 
+A log that is asked for in Kafka's own protocol takes some of them, and two besides: `cluster.id` and
+`acls.refresh.interval.ms` ([operations.md](operations.md#a-clusters-own-log)). So does the directory of a
+live broker where there is `bootstrap.servers`: these brokers are asked what of it is committed.
+
 - variables: `ACLOG_KAFKA_*`, such as `ACLOG_KAFKA_SASL_PASSWORD` for `aclog.kafka.sasl.password`
+
+### `{DECISION_CLIENT_PREFIX}*`
+
+The same for the producer of decision events. For a topic on the log's own cluster (`kafka:TOPIC`) they come
+over `{CLIENT_PREFIX}*`; a topic elsewhere (`kafka://HOST:PORT/TOPIC`) has these alone, so that no other
+cluster is sent the credentials of the log's.
+
+- variables: `ACLOG_DECISION_LOG_KAFKA_*`
 """
 
 
@@ -61,9 +91,11 @@ def configuration_markdown() -> str:
 def _entry(key: ConfigKey) -> str:
     default = "unset" if key.default is None else f"`{key.default}`" if key.default else "empty"
     variable = f"`{key.variable}`" if key.environment else "none"
+    dynamic = "yes" if key.dynamic else "no"
     return (
         f"### `{key.name}`\n\n{key.doc}\n\n"
         f"- type: {key.type}\n- default: {default}\n- allowed: {key.allowed}\n- variable: {variable}\n"
+        f"- dynamic: {dynamic}\n- each cluster's own: {'may be' if key.of_cluster else 'no'}\n"
     )
 
 

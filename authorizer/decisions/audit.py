@@ -18,21 +18,23 @@ from __future__ import annotations
 import contextlib
 import logging
 from datetime import datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from authorizer.api import HttpRequestContext
+from authorizer.api import AuthorizationResult, HttpRequestContext
 from authorizer.api_keys import api_key_name
 from authorizer.decisions.audit_levels import AUDIT_LEVELS, DEBUG, INFO, OFF, TRACE
-from authorizer.decisions.decision import Answered, Decision
 from records.acl import AclOperation, PatternType, ResourceType
 from records.ids import uuid_to_string
 
 if TYPE_CHECKING:
     from authorizer.api import Action, AuthorizableRequestContext
+    from authorizer.decisions.decision import Answered, Decision
     from authorizer.decisions.state import AuthorizerState
+    from records.columns.acl_table import AppliedAcl
 
 AUDIT_LOGGER_NAME: Final = "kafka.authorizer.logger"
 
@@ -42,6 +44,7 @@ _RESOURCE_TYPES: Final = tuple(resource_type.name for resource_type in ResourceT
 _PATTERN_TYPES: Final = tuple(pattern_type.name for pattern_type in PatternType)
 _OPERATIONS: Final = tuple(operation.name for operation in AclOperation)
 _LEVELS: Final = {level: name.lower() for name, level in AUDIT_LEVELS.items()}
+_ALLOWED: Final = AuthorizationResult.ALLOWED
 
 _log = logging.getLogger(__name__)
 
@@ -52,6 +55,7 @@ class AuditLine(msgspec.Struct, gc=False):
     Attributes:
         offset: end offset of the state that decided.
         caller: of a question over HTTP, who sent it, as ``caller_host`` is from where.
+        cluster: of a fleet, the one that was asked about.
         timestamp: of the decision, in UTC.
     """
 
@@ -69,6 +73,7 @@ class AuditLine(msgspec.Struct, gc=False):
     offset: int
     caller: str | UnsetType
     caller_host: str | UnsetType
+    cluster: str | UnsetType
     event: str
     logger: str
     level: str
@@ -76,10 +81,8 @@ class AuditLine(msgspec.Struct, gc=False):
 
     def facts(self) -> dict[str, object]:
         """The keys beside Kafka's text that are the audit log's own."""
-        facts = dict(zip(_FACTS, msgspec.structs.astuple(self), strict=False))
-        if self.caller is UNSET:
-            del facts["caller"], facts["caller_host"]
-        return facts
+        facts = zip(_FACTS, msgspec.structs.astuple(self), strict=False)
+        return {name: fact for name, fact in facts if fact is not UNSET}
 
 
 _FACTS: Final = AuditLine.__struct_fields__[: AuditLine.__struct_fields__.index("event")]
@@ -90,16 +93,16 @@ def audit_line(
     state: AuthorizerState,
     context: AuthorizableRequestContext,
     action: Action,
-    decided: Answered | Decision,
+    decision: Decision,
     timestamp: datetime | UnsetType = UNSET,
 ) -> AuditLine:
-    """The line of one decision: the arguments are those of ``AuditLog.write``."""
-    decision = decided if isinstance(decided, Decision) else decided.decision(state, context, action)
+    """The line of one decision: by which state, who asked for what, and the result with its reason."""
     acl, pattern = decision.acl, action.resource_pattern
-    principal, host, name, rule = str(context.principal), context.client_address, pattern.name, str(decision)
+    principal, host, name = str(context.principal), context.client_address, pattern.name
+    rule, acl_id = (str(decision), None) if acl is None else _matching(acl)
     operation, pattern_type = _OPERATIONS[action.operation], _PATTERN_TYPES[pattern.pattern_type]
     count = action.resource_reference_count
-    result, said = ("ALLOWED", "Allowed") if decision.is_allowed else ("DENIED", "Denied")
+    result, said = ("ALLOWED", "Allowed") if decision.result is _ALLOWED else ("DENIED", "Denied")
     caller: str | UnsetType = UNSET
     caller_host: str | UnsetType = UNSET
     if isinstance(context, HttpRequestContext):
@@ -117,10 +120,11 @@ def audit_line(
         request,
         count,
         rule,
-        None if acl is None else uuid_to_string(acl.record.id),
+        acl_id,
         state.end_offset,
         caller,
         caller_host,
+        UNSET if (cluster := state.settings.cluster) is None else cluster,
         f"Principal = {principal} is {said} operation = {operation} from host = {host} "
         f"on resource = {_TITLES[pattern.resource_type]}:{pattern_type}:{name} "
         f"for request = {request} with resourceRefCount = {count} based on rule {rule}",
@@ -128,6 +132,12 @@ def audit_line(
         _LEVELS[level],
         timestamp,
     )
+
+
+@lru_cache(maxsize=4096)  # a few ACLs decide most of what is asked
+def _matching(acl: AppliedAcl) -> tuple[str, str]:
+    """The rule that it decided, as Kafka writes it, and its id."""
+    return f"MatchingAcl(acl={acl.record.standard_acl()})", uuid_to_string(acl.record.id)
 
 
 def audit_record(line: AuditLine) -> logging.LogRecord:
@@ -171,29 +181,15 @@ class AuditLog:
             (each for each in (TRACE, DEBUG, INFO) if each >= level and self._logger.isEnabledFor(each)), OFF
         )
 
-    def write(
-        self,
-        level: int,
-        state: AuthorizerState,
-        context: AuthorizableRequestContext,
-        action: Action,
-        decided: Answered | Decision,
-    ) -> None:
-        """Write one decision, whose level is not below the threshold. Never raises.
-
-        Args:
-            level: as ``audit_level`` gives it.
-            state: that decided.
-            context: who asked.
-            action: for what.
-            decided: with its reason, or without: then that is looked for where a line is made.
-        """
-        logger = self._logger
+    def write(self, decided: Answered) -> None:
+        """Write one decision, whose level is not below the threshold. Never raises."""
+        logger, level = self._logger, decided.level
         # Where a program has set up no logging, nothing takes the line.
         if not (logger.isEnabledFor(level) and logger.hasHandlers()):
             return
         try:
-            logger.handle(audit_record(audit_line(level, state, context, action, decided)))
+            line = audit_line(level, decided.state, decided.context, decided.action, decided.decision())
+            logger.handle(audit_record(line))
         except Exception as error:  # noqa: BLE001 - a decision stands, whatever a log handler does
             self._report(error)
 

@@ -1,8 +1,7 @@
 """authorize(): results, as fast as Python allows, counted and audited.
 
 One loop for one action or ten thousand: what all ACLs of a name say together, as a mask, asked for the
-operation. Which of the ACLs decided is looked for only if the caller or the audit log wants to know
-(`decision`, `reason`).
+operation. Which of the ACLs decided is looked for by who wants to know (`decision`, `reason`).
 """
 
 from __future__ import annotations
@@ -15,7 +14,9 @@ from authorizer.decisions.audit_levels import DEBUG, INFO, OFF, TRACE, audit_lev
 from authorizer.decisions.decision import BY_SUPER_USER, Answered, require_literal, require_ready
 from authorizer.decisions.decision_counts import DecisionCounts
 from authorizer.decisions.reason import answer_acl_by_acl
+from authorizer.index.covers import NOTHING
 from authorizer.index.masks import ASKED, denies, leaf_mask
+from authorizer.index.rights import NO_RIGHTS_OF_TYPE
 from records.acl import PatternType
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
     from authorizer.api import Action, AuthorizableRequestContext
     from authorizer.decisions.decision import Decision
-    from authorizer.decisions.reason import Askers
     from authorizer.decisions.state import AuthorizerState
+    from authorizer.index.rights import Rights
 
 # Looked up once, not for each decision: a member of an Enum class costs as much as two dict look-ups.
 _ALLOWED: Final = AuthorizationResult.ALLOWED
@@ -34,9 +35,9 @@ _LITERAL: Final = PatternType.LITERAL
 
 def decide(state: AuthorizerState, context: AuthorizableRequestContext, action: Action) -> Decision:
     """One decision with its reason, neither counted nor audited; raises as `authorize_actions`."""
-    decisions: list[Decision] = []
-    authorize_actions(state, context, (action,), AuditLog(OFF), DecisionCounts(), decisions)
-    return decisions[0]
+    decided: list[Answered] = []
+    authorize_actions(state, context, (action,), AuditLog(OFF), DecisionCounts(), decided)
+    return decided[0].decision()
 
 
 def authorize_actions(
@@ -45,11 +46,11 @@ def authorize_actions(
     actions: Sequence[Action],
     audit: AuditLog,
     counts: DecisionCounts,
-    decisions: list[Decision] | None = None,
+    decided: list[Answered] | None = None,
 ) -> list[AuthorizationResult]:
     """One result for each action, all by one state; counted, and audited if the audit log wants to know.
 
-    ``decisions``, if it is given, gets the results with their reasons.
+    ``decided``, if it is given, gets of each what its reason can be found by.
 
     Raises:
         ValueError: a resource is not LITERAL; the actions before it are counted and audited.
@@ -58,7 +59,7 @@ def authorize_actions(
     principal = context.principal
     settings = state.settings
     if principal.name in settings.super_names.get(principal.principal_type, ()):
-        return _authorize_super_user(state, context, actions, audit, counts, decisions)
+        return _authorize_super_user(state, context, actions, audit, counts, decided)
     if not state.is_ready:
         for action in actions:
             require_literal(action)
@@ -66,12 +67,14 @@ def authorize_actions(
             require_ready(state)
     # Read once: where it is off, an action that no ACL answers needs no call to find that out.
     allow_everyone = settings.allow_everyone
-    threshold = audit.threshold if decisions is None else TRACE
+    threshold = audit.threshold if decided is None else TRACE
     own, everyone = state.index.principals.rights_for(principal)
     host = context.client_address
     mask = 0
     last = last_type = None
-    askers: Askers = (None, None)
+    own_rights: Rights = NO_RIGHTS_OF_TYPE
+    common_rights: Rights = NO_RIGHTS_OF_TYPE
+    own_cover = common = NOTHING
     results = []
     for action in actions:
         pattern = action.resource_pattern
@@ -80,16 +83,14 @@ def authorize_actions(
                 require_literal(action)
             if pattern.resource_type is not last_type:
                 last_type = pattern.resource_type
-                askers = own[last_type], everyone[last_type]
+                own_rights, common_rights = own[last_type], everyone[last_type]
             name = pattern.name
-            mask = 0
-            for rights in askers:
-                if rights is not None:
-                    # index.rights.said, without a call for a name that is known.
-                    leaf = rights.named.get(name)
-                    if leaf is None:
-                        leaf = rights.leaf(name)
-                    mask |= leaf if type(leaf) is int else leaf_mask(leaf, host)
+            # index.rights.cover_of, without a call for a name that is known.
+            own_cover = own_rights.named.get(name, own_rights.others) or own_rights.cover(name)
+            common = common_rights.named.get(name, common_rights.others) or common_rights.cover(name)
+            leaf, common_leaf = own_cover.said, common.said
+            mask = leaf if type(leaf) is int else leaf_mask(leaf, host)
+            mask |= common_leaf if type(common_leaf) is int else leaf_mask(common_leaf, host)
             last = pattern
         asked = ASKED[action.operation]
         answer = mask & asked if asked else answer_acl_by_acl(state.index, context, action)
@@ -113,13 +114,11 @@ def authorize_actions(
         else:
             level = DEBUG if action.log_if_allowed else TRACE
         if level >= threshold:
-            answered = Answered(answer, result, askers)
-            decided: Answered | Decision = answered
-            if decisions is not None:
-                decided = answered.decision(state, context, action)
-                decisions.append(decided)
+            answered = Answered(state, context, action, level, answer, result, own_cover, common)
+            if decided is not None:
+                decided.append(answered)
             if level >= audit.threshold:
-                audit.write(level, state, context, action, decided)
+                audit.write(answered)
     return results
 
 
@@ -129,14 +128,15 @@ def _authorize_super_user(
     actions: Sequence[Action],
     audit: AuditLog,
     counts: DecisionCounts,
-    decisions: list[Decision] | None,
+    decided: list[Answered] | None,
 ) -> list[AuthorizationResult]:
     for action in actions:
         require_literal(action)
         counts.super_user_allowed += 1
-        if decisions is not None:
-            decisions.append(BY_SUPER_USER)
         level = audit_level(action, allowed=True)
+        answered = Answered(state, context, action, level, 0, _ALLOWED, NOTHING, NOTHING, BY_SUPER_USER)
+        if decided is not None:
+            decided.append(answered)
         if level >= audit.threshold:
-            audit.write(level, state, context, action, BY_SUPER_USER)
+            audit.write(answered)
     return [_ALLOWED] * len(actions)

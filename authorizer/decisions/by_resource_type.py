@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from authorizer.api import Action
 from authorizer.decisions.listing import list_acls
 from authorizer.decisions.reason import acl_principals
+from authorizer.index.covers import alone
 from authorizer.index.masks import (
     ALLOW_BITS,
     ASKED_AS_STATED,
@@ -28,8 +29,8 @@ from authorizer.index.masks import (
     denies,
     leaf_mask,
 )
-from authorizer.index.places import is_odd
-from authorizer.index.rights import MadeRights
+from authorizer.index.places import is_odd, place_of
+from authorizer.index.rights import MadeRights, cover_of
 from records.acl import (
     WILDCARD,
     AccessControlEntryFilter,
@@ -43,6 +44,8 @@ from records.acl import (
 
 if TYPE_CHECKING:
     from authorizer.index.acl_index import AclIndex
+    from authorizer.index.covers import Cover
+    from authorizer.index.places import Place
     from authorizer.index.rights import WholeRights
     from records.principal import KafkaPrincipal
 
@@ -85,51 +88,44 @@ def allows_some_resource(
 
     star = 0
     for rights in askers:
-        leaf = rights.literal(WILDCARD)
-        if leaf is not None:
-            star |= leaf_mask(leaf, host)
+        star |= leaf_mask(rights.at(0, WILDCARD).leaf, host)
     if star & asked:
         return not denies(star & asked)
 
-    def is_dominated(name: str) -> bool:
+    def is_denied(place: Cover) -> bool:
+        """There, or by a prefix that is not empty."""
         return any(
-            prefix and leaf_mask(leaf, host) & deny
+            leaf_mask(cover.leaf, host) & deny
             for rights in askers
-            for prefix, leaf in rights.prefixes_of(name)
+            for cover in cover_of(rights, place.name)
+            if (cover.name if cover.prefixed else not place.prefixed)
         )
 
-    def is_denied(name: str) -> bool:
-        leaves = (rights.literal(name) for rights in askers)
-        return any(leaf is not None and leaf_mask(leaf, host) & deny for leaf in leaves)
-
-    for rights in askers:
-        for name, leaf in rights.literals():
-            if leaf_mask(leaf, host) & allow and not is_denied(name) and not is_dominated(name):
-                return True
-        for prefix, leaf in rights.prefixes():
-            if leaf_mask(leaf, host) & allow and not is_dominated(prefix):
-                return True
-    return False
+    return any(
+        leaf_mask(place.leaf, host) & allow and not is_denied(place)
+        for rights in askers
+        for place in rights.places()
+    )
 
 
 def _rights(index: AclIndex, principal: KafkaPrincipal, resource_type: ResourceType) -> list[WholeRights]:
     """What the ACLs of the asker and of ``User:*`` say about the type, without those to be passed over."""
-    if index.odd[resource_type]:
+    if index.resources.odd[resource_type]:
         return [_without_odd(index, each, resource_type) for each in acl_principals(principal)]
     mine = map(index.principals.rights_of, acl_principals(principal))
-    return [rights for each in mine if each is not None and (rights := each[resource_type]) is not None]
+    return [rights[resource_type] for rights in mine if rights is not None]
 
 
 def _without_odd(index: AclIndex, principal: str, resource_type: ResourceType) -> MadeRights:
     acl_filter = AclBindingFilter(
         ResourcePatternFilter(resource_type), AccessControlEntryFilter(principal=principal)
     )
-    literals: dict[str, OwnLeaf] = {}
-    prefixes: dict[str, OwnLeaf] = {}
+    leaves: dict[Place, OwnLeaf] = {}
     for acl in list_acls(index, acl_filter).acls():
         record = acl.record
         if not is_odd(record):
-            leaves = literals if record.pattern_type == PatternType.LITERAL else prefixes
-            mask = acl_mask(record.operation, record.permission_type)
-            leaves[record.resource_name] = add_to_leaf(leaves.get(record.resource_name), record.host, mask)
-    return MadeRights.of(literals, prefixes)
+            place, mask = place_of(record), acl_mask(record.operation, record.permission_type)
+            leaves[place] = add_to_leaf(leaves.get(place), index.rows.said_to(record.host), mask)
+    return MadeRights.of(
+        [alone(kind - resource_type, name, leaf, None) for (kind, name), leaf in leaves.items()]
+    )

@@ -23,8 +23,8 @@ from records.acl import PatternType
 
 if TYPE_CHECKING:
     from authorizer.api import Action, AuthorizableRequestContext
-    from authorizer.decisions.reason import Askers
     from authorizer.decisions.state import AuthorizerState
+    from authorizer.index.covers import Cover
     from records.columns.acl_table import AppliedAcl
 
 
@@ -37,7 +37,7 @@ class Rule(StrEnum):
     DEFAULT_DENY = "DefaultDeny"
 
 
-class Decision(msgspec.Struct, frozen=True):
+class Decision(msgspec.Struct, frozen=True, gc=False):
     """A result and why; prints as Kafka's rule does: ``DefaultDeny``, ``MatchingAcl(acl=StandardAcl[...])``.
 
     Attributes:
@@ -61,28 +61,61 @@ _ALLOWED: Final = AuthorizationResult.ALLOWED
 _DENIED: Final = AuthorizationResult.DENIED
 _MATCHING_ACL: Final = Rule.MATCHING_ACL
 
-#: Of a super user, about anything.
-BY_SUPER_USER: Final = Decision(_ALLOWED, Rule.SUPER_USER)
 _ALLOWED_BY_DEFAULT: Final = Decision(_ALLOWED, Rule.DEFAULT_ALLOW)
 _DENIED_BY_DEFAULT: Final = Decision(_DENIED, Rule.DEFAULT_DENY)
 
 
 class Answered(msgspec.Struct, gc=False):
-    """A result whose reason has not been looked for: what the ACLs answered, and the rights that say so."""
+    """A question and its result, whose reason is looked for where it is asked for.
 
+    It may wait in a queue for that, by the thousand: no work for the garbage collector.
+
+    Attributes:
+        state: that decided.
+        context: who asked.
+        action: for what.
+        level: at which the audit log has it.
+        answer: of the ACLs; 0: none is about it.
+        result: what comes of that.
+        own: what covers the name, of who asks.
+        common: the same of ``User:*``.
+        found: the reason, once it was looked for.
+        decided_s: when, in seconds since 1970, where the audit log waits for its turn.
+    """
+
+    state: AuthorizerState
+    context: AuthorizableRequestContext
+    action: Action
+    level: int
     answer: int
     result: AuthorizationResult
-    askers: Askers
+    own: Cover
+    common: Cover
+    found: Decision | None = None
+    decided_s: float = 0.0
 
-    def decision(
-        self, state: AuthorizerState, context: AuthorizableRequestContext, action: Action
-    ) -> Decision:
-        """With its reason, for the state and the question that it is the answer to."""
-        if self.answer:
+    @property
+    def is_allowed(self) -> bool:
+        return self.result is _ALLOWED
+
+    def decision(self) -> Decision:
+        """With its reason."""
+        found = self.found
+        if found is None:
             denied = self.result is _DENIED
-            acl = deciding_acl(state.index, context, action, self.askers, denied=denied)
-            return Decision(self.result, _MATCHING_ACL, acl)
-        return _DENIED_BY_DEFAULT if self.result is _DENIED else _ALLOWED_BY_DEFAULT
+            if self.answer:
+                acl = deciding_acl(
+                    self.state.index, self.context, self.action, self.own, self.common, denied=denied
+                )
+                found = Decision(self.result, _MATCHING_ACL, acl)
+            else:
+                found = _DENIED_BY_DEFAULT if denied else _ALLOWED_BY_DEFAULT
+            self.found = found
+        return found
+
+
+#: Of a super user, about anything.
+BY_SUPER_USER: Final = Decision(_ALLOWED, Rule.SUPER_USER)
 
 
 def require_literal(action: Action) -> None:

@@ -25,12 +25,14 @@ _OPERATIONS: Final = [*map(int, AclOperation.by_code())]
 _PERMISSION_TYPES: Final = [*map(int, AclPermissionType.by_code())]
 
 
-def utf16(text: str) -> bytes:
-    """A sort key: Java compares strings by UTF-16 code unit."""
-    return text.encode("utf-16-be", "surrogatepass")
+def utf16(text: str) -> str:
+    """A sort key: Java compares strings by UTF-16 code unit, of which this has one for each character."""
+    if text.isascii():
+        return text
+    return "".join(map(chr, memoryview(text.encode("utf-16", "surrogatepass")).cast("H")[1:]))
 
 
-def entry_order(record: AccessControlEntryRecord) -> tuple[int, int, bytes, bytes, int]:
+def entry_order(record: AccessControlEntryRecord) -> tuple[int, int, str, str, int]:
     """Kafka's order among the ACLs of one resource type and name."""
     return (
         _PATTERN_TYPES[record.pattern_type],

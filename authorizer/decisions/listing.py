@@ -46,6 +46,22 @@ class Listing:
         for piece in in_pieces(self._rows):
             yield from self._columns.acls(piece)
 
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def part(self, first: int, count: int) -> list[AppliedAcl]:
+        """So many of them, from the one with this number on."""
+        return list(self._columns.acls(self._rows[first : first + count]))
+
+    def containing(self, text: str) -> Listing:
+        """Those with a text in their principal, name or host, in any case."""
+        wanted, columns = text.casefold(), self._columns
+        is_meant = np.zeros(len(self._rows), np.bool_)
+        for column in (columns.principals, columns.names, columns.hosts):
+            found = np.array([wanted in each.casefold() for each in column.texts], np.bool_)
+            is_meant |= found[column.codes[self._rows]]
+        return Listing(columns, self._rows[is_meant])
+
     def bindings(self) -> Iterator[AclBinding]:
         """The same as Kafka's API has them. An ACL with two ids is one ACL here."""
         pattern = entry = None

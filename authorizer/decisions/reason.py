@@ -14,9 +14,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from authorizer.decisions.kafka_order import entry_order, utf16
+from authorizer.index.covers import NOTHING, Cover
 from authorizer.index.masks import ALLOW_BITS, ASKED, DENY_BITS, acl_mask, leaf_mask
 from authorizer.index.places import PREFIXED
-from authorizer.index.rights import Rights, covering, said
+from authorizer.index.rights import cover_of
+from authorizer.network import host_matches
 from records.acl import (
     IMPLIES_DESCRIBE,
     IMPLIES_DESCRIBE_CONFIGS,
@@ -25,12 +27,11 @@ from records.acl import (
     AclPermissionType,
     PatternType,
 )
-from records.principal import WILDCARD_PRINCIPAL
+from records.principal import EVERYONE, WILDCARD_PRINCIPAL
 
 if TYPE_CHECKING:
     from authorizer.api import Action, AuthorizableRequestContext
     from authorizer.index.acl_index import AclIndex
-    from authorizer.index.places import Place
     from authorizer.index.resource_index import ResourceIndex
     from records.columns.acl_table import AppliedAcl
     from records.entries import AccessControlEntryRecord
@@ -41,9 +42,6 @@ if TYPE_CHECKING:
 _ALL: Final = AclOperation.ALL
 _UNKNOWN: Final = AclOperation.UNKNOWN
 _ALLOW: Final = AclPermissionType.ALLOW
-
-#: What the principal that asks may do to the resources of a type, and ``User:*``; None of who has no ACLs.
-Askers = tuple[Rights | None, Rights | None]
 
 _IMPLIED_BY: Final = {
     AclOperation.DESCRIBE: IMPLIES_DESCRIBE,
@@ -83,7 +81,13 @@ def answer_acl_by_acl(index: AclIndex, context: AuthorizableRequestContext, acti
 
 
 def deciding_acl(
-    index: AclIndex, context: AuthorizableRequestContext, action: Action, askers: Askers, *, denied: bool
+    index: AclIndex,
+    context: AuthorizableRequestContext,
+    action: Action,
+    own: Cover,
+    common: Cover,
+    *,
+    denied: bool,
 ) -> AppliedAcl:
     """Of the ACLs that match, the one that Kafka names: the first DENY, else the last ALLOW. There is one."""
     end = 0 if denied else -1
@@ -91,25 +95,28 @@ def deciding_acl(
     if not asked:
         matching = matching_acls(index, context, action)
         return [acl for acl in matching if allows(acl.record) is not denied][end]
-    pattern, host = action.resource_pattern, context.client_address
-    name, resource_type = pattern.name, int(pattern.resource_type)
-    found: list[tuple[Place, str]] = []
-    for rights in askers:
-        if rights is not None and said(rights, name, host) & asked:
-            acl_principal = WILDCARD_PRINCIPAL if rights is askers[-1] else str(context.principal)
-            for prefixed, covers, leaf in covering(rights, name):
-                if (leaf if type(leaf) is int else leaf_mask(leaf, host)) & asked:
-                    found.append(((resource_type + prefixed, covers), acl_principal))
+    host, resource_type = context.client_address, action.resource_pattern.resource_type
+    found: list[tuple[Cover, KafkaPrincipal]] = []
+    for cover, principal in ((own, context.principal), (common, EVERYONE)):
+        here = cover  # not by the chain's iterator, which takes twice as long
+        while here is not NOTHING:
+            leaf = here.leaf
+            if (leaf if type(leaf) is int else leaf_mask(leaf, host)) & asked:
+                found.append((here, principal))
+            here = here.behind
     if len(found) > 1:
-        ranks = sorted([_rank(covers) for (_, covers), _ in found])
-        rank = ranks[end]
-        if rank == _STAR and ranks[-1] == _EMPTY and not _meets_star_first(index.resources, action):
+        ranks = [_rank(cover.name) for cover, _ in found]
+        rank = min(ranks) if denied else max(ranks)
+        if rank == _STAR and _EMPTY in ranks and not _meets_star_first(index.resources, action):
             rank = _EMPTY
-        found = [each for each in found if _rank(each[0][1]) == rank]
+        found = [each for each, its in zip(found, ranks, strict=True) if its == rank]
     acls: list[AppliedAcl] = []
-    for place, acl_principal in found:
-        acls += index.resources.acls_saying(asked, place, acl_principal, host)
-    return acls[0] if len(acls) == 1 else _sorted(acls)[end]
+    for cover, principal in found:
+        acls += index.resources.acls_saying(asked, resource_type, cover, principal)
+    if len(acls) > 1:  # a single one is for this host, for one is
+        networks = index.rows.networks
+        acls = _sorted([acl for acl in acls if host_matches(acl.record.host, host, networks=networks)])
+    return acls[end]
 
 
 def matching_acls(index: AclIndex, context: AuthorizableRequestContext, action: Action) -> list[AppliedAcl]:
@@ -121,11 +128,9 @@ def matching_acls(index: AclIndex, context: AuthorizableRequestContext, action: 
     askers = {str(context.principal): own[pattern.resource_type]}
     askers[WILDCARD_PRINCIPAL] = everyone[pattern.resource_type]
     for acl_principal, rights in askers.items():
-        if rights is None:
-            continue
-        for prefixed, name, _ in covering(rights, pattern.name):
-            place = pattern.resource_type + prefixed, name
-            by_name.setdefault(name, []).extend(
+        for cover in cover_of(rights, pattern.name):
+            place = pattern.resource_type + cover.prefixed, cover.name
+            by_name.setdefault(cover.name, []).extend(
                 acl
                 for acl in resources.acls_for(place, acl_principal, context.client_address)
                 if covers_operation(acl.record, action.operation)
@@ -165,8 +170,8 @@ def _meets_star_first(resources: ResourceIndex, action: Action) -> bool:
     resource_type, name = action.resource_pattern.resource_type, action.resource_pattern.name
     if name == WILDCARD:
         return True
-    first = utf16(name)[:2]
-    below = max((key for key in map(utf16, resources.names(resource_type)) if key[:2] < first), default=b"")
+    first = utf16(name)[:1]
+    below = max((key for key in map(utf16, resources.names(resource_type)) if key[:1] < first), default="")
     # Pattern types without a meaning sort before LITERAL, and end that part of the search.
     other = resources.acls((resource_type + PREFIXED, WILDCARD))
-    return below == utf16(WILDCARD) and all(acl.record.pattern_type == PatternType.PREFIXED for acl in other)
+    return below == WILDCARD and all(acl.record.pattern_type == PatternType.PREFIXED for acl in other)

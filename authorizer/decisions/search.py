@@ -1,8 +1,8 @@
 """Who may do this, and to which resources: every answer is confirmed as any other decision is.
 
-The candidates are principals that ACLs in force or super.users name, names that are given or that literal
-ACLs mention, and prefixes of ACLs. Results come in the order of their texts, so that a search can go on
-behind any of them. Nothing is counted or audited: no access is asked for.
+The candidates are principals that ACLs in force, super.users or the log's credentials name, names that are
+given or that literal ACLs mention, and prefixes of ACLs. Results come in the order of their texts, so that a
+search can go on behind any of them. Nothing is counted or audited: no access is asked for.
 """
 
 from __future__ import annotations
@@ -72,6 +72,7 @@ class Subjects:
         index, pattern = self._state.index, self._action.resource_pattern
         if self.everyone:
             principals = _principals(index, index.rows_of(None), index.added_of(None))
+            principals |= index.image.metadata.known_principals
         else:
             principals = set()
             resources = index.resources
@@ -135,9 +136,9 @@ def allowed_prefixes(
         candidates.update(name for name in resources.names(resource_type) if resources.has((kind, name)))
     else:
         for rights_by_type in (index.principals.made(context.principal), index.principals.everyone):
-            rights = None if rights_by_type is None else rights_by_type[resource_type]
-            if rights is not None:
-                candidates.update(prefix for prefix, _ in rights.prefixes())
+            if rights_by_type is not None:
+                places = rights_by_type[resource_type].places()
+                candidates.update(place.name for place in places if place.prefixed)
     prefixes = sorted(candidates)
     names = [_unmentioned(index, resource_type, prefix) for prefix in prefixes]
     answers = _allowed(state, context, _actions(operation, resource_type, names))

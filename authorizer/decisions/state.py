@@ -7,23 +7,32 @@ replaces all ACLs therefore keeps settings and readiness (I5).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
 import msgspec
 
+from authorizer.configuration.keys.names import CLUSTER_NAME
 from authorizer.configuration.super_users import (
     ALLOW_EVERYONE_CONFIG,
     SUPER_USERS_CONFIG,
     parse_allow_everyone,
     parse_super_users,
 )
+from authorizer.index.acl_index import AclIndex
+from authorizer.kafka_version import (
+    KAFKA_VERSION_CONFIG,
+    NEWEST,
+    KafkaVersion,
+    VersionInForce,
+    parse_kafka_version,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from authorizer.index.acl_index import AclIndex
     from records.acl import ResourcePattern
+    from snapshot.image import AclsImage
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +42,16 @@ class AuthorizerSettings:
     Attributes:
         super_users: as ``Type:name``.
         allow_everyone: whether what no ACL covers is allowed (``allow.everyone.if.no.acl.found``).
+        kafka_version: the release whose rules are followed; None: what the log tells.
+        cluster: what the cluster is called in a fleet, for who reads of decisions; None: there is no fleet.
         super_names: the super users' names by principal type. They are compared as text, so ``User:a:b`` is
             both the name ``a:b`` of the type ``User`` and the name ``b`` of a type ``User:a``.
     """
 
     super_users: frozenset[str] = frozenset()
     allow_everyone: bool = False
+    kafka_version: KafkaVersion | None = None
+    cluster: str | None = field(default=None, compare=False)
     super_names: Mapping[str, frozenset[str]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -49,20 +62,47 @@ class AuthorizerSettings:
                     names[text[:at]] = names.get(text[:at], frozenset()) | {text[at + 1 :]}
         object.__setattr__(self, "super_names", names)
 
+    @property
+    def networks(self) -> bool:
+        """Whether hosts of ACLs may be networks; as in the newest release, where none is said."""
+        return (self.kafka_version or NEWEST).matches_networks
+
     @classmethod
     def from_configs(cls, configs: Mapping[str, object]) -> Self:
         """Parse Kafka's keys; what is not there has Kafka's default.
 
         Raises:
-            ConfigError: a super user without a colon.
+            ConfigError: a super user without a colon, or no Kafka version that is known.
         """
         return cls(
             parse_super_users(configs.get(SUPER_USERS_CONFIG)),
             parse_allow_everyone(configs.get(ALLOW_EVERYONE_CONFIG)),
+            parse_kafka_version(configs.get(KAFKA_VERSION_CONFIG)),
+            None if (cluster := configs.get(CLUSTER_NAME)) is None else str(cluster),
         )
 
+    def version_for(self, image: AclsImage) -> VersionInForce:
+        """Whose rules are followed, of a state."""
+        return VersionInForce.of(self.kafka_version, image.metadata.brokers)
 
-class AuthorizerState(msgspec.Struct, frozen=True):
+    def with_version_of(self, image: AclsImage) -> Self:
+        """The same, with the release whose rules are followed for a state."""
+        return self.by_rules_of(self.version_for(image).version)
+
+    def by_rules_of(self, version: KafkaVersion) -> Self:
+        """The same, with another release."""
+        return replace(self, kafka_version=version)
+
+    def index(self, image: AclsImage) -> AclIndex:
+        """All ACLs of a state, by the rules of that release."""
+        return AclIndex.of(image, networks=self.version_for(image).version.matches_networks)
+
+    def fits(self, index: AclIndex, image: AclsImage) -> bool:
+        """Whether an index is by the rules that are followed for a state."""
+        return index.rows.networks is self.version_for(image).version.matches_networks
+
+
+class AuthorizerState(msgspec.Struct, frozen=True, gc=False):
     """See the module.
 
     Attributes:
@@ -80,6 +120,11 @@ class AuthorizerState(msgspec.Struct, frozen=True):
     def end_offset(self) -> int:
         """Last offset that is contained + 1."""
         return self.index.image.provenance.end_offset
+
+    @property
+    def version(self) -> VersionInForce:
+        """Whose rules are followed."""
+        return self.settings.version_for(self.index.image)
 
     def allows_by_default(self, pattern: ResourcePattern) -> bool:
         """Whether a question that no ACL answers is allowed: if none covers the name, for any principal."""

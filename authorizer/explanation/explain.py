@@ -20,6 +20,7 @@ from records.acl import SUPPORTED_OPERATIONS
 if TYPE_CHECKING:
     from authorizer.api import Action, AuthorizableRequestContext
     from authorizer.decisions.state import AuthorizerState
+    from authorizer.kafka_version import VersionInForce
     from records.columns.acl_table import AppliedAcl
 
 
@@ -36,6 +37,7 @@ class Explanation:
         also_matched: the other ACLs that matched in every field, in the order in which Kafka meets them.
         near_misses: ACLs of the opposite effect that failed on one field, the closest first.
         remark: what is odd about the question itself; None if nothing is.
+        kafka_version: whose rules were followed.
         fix: what would allow it, none if it is allowed: the flags of one kafka-acls command after another.
     """
 
@@ -47,6 +49,7 @@ class Explanation:
     also_matched: tuple[AppliedAcl, ...]
     near_misses: tuple[NearMiss, ...]
     remark: str | None
+    kafka_version: VersionInForce
     fix: tuple[tuple[str, ...], ...]
 
     def to_json(self) -> dict[str, Any]:
@@ -69,6 +72,7 @@ class Explanation:
                 for each in self.near_misses
             ],
             "remark": self.remark,
+            "kafkaVersion": self.kafka_version.to_json(),
             "fix": [shlex.join(["kafka-acls", *flags]) for flags in self.fix],
         }
 
@@ -96,6 +100,7 @@ def explain(state: AuthorizerState, context: AuthorizableRequestContext, action:
         also_matched=tuple(acl for acl in matching if acl.record.id != decided_by),
         near_misses=misses,
         remark=_remark(action),
+        kafka_version=state.version,
         fix=() if decision.is_allowed else fix_flags(context, action, matching),
     )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from authorizer.decisions.reason import allows
 from authorizer.index.places import is_odd
-from records.acl import SUPPORTED_OPERATIONS, AclOperation, PatternType, ResourceType
+from records.acl import CLUSTER_NAME, SUPPORTED_OPERATIONS, AclOperation, PatternType, ResourceType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,12 +38,14 @@ def fix_flags(
     pattern, operation = action.resource_pattern, action.operation
     denials = [acl.record for acl in matching if not allows(acl.record)]
     flags = _resource_flags(pattern.resource_type, pattern.name)
-    if flags is None or any(map(is_odd, denials)):
+    if flags is None or not _has_operation(pattern.resource_type, operation):
         return ()
-    # A DENY that matches is of this operation or of all.
-    if operation not in (AclOperation.ALL, *SUPPORTED_OPERATIONS[pattern.resource_type]):
-        return ()
-    commands = [_removal(record) for record in dict.fromkeys(denials)]
+    commands: list[tuple[str, ...]] = []
+    for record in dict.fromkeys(denials):
+        removal = removal_flags(record)
+        if removal is None:
+            return ()
+        commands.append(removal)
     if len(denials) == len(matching):
         principal = str(context.principal)
         words = ["--add", "--allow-principal", principal, "--operation", operation.title, *flags]
@@ -51,17 +53,31 @@ def fix_flags(
     return tuple(commands)
 
 
-def _removal(record: AccessControlEntryRecord) -> tuple[str, ...]:
-    flags = _resource_flags(ResourceType.from_code(record.resource_type), record.resource_name) or []
+def removal_flags(record: AccessControlEntryRecord) -> tuple[str, ...] | None:
+    """The words that remove an ACL; None for one that kafka-acls cannot name."""
+    flags = change_flags(record)
+    return None if flags is None else ("--remove", *flags, "--force")
+
+
+def change_flags(record: AccessControlEntryRecord) -> tuple[str, ...] | None:
+    """The words that name one ACL, to add or to remove it; None as `removal_flags`."""
+    kind, operation = ResourceType.from_code(record.resource_type), AclOperation.from_code(record.operation)
+    flags = _resource_flags(kind, record.resource_name)
+    if flags is None or is_odd(record) or not _has_operation(kind, operation) or ":" not in record.principal:
+        return None
     if record.pattern_type == PatternType.PREFIXED:
         flags = [*flags, "--resource-pattern-type", "prefixed"]
-    operation = AclOperation.from_code(record.operation).title
-    who = ["--deny-principal", record.principal, "--deny-host", record.host, "--operation", operation]
-    return ("--remove", *who, *flags, "--force")
+    permission = "allow" if allows(record) else "deny"
+    who = [f"--{permission}-principal", record.principal, f"--{permission}-host", record.host]
+    return (*who, "--operation", operation.title, *flags)
+
+
+def _has_operation(resource_type: ResourceType, operation: AclOperation) -> bool:
+    return operation in (AclOperation.ALL, *SUPPORTED_OPERATIONS[resource_type])
 
 
 def _resource_flags(resource_type: ResourceType, name: str) -> list[str] | None:
     if resource_type is ResourceType.CLUSTER:
-        return ["--cluster"]
+        return ["--cluster"] if name == CLUSTER_NAME else None
     flag = _NAME_FLAGS.get(resource_type)
     return None if flag is None else [flag, name]

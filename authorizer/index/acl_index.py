@@ -5,11 +5,12 @@
     |-- rows: RowIndex               where in the columns the ACLs of a principal are, and those of a name
     |-- resources: ResourceIndex     by *name*, whoever an ACL is for: the default, explanations, listings
     `-- principals: PrincipalIndex   by *principal*: what may it do? All that most decisions read
-        `-- rights[type]: Rights         what one principal's ACLs say about the names of one type: a *leaf*,
-                                         an int of allow and deny bits, or such an int for each host (masks),
-                                         is found by one look-up of a literal name, or one bisection (rights)
+        `-- rights[type]: Rights         what one principal's ACLs say about the names of one type: the chain
+                                         of what covers a name (covers) is found by one look-up of a literal
+                                         name, or one bisection (rights), and what it says is a *leaf*: an int
+                                         of allow and deny bits, or such an int for each host (masks)
 
-A decision reads the Rights of two principals, the asker's and those of ``User:*``.
+A decision reads two chains, the asker's and that of ``User:*``; its reason is looked for in the same two.
 
 What is made of the columns stays as it is, and lies under a persistent map of what changed since: ACLs by id
 in the image, ACLs by place in ``resources``, rights by name in ``principals``, and leaves by name in the
@@ -28,92 +29,57 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from authorizer.index.places import PREFIXED, is_odd, place_of
 from authorizer.index.principal_index import PrincipalIndex
 from authorizer.index.resource_index import ResourceIndex
 from authorizer.index.row_index import RowIndex
 from records.principal import parse_kafka_principal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     import numpy as np
     import numpy.typing as npt
 
-    from authorizer.index.places import Place
-    from authorizer.index.resource_index import Step
+    from authorizer.index.resource_index import Change
     from records.columns.acl_table import AppliedAcl
     from snapshot.delta import AclsDelta
     from snapshot.image import AclsImage
 
 
-class AclIndex(msgspec.Struct, eq=False):
-    """See the module.
-
-    Attributes:
-        count: ACLs, by id.
-        odd: for each resource type, how many ACLs have a pattern or permission type that is none of Kafka's
-            four; masks decide them rightly, but authorize-by-resource-type has rules of its own for them.
-    """
+class AclIndex(msgspec.Struct, eq=False, gc=False):
+    """See the module."""
 
     image: AclsImage
     rows: RowIndex
     resources: ResourceIndex
     principals: PrincipalIndex
-    count: int
-    odd: tuple[int, ...]
 
     @classmethod
-    def of(cls, image: AclsImage) -> AclIndex:
-        """All of an image."""
+    def of(cls, image: AclsImage, *, networks: bool = True) -> AclIndex:
+        """All of an image; ``networks``: whether hosts may be some, as from Kafka 4.4 on."""
+        return cls.on(RowIndex(image.columns, networks=networks), image)
+
+    @classmethod
+    def on(cls, rows: RowIndex, image: AclsImage) -> AclIndex:
+        """The same, where the columns of the image have been arranged before."""
         columns = image.columns
-        rows = RowIndex(columns)
-        index = cls(image, rows, ResourceIndex.of(rows), PrincipalIndex.of(rows), len(columns), rows.odd)
+        index = cls(image, rows, ResourceIndex.of(rows), PrincipalIndex.of(rows))
         if not image.changes:
             return index
-        steps: list[Step] = []
-        for acl_id, acl in image.changes.items():
-            row = columns.row_of(acl_id)
-            if row is not None:
-                gone = columns.acl(row)
-                steps.append((gone, place_of(gone.record), True, False))
-            if acl is not None:
-                steps.append((acl, place_of(acl.record), False, True))
-        return index._after(steps, image)
+        replaced = map(columns.row_of, image.changes)
+        before = (None if row is None else columns.acl(row) for row in replaced)
+        return index.with_changes(zip(before, image.changes.values(), strict=True), image)
 
     def advanced(self, delta: AclsDelta, image: AclsImage) -> AclIndex:
         """The index of ``image``, which is this one's image with the changes of ``delta``."""
         if image.columns is not self.rows.columns:
-            return AclIndex.of(image)
-        changes = self.image.changes
-        steps: list[Step] = []
-        for old, new in delta.changed():
-            if old is not None:
-                steps.append((old, place_of(old.record), old.record.id not in changes, False))
-            if new is not None:
-                steps.append((new, place_of(new.record), False, True))
-        return self._after(steps, image)
+            return AclIndex.of(image, networks=self.rows.networks)
+        return self.with_changes(delta.changed(), image)
 
-    def _after(self, steps: list[Step], image: AclsImage) -> AclIndex:
-        """The next index, of ``image``."""
-        count, odd = self.count, self.odd
-        touched: dict[tuple[str, Place], int] = {}
-        for acl, place, is_row, is_added in steps:
-            record = acl.record
-            change = 1 if is_added else -1
-            count += change
-            if is_odd(record):
-                kind = place[0] % PREFIXED
-                odd = (*odd[:kind], odd[kind] + change, *odd[kind + 1 :])
-            at = record.principal, place
-            touched[at] = touched.get(at, 0) + (0 if is_row else change)
-        resources = self.resources.after(steps, image)
-        changes = [
-            (principal, place, resources.leaf(place, principal), added)
-            for (principal, place), added in touched.items()
-        ]
-        principals = self.principals.after(changes, resources.lengths)
-        return AclIndex(image, self.rows, resources, principals, count, odd)
+    def with_changes(self, changed: Iterable[Change], image: AclsImage) -> AclIndex:
+        """The index of ``image``, which stands on the same columns, and to which these changes lead."""
+        resources, touched = self.resources.after(changed, image)
+        return AclIndex(image, self.rows, resources, self.principals.after(touched, resources))
 
     def rows_of(self, acl_principal: str | None) -> npt.NDArray[np.int32]:
         """The rows in force, of everybody or of exactly one principal, also if that matches nobody."""

@@ -13,7 +13,7 @@ REMEMBERED_BOUNDS = 256
 REMEMBERED_NAMES = 1 << 16
 REMEMBERED_LENGTH = 249
 
-#: So many of the first reasons are remembered, until the next update: some 2 MB.
+#: The ACLs that say the first so many reasons are remembered: some 2 MB.
 REMEMBERED_REASONS = 1 << 12
 
 #: What changed in rights is put together with the rest when it is more than so much, and than one part in so

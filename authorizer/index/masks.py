@@ -14,19 +14,22 @@ An operation without a name (UNKNOWN, and what a newer Kafka may write) and ANY 
 themselves and ALL, no broker asks for them, and `authorizer.decisions.reason` answers ACL by ACL if one does.
 
 A leaf is the mask itself if every ACL has the host ``*``; else HostMasks: a mask for each host that is named,
-that of ``*`` folded in, and one for all others. A union of leaves that would name very many hosts is a tuple
-of them instead. The garbage collector looks at none of these: there may be millions.
+that of ``*`` folded in, and one for all others. Where hosts may be networks (authorizer.network), what one's
+ACLs say is folded into the masks of the networks and hosts within it. A union of leaves that would name very
+many hosts is a tuple of them instead. The garbage collector looks at none of these: there may be millions.
 
 Source: StandardAuthorizerData.findResult.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from authorizer.index import limits
+from authorizer.network import Network, address_of, network_of
 from records.acl import (
     IMPLIES_DESCRIBE,
     IMPLIES_DESCRIBE_CONFIGS,
@@ -36,14 +39,75 @@ from records.acl import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
+
+
+class NetworkMasks(msgspec.Struct, gc=False):
+    """What is said to networks, each with what is said to those around it.
+
+    Attributes:
+        masks: by network.
+        kinds: the bits and lengths that these have, the longest first.
+    """
+
+    masks: dict[Network, int]
+    kinds: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, masks: dict[Network, int]) -> NetworkMasks:
+        return cls(masks, tuple(sorted({each[:2] for each in masks}, reverse=True)))
+
+    def around(self, place: Network) -> int | None:
+        """What is said to the narrowest that has all of a network, or an address; None if none has."""
+        bits, length, prefix = place
+        for kind in self.kinds:
+            shift = length - kind[1]
+            if shift >= 0 and kind[0] == bits:
+                mask = self.masks.get((bits, kind[1], prefix >> shift))  # type: ignore[call-overload] # as good
+                if mask is not None:
+                    return mask  # type: ignore[no-any-return]
+        return None
 
 
 class HostMasks(msgspec.Struct, gc=False):
-    """What is said to each host that is named, and to all others."""
+    """What is said to each host that is named, to networks, and to all others."""
 
     by_host: dict[str, int]
     others: int
+    networks: NetworkMasks | None = None
+
+    def copy(self) -> HostMasks:
+        """Equal ones, to be changed."""
+        networks = self.networks
+        if networks is not None:
+            networks = NetworkMasks({**networks.masks}, networks.kinds)
+        return HostMasks({**self.by_host}, self.others, networks)
+
+    def of(self, host: str) -> int:
+        """What is said to a host."""
+        mask = self.by_host.get(host)
+        if mask is not None:
+            return mask
+        address = address_of(host)
+        return self.others if address is None else self.within(address)
+
+    def within(self, network: Network) -> int:
+        """What is said to a network, where nothing is said to narrower ones or to single hosts."""
+        mask = None if self.networks is None else self.networks.around(network)
+        return self.others if mask is None else mask
+
+    def add(self, network: Network, mask: int) -> None:
+        """One more ACL's mask."""
+        masks = {} if self.networks is None else self.networks.masks
+        if network not in masks:
+            masks[network] = self.within(network)
+            self.networks = NetworkMasks.of(masks)
+        for each in masks:
+            if each.within(network):
+                masks[each] |= mask
+        for host in self.by_host:
+            if (address := address_of(host)) is not None and address.within(network):
+                self.by_host[host] |= mask
 
 
 #: What ACLs of one place say.
@@ -58,7 +122,8 @@ _DENY_BASE: Final = 1 << _DENY_SHIFT
 ALLOW_BITS: Final = _DENY_BASE - 1
 DENY_BITS: Final = ~ALLOW_BITS
 
-_NAMED: Final = tuple(op for op in AclOperation if op >= AclOperation.ALL)
+#: The operations that have bits, in the order of these.
+OPERATIONS: Final = tuple(op for op in AclOperation if op >= AclOperation.ALL)
 _STATED: Final = {
     AclOperation.DESCRIBE: 1 << 14,
     AclOperation.DESCRIBE_CONFIGS: 1 << 15,
@@ -76,7 +141,7 @@ def _deny_bit(operation: AclOperation) -> int:
 def _allow_mask(operation: AclOperation) -> int:
     """What an ALLOW for ``operation`` allows."""
     if operation is AclOperation.ALL:
-        covered = set(_NAMED)
+        covered = set(OPERATIONS)
     else:
         covered = {operation}
         if operation in IMPLIES_DESCRIBE:
@@ -89,23 +154,45 @@ def _allow_mask(operation: AclOperation) -> int:
 
 def _deny_mask(operation: AclOperation) -> int:
     """What a DENY for ``operation`` denies: itself; ALL denies everything."""
-    return sum(map(_deny_bit, _NAMED)) if operation is AclOperation.ALL else _deny_bit(operation)
+    return sum(map(_deny_bit, OPERATIONS)) if operation is AclOperation.ALL else _deny_bit(operation)
 
 
 #: By operation code, the mask of an ACL that allows it, or that does not; 0 for any other code.
-ALLOW_MASKS: Final = {int(operation): _allow_mask(operation) for operation in _NAMED}
-DENY_MASKS: Final = {int(operation): _deny_mask(operation) for operation in _NAMED}
+ALLOW_MASKS: Final = {int(operation): _allow_mask(operation) for operation in OPERATIONS}
+DENY_MASKS: Final = {int(operation): _deny_mask(operation) for operation in OPERATIONS}
 _ALLOW_CODE: Final = int(AclPermissionType.ALLOW)
 
 #: By operation code: the allow bit and the deny bit to ask a mask for; 0 for UNKNOWN and ANY.
 ASKED: Final = tuple(
-    _allow_bit(operation) | _deny_bit(operation) if operation in _NAMED else 0 for operation in AclOperation
+    _allow_bit(operation) | _deny_bit(operation) if operation in OPERATIONS else 0
+    for operation in AclOperation
 )
 #: The same with the stated bits in place of the implied ones (KIP-679).
 ASKED_AS_STATED: Final = tuple(
-    (_STATED.get(operation) or _allow_bit(operation)) | _deny_bit(operation) if operation in _NAMED else 0
+    (_STATED.get(operation) or _allow_bit(operation)) | _deny_bit(operation) if operation in OPERATIONS else 0
     for operation in AclOperation
 )
+
+
+#: The allow bits of all operations.
+EVERYTHING: Final = sum(map(_allow_bit, OPERATIONS))
+
+
+@cache
+def allowed(mask: int) -> int:
+    """The allow bits of the operations that a mask allows: a DENY beats every ALLOW."""
+    return mask & ~(mask >> _DENY_SHIFT) & EVERYTHING
+
+
+def denied(mask: int) -> int:
+    """The bits of the operations that a mask denies, where `allowed` has them."""
+    return mask >> _DENY_SHIFT
+
+
+@cache
+def settled(mask: int) -> int:
+    """The bits of the operations that a mask allows or denies, where `allowed` has them."""
+    return (mask | mask >> _DENY_SHIFT) & EVERYTHING
 
 
 def denies(answer: int) -> bool:
@@ -123,10 +210,36 @@ def leaf_mask(leaf: Leaf, host: str) -> int:
     if isinstance(leaf, int):
         return leaf
     if isinstance(leaf, HostMasks):
-        return leaf.by_host.get(host, leaf.others)
+        return leaf.by_host.get(host, leaf.others) if leaf.networks is None else leaf.of(host)
     mask = 0
     for each in leaf:
         mask |= leaf_mask(each, host)
+    return mask
+
+
+def leaf_hosts(leaf: Leaf) -> Iterable[str]:
+    """The hosts that a leaf names."""
+    if isinstance(leaf, HostMasks):
+        return leaf.by_host
+    return () if isinstance(leaf, int) else {host for each in leaf for host in leaf_hosts(each)}
+
+
+def leaf_networks(leaf: Leaf) -> Iterable[Network]:
+    """The networks that a leaf names."""
+    if isinstance(leaf, HostMasks):
+        return () if leaf.networks is None else leaf.networks.masks
+    return () if isinstance(leaf, int) else {network for each in leaf for network in leaf_networks(each)}
+
+
+def network_mask(leaf: Leaf, network: Network) -> int:
+    """As `HostMasks.within`, of any leaf."""
+    if isinstance(leaf, int):
+        return leaf
+    if isinstance(leaf, HostMasks):
+        return leaf.within(network)
+    mask = 0
+    for each in leaf:
+        mask |= network_mask(each, network)
     return mask
 
 
@@ -134,17 +247,25 @@ def union_leaf(one: Leaf, other: Leaf) -> Leaf:
     """The leaf that says what both say."""
     if isinstance(one, int):
         if isinstance(other, int):
-            return shared_mask(one | other)
+            mask = one | other
+            return _SHARED.setdefault(mask, mask)
         one, other = other, one
     if other == 0:
         return one
     if isinstance(one, tuple) or isinstance(other, tuple):
         return (*_parts(one), *_parts(other))
     hosts = one.by_host.keys() if isinstance(other, int) else one.by_host.keys() | other.by_host.keys()
-    if len(hosts) > limits.UNION_HOSTS:
+    is_plain = one.networks is None and (isinstance(other, int) or other.networks is None)
+    networks = set() if is_plain else {*leaf_networks(one), *leaf_networks(other)}
+    if len(hosts) + len(networks) > limits.UNION_HOSTS:
         return one, other
     others = one.others | (other if isinstance(other, int) else other.others)
-    return HostMasks({host: leaf_mask(one, host) | leaf_mask(other, host) for host in hosts}, others)
+    union = HostMasks({host: leaf_mask(one, host) | leaf_mask(other, host) for host in hosts}, others)
+    if networks:
+        union.networks = NetworkMasks.of(
+            {each: network_mask(one, each) | network_mask(other, each) for each in networks}
+        )
+    return union
 
 
 def _parts(leaf: Leaf) -> tuple[OwnLeaf, ...]:
@@ -165,15 +286,31 @@ def shared_mask(mask: int) -> int:
     return _SHARED.setdefault(mask, mask)
 
 
-def add_to_leaf(leaf: OwnLeaf | None, host: str, mask: int) -> OwnLeaf:
+def add_to_leaf(leaf: OwnLeaf | None, host: str | Network, mask: int) -> OwnLeaf:
     """The leaf with one more ACL's mask; changes ``leaf`` in place if that is HostMasks."""
-    if isinstance(leaf, HostMasks):
-        if host == WILDCARD:
-            leaf.others |= mask
-            for each in leaf.by_host:
-                leaf.by_host[each] |= mask
-        else:
-            leaf.by_host[host] = shared_mask(leaf.by_host.get(host, leaf.others) | mask)
+    if host == WILDCARD:
+        if not isinstance(leaf, HostMasks):
+            return shared_mask((leaf or 0) | mask)
+        leaf.others |= mask
+        for each in leaf.by_host:
+            leaf.by_host[each] |= mask
+        networks = {} if leaf.networks is None else leaf.networks.masks
+        for network in networks:
+            networks[network] |= mask
         return leaf
-    said = leaf or 0
-    return shared_mask(said | mask) if host == WILDCARD else HostMasks({host: shared_mask(said | mask)}, said)
+    if not isinstance(leaf, HostMasks):
+        leaf = HostMasks({}, leaf or 0)
+    if isinstance(host, str):
+        leaf.by_host[host] = shared_mask(leaf_mask(leaf, host) | mask)
+    else:
+        leaf.add(host, mask)
+    return leaf
+
+
+def said_to(*, networks: bool) -> Callable[[str], str | Network]:
+    """How hosts of ACLs are read: as networks where they are (from Kafka 4.4 on), or never."""
+    return _host_or_network if networks else str
+
+
+def _host_or_network(host: str) -> str | Network:
+    return network_of(host) or host

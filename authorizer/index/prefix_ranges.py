@@ -5,96 +5,79 @@ A prefix P covers the names from P up to, not including, P's *successor*: P with
 name has the same stored prefixes. For the prefixes "a" and "ab":
 
     bounds         ["a",  "ab",  "ac",  "b" ]   where each range begins
-    owners   [None, "a",  "ab",  "a",   None]   the longest stored prefix there, with a link to the next
-                                                longest; first: before all bounds
-    leaves   [0,    leaf, leaf,  leaf,  0   ]   the union of the owner's leaf and all shorter prefixes'
+    covers   [last, "a",  "ab",  "a",   last]   the longest stored prefix there, with all that is behind it;
+                                                first: before all bounds
 
-What is said of every name is in every leaf. Immutable.
+What is said of every name is behind all prefixes. Immutable.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import Final
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from authorizer.index.masks import Leaf, OwnLeaf, union_leaf
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from authorizer.index.covers import Cover
 
 _LAST_CHARACTER: Final = "\U0010ffff"
-
-
-class Owner(msgspec.Struct, gc=False):
-    """A stored prefix, its own leaf, and the next shorter one that it starts with."""
-
-    prefix: str
-    leaf: OwnLeaf
-    around: Owner | None
 
 
 class PrefixRanges(msgspec.Struct, gc=False):
     """See the module.
 
     Attributes:
-        values: the leaf of each prefix, without those of shorter prefixes.
         bounds: where each range begins, but for the first.
-        owners: of each range.
-        leaves: of each range.
+        covers: of each range.
     """
 
     # Tuples: the garbage collector looks at one of texts and numbers once, and at a list again and again.
-    values: dict[str, OwnLeaf]
     bounds: tuple[str, ...]
-    owners: tuple[Owner | None, ...]
-    leaves: tuple[Leaf, ...]
+    covers: tuple[Cover, ...]
 
     @classmethod
-    def of(cls, values: dict[str, OwnLeaf], everywhere: Leaf = 0) -> PrefixRanges:
-        """``values`` must never change again. ``everywhere`` is said of every name."""
+    def of(cls, prefixes: Iterable[Cover], last: Cover) -> PrefixRanges:
+        """Puts the prefixes in front of one another, and of what is said of every name."""
         bounds: list[str] = []
-        owners: list[Owner | None] = [None]
-        leaves: list[Leaf] = [everywhere]
-        # What the next prefix may start with, shortest first: where it ends, itself, and the union so far.
-        above: list[tuple[str | None, Owner | None, Leaf]] = [(None, None, everywhere)]
+        covers = [last]
+        # What the next prefix may start with, shortest first, and where each ends.
+        open_ranges: list[tuple[str | None, Cover]] = []
 
-        def begin(bound: str, owner: Owner | None, leaf: Leaf) -> None:
+        def begin(bound: str, cover: Cover) -> None:
             if bounds and bounds[-1] == bound:  # the range before has no names
-                owners[-1], leaves[-1] = owner, leaf
+                covers[-1] = cover
             else:
                 bounds.append(bound)
-                owners.append(owner)
-                leaves.append(leaf)
+                covers.append(cover)
 
         def end_last() -> None:
-            end, _, _ = above.pop()
+            end, cover = open_ranges.pop()
             if end is not None:
-                _, owner, leaf = above[-1]
-                begin(end, owner, leaf)
+                begin(end, cover.behind)
 
-        for prefix in sorted(values):
-            while (last := above[-1][1]) is not None and not prefix.startswith(last.prefix):
+        for cover in sorted(prefixes, key=attrgetter("name")):
+            while open_ranges and not cover.name.startswith(open_ranges[-1][1].name):
                 end_last()
-            _, around, leaf = above[-1]
-            owner = Owner(prefix, values[prefix], around)
-            leaf = union_leaf(leaf, values[prefix])
-            above.append((successor(prefix), owner, leaf))
-            begin(prefix, owner, leaf)
-        while len(above) > 1:
+            cover.put_before(open_ranges[-1][1] if open_ranges else last)
+            open_ranges.append((successor(cover.name), cover))
+            begin(cover.name, cover)
+        while open_ranges:
             end_last()
-        return cls(values, tuple(bounds), tuple(owners), tuple(leaves))
+        return cls(tuple(bounds), tuple(covers))
 
-    def leaf(self, name: str) -> Leaf:
-        """What all stored prefixes of ``name`` say together."""
-        return self.leaves[bisect_right(self.bounds, name)]
+    def cover(self, name: str) -> Cover:
+        """All stored prefixes of ``name``, itself included, and the last."""
+        return self.covers[bisect_right(self.bounds, name)]
 
-    def of_name(self, name: str) -> list[tuple[str, OwnLeaf]]:
-        """Every stored prefix of ``name`` (itself included) with its own leaf, longest first."""
-        found = []
-        owner = self.owners[bisect_right(self.bounds, name)]
-        while owner is not None:
-            found.append((owner.prefix, owner.leaf))
-            owner = owner.around
-        return found
+    def stored(self) -> Iterator[Cover]:
+        """Every stored prefix, in their order."""
+        for bound, cover in zip(self.bounds, self.covers[1:], strict=True):
+            if cover.prefixed and cover.name == bound:
+                yield cover
 
 
 def successor(prefix: str) -> str | None:

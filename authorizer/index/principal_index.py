@@ -21,23 +21,25 @@ import immutables
 import msgspec
 
 from authorizer.index import limits
+from authorizer.index.covers import NOTHING
 from authorizer.index.places import PREFIXED
 from authorizer.index.rights import NO_RIGHTS_OF_TYPE, MadeRights, Rights, WholeRights
 from authorizer.index.row_rights import RowRights
-from records.principal import WILDCARD_PRINCIPAL, KafkaPrincipal
+from records.principal import EVERYONE, WILDCARD_PRINCIPAL, KafkaPrincipal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Mapping
 
     from authorizer.index.masks import OwnLeaf
     from authorizer.index.places import Place
+    from authorizer.index.resource_index import ResourceIndex
     from authorizer.index.row_index import RowIndex
 
 #: Rights by resource type.
-PrincipalRights = tuple[WholeRights | None, ...]
-NO_RIGHTS: Final[PrincipalRights] = (None,) * PREFIXED
-
-_EVERYONE: Final = KafkaPrincipal(*WILDCARD_PRINCIPAL.split(":"))
+PrincipalRights = tuple[WholeRights, ...]
+# The same as the rows have them; a principal's code until they are made.
+_OfRows = int | tuple[MadeRights, ...]
+NO_RIGHTS: Final[PrincipalRights] = (NO_RIGHTS_OF_TYPE,) * PREFIXED
 
 
 class _Changed(msgspec.Struct, gc=False):
@@ -55,51 +57,45 @@ class _Changed(msgspec.Struct, gc=False):
     rights: PrincipalRights | None
 
 
-class PrincipalIndex:
+class PrincipalIndex(msgspec.Struct, eq=False, gc=False):
     """See the module. Immutable in effect.
 
     Attributes:
         everyone: the rights of ``User:*``, kept apart because every question needs them.
     """
 
-    __slots__ = ("_asked", "_changed", "_known", "_lengths", "_rows", "everyone")
-
-    def __init__(
-        self,
-        rows: RowIndex,
-        known: dict[str, dict[str, int | PrincipalRights]],
-        asked: dict[int, int],
-        changed: dict[str, immutables.Map[str, _Changed]],
-        lengths: tuple[tuple[int, ...], ...],
-        everyone: PrincipalRights | None = None,
-    ) -> None:
-        self._rows = rows
-        self._known = known
-        self._asked = asked  # how often, by the code of who is answered from the rows
-        self._changed = changed
-        self._lengths = lengths  # of prefixes, for each resource type, longest first
-        self.everyone = everyone or self.made(_EVERYONE) or NO_RIGHTS
+    _rows: RowIndex
+    _known: dict[str, dict[str, _OfRows]]
+    _asked: dict[int, int]  # how often, by the code of who is answered from the rows
+    _changed: dict[str, immutables.Map[str, _Changed]]
+    _lengths: tuple[tuple[int, ...], ...]  # of prefixes, for each resource type, longest first
+    everyone: PrincipalRights
 
     @classmethod
     def of(cls, rows: RowIndex) -> PrincipalIndex:
         """Of all rows."""
         texts = rows.columns.principals.texts
-        known: dict[str, dict[str, int | PrincipalRights]] = {}
+        known: dict[str, dict[str, _OfRows]] = {}
         for code, principal in enumerate(texts):
             principal_type, colon, name = principal.partition(":")
             if colon:
                 known.setdefault(principal_type, {})[name] = code
-        index = cls(rows, known, {}, {}, rows.lengths)
+        index = cls(rows, known, {}, {}, rows.lengths, NO_RIGHTS)
+        index.everyone = index.made(EVERYONE) or NO_RIGHTS
         for code in rows.principals_in(limits.LAZY_PLACES):
             index.rights_of(texts[code])
         return index
 
     def rights_for(self, principal: KafkaPrincipal) -> tuple[PrincipalRights | _FromRows, PrincipalRights]:
         """What counts for who asks: the principal's own rights, and those of ``User:*``."""
-        named = self._known.get(principal.principal_type)
-        own = None if named is None else named.get(principal.name)
+        own: int | PrincipalRights | None = None
         if self._changed:
-            own = self._with_changes(principal, own)
+            changed = self._changed_of(principal)
+            if changed is not None:
+                own = changed.rights or self._own(principal)
+        if own is None:
+            named = self._known.get(principal.principal_type)
+            own = None if named is None else named.get(principal.name)
         if own is None:
             return NO_RIGHTS, self.everyone
         return (_FromRows(self, principal, own) if isinstance(own, int) else own), self.everyone
@@ -111,29 +107,27 @@ class PrincipalIndex:
 
     def made(self, principal: KafkaPrincipal) -> PrincipalRights | None:
         """What the ACLs for exactly this principal say, put together; None if there are none."""
-        named = self._known.get(principal.principal_type, {})
-        own = self._with_changes(principal, named.get(principal.name))
+        own = self._own(principal)
         if isinstance(own, int):
-            named[principal.name] = _made(self._rows, own, remembers=principal == _EVERYONE)
+            made = _made(self._rows, own, remembers=principal == EVERYONE)
+            self._known[principal.principal_type][principal.name] = made
             self._asked.pop(own, None)
-            own = self._with_changes(principal, named[principal.name])
+            own = self._own(principal)
         return own  # type: ignore[return-value] # it was made
 
-    def _with_changes(
-        self, principal: KafkaPrincipal, of_rows: int | PrincipalRights | None
-    ) -> int | PrincipalRights | None:
+    def _own(self, principal: KafkaPrincipal) -> int | PrincipalRights | None:
         """The rights of a principal; its code, if those of its rows are not made."""
         changed = self._changed_of(principal)
-        if changed is None:
+        if changed is not None and changed.rights is not None:
+            return changed.rights
+        of_rows = self._known.get(principal.principal_type, {}).get(principal.name)
+        if changed is None or isinstance(of_rows, int):
             return of_rows
-        if changed.rights is None:
-            if isinstance(of_rows, int):
-                return of_rows
-            rights = of_rows or NO_RIGHTS
-            for place, leaf in changed.leaves.items():
-                rights = _with_leaf(rights, place, leaf)
-            changed.rights = rights
-        return changed.rights
+        rights: PrincipalRights = of_rows or NO_RIGHTS
+        for place, leaf in changed.leaves.items():
+            rights = _with_leaf(rights, place, leaf)
+        changed.rights = rights
+        return rights
 
     def _changed_of(self, principal: KafkaPrincipal) -> _Changed | None:
         named = self._changed.get(principal.principal_type)
@@ -143,10 +137,9 @@ class PrincipalIndex:
         """Where there may be ACLs for exactly this principal that are no rows."""
         changed = self._changed_of(principal)
         if changed is not None and changed.added:
-            for kind, rights in enumerate(self.made(principal) or ()):
-                if rights is not None:
-                    yield from ((kind, name) for name, _ in rights.literals())
-                    yield from ((kind + PREFIXED, prefix) for prefix, _ in rights.prefixes())
+            for resource_type, rights in enumerate(self.made(principal) or ()):
+                for cover in rights.places():
+                    yield resource_type + cover.prefixed, cover.name
 
     def made_if_it_pays(self, principal: KafkaPrincipal, code: int) -> PrincipalRights | None:
         """As `made`, of a principal that has asked often enough; None if it has not yet. Counts."""
@@ -160,20 +153,14 @@ class PrincipalIndex:
         leaves = _UNCHANGED if changed is None else changed.leaves
         return RowRights(self._rows, code, leaves, resource_type, self._lengths[resource_type])
 
-    def after(
-        self,
-        changes: Iterable[tuple[str, Place, OwnLeaf | None, int]],
-        lengths: tuple[tuple[int, ...], ...],
-    ) -> PrincipalIndex:
-        """The next one: where the ACLs of a principal, as they have it, changed, and what they say there now.
+    def after(self, touched: Mapping[tuple[str, Place], int], resources: ResourceIndex) -> PrincipalIndex:
+        """The next one, of ``resources``, which differs at these places of principals, as ACLs have them.
 
-        And by how many the added ones have grown.
+        And by how many the added ACLs have grown there.
         """
         by_type = {**self._changed}
-        everyone: PrincipalRights | None = self.everyone
-        for acl_principal, place, leaf, added in changes:
-            if acl_principal == WILDCARD_PRINCIPAL:
-                everyone = None
+        everyone = self.everyone
+        for (acl_principal, place), grown in touched.items():
             principal_type, colon, name = acl_principal.partition(":")
             if not colon:
                 continue
@@ -181,19 +168,34 @@ class PrincipalIndex:
             named = by_type.get(principal_type, _NOBODY)
             last = named.get(name)
             if last is None:
-                rights, said = None if isinstance(of_rows, int) else of_rows or NO_RIGHTS, _UNCHANGED
+                rights, leaves, added = (
+                    None if isinstance(of_rows, int) else of_rows or NO_RIGHTS,
+                    _UNCHANGED,
+                    grown,
+                )
             else:
-                rights, said = last.rights, last.leaves
-                added += last.added  # noqa: PLW2901 - all of them
+                rights, leaves, added = last.rights, last.leaves, last.added + grown
+            leaf = resources.leaf(place, acl_principal, self._leaf_of_rows(of_rows, place))
             if rights is None:
-                said = said.set(place, leaf)
+                leaves = leaves.set(place, leaf)
             else:
-                rights, said = _with_leaf(rights, place, leaf), _UNCHANGED
-            if added or of_rows is not None:
-                by_type[principal_type] = named.set(name, _Changed(said, added, rights))
+                rights, leaves = _with_leaf(rights, place, leaf), _UNCHANGED
+                if acl_principal == WILDCARD_PRINCIPAL:
+                    everyone = rights
+            if added or (of_rows is not None and rights != of_rows):
+                by_type[principal_type] = named.set(name, _Changed(leaves, added, rights))
             elif last is not None:
                 by_type[principal_type] = named.delete(name)
-        return PrincipalIndex(self._rows, self._known, self._asked, by_type, lengths, everyone)
+        return PrincipalIndex(self._rows, self._known, self._asked, by_type, resources.lengths, everyone)
+
+    def _leaf_of_rows(self, of_rows: _OfRows | None, place: Place) -> OwnLeaf | None:
+        """What all rows of a principal say at a place, whether they are in force or not."""
+        kind, name = place
+        if isinstance(of_rows, tuple):
+            cover = of_rows[kind % PREFIXED].at(kind - kind % PREFIXED, name)
+            return None if cover is NOTHING else cover.leaf
+        group = self._rows.group_at(of_rows, kind, name)
+        return None if group is None else self._rows.leaf_of(group)
 
 
 class _FromRows:
@@ -207,7 +209,7 @@ class _FromRows:
         self._code = code
         self._made: PrincipalRights | None = None
 
-    def __getitem__(self, resource_type: int) -> Rights | None:
+    def __getitem__(self, resource_type: int) -> Rights:
         made = self._made
         if made is None:
             made = self._made = self._index.made_if_it_pays(self._principal, self._code)
@@ -220,20 +222,17 @@ _UNCHANGED: Final[immutables.Map[Place, OwnLeaf | None]] = immutables.Map()
 _NOBODY: Final[immutables.Map[str, _Changed]] = immutables.Map()
 
 
-def _made(rows: RowIndex, principal: int, *, remembers: bool) -> PrincipalRights:
+def _made(rows: RowIndex, principal: int, *, remembers: bool) -> tuple[MadeRights, ...]:
     """What all rows of the principal with this code say, by rights that remember names or do not."""
-    leaves = rows.leaves_of(principal)
     return tuple(
-        MadeRights.of(literals or {}, prefixes or {}, remembers=remembers) if literals or prefixes else None
-        for literals, prefixes in zip(leaves[:PREFIXED], leaves[PREFIXED:], strict=True)
+        MadeRights.of(covers, remembers=remembers) if covers else NO_RIGHTS_OF_TYPE
+        for covers in rows.covers_of(principal)
     )
 
 
 def _with_leaf(before: PrincipalRights, place: Place, leaf: OwnLeaf | None) -> PrincipalRights:
-    """The rights with what is said at this place; None of a type that nothing is left of."""
+    """The rights with what is said at this place."""
     kind, name = place
     resource_type = kind % PREFIXED
-    changed = before[resource_type] or NO_RIGHTS_OF_TYPE
-    changed = changed.with_literal(name, leaf) if kind < PREFIXED else changed.with_prefix(name, leaf)
-    rights = None if changed is NO_RIGHTS_OF_TYPE else changed
+    rights = before[resource_type].with_place(kind - resource_type, name, leaf)
     return (*before[:resource_type], rights, *before[resource_type + 1 :])

@@ -22,25 +22,26 @@ import immutables
 import msgspec
 import numpy as np
 
-from authorizer.index import limits
-from authorizer.index.masks import OwnLeaf, acl_mask, add_to_leaf
-from authorizer.index.places import PREFIXED, Place
+from authorizer.index.masks import HostMasks, OwnLeaf, acl_mask, add_to_leaf
+from authorizer.index.places import PREFIXED, Place, is_odd, place_of
+from authorizer.network import host_matches
 from records.acl import WILDCARD
 from records.columns.acl_table import in_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     import numpy.typing as npt
 
+    from authorizer.index.covers import Cover
     from authorizer.index.row_index import RowIndex
     from records.columns.acl_table import AppliedAcl
     from records.ids import Uuid
+    from records.principal import KafkaPrincipal
     from snapshot.image import AclsImage
 
-#: An ACL and its place; whether it is a row that is gone; and if not, whether it is added, or gone from what
-#: was added before.
-Step = tuple["AppliedAcl", Place, bool, bool]
+#: An ACL before and after an update; None where it was not, or is not, in force.
+Change = tuple["AppliedAcl | None", "AppliedAcl | None"]
 
 _Added = immutables.Map[str, tuple["AppliedAcl", ...]]
 _Changed = tuple[_Added, int]
@@ -48,25 +49,28 @@ _Changed = tuple[_Added, int]
 _UNCHANGED: Final[_Changed] = (immutables.Map(), 0)
 
 
-class ResourceIndex(msgspec.Struct, eq=False):
+class ResourceIndex(msgspec.Struct, eq=False, gc=False):
     """Immutable.
 
     Attributes:
         lengths: for each resource type the lengths that its prefixes have, longest first; one may have had
             its day.
+        count: ACLs, by id.
+        odd: for each resource type, how many ACLs have a pattern or permission type that is none of Kafka's
+            four; masks decide them rightly, but authorize-by-resource-type has rules of its own for them.
     """
 
     _rows: RowIndex
     _changed: immutables.Map[Place, _Changed]
     lengths: tuple[tuple[int, ...], ...]
+    count: int
+    odd: tuple[int, ...]
     _gone: Mapping[Uuid, AppliedAcl | None]  # the image's changes
-    # The first that were asked for, by what they were to say, where and to whom.
-    _said: dict[tuple[int, Place, str], tuple[AppliedAcl, ...]] = msgspec.field(default_factory=dict)
 
     @classmethod
     def of(cls, rows: RowIndex) -> ResourceIndex:
         """Of all rows."""
-        return cls(rows, immutables.Map(), rows.lengths, {})
+        return cls(rows, immutables.Map(), rows.lengths, len(rows.columns), rows.odd, {})
 
     def has(self, place: Place) -> bool:
         """Whether there is any ACL of exactly this name or prefix."""
@@ -129,71 +133,96 @@ class ResourceIndex(msgspec.Struct, eq=False):
 
     def acls_for(self, place: Place, principal: str, host: str) -> list[AppliedAcl]:
         """Those for exactly this principal that match a host."""
-        hosts = (host, WILDCARD)
-        columns = self._rows.columns
+        columns, networks = self._rows.columns, self._rows.networks
         rows = self._rows_of_at(principal, place)
-        found = [columns.acl(row) for row in rows if columns.hosts.text(row) in hosts]
-        return found + [acl for acl in self.added_at(place, principal) if acl.record.host in hosts]
+        found = [
+            columns.acl(row) for row in rows if host_matches(columns.hosts.text(row), host, networks=networks)
+        ]
+        added = self.added_at(place, principal)
+        return found + [acl for acl in added if host_matches(acl.record.host, host, networks=networks)]
 
-    def acls_saying(self, asked: int, place: Place, principal: str, host: str) -> Sequence[AppliedAcl]:
-        """Those of them that say any of these bits. There is one."""
-        key = asked, place, principal
-        said = self._said.get(key)
-        if said is None:
-            said = self._find_saying(asked, place, principal)
-            if len(self._said) < limits.REMEMBERED_REASONS:
-                self._said[key] = said
-        # A single one is for this host, for one is.
-        return said if len(said) == 1 else [acl for acl in said if acl.record.host in (WILDCARD, host)]
-
-    def _find_saying(self, asked: int, place: Place, principal: str) -> tuple[AppliedAcl, ...]:
-        """The same for any host."""
-        found = [*map(self._rows.columns.acl, self._rows.rows_saying(asked, principal, *place))]
+    def acls_saying(
+        self, asked: int, resource_type: int, cover: Cover, principal: KafkaPrincipal
+    ) -> list[AppliedAcl]:
+        """Those of a principal at one place that say any of these bits, for any host."""
+        rows, group = self._rows, cover.group
+        if group is not None and not self._changed:
+            return rows.acls_saying(asked, group)
+        place, acl_principal = (resource_type + cover.prefixed, cover.name), str(principal)
+        if group is None:
+            group = rows.group_at(rows.code_of(acl_principal), *place)
+        found = [] if group is None else rows.acls_saying(asked, group)
         if place in self._changed:
-            added = self.added_at(place, principal)
-            said = (acl_mask(acl.record.operation, acl.record.permission_type) for acl in added)
             found = [acl for acl in found if acl.record.id not in self._gone]
+            added = self.added_at(place, acl_principal)
+            said = (acl_mask(acl.record.operation, acl.record.permission_type) for acl in added)
             found += compress(added, map(asked.__and__, said))
-        return tuple(found)
+        return found
 
-    def leaf(self, place: Place, principal: str) -> OwnLeaf | None:
-        """What the ACLs there for exactly this principal say together; None if there are none."""
-        rows = self._rows_of_at(principal, place)
-        leaf = self._rows.leaf(rows) if rows else None
-        for acl in self.added_at(place, principal):
+    def leaf(self, place: Place, principal: str, of_rows: OwnLeaf | None) -> OwnLeaf | None:
+        """What the ACLs there for exactly this principal say together; None if there are none.
+
+        ``of_rows`` is what all rows there say, whether they are in force or not.
+        """
+        added, gone = self._changed.get(place, _UNCHANGED)
+        if gone:
+            leaf = self._rows.leaf(self._rows_of_at(principal, place))
+        else:
+            leaf = of_rows if type(of_rows) is not HostMasks else of_rows.copy()
+        for acl in added.get(principal, ()):
             record = acl.record
-            leaf = add_to_leaf(leaf, record.host, acl_mask(record.operation, record.permission_type))
+            said_to = self._rows.said_to(record.host)
+            leaf = add_to_leaf(leaf, said_to, acl_mask(record.operation, record.permission_type))
         return leaf
 
     def _rows_of_at(self, principal: str, place: Place) -> list[int]:
         """The rows of one principal at a place that are in force."""
-        rows = self._rows.rows_of_at(principal, *place)
+        every = self._rows
+        rows = every.rows_in(every.group_at(every.code_of(principal), *place))
         if rows and self._changed.get(place, _UNCHANGED)[1]:
-            id_of, changes = self._rows.columns.id_of, self._gone
+            id_of, changes = every.columns.id_of, self._gone
             rows = [row for row in rows if id_of(row) not in changes]
         return rows
 
-    def after(self, steps: Sequence[Step], image: AclsImage) -> ResourceIndex:
-        """The next one, of ``image``: after these steps."""
-        changed, lengths = self._changed, self.lengths
-        for acl, place, is_row, is_added in steps:
-            added, gone = changed.get(place, _UNCHANGED)
-            principal = acl.record.principal
-            here = added.get(principal, ())
-            if is_row:
-                gone += 1
-            elif is_added:
-                added = added.set(principal, (*here, acl))
-                kind, name = place
-                if kind >= PREFIXED and len(name) not in lengths[kind - PREFIXED]:
-                    lengths = _with_length(lengths, kind - PREFIXED, len(name))
-            else:
-                # By its id: an equal one may be here under another (I8).
-                here = tuple(each for each in here if each.record.id != acl.record.id)
-                added = added.set(principal, here) if here else added.delete(principal)
-            is_any = added or gone
-            changed = changed.set(place, (added, gone)) if is_any else changed.delete(place)
-        return ResourceIndex(self._rows, changed, lengths, image.changes)
+    def after(
+        self, pairs: Iterable[Change], image: AclsImage
+    ) -> tuple[ResourceIndex, dict[tuple[str, Place], int]]:
+        """The next one, of ``image``, which these changes lead to.
+
+        And by how many the added ACLs have grown, for each principal and place where there was a change.
+        """
+        changed, lengths, count, odd = self._changed, self.lengths, self.count, self.odd
+        touched: dict[tuple[str, Place], int] = {}
+        for before, after in pairs:
+            for acl, change in ((before, -1), (after, 1)):
+                if acl is None:
+                    continue
+                record = acl.record
+                place = kind, name = place_of(record)
+                principal = record.principal
+                count += change
+                if is_odd(record):
+                    of_type = kind % PREFIXED
+                    odd = (*odd[:of_type], odd[of_type] + change, *odd[of_type + 1 :])
+                added, gone = changed.get(place, _UNCHANGED)
+                here = added.get(principal, ())
+                if change > 0:
+                    here = (*here, acl)
+                    if kind >= PREFIXED and len(name) not in lengths[kind - PREFIXED]:
+                        lengths = _with_length(lengths, kind - PREFIXED, len(name))
+                elif record.id in self._gone:
+                    # By its id: an equal one may be here under another (I8).
+                    here = tuple([each for each in here if each.record.id != record.id])
+                else:
+                    gone, change = gone + 1, 0  # noqa: PLW2901 - a row, which was not added
+                if here:
+                    added = added.set(principal, here)
+                elif change:
+                    added = added.delete(principal)
+                changed = changed.set(place, (added, gone)) if added or gone else changed.delete(place)
+                at = principal, place
+                touched[at] = touched.get(at, 0) + change
+        return ResourceIndex(self._rows, changed, lengths, count, odd, image.changes), touched
 
 
 def _with_length(

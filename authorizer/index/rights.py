@@ -1,14 +1,14 @@
 """Rights: what the ACLs of one principal say about the names of one resource type.
 
-A name is covered by the literal entry of that name, by every prefix that it starts with, and by the literal
-``*``, whatever order names sort in (architecture.md 8.2). There are three kinds of Rights:
+There are three kinds:
 
     MadeRights      all is put together, so that a decision is one look-up, or one bisection
     ChangedRights   a few places are not as made rights have them
     RowRights       nothing is put together: looked up in the rows, for a principal that hardly asks
                     (principal_index)
 
-Of a literal name its own leaf is united with those of ``*`` and of its prefixes when rights are made:
+Each has, for every name, the chain of what covers it (covers). Those of literal names are put together when
+rights are made:
 
     literals  orders -> r, carts -> {host: w}      named   orders -> r | p, carts -> {host: w | p, *: p}
     prefixes  "" -> p                         ==>  ranges  "" -> p
@@ -17,224 +17,177 @@ Of a literal name its own leaf is united with those of ``*`` and of its prefixes
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, Protocol
 
 import immutables
 import msgspec
 
 from authorizer.index import limits
-from authorizer.index.masks import Leaf, OwnLeaf, leaf_mask, union_leaf
+from authorizer.index.covers import NOTHING, Cover, alone
+from authorizer.index.masks import OwnLeaf
 from authorizer.index.places import PREFIXED
 from authorizer.index.prefix_ranges import PrefixRanges
 from records.acl import WILDCARD
 
 if TYPE_CHECKING:
-    from collections.abc import ItemsView, Iterable, Iterator
+    from collections.abc import Collection, Iterator
 
 
 class Rights(Protocol):
     """See the module. Immutable in effect."""
 
     @property
-    def named(self) -> dict[str, Leaf]:
-        """What everything that covers a name says together, the literal ``*`` among it, of some names."""
+    def named(self) -> dict[str, Cover]:
+        """What covers some names."""
 
-    def leaf(self, name: str) -> Leaf:
-        """The same of a name that is not there."""
+    @property
+    def others(self) -> Cover | None:
+        """What covers all others; None if that is not the same for all."""
 
-    def literal(self, name: str) -> OwnLeaf | None:
-        """The leaf of a literal name, ``*`` among them; None if there are no ACLs of it."""
-
-    def prefixes_of(self, name: str) -> Iterable[tuple[str, OwnLeaf]]:
-        """Every prefix of ``name`` (itself included) that has ACLs, with its leaf; longest first."""
+    def cover(self, name: str) -> Cover:
+        """What covers a name that is not there."""
 
 
-def covering(rights: Rights, name: str) -> list[tuple[int, str, OwnLeaf]]:
-    """What covers ``name``: PREFIXED or 0, the name or prefix of the ACLs, and what they say."""
-    literal = rights.own.get if isinstance(rights, MadeRights) else rights.literal
-    found = []
-    leaf = literal(name)
-    if leaf is not None:
-        found.append((0, name, leaf))
-    if name != WILDCARD:
-        leaf = literal(WILDCARD)
-        if leaf is not None:
-            found.append((0, WILDCARD, leaf))
-    for prefix, leaf in rights.prefixes_of(name):
-        found.append((PREFIXED, prefix, leaf))
-    return found
+def cover_of(rights: Rights, name: str) -> Cover:
+    """What covers a name."""
+    return rights.named.get(name, rights.others) or rights.cover(name)
 
 
-def leaf_of_each(rights: Rights, name: str) -> Leaf:
-    """As `Rights.leaf`, from everything that covers the name."""
-    return tuple([leaf for _, _, leaf in covering(rights, name)])
+# By literal name, or PREFIXED and prefix: what is said there now, or NOTHING.
+_Changes = immutables.Map[str | tuple[int, str], Cover]
+_UNCHANGED: Final[_Changes] = immutables.Map()
+#: Nothing is put in.
+NO_NAMES: Final[dict[str, Cover]] = {}
 
 
-def said(rights: Rights, name: str, host: str) -> int:
-    """The mask of everything that covers ``name`` for ``host``."""
-    leaf = rights.named.get(name)
-    if leaf is None:
-        leaf = rights.leaf(name)
-    return leaf if type(leaf) is int else leaf_mask(leaf, host)
+def _key(prefixed: int, name: str) -> str | tuple[int, str]:
+    return (prefixed, name) if prefixed else name
 
 
-# Leaves by name, None where there is nothing any more.
-_Changes = immutables.Map[str, OwnLeaf | None]
-_NONE: Final[_Changes] = immutables.Map()
-# Nothing is put in.
-_NO_NAMES: Final[dict[str, Leaf]] = {}
+class MadeRights(msgspec.Struct, eq=False, gc=False):
+    """All put together; see the module.
 
+    Attributes:
+        star: of the literal ``*``, which is behind all the others; NOTHING if there are no ACLs of it.
+        own: of the other literal names.
+        named: the same; and what covers others, where that is remembered.
+    """
 
-class MadeRights(msgspec.Struct, gc=False):
-    """All put together; see the module."""
-
-    own: dict[str, OwnLeaf]
+    star: Cover
+    own: dict[str, Cover]
     ranges: PrefixRanges
-    named: dict[str, Leaf]  # of literal names; and of others, where those are remembered
+    named: dict[str, Cover]
+    others: Cover | None
     remembers: bool
 
     @classmethod
-    def of(
-        cls, literals: dict[str, OwnLeaf], prefixes: dict[str, OwnLeaf], *, remembers: bool = False
-    ) -> MadeRights:
-        """Neither may ever change again. ``remembers`` other names than literals, as many prefixes do."""
-        star = literals.get(WILDCARD, 0)
-        ranges = PrefixRanges.of(prefixes, star)
+    def of(cls, places: Collection[Cover], *, remembers: bool = False) -> MadeRights:
+        """All stand alone yet, and are put together here. ``remembers`` other names, as many prefixes do."""
+        literals = {cover.name: cover for cover in places if not cover.prefixed}
+        star = literals.pop(WILDCARD, NOTHING)
+        ranges = PrefixRanges.of([cover for cover in places if cover.prefixed], star)
         remembers = remembers or len(ranges.bounds) >= limits.REMEMBERED_BOUNDS
-        if not prefixes and star == 0 and not remembers:
-            return cls(literals, ranges, literals, remembers)  # type: ignore[arg-type] # nothing is put in
-        named = {name: union_leaf(leaf, ranges.leaf(name)) for name, leaf in literals.items()}
-        return cls(literals, ranges, named, remembers)
+        if ranges.bounds or star is not NOTHING:
+            for name, cover in literals.items():
+                cover.put_before(ranges.cover(name))
+        named = dict(literals) if remembers else literals
+        return cls(star, literals, ranges, named, None if ranges.bounds else star, remembers)
 
     def __len__(self) -> int:
-        return len(self.own) + len(self.ranges.values)
+        """About how many places there are."""
+        return len(self.own) + len(self.ranges.bounds) // 2
 
-    def leaf(self, name: str) -> Leaf:
+    def cover(self, name: str) -> Cover:
         ranges = self.ranges
-        leaf = ranges.leaves[bisect_right(ranges.bounds, name)]
+        cover = ranges.covers[bisect_right(ranges.bounds, name)]
         if self.remembers and len(name) <= limits.REMEMBERED_LENGTH:
             named = self.named
             if len(named) - len(self.own) < limits.REMEMBERED_NAMES:
-                named[name] = leaf
-        return leaf
+                named[name] = cover
+        return cover
 
-    def literal(self, name: str) -> OwnLeaf | None:
-        return self.own.get(name)
+    def at(self, prefixed: int, name: str) -> Cover:
+        """One place; NOTHING if there are no ACLs."""
+        if prefixed:
+            cover = self.ranges.cover(name)
+            return cover if cover.prefixed and cover.name == name else NOTHING
+        return self.star if name == WILDCARD else self.own.get(name, NOTHING)
 
-    def prefixes_of(self, name: str) -> list[tuple[str, OwnLeaf]]:
-        return self.ranges.of_name(name)
+    def places(self) -> Iterator[Cover]:
+        """Where there are ACLs."""
+        if self.star is not NOTHING:
+            yield self.star
+        yield from self.own.values()
+        yield from self.ranges.stored()
 
-    def literals(self) -> ItemsView[str, OwnLeaf]:
-        """Every literal name, ``*`` among them, and its leaf."""
-        return self.own.items()
-
-    def prefixes(self) -> ItemsView[str, OwnLeaf]:
-        """Every prefix and its leaf."""
-        return self.ranges.values.items()
-
-    def with_literal(self, name: str, leaf: OwnLeaf | None) -> WholeRights:
-        """With the leaf of this literal name set, or removed if None."""
-        return ChangedRights(self, _NONE, _NONE, (), _NO_NAMES).with_literal(name, leaf)
-
-    def with_prefix(self, prefix: str, leaf: OwnLeaf | None) -> WholeRights:
-        """The same of a prefix."""
-        return ChangedRights(self, _NONE, _NONE, (), _NO_NAMES).with_prefix(prefix, leaf)
+    def with_place(self, prefixed: int, name: str, leaf: OwnLeaf | None) -> WholeRights:
+        """With what is said at this place; None if nothing is."""
+        return ChangedRights(self, _UNCHANGED, ()).with_place(prefixed, name, leaf)
 
 
-class ChangedRights(msgspec.Struct, gc=False):
-    """Made rights under what changed since: by literal name and by prefix a leaf, or None where it is gone.
+class ChangedRights(msgspec.Struct, eq=False, gc=False):
+    """Made rights under what changed since.
 
-    What changed is not put together with the rest: who asks about it, or about what is below a prefix that
-    changed, looks at each part.
+    What changed is not put together with the rest before it is asked about. A literal name is then
+    remembered; what is below a prefix that changed is looked at part by part.
     """
 
     _made: MadeRights
-    _literals: _Changes
-    _prefixes: _Changes
-    _lengths: tuple[int, ...]  # of the prefixes, longest first; one may have had its day
-    named: dict[str, Leaf]  # none
+    _changes: _Changes
+    _lengths: tuple[int, ...]  # of the prefixes that changed; one may have had its day
+    named: dict[str, Cover] = {}
+    others: Cover | None = None
 
-    def leaf(self, name: str) -> Leaf:
-        made, literals = self._made, self._literals
-        if WILDCARD in literals or (self._lengths and self._is_below_change(name)):
-            return leaf_of_each(self, name)
-        if name in literals:
-            leaf, others = literals[name], made.ranges.leaf(name)
-            return others if leaf is None else union_leaf(leaf, others)
-        known = made.named.get(name)
-        return made.leaf(name) if known is None else known
+    def cover(self, name: str) -> Cover:
+        made, changes, lengths = self._made, self._changes, self._lengths
+        is_below = lengths and any((PREFIXED, name[:length]) in changes for length in lengths)
+        if is_below or WILDCARD in changes:
+            return self._from_each(name)
+        if name in changes:
+            self.named[name] = cover = changes[name].before(made.ranges.cover(name))
+            return cover
+        return made.named.get(name, made.others) or made.cover(name)
 
-    def _is_below_change(self, name: str) -> bool:
-        prefixes = self._prefixes
-        return any(name[:length] in prefixes for length in self._lengths)
+    def _from_each(self, name: str) -> Cover:
+        prefixes = {cover.name for cover in self._made.ranges.cover(name) if cover.prefixed}
+        prefixes.update(name[:length] for length in self._lengths)
+        cover = self.at(0, WILDCARD)
+        for prefix in sorted(prefixes, key=len):
+            cover = self.at(PREFIXED, prefix).before(cover)
+        return cover if name == WILDCARD else self.at(0, name).before(cover)
 
-    def literal(self, name: str) -> OwnLeaf | None:
-        literals = self._literals
-        return literals[name] if name in literals else self._made.literal(name)
+    def at(self, prefixed: int, name: str) -> Cover:
+        """One place; NOTHING if there are no ACLs."""
+        changed = self._changes.get(_key(prefixed, name))
+        return self._made.at(prefixed, name) if changed is None else changed
 
-    def prefixes_of(self, name: str) -> Iterator[tuple[str, OwnLeaf]]:
-        found: dict[str, OwnLeaf | None] = dict(self._made.prefixes_of(name))
-        for prefix in map(name.__getitem__, map(slice, self._lengths)):
-            if prefix in self._prefixes:
-                found[prefix] = self._prefixes[prefix]
-        for prefix, leaf in sorted(found.items(), key=lambda each: len(each[0]), reverse=True):
-            if leaf is not None:
-                yield prefix, leaf
+    def places(self) -> Iterator[Cover]:
+        """Where there are ACLs."""
+        changes = self._changes
+        for cover in self._made.places():
+            if _key(cover.prefixed, cover.name) not in changes:
+                yield cover
+        for cover in changes.values():
+            if cover is not NOTHING:
+                yield cover
 
-    def literals(self) -> Iterator[tuple[str, OwnLeaf]]:
-        """Every literal name, ``*`` among them, and its leaf."""
-        return _changed(self._made.literals(), self._literals)
-
-    def prefixes(self) -> Iterator[tuple[str, OwnLeaf]]:
-        """Every prefix and its leaf."""
-        return _changed(self._made.prefixes(), self._prefixes)
-
-    def with_literal(self, name: str, leaf: OwnLeaf | None) -> WholeRights:
-        """With the leaf of this literal name set, or removed if None."""
-        made = self._made
-        literals = _with(self._literals, name, leaf, made.own)
-        return _changed_rights(made, literals, self._prefixes, self._lengths)
-
-    def with_prefix(self, prefix: str, leaf: OwnLeaf | None) -> WholeRights:
-        """The same of a prefix."""
-        made, lengths = self._made, self._lengths
-        if len(prefix) not in lengths:
-            lengths = tuple(sorted((*lengths, len(prefix)), reverse=True))
-        prefixes = _with(self._prefixes, prefix, leaf, made.ranges.values)
-        return _changed_rights(made, self._literals, prefixes, lengths)
-
-
-def _changed_rights(
-    made: MadeRights, literals: _Changes, prefixes: _Changes, lengths: tuple[int, ...]
-) -> WholeRights:
-    """Put together anew if very much changed."""
-    changes = len(literals) + len(prefixes)
-    if changes > limits.CHANGES and changes > limits.CHANGES + len(made) // limits.CHANGES_PART:
-        return MadeRights.of(
-            dict(_changed(made.literals(), literals)),
-            dict(_changed(made.prefixes(), prefixes)),
-            remembers=made.remembers,
-        )
-    return ChangedRights(made, literals, prefixes, lengths, _NO_NAMES) if changes else made
-
-
-def _with(changes: _Changes, name: str, leaf: OwnLeaf | None, made: Mapping[str, OwnLeaf]) -> _Changes:
-    if leaf != made.get(name):
-        return changes.set(name, leaf)
-    return changes.delete(name) if name in changes else changes  # it is as it was
-
-
-def _changed(made: ItemsView[str, OwnLeaf], changes: _Changes) -> Iterator[tuple[str, OwnLeaf]]:
-    for item in made:
-        if item[0] not in changes:
-            yield item
-    for name, leaf in changes.items():
-        if leaf is not None:
-            yield name, leaf
+    def with_place(self, prefixed: int, name: str, leaf: OwnLeaf | None) -> WholeRights:
+        """With what is said at this place; None if nothing is."""
+        made, changes, lengths = self._made, self._changes, self._lengths
+        key, here = _key(prefixed, name), made.at(prefixed, name)
+        if leaf != (None if here is NOTHING else here.leaf):
+            changes = changes.set(key, NOTHING if leaf is None else alone(prefixed, name, leaf, None))
+            if prefixed and len(name) not in lengths:
+                lengths = (*lengths, len(name))
+        elif key in changes:  # it is as it was
+            changes = changes.delete(key)
+        if len(changes) > limits.CHANGES and len(changes) > limits.CHANGES + len(made) // limits.CHANGES_PART:
+            places = ChangedRights(made, changes, lengths).places()
+            return MadeRights.of([each.before(NOTHING) for each in places], remembers=made.remembers)
+        return ChangedRights(made, changes, lengths) if changes else made
 
 
 #: Rights that can be listed, and followed by changes.
 WholeRights = MadeRights | ChangedRights
 #: What there is before the first ACL.
-NO_RIGHTS_OF_TYPE: Final = MadeRights.of({}, {})
+NO_RIGHTS_OF_TYPE: Final = MadeRights.of(())

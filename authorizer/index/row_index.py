@@ -24,8 +24,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from authorizer.index.masks import ALLOW_MASKS, DENY_MASKS, acl_mask, add_to_leaf, shared_masks
-from authorizer.index.places import KINDS, LITERAL_PATTERN, PATTERNS, PERMISSIONS, PREFIXED, known_codes
+from authorizer.index import limits
+from authorizer.index.covers import Cover, alone
+from authorizer.index.masks import ALLOW_MASKS, DENY_MASKS, acl_mask, add_to_leaf, said_to, shared_masks
+from authorizer.index.places import LITERAL_PATTERN, PATTERNS, PERMISSIONS, PREFIXED, known_codes
 from records.acl import WILDCARD, AclPermissionType, ResourceType
 
 if TYPE_CHECKING:
@@ -34,11 +36,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from authorizer.index.masks import OwnLeaf
+    from records.columns.acl_table import AppliedAcl
     from records.ids import Uuid
     from snapshot.columns import AclColumns
-
-#: Leaves by name, for each kind; None where there are none.
-LeavesByKind = list[dict[str, "OwnLeaf"] | None]
 
 _ALLOW: Final = int(AclPermissionType.ALLOW)
 
@@ -71,6 +71,8 @@ class RowIndex:
 
     Attributes:
         columns: whose rows they are.
+        networks: whether a host may be a network.
+        said_to: how a host is read (masks.said_to).
         odd: for each resource type, how many ACLs `is_odd`.
         lengths: for each resource type, the lengths of its prefixes, longest first.
         name_codes: by name, its code in the columns.
@@ -88,19 +90,26 @@ class RowIndex:
         "_rows",
         "_rows_by_place",
         "_rows_by_principal",
+        "_saying",
         "columns",
         "lengths",
         "name_codes",
+        "networks",
         "odd",
+        "said_to",
     )
 
-    def __init__(self, columns: AclColumns) -> None:
+    def __init__(self, columns: AclColumns, *, networks: bool = True) -> None:
         self.columns = columns
+        self.networks = networks
+        self.said_to = said_to(networks=networks)
         self.name_codes = {text: code for code, text in enumerate(columns.names.texts)}
         self._principal_codes = {text: code for code, text in enumerate(columns.principals.texts)}
         types = known_codes(columns.resource_types, ResourceType)
         kinds = (types + np.where(columns.pattern_types == LITERAL_PATTERN, 0, PREFIXED)).astype(np.int64)
         places = (kinds << _NAME_BITS) | columns.names.codes
+        # The first that were asked for, by the bits and the group.
+        self._saying: dict[tuple[int, int], list[AppliedAcl]] = {}
         self.odd = _odd(columns, types)
         self._by_principal(places)
         self._by_place(places)
@@ -179,50 +188,23 @@ class RowIndex:
         first, last = self._first_groups[code], self._first_groups[code + 1]
         return self._rows_by_principal[self._group_starts[first] : self._group_starts[last]]
 
-    def leaves_of(self, principal: int) -> LeavesByKind:
-        """What all rows of the principal with this code say. New dicts, for the caller to keep."""
-        leaves: LeavesByKind = [None] * KINDS
+    def covers_of(self, principal: int) -> list[list[Cover]]:
+        """The places where the principal with this code has rows, for each resource type. New ones."""
+        covers: list[list[Cover]] = [[] for _ in range(PREFIXED)]
         first, last = self._first_groups[principal], self._first_groups[principal + 1]
         texts = self.columns.names.texts
         places = self._group_places[first:last].tolist()
         masks = self._group_masks[first:last].tolist()
         for group, place, mask in zip(range(first, last), places, shared_masks(masks), strict=True):
-            kind = place >> _NAME_BITS
-            here = leaves[kind]
-            if here is None:
-                here = leaves[kind] = {}
-            here[texts[place & _NAME_MASK]] = mask if mask != _HOSTED else self._hosted(group)
-        return leaves
+            prefixed, resource_type = divmod(place >> _NAME_BITS, PREFIXED)
+            leaf = mask if mask != _HOSTED else self._hosted(group)
+            covers[resource_type].append(alone(prefixed * PREFIXED, texts[place & _NAME_MASK], leaf, group))
+        return covers
 
-    def leaf_at(self, principal: int, kind: int, name: str) -> OwnLeaf | None:
-        """What the rows of the principal with this code say at one place; None if there are none."""
-        group = self._group_at(principal, kind, name)
-        if group is None:
-            return None
-        mask = self._group_masks[group]
-        return mask if mask != _HOSTED else self._hosted(group)
-
-    def rows_of_at(self, principal: str, kind: int, name: str) -> list[int]:
-        """The rows of one principal at one place, in ascending order."""
-        code = self._principal_codes.get(principal)
-        group = None if code is None else self._group_at(code, kind, name)
-        if group is None:
-            return []
-        first, last = self._group_starts[group], self._group_starts[group + 1]
-        return [self._rows[first]] if last == first + 1 else sorted(self._rows[first:last])
-
-    def rows_saying(self, asked: int, principal: str, kind: int, name: str) -> list[int]:
-        """Those of them that say any of these bits."""
-        code = self._principal_codes.get(principal)
-        group = None if code is None else self._group_at(code, kind, name)
-        if group is None:
-            return []
-        masks, rows, starts = self._row_masks, self._rows, self._group_starts
-        return sorted([rows[at] for at in range(starts[group], starts[group + 1]) if masks[at] & asked])
-
-    def _group_at(self, principal: int, kind: int, name: str) -> int | None:
+    def group_at(self, principal: int | None, kind: int, name: str) -> int | None:
+        """The group of the principal with this code at one place; None if there is none."""
         code = self.name_codes.get(name)
-        if code is None:
+        if code is None or principal is None:
             return None
         place = kind << _NAME_BITS | code
         places, firsts = self._group_places, self._first_groups
@@ -230,21 +212,38 @@ class RowIndex:
         group = bisect_left(places, place, firsts[principal], last)
         return group if group < last and places[group] == place else None
 
-    def _rows_in(self, group: int) -> list[int]:
-        rows: list[int] = self._rows_by_principal[
-            self._group_starts[group] : self._group_starts[group + 1]
-        ].tolist()
-        return rows
+    def leaf_of(self, group: int) -> OwnLeaf:
+        """What the rows of a group say."""
+        mask = self._group_masks[group]
+        return mask if mask != _HOSTED else self._hosted(group)
+
+    def rows_in(self, group: int | None) -> list[int]:
+        """The rows of a group, in ascending order."""
+        if group is None:
+            return []
+        return sorted(self._rows[self._group_starts[group] : self._group_starts[group + 1]])
+
+    def acls_saying(self, asked: int, group: int) -> list[AppliedAcl]:
+        """Those of them that say any of these bits. Not to be changed."""
+        remembered = self._saying
+        found = remembered.get((asked, group))
+        if found is None:
+            masks, rows, acl = self._row_masks, self._rows, self.columns.acl
+            at = range(self._group_starts[group], self._group_starts[group + 1])
+            found = [acl(rows[each]) for each in at if masks[each] & asked]
+            if len(remembered) < limits.REMEMBERED_REASONS:
+                remembered[asked, group] = found
+        return found
 
     def _hosted(self, group: int) -> OwnLeaf:
-        return self.leaf(self._rows_in(group))  # type: ignore[return-value] # no group is empty
+        return self.leaf(self.rows_in(group))  # type: ignore[return-value] # no group is empty
 
     def leaf(self, rows: Iterable[int]) -> OwnLeaf | None:
         """What these rows, of one principal and place, say together; None if there are none."""
         host = self.columns.hosts.text
         leaf: OwnLeaf | None = None
         for row in rows:
-            leaf = add_to_leaf(leaf, host(row), self.mask(row))
+            leaf = add_to_leaf(leaf, self.said_to(host(row)), self.mask(row))
         return leaf
 
     def mask(self, row: int) -> int:

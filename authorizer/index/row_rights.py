@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from authorizer.index.covers import NOTHING, Cover, alone
 from authorizer.index.places import PREFIXED
-from authorizer.index.rights import leaf_of_each
+from authorizer.index.rights import NO_NAMES
+from records.acl import WILDCARD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from authorizer.index.masks import Leaf, OwnLeaf
+    from authorizer.index.masks import OwnLeaf
     from authorizer.index.places import Place
     from authorizer.index.row_index import RowIndex
-
-_MISSING: Final = object()
 
 
 class RowRights:
     """Of one principal and resource type."""
 
-    __slots__ = ("_changed", "_lengths", "_principal", "_rows", "_type", "named")
+    __slots__ = ("_changed", "_lengths", "_principal", "_rows", "_type")
+
+    named = NO_NAMES
+    others = None
 
     def __init__(
         self,
@@ -39,29 +42,22 @@ class RowRights:
         self._changed = changed
         self._type = resource_type
         self._lengths = lengths
-        # Of what was asked: one call asks again where it wants the reason.
-        self.named: dict[str, Leaf] = {}
 
-    def leaf(self, name: str) -> Leaf:
-        leaf = self.named[name] = leaf_of_each(self, name)
-        return leaf
-
-    def literal(self, name: str) -> OwnLeaf | None:
-        return self._leaf(self._type, name)
-
-    def prefixes_of(self, name: str) -> Iterator[tuple[str, OwnLeaf]]:
-        kind, size, names = self._type + PREFIXED, len(name), self._rows.name_codes
-        for length in self._lengths:
+    def cover(self, name: str) -> Cover:
+        size, names = len(name), self._rows.name_codes
+        cover = self._at(0, WILDCARD)
+        for length in reversed(self._lengths):
             prefix = name[:length]
             # Hardly any is a name that there is.
             if length <= size and (prefix in names or self._changed):
-                leaf = self._leaf(kind, prefix)
-                if leaf is not None:
-                    yield prefix, leaf
+                cover = self._at(PREFIXED, prefix).before(cover)
+        return cover if name == WILDCARD else self._at(0, name).before(cover)
 
-    def _leaf(self, kind: int, name: str) -> OwnLeaf | None:
-        if self._changed:
-            changed = self._changed.get((kind, name), _MISSING)
-            if changed is not _MISSING:
-                return changed  # type: ignore[return-value]
-        return self._rows.leaf_at(self._principal, kind, name)
+    def _at(self, prefixed: int, name: str) -> Cover:
+        place = self._type + prefixed, name
+        if place in self._changed:
+            leaf, group = self._changed[place], None
+        else:
+            group = self._rows.group_at(self._principal, *place)
+            leaf = None if group is None else self._rows.leaf_of(group)
+        return NOTHING if leaf is None else alone(prefixed, name, leaf, group)

@@ -19,6 +19,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from authorizer.errors import PlanUnreadableError
 from authorizer.sidecar.errors import ErrorCode, HttpError, invalid_request
 from authorizer.sidecar.json_body import decode_body
 from authorizer.sidecar.query import decode_query
@@ -41,9 +42,13 @@ from records.acl import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from authorizer.analysis.plan import AclPlan
+
 
 #: Where all this is asked.
 ACLS_PATH: Final = "/v1/acls"
+#: Where a plan is asked to be applied.
+PLANS_PATH: Final = "/v1/plans"
 
 _Code = TypeVar("_Code", ResourceType, PatternType, AclOperation, AclPermissionType)
 
@@ -168,6 +173,16 @@ def filters_of(body: bytes) -> list[AclBindingFilter]:
     wanted = decode_body(body, AclDeletion, ACLS_PATH).filters
     _check_count(len(wanted))
     return [each.filter(f"filters[{number}].") for number, each in enumerate(wanted)]
+
+
+def plan_of(body: bytes) -> AclPlan:
+    """The plan that a POST wants applied. HttpError: 400, it is none, or not as it was made."""
+    from authorizer.analysis.plan import AclPlan  # noqa: PLC0415 - clients of a node need none of it
+
+    try:
+        return AclPlan.from_json(body)
+    except PlanUnreadableError as error:
+        raise invalid_request(f"the body is not a request for {PLANS_PATH}: {error}") from error
 
 
 def listing_of(query: bytes) -> tuple[AclBindingFilter, int | None, int | None]:

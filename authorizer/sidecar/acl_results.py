@@ -1,8 +1,9 @@
-"""What ``/v1/acls`` answers for each item (KIP-504), as JSON, in both directions. No state, no sockets.
+"""What ``/v1/acls`` answers for each item (KIP-504), and ``/v1/plans``, as JSON, both ways: no sockets.
 
     POST      {"created": true, "acl": {...}}; {"created": false} where an equal ACL was there already
     DELETE    {"deleted": [{...}, ...]}
-    both      {"error": {"name": "InvalidRequestException", "code": "INVALID_REQUEST", "message": ...}}
+    a plan    {"removed": [{...}, ...], "added": [{...}, ...]}; both empty where all of it was done already
+    all       {"error": {"name": "InvalidRequestException", "code": "INVALID_REQUEST", "message": ...}}
 
 ACLs are as ``aclog acls --json`` prints them; an error has Kafka's exception and code.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from authorizer.acl_json import acl_from_json, acl_json
-from authorizer.api import AclBindingDeleteResult, AclCreateResult, AclDeleteResult
+from authorizer.api import AclBindingDeleteResult, AclCreateResult, AclDeleteResult, PlanResult
 from authorizer.errors import api_error
 
 if TYPE_CHECKING:
@@ -38,6 +39,13 @@ def deleted_json(result: AclDeleteResult) -> dict[str, Any]:
     return {"deleted": [acl_json(record) for record in deleted if record is not None]}
 
 
+def applied_json(result: PlanResult) -> dict[str, Any]:
+    """The result of a plan."""
+    if result.exception is not None:
+        return _error_json(result.exception)
+    return {"removed": [*map(acl_json, result.removed)], "added": [*map(acl_json, result.added)]}
+
+
 def create_result_of(result: Mapping[str, Any]) -> AclCreateResult:
     """What ``created_json`` said. KeyError, TypeError or ValueError: it did not."""
     if "error" in result:
@@ -53,6 +61,14 @@ def delete_result_of(result: Mapping[str, Any]) -> AclDeleteResult:
     return AclDeleteResult(
         tuple(AclBindingDeleteResult(record.binding(), record=record) for record in deleted)
     )
+
+
+def plan_result_of(result: Mapping[str, Any]) -> PlanResult:
+    """What ``applied_json`` said. Raises as ``create_result_of``."""
+    if "error" in result:
+        return PlanResult(_error_of(result["error"]))
+    removed, added = (tuple(map(acl_from_json, result[each])) for each in ("removed", "added"))
+    return PlanResult(removed=removed, added=added)
 
 
 def _error_json(error: ApiError) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``/v1/acls``: list, create and remove ACLs over HTTP; ``/v1/acls/{id}``: show one.
+"""``/v1/acls``: list, create and remove ACLs over HTTP; ``/v1/acls/{id}``: show one; ``/v1/plans``.
 
 The rules:
 
@@ -7,6 +7,7 @@ The rules:
 - A creation or removal is answered when its outcome is known here, for each item by itself (KIP-504), at the
   latest after aclog.acl.update.timeout.ms. No request waits on the event loop.
 - An answer carries the offset that it is about: what was written is visible there.
+- A plan is applied to what is in the log when its turn comes: by its meaning, or not at all.
 - Before the node is ready nothing is listed and nothing is written.
 - A web page changes nothing: a browser adds Origin to a page's requests, and ANONYMOUS may be any browser.
 """
@@ -22,13 +23,12 @@ from starlette.responses import Response
 
 from authorizer.acl_json import acl_json, applied_acl_json
 from authorizer.decisions.listing import list_acls
-from authorizer.errors import AuthorizerNotReadyError
-from authorizer.sidecar.acl_bodies import bindings_of, filters_of, listing_of
-from authorizer.sidecar.acl_results import created_json, deleted_json
-from authorizer.sidecar.asked_state import asked_states
+from authorizer.sidecar.acl_bodies import bindings_of, filters_of, listing_of, plan_of
+from authorizer.sidecar.acl_results import applied_json, created_json, deleted_json
+from authorizer.sidecar.asked_state import asked_states, ready_state
 from authorizer.sidecar.caller import Caller
 from authorizer.sidecar.errors import ErrorCode, HttpError, invalid_request
-from authorizer.sidecar.http import JSON, json_response, origin_of, read_body
+from authorizer.sidecar.http import JSON, json_response, origin_of, read_body, require_no_page
 from authorizer.sidecar.min_offset import visible_end
 from authorizer.sidecar.query import decode_query
 from authorizer.sidecar.questions import AtOffset
@@ -39,6 +39,7 @@ from records.ids import uuid_from_string
 if TYPE_CHECKING:
     from starlette.requests import Request
 
+    from authorizer.analysis.plan import AclPlan
     from authorizer.decisions.state import AuthorizerState
     from authorizer.node import Node
     from records.acl import AclBindingFilter
@@ -92,19 +93,20 @@ class AclRoutes:
         results = await asyncio.gather(*map(asyncio.wrap_future, futures))
         return self._changed(caller, [deleted_json(result) for result in results])
 
+    async def apply(self, request: Request) -> Response:
+        """POST: carry out a plan, whole or not at all."""
+        caller = self._changing(request, "ApplyPlan")
+        return await self.applied(caller, await asyncio.to_thread(plan_of, await read_body(request)))
+
+    async def applied(self, caller: Caller, plan: AclPlan) -> Response:
+        """What became of the plan of a caller who may change ACLs."""
+        result = await asyncio.wrap_future(self._node.mutator.apply_plan(plan))
+        return self._changed(caller, [applied_json(result)])
+
     def _changing(self, request: Request, name: str) -> Caller:
         """The caller, who may change ACLs; HttpError 403 otherwise."""
-        if "origin" in request.headers:
-            raise HttpError(
-                ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-                "ACLs are not changed from web pages (the request has an Origin header)",
-            )
-        if request.url.query:
-            raise HttpError(
-                ErrorCode.INVALID_REQUEST,
-                f"{request.method} {request.url.path} takes no query: what it is about goes into the body",
-            )
-        caller = self._caller(self._ready_state(), request, name)
+        require_no_page(request)
+        caller = self._caller(ready_state(self._node), request, name)
         caller.require_on_cluster(AclOperation.ALTER)
         return caller
 
@@ -116,21 +118,20 @@ class AclRoutes:
             caller=str(caller.context.caller),
             caller_host=caller.context.caller_address,
             listener=caller.context.listener_name,
-            created=sum(result.get("created") is True for result in results),
-            deleted=len({acl["id"] for result in results for acl in result.get("deleted", ())}),
+            created=sum(result.get("created") is True or len(result.get("added", ())) for result in results),
+            deleted=len({acl["id"] for result in results for acl in _removed(result)}),
             refused=sum("error" in result for result in results),
             offset=offset,
         )
         return json_response({"offset": offset, "results": results})
 
-    def _ready_state(self) -> AuthorizerState:
-        state = self._node.authorizer.state
-        if not state.is_ready:
-            raise AuthorizerNotReadyError(state.not_ready_reason)
-        return state
-
     def _caller(self, state: AuthorizerState, request: Request, name: str) -> Caller:
         return Caller(self._node, state, origin_of(request), name)
+
+
+def _removed(result: dict[str, Any]) -> list[dict[str, str]]:
+    removed: list[dict[str, str]] = result.get("deleted") or result.get("removed") or []
+    return removed
 
 
 def _listed(state: AuthorizerState, wanted: AclBindingFilter) -> Response:

@@ -1,76 +1,85 @@
-"""The sidecar's ASGI application: which handler has which path, and what holds for every answer.
-
-The caller is a principal (``authentication``), and Kafka's own ACLs guard it (``caller.py``). Its address is
-the peer's; a header says another one only where the peer is a trusted proxy.
-"""
+"""SidecarApp: the application of one node: which handler has which path."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from http import HTTPStatus
-from importlib.metadata import version
-from typing import TYPE_CHECKING, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-import structlog
-from starlette.datastructures import MutableHeaders
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.routing import Route, Router
+from starlette.responses import RedirectResponse
+from starlette.routing import Route
 
-from authorizer.errors import AuthorizerNotReadyError
-from authorizer.sidecar.acl_bodies import ACLS_PATH
+from authorizer.sidecar.acl_bodies import ACLS_PATH, PLANS_PATH
 from authorizer.sidecar.acls import AclRoutes
 from authorizer.sidecar.changes import ChangeRoutes
-from authorizer.sidecar.errors import RETRY, ErrorCode, HttpError
+from authorizer.sidecar.config_routes import CONFIG_PATH, ConfigRoutes
+from authorizer.sidecar.console.pages import is_page, page
+from authorizer.sidecar.console.routes import ConsoleRoutes
+from authorizer.sidecar.console.standing import Standing
 from authorizer.sidecar.evaluations import EVALUATION_PATH, EVALUATIONS_PATH, Evaluations
-from authorizer.sidecar.http import error_response, json_response, request_id_of
+from authorizer.sidecar.http import json_response, origin_of
 from authorizer.sidecar.kafka_questions import KafkaQuestionRoutes
-from authorizer.sidecar.node_routes import NodeRoutes
+from authorizer.sidecar.node_routes import AUTHZEN_CONFIGURATION_PATH, NodeRoutes
 from authorizer.sidecar.openapi import openapi_document
-from authorizer.sidecar.origin import find_origin
+from authorizer.sidecar.routed_app import FOR_EVERYONE, AtOnce, RoutedApp
 from authorizer.sidecar.searches import SearchRoutes
 
 if TYPE_CHECKING:
-    from starlette.responses import Response
-    from starlette.types import Message, Receive, Scope, Send
+    from collections.abc import Mapping
 
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from authorizer.fleet import Member
     from authorizer.node import Node
     from authorizer.sidecar.authentication.authenticator import Authenticator
+    from authorizer.sidecar.load import Load
     from authorizer.sidecar.origin import Origin
-
-log = structlog.get_logger(__name__)
-
-#: An orchestrator or a generator of clients asks them without a token, and they say nothing that is secret.
-_FOR_EVERYONE: Final = ("/livez", "/readyz", "/openapi.json")
-_INTERNAL_ERROR: Final = HttpError(ErrorCode.UNKNOWN_SERVER_ERROR, "internal error: see the sidecar's log")
+    from authorizer.sidecar.request_metrics import RequestMetrics
+    from authorizer.sidecar.workers.peers import NodePeers
 
 
-class SidecarApp:
-    """ASGI 3 application for all listeners: each request says which one it came in on (``protocol``).
+class SidecarApp(RoutedApp):
+    """Answers for one node.
 
     Attributes:
-        authenticator: says whose each request is, before anything else is done with it.
+        standing: what the console shows of the node itself.
     """
 
-    def __init__(self, node: Node, authenticator: Authenticator) -> None:
-        acls, of_node = AclRoutes(node), NodeRoutes(node)
-        self._evaluations = Evaluations(node)
-        questions, searches = KafkaQuestionRoutes(node), SearchRoutes(node)
+    def __init__(
+        self,
+        node: Node,
+        authenticator: Authenticator,
+        load: Load,
+        requests: RequestMetrics,
+        peers: NodePeers | None = None,
+        others: Mapping[str, Member] = MappingProxyType({}),
+    ) -> None:
+        """``peers``: the other workers; ``others``: clusters of the same fleet, by name."""
+        super().__init__(authenticator, load, requests)
+        acls, of_node, configs = AclRoutes(node), NodeRoutes(node, peers), ConfigRoutes(node, peers)
+        self._evaluations = Evaluations(node, load)
+        questions, searches = KafkaQuestionRoutes(node, load), SearchRoutes(node)
         self._node = node
-        self.authenticator = authenticator
         self._changes = ChangeRoutes(node)
-        self._routes = [
-            Route("/", self._index),
+        self.standing = Standing(node, peers)
+        self.at_once = {
+            path.encode("ascii"): AtOnce(self, path, requests.of("POST", path, 200))
+            for path in (EVALUATION_PATH, EVALUATIONS_PATH)
+        }
+        routes = [
+            Route("/", self._front),
             Route(EVALUATION_PATH, self._evaluations.handle, methods=["POST"]),
             Route(EVALUATIONS_PATH, self._evaluations.handle, methods=["POST"]),
             Route("/access/v1/search/subject", searches.subject, methods=["POST"]),
             Route("/access/v1/search/resource", searches.resource, methods=["POST"]),
             Route("/access/v1/search/action", searches.action, methods=["POST"]),
-            Route("/.well-known/authzen-configuration", of_node.authzen_configuration),
+            Route(AUTHZEN_CONFIGURATION_PATH, of_node.authzen_configuration),
             Route(ACLS_PATH, acls.describe),
             Route(ACLS_PATH, acls.create, methods=["POST"]),
             Route(ACLS_PATH, acls.delete, methods=["DELETE"]),
             Route(f"{ACLS_PATH}/{{id}}", acls.describe_one),
+            Route(PLANS_PATH, acls.apply, methods=["POST"]),
             Route("/v1/authorized-operations", questions.authorized_operations, methods=["GET", "POST"]),
             Route(
                 "/v1/authorize-by-resource-type",
@@ -80,61 +89,18 @@ class SidecarApp:
             Route("/v1/filter", questions.filter, methods=["POST"]),
             Route("/v1/explain", questions.explain, methods=["GET", "POST"]),
             Route("/v1/changes", self._changes.changes),
+            Route(CONFIG_PATH, configs.describe),
+            Route(CONFIG_PATH, configs.change, methods=["PUT"]),
             Route("/v1/state", of_node.state),
             Route("/livez", of_node.livez),
             Route("/readyz", of_node.readyz),
             Route("/metrics", of_node.metrics),
             Route("/openapi.json", self._describe),
         ]
-        self._document = openapi_document(self._routes, _FOR_EVERYONE)
-        self._router = Router(self._routes, redirect_slashes=False)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one HTTP request; WebSockets are not offered."""
-        if scope["type"] != "http":
-            raise TypeError(f"the sidecar speaks HTTP only, not {scope['type']}")
-        request = Request(scope, receive)
-        request_id: str | None = None
-        has_begun = False
-
-        async def send_with_headers(message: Message) -> None:
-            nonlocal has_begun
-            if message["type"] == "http.response.start":
-                has_begun = True
-                headers = MutableHeaders(scope=message)
-                headers["cache-control"] = "no-store"
-                if request_id is not None:
-                    headers["x-request-id"] = request_id
-            await send(message)
-
-        # Starlette raises HTTPException only where there is an application that catches it.
-        scope["app"] = self
-        try:
-            request_id = request_id_of(request)
-            request.state.origin = await self._origin(request)
-            await self._router(scope, receive, send_with_headers)
-        except ConnectionResetError:
-            return
-        except Exception as error:
-            response = error_response(self._answer_for(error, scope["path"], scope["method"]), scope["path"])
-            if has_begun:
-                raise
-            await response(scope, receive, send_with_headers)
-
-    async def _origin(self, request: Request) -> Origin:
-        """Where it comes from and who asks.
-
-        Raises:
-            HttpError: the caller is not believed.
-        """
-        origin = find_origin(request.scope)
-        if request.scope["path"] in _FOR_EVERYONE:
-            return origin
-        authorization = [value for name, value in request.scope["headers"] if name == b"authorization"]
-        return replace(origin, principal=await self.authenticator.caller(authorization, origin))
+        self._route([*routes, *ConsoleRoutes(node, self.standing, others).routes()])
+        self._document = openapi_document(routes, FOR_EVERYONE)
 
     def end_streams(self) -> None:
-        """End what would not end by itself. For any thread."""
         self._changes.close()
 
     def answer_at_once(self, path: str, body: bytes, origin: Origin) -> bytes | Response | None:
@@ -145,49 +111,22 @@ class SidecarApp:
         """
         try:
             return self._evaluations.answer_at_once(path, body, origin)
-        except Exception as error:  # noqa: BLE001 - as below: the client gets an error, never a decision
-            return error_response(self._answer_for(error, path, "POST"), path)
+        except Exception as error:  # noqa: BLE001 - the client gets an error, never a decision
+            return self.error_response_for(error, path, "POST")
 
-    def _answer_for(self, error: Exception, path: str, method: str) -> HttpError:
-        match error:
-            case HttpError():
-                return error
-            case AuthorizerNotReadyError():
-                reason = self._node.authorizer.state.not_ready_reason
-                return HttpError(ErrorCode.AUTHORIZER_NOT_READY, f"AUTHORIZER_NOT_READY: {reason}", RETRY)
-            case HTTPException(status_code=HTTPStatus.NOT_FOUND):
-                return HttpError(
-                    ErrorCode.NOT_FOUND, f"there is nothing at {path}; see {', '.join(self._methods())}"
-                )
-            case HTTPException(status_code=HTTPStatus.METHOD_NOT_ALLOWED):
-                here = (route.methods for route in self._routes if route.path_regex.match(path))
-                allowed = ", ".join(method for methods in here for method in sorted(methods or ()))
-                return HttpError(
-                    ErrorCode.METHOD_NOT_ALLOWED,
-                    f"{path} takes {allowed}, not {method}",
-                    {"allow": allowed},
-                )
-            case _:
-                # The last line of defence: the client gets an error, never a decision.
-                log.error("request_failed", path=path, exc_info=error)
-                return _INTERNAL_ERROR
+    def _not_ready_reason(self) -> str:
+        return self._node.authorizer.state.not_ready_reason
 
-    def _methods(self) -> dict[str, list[str]]:
-        """Of each path, in the order of the routes."""
-        methods: dict[str, list[str]] = {}
-        for route in self._routes:
-            methods.setdefault(route.path, []).extend(sorted(route.methods or ()))
-        return methods
+    async def _front(self, request: Request) -> Response:
+        """GET: the page for people, where it is switched on; what there is, for programs."""
+        if not (origin_of(request).listener.has_console and is_page(request)):
+            return await self._index(request)
+        asked: str = request.scope["raw_path"].decode("ascii", "replace")
+        if asked.endswith("/"):
+            return page()
+        # Of a fleet: what the page is made of is found from the path with the slash.
+        return RedirectResponse(f"{asked.rpartition('/')[2]}/", HTTPStatus.PERMANENT_REDIRECT)
 
-    async def _index(self, _request: Request) -> Response:
-        return json_response(
-            {
-                "name": "aclog",
-                "version": version("aclog"),
-                "description": "Kafka's ACL decisions outside the broker, over HTTP (AuthZEN 1.0)",
-                "paths": self._methods(),
-            }
-        )
-
-    async def _describe(self, _request: Request) -> Response:
-        return json_response(self._document)
+    async def _describe(self, request: Request) -> Response:
+        prefix = request.scope["state"].get("prefix")
+        return json_response(self._document | ({"servers": [{"url": prefix}]} if prefix else {}))

@@ -40,6 +40,14 @@ async def asked_states(
     return (now if at_offset is None else _held(node, at_offset)), now
 
 
+def ready_state(node: Node) -> AuthorizerState:
+    """The state of now. Raises AuthorizerNotReadyError."""
+    state = node.authorizer.state
+    if not state.is_ready:
+        raise AuthorizerNotReadyError(state.not_ready_reason)
+    return state
+
+
 def _held(node: Node, at_offset: int) -> AuthorizerState:
     state = node.recent.at(at_offset)
     if state is None:

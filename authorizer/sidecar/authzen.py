@@ -5,7 +5,8 @@ Source: AuthZEN Authorization API 1.0; the mapping is kafka-facts 1.7:
     subject   {"type": principal type ("User"; case matters), "id": name}
     resource  {"type": TOPIC | GROUP | CLUSTER | ... (any case), "id": name}
     action    {"name": an AclOperation (any case)}
-    context   {"host": the client's IP address, "log_if_allowed", "log_if_denied", "min_offset", "at_offset"}
+    context   {"host": the client's IP address, "explain", "log_if_allowed", "log_if_denied",
+               "min_offset", "at_offset"}
 
 A vocabulary may have other names for types and operations.
 Unknown fields are ignored, as the specification asks.
@@ -20,17 +21,18 @@ import msgspec
 from authorizer.api import Action, HttpRequestContext
 from authorizer.sidecar.errors import invalid_request
 from authorizer.sidecar.questions import Offset
-from authorizer.sidecar.terms import address_of
 from records.acl import PatternType, ResourcePattern
 from records.principal import KafkaPrincipal
 
 if TYPE_CHECKING:
+    from authorizer.sidecar.caller import Caller
+    from authorizer.sidecar.errors import HttpError
     from authorizer.sidecar.vocabulary import Vocabulary
 
-Semantic = Literal["execute_all", "deny_on_first_deny", "permit_on_first_permit"]
+# Looked up once, not for each question.
+_LITERAL: Final = PatternType.LITERAL
 
-# A request of this size is refused: its answer would hold the event loop for too long.
-EVALUATIONS_MAX: Final = 10_000
+Semantic = Literal["execute_all", "deny_on_first_deny", "permit_on_first_permit"]
 
 
 class Subject(msgspec.Struct, gc=False):
@@ -57,6 +59,7 @@ class Context(msgspec.Struct, gc=False):
     """From where, and how the answer is wanted."""
 
     host: str | None = None
+    explain: bool = False
     log_if_allowed: bool = True
     log_if_denied: bool = True
     min_offset: Offset | None = None
@@ -101,40 +104,53 @@ def with_defaults(item: Evaluation, defaults: Evaluation) -> Evaluation:
     )
 
 
-def to_kafka(
-    evaluation: Evaluation, words: Vocabulary, default_host: str | None, caller: HttpRequestContext
-) -> tuple[HttpRequestContext, Action]:
-    """The question that ``caller`` asks, in Kafka's terms.
+def is_same_client(one: Evaluation, other: Evaluation) -> bool:
+    """Whether both are about the same subject at the same address."""
+    if one.subject is not other.subject and one.subject != other.subject:
+        return False
+    here, there = one.context, other.context
+    return here is there or (here or _NO_CONTEXT).host == (there or _NO_CONTEXT).host
+
+
+def context_of(evaluation: Evaluation, words: Vocabulary, caller: Caller) -> HttpRequestContext:
+    """Who wants to, and from where, in Kafka's terms; ``caller`` asks.
 
     Raises:
         HttpError: 400, naming what is absent or cannot be.
     """
-    subject, action, resource = evaluation.subject, evaluation.action, evaluation.resource
-    if subject is None or action is None or resource is None:
-        absent = [
-            name
-            for name, part in (("subject", subject), ("action", action), ("resource", resource))
-            if part is None
-        ]
-        raise invalid_request(f"the request has no {' and no '.join(absent)}")
-    context = evaluation.context or _NO_CONTEXT
-    require_no_as_of(context)
-    return (
-        HttpRequestContext(
-            KafkaPrincipal(words.principal_type(subject.type), subject.id),
-            address_of(context.host, default_host, "context.host"),
-            request_name=caller.request_name,
-            caller=caller.caller,
-            caller_address=caller.caller_address,
-        ),
-        Action(
-            words.operation(action.name),
-            ResourcePattern(words.resource_type(resource.type), resource.id, PatternType.LITERAL),
-            1,
-            context.log_if_allowed,
-            context.log_if_denied,
-        ),
+    subject, context, origin = evaluation.subject, evaluation.context, caller.origin
+    if subject is None:
+        raise _absent(evaluation)
+    return HttpRequestContext(
+        KafkaPrincipal(words.subjects.get(subject.type, subject.type), subject.id),
+        words.addresses[context.host if context else None],
+        request_name=caller.request_name,
+        caller=origin.principal,
+        caller_address=origin.address,
+        request_id=origin.request_id,
     )
+
+
+def action_of(evaluation: Evaluation, words: Vocabulary) -> Action:
+    """What they want to do on what, in Kafka's terms; raises as ``context_of``."""
+    action, resource = evaluation.action, evaluation.resource
+    if evaluation.subject is None or action is None or resource is None:
+        raise _absent(evaluation)
+    context = evaluation.context or _NO_CONTEXT
+    if context.as_of is not None:
+        require_no_as_of(context)
+    return Action(
+        words.actions[action.name],
+        ResourcePattern(words.resources[resource.type], resource.id, _LITERAL),
+        1,
+        context.log_if_allowed,
+        context.log_if_denied,
+    )
+
+
+def _absent(evaluation: Evaluation) -> HttpError:
+    absent = [name for name in ("subject", "action", "resource") if getattr(evaluation, name) is None]
+    return invalid_request(f"the request has no {' and no '.join(absent)}")
 
 
 def require_no_as_of(context: Context) -> None:

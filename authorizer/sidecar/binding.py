@@ -18,8 +18,9 @@ import errno
 import os
 import socket
 import stat
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.configuration.listeners import is_unix
 from authorizer.errors import ConfigError
@@ -27,12 +28,15 @@ from authorizer.sidecar.unix_socket import bind_unix, connect_unix, remove_unix
 from records.log.directory.files import SOCKET_FILE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from authorizer.api import Endpoint
 
 BACKLOG: Final = 2048
 _OWNER: Final = stat.S_IRUSR | stat.S_IWUSR
 _EVERYONE: Final = _OWNER | stat.S_IRGRP | stat.S_IWGRP | stat.S_IROTH | stat.S_IWOTH
 _CONNECT_TIMEOUT_S: Final = 5.0
+_V6ONLY: Final = (socket.IPPROTO_IPV6, socket.IPV6_V6ONLY)
 
 
 def bind_local(directory: Path) -> socket.socket:
@@ -52,9 +56,51 @@ def bind_listener(endpoint: Endpoint, key: str) -> socket.socket:
     Raises:
         ConfigError: it cannot listen there.
     """
-    try:
-        bound = _bind_unix(Path(endpoint.host or "")) if is_unix(endpoint) else _bind_tcp(endpoint)
+    with _refused_as_wrong(endpoint, key):
+        bound = _bind(endpoint)
         bound.listen(BACKLOG)
+    return bound
+
+
+def reserve_listener(endpoint: Endpoint, key: str) -> socket.socket:
+    """A listener's address, for the processes that listen there (``share_listener``).
+
+    Nothing listens yet. No other program gets the address.
+
+    Raises:
+        ConfigError: it cannot listen there.
+    """
+    with _refused_as_wrong(endpoint, key):
+        bound = _bind(endpoint)
+        if bound.family != socket.AF_UNIX:
+            # Not before it is bound: another one's port would not be in use, then.
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    return bound
+
+
+def share_listener(reserved: socket.socket) -> socket.socket:
+    """A listening socket at a reserved address, beside those of other processes of this user.
+
+    Over TCP it is one of its own: the kernel spreads connections over all that listen, and none to a process
+    that has died. A Unix socket is the same one for all.
+    """
+    if reserved.family == socket.AF_UNIX:
+        shared = reserved.dup()
+        shared.listen(BACKLOG)
+        return shared
+    return socket.create_server(
+        reserved.getsockname(),
+        family=reserved.family,
+        backlog=BACKLOG,
+        reuse_port=True,
+        dualstack_ipv6=reserved.family == socket.AF_INET6 and not reserved.getsockopt(*_V6ONLY),
+    )
+
+
+@contextmanager
+def _refused_as_wrong(endpoint: Endpoint, key: str) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         where = endpoint.host if is_unix(endpoint) else f"{endpoint.host or ''}:{endpoint.port}"
         raise ConfigError(
@@ -63,7 +109,10 @@ def bind_listener(endpoint: Endpoint, key: str) -> socket.socket:
             f"cannot listen there: {error.strerror or error}. Set {key} to a free address, "
             f"such as PLAINTEXT://127.0.0.1:0 for any free port",
         ) from error
-    return bound
+
+
+def _bind(endpoint: Endpoint) -> socket.socket:
+    return _bind_unix(Path(endpoint.host or "")) if is_unix(endpoint) else _bind_tcp(endpoint)
 
 
 def _bind_unix(path: Path) -> socket.socket:
@@ -81,12 +130,22 @@ def _bind_unix(path: Path) -> socket.socket:
 
 def _bind_tcp(endpoint: Endpoint) -> socket.socket:
     host, port = endpoint.host, endpoint.port
+    both = host is None and socket.has_dualstack_ipv6()
     if host is None:
-        both = socket.has_dualstack_ipv6()
         family = socket.AF_INET6 if both else socket.AF_INET
-        return socket.create_server(("", port), family=family, dualstack_ipv6=both)
-    family, _, _, _, address = socket.getaddrinfo(
-        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )[0]
-    # IPv6 alone: an IPv4 listener may have the same port.
-    return socket.create_server(address, family=family)
+        address: Any = ("", port)
+    else:
+        family, _, _, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            # IPv6 alone where it was named: an IPv4 listener may have the same port.
+            bound.setsockopt(*_V6ONLY, not both)
+        bound.bind(address)
+    except BaseException:
+        bound.close()
+        raise
+    return bound

@@ -10,6 +10,7 @@ log itself, and may do everything (``binding``).
 from __future__ import annotations
 
 import shlex
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from authorizer.api import Action, HttpRequestContext
@@ -33,38 +34,46 @@ class Caller:
     """The caller of one request; its rights are decided on the request's state.
 
     Attributes:
-        context: in which the caller's own rights are decided.
+        origin: where the request comes from.
+        request_name: what the audit log calls it; one word.
     """
 
     def __init__(self, node: Node, state: AuthorizerState, origin: Origin, request_name: str) -> None:
-        """``request_name``: what the audit log calls the request; one word."""
-        self.context = HttpRequestContext(
-            origin.principal,
-            origin.address,
-            origin.listener.name,
-            request_name=request_name,
-            caller=origin.principal,
-            caller_address=origin.address,
-        )
+        self.origin = origin
+        self.request_name = request_name
         self._node = node
         self._state = state
         self._is_local = origin.listener.is_local
         # Decided once for a request, and only if it is asked for: one count, one audit line.
         self._may_ask_about_others: bool | None = None
 
+    @cached_property
+    def context(self) -> HttpRequestContext:
+        """In which the caller's own rights are decided."""
+        origin = self.origin
+        return HttpRequestContext(
+            origin.principal,
+            origin.address,
+            origin.listener.name,
+            request_name=self.request_name,
+            caller=origin.principal,
+            caller_address=origin.address,
+            request_id=origin.request_id,
+        )
+
     def require_may_ask_about(self, principal: KafkaPrincipal) -> None:
         """HttpError 403 if the caller may not."""
-        caller = self.context.principal
-        if self._is_local or principal == caller:
+        caller = self.origin.principal
+        if self._may_ask_about_others or self._is_local or principal == caller:
             return
         if self._may_ask_about_others is None:
             self._may_ask_about_others = self._decide_about_others()
-        if self._may_ask_about_others:
-            return
+            if self._may_ask_about_others:
+                return
         quoted = shlex.quote(str(caller))
         raise HttpError(
             ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-            f"{caller} on listener {self.context.listener_name} may ask about itself only, not about "
+            f"{caller} on listener {self.origin.listener.name} may ask about itself only, not about "
             f"{principal}. To let it ask about others, start the sidecar with --describe-principals {quoted} "
             f"(or set {DESCRIBE_PRINCIPALS}), or add an ACL: "
             f"{self._acls_command()} --add --allow-principal {quoted} --operation Describe --cluster",
@@ -75,7 +84,7 @@ class Caller:
         if self._is_local:
             return
         context = self.context
-        if self._node.authorizer.decide(context, Action(operation, _CLUSTER), self._state).is_allowed:
+        if self._node.authorizer.answer(context, Action(operation, _CLUSTER), self._state).is_allowed:
             return
         quoted = shlex.quote(str(context.caller))
         raise HttpError(
@@ -87,19 +96,26 @@ class Caller:
 
     def may_list(self) -> bool:
         """Whether the caller may see every ACL; not asking for it, so that a denial is no line of the log."""
+        return self._may_on_cluster(AclOperation.DESCRIBE)
+
+    def may_alter(self) -> bool:
+        """The same of changing ACLs."""
+        return self._may_on_cluster(AclOperation.ALTER)
+
+    def _may_on_cluster(self, operation: AclOperation) -> bool:
         if self._is_local:
             return True
-        look = Action(AclOperation.DESCRIBE, _CLUSTER, log_if_allowed=False, log_if_denied=False)
-        return self._node.authorizer.decide(self.context, look, self._state).is_allowed
+        look = Action(operation, _CLUSTER, log_if_allowed=False, log_if_denied=False)
+        return self._node.authorizer.answer(self.context, look, self._state).is_allowed
 
     def _acls_command(self) -> str:
         """What writes to this node's log: a broker's own directory is its cluster's to write."""
-        if self._node.status().high_watermark_is_guess:
+        if self._node.log.is_only_read:
             return "kafka-acls --bootstrap-server HOST:PORT"
         return shlex.join(["aclog", "acls", "--log", self._node.config.require_log_url()])
 
     def _decide_about_others(self) -> bool:
-        context, node = self.context, self._node
-        if str(context.principal) in node.config.describe_principals:
+        node = self._node
+        if str(self.origin.principal) in node.config.describe_principals:
             return True
-        return node.authorizer.decide(context, _DESCRIBE_CLUSTER, self._state).is_allowed
+        return node.authorizer.answer(self.context, _DESCRIBE_CLUSTER, self._state).is_allowed

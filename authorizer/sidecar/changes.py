@@ -2,6 +2,7 @@
 
     start       the changes that follow are those after this offset
     change      which ACLs were removed and added; its offset is the event's id
+    current     everything up to its offset was said: once it has been, and whenever the stream is quiet
     reload      what is held is to be forgotten: list all ACLs anew, at this offset or later
     not-ready   the state is not to be relied on from here on, with the reason
     ready       it is again
@@ -139,15 +140,30 @@ class ChangeStream:
         if self._begin:
             await self._send(send, _event("start", {"offset": self._offset}, self._offset))
         end_s = self._loop.time() + STREAM_S
+        is_quiet = True
         while not self._is_over and self._loop.time() < end_s:
             self._awake.clear()
             await self._send_news(send)
             if self._is_over:
                 return
+            if is_quiet:
+                is_quiet = not await self._send_current(send)
             try:
                 await asyncio.wait_for(self._awake.wait(), HEARTBEAT_S)
             except TimeoutError:
-                await self._send(send, _HEARTBEAT)
+                is_quiet = True
+
+    async def _send_current(self, send: Send) -> bool:
+        """That nothing was left out; whether that is so. While the node is not ready, only that it lives."""
+        if not self._is_ready:
+            await self._send(send, _HEARTBEAT)
+            return True
+        known = self._node.changes.known
+        if self._is_behind(known):
+            return False  # a change that has just come, and wakes the stream
+        self._offset = known.end
+        await self._send(send, _event("current", {"offset": known.end}, known.end))
+        return True
 
     async def _send_news(self, send: Send) -> None:
         """All that came since the last event; nothing of it while the node is not ready."""

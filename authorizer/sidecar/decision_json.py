@@ -2,8 +2,9 @@
 
     {"decision": bool, "context": {"rule", "offset", "reason"[, "acl", "written_at_offset"]}}
 
-``offset`` is the end offset of the state that the decision was made on; ``written_at_offset`` that of the log
-record that wrote the ACL, null for an ACL from a checkpoint.
+``offset`` is the end offset of the state that decided. ``acl`` is the one that decided, where
+one did and was looked for; ``written_at_offset`` is the offset of the log record that wrote it, null for an
+ACL from a checkpoint.
 """
 
 from __future__ import annotations
@@ -14,41 +15,39 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from authorizer.acl_json import acl_json
-from authorizer.decisions.decision import Rule
+from authorizer.api import AuthorizationResult
+from authorizer.decisions.decision import BY_SUPER_USER, Rule
 
 if TYPE_CHECKING:
-    from authorizer.decisions.decision import Decision
+    from authorizer.decisions.decision import Answered
     from authorizer.sidecar.errors import HttpError
     from records.columns.acl_table import AppliedAcl
 
-# The parts that are always the same are made once: what is left takes as long as one small dict would.
-_BY_RULE: Final = {
-    rule: b'{"decision":%b,"context":{"rule":"%b","offset":%%d,"reason":"%b"}}'
-    % (is_allowed, rule.value.encode("ascii"), reason)
-    for rule, is_allowed, reason in (
-        (Rule.SUPER_USER, b"true", b"the principal is a super user"),
-        (
-            Rule.DEFAULT_ALLOW,
-            b"true",
-            b"no ACL covers the resource, and allow.everyone.if.no.acl.found is true",
-        ),
-        (Rule.DEFAULT_DENY, b"false", b"no ACL allows it"),
-    )
-}
-_ALLOWED, _DENIED = (
-    b'{"decision":%b,"context":{"rule":"MatchingAcl","offset":%%d,"reason":"an ACL %b it",%%b}}' % each
-    for each in ((b"true", b"allows"), (b"false", b"denies"))
+
+_REASONS: Final = (
+    (True, Rule.SUPER_USER, "the principal is a super user"),
+    (True, Rule.MATCHING_ACL, "an ACL allows it"),
+    (False, Rule.MATCHING_ACL, "an ACL denies it"),
+    (True, Rule.DEFAULT_ALLOW, "no ACL covers the resource, and allow.everyone.if.no.acl.found is true"),
+    (False, Rule.DEFAULT_DENY, "no ACL allows it"),
 )
 
+_ALLOWED: Final = AuthorizationResult.ALLOWED
+_END: Final = b"}}"
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def decision_json(decision: Decision, end_offset: int) -> bytes:
-    """See the module; ``end_offset``: of the state that decided."""
-    if decision.acl is None:
-        return _BY_RULE[decision.rule] % end_offset
-    template = _ALLOWED if decision.is_allowed else _DENIED
-    return template % (end_offset, _deciding(decision.acl))
+def decision_json(decided: Answered, end_offset: int, *, explained: bool) -> bytes:
+    """See the module; ``end_offset``: of the state that decided. Its ACL is looked for if ``explained``."""
+    by_super_user, allowed, denied, allowed_by_default, denied_by_default = _all_at(end_offset)
+    if decided.answer:
+        text = allowed if decided.result is _ALLOWED else denied
+    elif decided.found is BY_SUPER_USER:
+        text = by_super_user
+    else:
+        text = allowed_by_default if decided.result is _ALLOWED else denied_by_default
+    acl = decided.decision().acl if explained else None
+    return text if acl is None else text[: -len(_END)] + _deciding(acl)
 
 
 def refusal_json(error: HttpError) -> bytes:
@@ -57,7 +56,17 @@ def refusal_json(error: HttpError) -> bytes:
     return _encode({"decision": False, "context": {"error": said}})
 
 
+@lru_cache(maxsize=16)  # most are by the newest state
+def _all_at(end_offset: int) -> tuple[bytes, ...]:
+    """Every decision that no ACL is named in."""
+    return tuple(
+        b'{"decision":%b,"context":{"rule":%b,"offset":%d,"reason":%b%b'
+        % (_encode(is_allowed), _encode(rule), end_offset, _encode(reason), _END)
+        for is_allowed, rule, reason in _REASONS
+    )
+
+
 @lru_cache(maxsize=4096)  # a few ACLs decide most of what is asked
 def _deciding(acl: AppliedAcl) -> bytes:
-    """The members that say which."""
-    return b'"acl":%b,"written_at_offset":%b' % (_encode(acl_json(acl.record)), _encode(acl.offset))
+    """The end of a decision, with the members that say which it was."""
+    return b',"acl":%b,"written_at_offset":%b%b' % (_encode(acl_json(acl.record)), _encode(acl.offset), _END)

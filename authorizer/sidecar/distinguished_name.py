@@ -1,4 +1,4 @@
-"""The subject of a certificate as Java writes it: X500Principal.getName(), RFC 2253.
+"""A certificate's subject as Java writes it, X500Principal.getName() (RFC 2253), and when it expires.
 
 That text is a client's name in Kafka (DefaultKafkaPrincipalBuilder), so ACLs and super.users have it. Java's
 form is not RFC 4514's nor OpenSSL's: the last part comes first, nine attribute types have names and every
@@ -10,6 +10,7 @@ that OpenSSL has parsed and verified.
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ _KEYWORDS: Final = {
 # out.
 _STRING_TAGS: Final = frozenset({0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E})
 _VERSION_TAG: Final = 0xA0
+_UTC_TIME_TAG: Final = 0x17
 _LONG_LENGTH: Final = 0x80
 _ESCAPES: Final = {**{ord(character): f"\\{character}" for character in ',=+<>#;"\\'}, 0: "\\00"}
 # What Java takes for white space at either end of a value.
@@ -39,11 +41,23 @@ _SPACES: Final = " \r"
 
 def subject_of(certificate: bytes) -> str:
     """The subject of an X.509 certificate in DER."""
+    return distinguished_name(_fields(certificate)[4])
+
+
+def expiry_of(certificate: bytes) -> int:
+    """Until when an X.509 certificate in DER is valid, in seconds since the epoch."""
+    _, (tag, not_after, _) = _elements(_fields(certificate)[3])
+    text = not_after.decode("ascii")
+    if tag == _UTC_TIME_TAG:
+        text = f"{'19' if text >= '5' else '20'}{text}"  # RFC 5280, section 4.1.2.5.1
+    return int(datetime.strptime(f"{text}+0000", "%Y%m%d%H%M%SZ%z").timestamp())
+
+
+def _fields(certificate: bytes) -> list[bytes]:
+    """serialNumber, signature, issuer, validity, subject, ...: their contents."""
     ((_, signed, _),) = _elements(certificate)
     to_be_signed = next(_elements(signed))[1]
-    fields = [element for element in _elements(to_be_signed) if element[0] != _VERSION_TAG]
-    # serialNumber, signature, issuer, validity, subject
-    return distinguished_name(fields[4][1])
+    return [content for tag, content, _ in _elements(to_be_signed) if tag != _VERSION_TAG]
 
 
 def distinguished_name(rdn_sequence: bytes) -> str:

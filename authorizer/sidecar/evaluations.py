@@ -19,27 +19,31 @@ from starlette.responses import Response
 from authorizer.errors import AuthorizerNotReadyError
 from authorizer.sidecar.asked_state import asked_states
 from authorizer.sidecar.authzen import (
-    EVALUATIONS_MAX,
     Evaluation,
     EvaluationsRequest,
-    to_kafka,
+    action_of,
+    context_of,
+    is_same_client,
     with_defaults,
 )
 from authorizer.sidecar.caller import Caller
 from authorizer.sidecar.decision_json import decision_json, refusal_json
-from authorizer.sidecar.errors import ErrorCode, HttpError, invalid_request
+from authorizer.sidecar.errors import HttpError, invalid_request
 from authorizer.sidecar.http import JSON, origin_of, read_json
 from authorizer.sidecar.json_body import decode_body
 from authorizer.sidecar.min_offset import visible_end
 from authorizer.sidecar.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from starlette.requests import Request
 
+    from authorizer.api import Action
+    from authorizer.decisions.decision import Answered
     from authorizer.decisions.state import AuthorizerState
     from authorizer.node import Node
+    from authorizer.sidecar.load import Load
     from authorizer.sidecar.origin import Origin
 
 EVALUATION_PATH: Final = "/access/v1/evaluation"
@@ -47,6 +51,8 @@ EVALUATIONS_PATH: Final = "/access/v1/evaluations"
 
 #: Evaluations of one request that are answered at once: a millisecond or two.
 AT_ONCE_MAX: Final = 100
+#: Evaluations about one client that the authorizer is asked at once: a tenth of a slice.
+TOGETHER_MAX: Final = 100
 #: Seconds for which a larger batch is decided before others have their turn.
 SLICE_S: Final = 0.005
 
@@ -57,9 +63,9 @@ _STOP_AT: Final = {"execute_all": None, "deny_on_first_deny": False, "permit_on_
 class Evaluations:
     """Answers for one node; ``path`` is one of the two."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, load: Load) -> None:
         self._node = node
-        self._default_host = node.config.sidecar_default_host
+        self._load = load
         self._words = Vocabulary.of(node.config)
 
     def answer_at_once(self, path: str, body: bytes, origin: Origin) -> bytes | None:
@@ -70,7 +76,7 @@ class Evaluations:
             AuthorizerNotReadyError: and no early-start listener.
         """
         asked = _read(path, body)
-        batch = _batch_of(asked)
+        batch = self._batch_of(asked)
         if len(batch) > AT_ONCE_MAX:
             return None
         min_offset, at_offset = _offsets(asked, batch)
@@ -86,7 +92,7 @@ class Evaluations:
     async def answer(self, path: str, body: bytes, origin: Origin) -> bytes:
         """The answer's JSON. Raises as ``answer_at_once``."""
         asked = _read(path, body)
-        batch = _batch_of(asked)
+        batch = self._batch_of(asked)
         min_offset, at_offset = _offsets(asked, batch)
         state, now = await asked_states(
             self._node,
@@ -110,11 +116,21 @@ class Evaluations:
         answer = await self.answer(request.url.path, await read_json(request), origin_of(request))
         return Response(answer, media_type=JSON)
 
+    def _batch_of(self, asked: Evaluation) -> Sequence[Evaluation]:
+        """Its evaluations; none: it is a single question itself (AuthZEN 1.0, section 7.1)."""
+        batch = asked.evaluations if isinstance(asked, EvaluationsRequest) else None
+        if not batch:
+            return ()
+        self._load.require_few(len(batch), "evaluations")
+        return batch
+
     def _one(self, asked: Evaluation, state: AuthorizerState, now: AuthorizerState, origin: Origin) -> bytes:
         """By ``state``; the caller has the rights of now."""
         caller = Caller(self._node, now, origin, "AuthZenEvaluation")
-        _, answer = self._decide(state, caller, asked)
-        return answer
+        action = action_of(asked, self._words)
+        context = context_of(asked, self._words, caller)
+        caller.require_may_ask_about(context.principal)
+        return _json(self._node.authorizer.answer(context, action, state), asked, state.end_offset)
 
     def _batch_caller(self, now: AuthorizerState, origin: Origin) -> Caller:
         return Caller(self._node, now, origin, "AuthZenEvaluations")
@@ -125,38 +141,63 @@ class Evaluations:
         """The answers of a batch, all by one state, up to where its semantic stops."""
         options = asked.options if isinstance(asked, EvaluationsRequest) else None
         stop_at = _STOP_AT[options.evaluations_semantic if options else "execute_all"]
-        for item in batch:
-            try:
-                is_allowed, answer = self._decide(state, caller, with_defaults(item, asked))
-            except HttpError as error:
-                # One bad question does not take the others' answers away (section 7.2.1).
-                is_allowed, answer = False, refusal_json(error)
-            yield answer
-            if is_allowed is stop_at:
-                return
+        # What comes after the one that stops it is not decided.
+        together_max = TOGETHER_MAX if stop_at is None else 1
+        for run in _of_one_client((with_defaults(item, asked) for item in batch), together_max):
+            for is_allowed, answer in self._decide(run, state, caller):
+                yield answer
+                if is_allowed is stop_at:
+                    return
 
-    def _decide(self, state: AuthorizerState, caller: Caller, evaluation: Evaluation) -> tuple[bool, bytes]:
-        context, action = to_kafka(evaluation, self._words, self._default_host, caller.context)
-        caller.require_may_ask_about(context.principal)
-        decision = self._node.authorizer.decide(context, action, state)
-        return decision.is_allowed, decision_json(decision, state.end_offset)
+    def _decide(
+        self, run: Sequence[Evaluation], state: AuthorizerState, caller: Caller
+    ) -> Iterator[tuple[bool, bytes]]:
+        """Whether each is allowed, and its answer. One bad question does not take the others' away.
+
+        Source: AuthZEN 1.0, section 7.2.1.
+        """
+        end_offset = state.end_offset
+        actions: list[Action] = []
+        refused: dict[int, HttpError] = {}
+        for at, item in enumerate(run):
+            try:
+                actions.append(action_of(item, self._words))
+            except HttpError as error:
+                refused[at] = error
+        answered: Iterator[Answered] = iter(())
+        if actions:
+            try:
+                context = context_of(run[0], self._words, caller)
+                caller.require_may_ask_about(context.principal)
+                answered = iter(self._node.authorizer.answer_all(context, actions, state))
+            except HttpError as error:
+                refused = dict.fromkeys(range(len(run)), error) | refused
+        for at, item in enumerate(run):
+            if at in refused:
+                yield False, refusal_json(refused[at])
+            else:
+                decided = next(answered)
+                yield decided.is_allowed, _json(decided, item, end_offset)
+
+
+def _of_one_client(evaluations: Iterable[Evaluation], together_max: int) -> Iterator[Sequence[Evaluation]]:
+    """In their order, as runs about one client: what is decided by one call of the authorizer."""
+    run: list[Evaluation] = []
+    for evaluation in evaluations:
+        if run and (len(run) == together_max or not is_same_client(run[0], evaluation)):
+            yield run
+            run = []
+        run.append(evaluation)
+    yield run
+
+
+def _json(decided: Answered, evaluation: Evaluation, end_offset: int) -> bytes:
+    context = evaluation.context
+    return decision_json(decided, end_offset, explained=context is not None and context.explain)
 
 
 def _read(path: str, body: bytes) -> Evaluation:
     return decode_body(body, Evaluation if path == EVALUATION_PATH else EvaluationsRequest, path)
-
-
-def _batch_of(asked: Evaluation) -> Sequence[Evaluation]:
-    """Its evaluations; none: it is a single question itself (AuthZEN 1.0, section 7.1)."""
-    batch = asked.evaluations if isinstance(asked, EvaluationsRequest) else None
-    if not batch:
-        return ()
-    if len(batch) > EVALUATIONS_MAX:
-        raise HttpError(
-            ErrorCode.CONTENT_TOO_LARGE,
-            f"{len(batch)} evaluations in one request: at most {EVALUATIONS_MAX}",
-        )
-    return batch
 
 
 def _offsets(asked: Evaluation, batch: Sequence[Evaluation]) -> tuple[int, int | None]:
@@ -164,7 +205,10 @@ def _offsets(asked: Evaluation, batch: Sequence[Evaluation]) -> tuple[int, int |
 
     A batch's own context counts where an item has none.
     """
-    items = [item.context or asked.context for item in batch] if batch else [asked.context]
+    context = asked.context
+    if not batch:
+        return (0, None) if context is None else (context.min_offset or 0, context.at_offset)
+    items = [item.context or asked.context for item in batch]
     min_offset, at_offset = 0, items[0].at_offset if items[0] else None
     for context in items:
         if context is not None and context.min_offset is not None:

@@ -16,11 +16,8 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
+    from authorizer.sidecar.load import Load
     from authorizer.sidecar.origin import Origin
-
-#: A request body beyond this is refused before it is read to its end: an evaluation takes some hundred
-#: bytes, so this is room for ten thousand of them.
-BODY_BYTES_MAX: Final = 4 * 1024 * 1024
 
 #: An X-Request-ID is repeated in the answer: room for any tracing system's, not for a text.
 REQUEST_ID_BYTES_MAX: Final = 256
@@ -75,34 +72,53 @@ def origin_of(request: Request) -> Origin:
     return found
 
 
-async def read_body(request: Request) -> bytes:
-    """The whole request body.
+def require_no_page(request: Request) -> None:
+    """What changes something is asked for in the body alone, and never by a web page, which says Origin.
 
     Raises:
-        HttpError: 413, larger than BODY_BYTES_MAX.
+        HttpError: 403, there is an Origin; 400, there is a query.
+    """
+    if "origin" in request.headers:
+        raise HttpError(
+            ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+            "nothing is changed from web pages (the request has an Origin header)",
+        )
+    if request.url.query:
+        raise HttpError(
+            ErrorCode.INVALID_REQUEST,
+            f"{request.method} {request.url.path} takes no query: what it is about goes into the body",
+        )
+
+
+async def read_body(request: Request) -> bytes:
+    """The whole request body, which is held until its request is answered.
+
+    Raises:
+        HttpError: 413, it is larger than a body may be, or has more in it; 503, there is no room for it.
         ConnectionResetError: the client went away.
     """
+    load: Load = request.app.load
     body = bytearray()
     try:
         async for chunk in request.stream():
+            load.require_size(len(body) + len(chunk))
+            load.hold(len(chunk))
+            request.state.held_bytes += len(chunk)
             body += chunk
-            if len(body) > BODY_BYTES_MAX:
-                raise HttpError(
-                    ErrorCode.CONTENT_TOO_LARGE,
-                    f"the request body is larger than {BODY_BYTES_MAX} bytes: send less at once",
-                )
     except ClientDisconnect as error:
         raise ConnectionResetError(
             "the client closed the connection before its request was complete"
         ) from error
-    return bytes(body)
+    whole = bytes(body)
+    load.require_few_values(whole)
+    return whole
 
 
 async def read_json(request: Request) -> bytes:
     """The whole request body, which AuthZEN wants to be called JSON (certification, 2.4.3).
 
     Raises:
-        HttpError: 400, it is called something else; 413, larger than BODY_BYTES_MAX.
+        HttpError: 400, it is called something else; and those of ``read_body``.
         ConnectionResetError: the client went away.
     """
     called = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()

@@ -36,9 +36,10 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from authorizer.api import HttpRequestContext
+    from authorizer.api import Action, HttpRequestContext
     from authorizer.decisions.state import AuthorizerState
     from authorizer.node import Node
+    from authorizer.sidecar.load import Load
 
 _Question = TypeVar("_Question", bound=Question)
 
@@ -46,8 +47,9 @@ _Question = TypeVar("_Question", bound=Question)
 class KafkaQuestionRoutes:
     """The handlers of one node."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, load: Load) -> None:
         self._node = node
+        self._load = load
         self._default_host = node.config.sidecar_default_host
 
     async def authorized_operations(self, request: Request) -> Response:
@@ -77,6 +79,7 @@ class KafkaQuestionRoutes:
     async def filter(self, request: Request) -> Response:
         """POST: which of many names a principal may do this to, in one pass."""
         question = decode_body(await read_body(request), FilterQuestion, request.url.path)
+        self._load.require_few(len(question.resource_names), "names")
         state, _, context = await self._asked(request, question, "Filter")
 
         def allowed() -> list[str]:
@@ -90,18 +93,10 @@ class KafkaQuestionRoutes:
         """GET, POST: why, as ``aclog check --explain --json`` says it."""
         question = await _question(request, DecisionQuestion)
         state, caller, context = await self._asked(request, question, "Explain")
-        shows_all = caller.may_list()
-
-        def explained() -> dict[str, Any]:
-            explanation = self._node.authorizer.explain(context, question.action(), state)
-            if not shows_all:
-                own = acl_principals(context.principal)
-                misses = tuple(each for each in explanation.near_misses if each.acl.record.principal in own)
-                explanation = replace(explanation, near_misses=misses)
-            return explanation.to_json()
-
-        shown = await asyncio.to_thread(explained)
-        return json_response(shown | {"highWatermarkIsGuess": self._node.status().high_watermark_is_guess})
+        explained = partial(
+            explanation_json, self._node, context, question.action(), state, shows_all=caller.may_list()
+        )
+        return json_response(await asyncio.to_thread(explained))
 
     async def _asked(
         self, request: Request, question: Question, name: str
@@ -118,6 +113,24 @@ class KafkaQuestionRoutes:
         context = question.context(self._default_host, caller.context)
         caller.require_may_ask_about(context.principal)
         return state, caller, context
+
+
+def explanation_json(
+    node: Node, context: HttpRequestContext, action: Action, state: AuthorizerState, *, shows_all: bool
+) -> dict[str, Any]:
+    """Why; without ACLs of other principals for who may not list them."""
+    explanation = node.authorizer.explain(context, action, state)
+    if not shows_all:
+        own = acl_principals(context.principal)
+        misses = tuple(each for each in explanation.near_misses if each.acl.record.principal in own)
+        explanation = replace(explanation, near_misses=misses)
+    status = node.status()
+    freshness = status.freshness if state.end_offset >= status.end_offset else None  # not of the past
+    return explanation.to_json() | {
+        "highWatermarkIsGuess": status.uncommitted_from is not None,
+        "uncommittedFrom": status.uncommitted_from,
+        "ageMs": None if freshness is None else freshness.age_ms,
+    }
 
 
 async def _question(request: Request, kind: type[_Question]) -> _Question:

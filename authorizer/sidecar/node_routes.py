@@ -1,34 +1,49 @@
 """What the node says of itself: it shows no ACL and decides nothing, so it answers from the first moment.
 
-An orchestrator must be able to ask why a node is not ready.
+An orchestrator must be able to ask why a node is not ready. What the ACLs mean, as a digest, is for those who
+may list them: that takes work.
 """
 
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import prometheus_client
 from starlette.responses import Response
 
+from authorizer.known_metadata import metadata_json
+from authorizer.sidecar.caller import Caller
 from authorizer.sidecar.http import json_response, origin_of
+from authorizer.sidecar.query import decode_query
+from authorizer.sidecar.questions import StateQuestion
+from authorizer.sidecar.readiness import Readiness
+from records.acl import AclOperation
 from records.ids import uuid_to_string
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
     from authorizer.node import Node
+    from authorizer.node_meaning import KnownMeaning
+    from authorizer.sidecar.workers.peers import NodePeers
+
+
+AUTHZEN_CONFIGURATION_PATH: Final = "/.well-known/authzen-configuration"
 
 
 class NodeRoutes:
     """The handlers of one node."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, peers: NodePeers | None = None) -> None:
+        """``peers``: whose readiness and metrics are the sidecar's too, where there are several workers."""
         self._node = node
+        self._peers = peers
 
     async def authzen_configuration(self, request: Request) -> Response:
         """GET: AuthZEN's metadata; the Host header is never repeated."""
         base = self._node.config.sidecar_public_url or origin_of(request).listener.url
+        base += request.scope["state"].get("prefix", "")
         return json_response(
             {
                 "policy_decision_point": base,
@@ -40,28 +55,19 @@ class NodeRoutes:
             }
         )
 
-    async def state(self, _request: Request) -> Response:
-        """GET: where the node stands."""
-        status = self._node.status()
-        identity = status.identity
-        return json_response(
-            {
-                "cluster_id": None if identity is None else identity.cluster_id,
-                "topic_id": None if identity is None else uuid_to_string(identity.topic_id),
-                "log": status.log_url,
-                "offset": status.end_offset,
-                "epoch": status.epoch,
-                "high_watermark": status.high_watermark,
-                "high_watermark_is_guess": status.high_watermark_is_guess,
-                "lag_records": status.lag_records,
-                "lag_ms": status.lag_ms,
-                "acl_count": status.acl_count,
-                "digest": status.digest,
-                "ready": status.ready,
-                "reason": status.not_ready_reason,
-                "writable": status.writable,
-            }
-        )
+    async def state(self, request: Request) -> Response:
+        """GET: where the node stands; with ``meaning=true`` also the digest of what its ACLs mean."""
+        asked = decode_query(request.scope["query_string"], StateQuestion)
+        known = self._meaning(request) if asked.meaning else None
+        return json_response(state_json(self._node, known))
+
+    def _meaning(self, request: Request) -> KnownMeaning | None:
+        state = self._node.authorizer.state
+        if not state.is_ready:
+            return None
+        caller = Caller(self._node, state, origin_of(request), "DescribeAcls")
+        caller.require_on_cluster(AclOperation.DESCRIBE)
+        return self._node.meaning.asked()
 
     async def livez(self, _request: Request) -> Response:
         """GET: that the process answers."""
@@ -69,15 +75,41 @@ class NodeRoutes:
 
     async def readyz(self, _request: Request) -> Response:
         """GET: whether decisions may be asked for; 503 and the reason if not."""
-        status = self._node.status()
-        answer = {"ready": status.ready, "offset": status.end_offset, "lag_records": status.lag_records}
-        if status.ready:
-            return json_response(answer)
-        return json_response({**answer, "reason": status.not_ready_reason}, HTTPStatus.SERVICE_UNAVAILABLE)
+        peers = self._peers
+        readiness = Readiness.of(self._node.status()) if peers is None else await peers.readiness()
+        return json_response(readiness, HTTPStatus.OK if readiness.ready else HTTPStatus.SERVICE_UNAVAILABLE)
 
     async def metrics(self, _request: Request) -> Response:
         """GET: for Prometheus."""
+        collected = self._node.metrics if self._peers is None else await self._peers.metrics()
         return Response(
-            prometheus_client.generate_latest(self._node.metrics),
+            prometheus_client.generate_latest(collected),
             headers={"content-type": prometheus_client.CONTENT_TYPE_LATEST},
         )
+
+
+def state_json(node: Node, known: KnownMeaning | None = None) -> dict[str, object]:
+    """Where a node stands; ``known``: what its ACLs mean, for who may know."""
+    status = node.status()
+    identity = status.identity
+    return {
+        "cluster_id": None if identity is None else identity.cluster_id,
+        "topic_id": None if identity is None else uuid_to_string(identity.topic_id),
+        "log": status.log_url,
+        "offset": status.end_offset,
+        "epoch": status.epoch,
+        "high_watermark": status.high_watermark,
+        "high_watermark_is_guess": status.uncommitted_from is not None,
+        "uncommitted_from": status.uncommitted_from,
+        "lag_records": status.lag_records,
+        "lag_ms": status.lag_ms,
+        "polled": status.freshness,
+        "acl_count": status.acl_count,
+        "digest": status.digest,
+        "meaning": None if known is None else {"offset": known.end_offset, "digest": known.digest.hex()},
+        "ready": status.ready,
+        "reason": status.not_ready_reason,
+        "writable": status.writable,
+        "kafka_version": node.authorizer.state.version.to_json(),
+        "metadata": metadata_json(node.metadata),
+    }

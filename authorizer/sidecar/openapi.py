@@ -8,35 +8,46 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from dataclasses import replace
 from http import HTTPStatus
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from authorizer.cluster_names import CLUSTERS_PATH
 from authorizer.sidecar.errors import ErrorCode
 from authorizer.sidecar.http import AUTHZEN_PATH, JSON, PROBLEM_JSON, REQUEST_ID_BYTES_MAX
-from authorizer.sidecar.operations import ANSWER_COMPONENTS, COMPONENTS, OPERATIONS
+from authorizer.sidecar.operations import ANSWER_COMPONENTS, COMPONENTS, FLEET_OPERATIONS, OPERATIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
     from starlette.routing import Route
 
     from authorizer.sidecar.operations import Operation, Schema
 
 #: Answered where no path is known: in the same form on all paths.
-_OF_THE_WIRE: Final = (ErrorCode.INVALID_HTTP, ErrorCode.REQUEST_TIMEOUT)
+_OF_THE_WIRE: Final = (
+    ErrorCode.INVALID_HTTP,
+    ErrorCode.REQUEST_TIMEOUT,
+    ErrorCode.HEAD_TOO_LARGE,
+    ErrorCode.TOO_MANY_CONNECTIONS,
+)
 _ALWAYS: Final = (
     *_OF_THE_WIRE,
     ErrorCode.INVALID_HEADER,
     ErrorCode.NO_PRINCIPAL,
     ErrorCode.MISDIRECTED_REQUEST,
+    ErrorCode.OVERLOADED,
     ErrorCode.UNKNOWN_SERVER_ERROR,
 )
 _OF_TOKENS: Final = (ErrorCode.UNAUTHENTICATED, ErrorCode.TOO_MANY_REQUESTS, ErrorCode.NO_TOKEN_KEYS)
 _OF_BODIES: Final = (ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_JSON, ErrorCode.CONTENT_TOO_LARGE)
 
+#: What a fleet has before a node's paths.
+CLUSTER_PREFIX: Final = CLUSTERS_PATH + "{cluster}"
+_PARAMETER: Final = re.compile(r"\{(\w+)\}")
 _TEXT: Final[Schema] = {"type": "string"}
 _ERROR_BODIES: Final = {JSON: {"schema": _TEXT}, PROBLEM_JSON: {"schema": {"$ref": f"{COMPONENTS}Problem"}}}
 #: Headers that an error with the status may have.
@@ -62,17 +73,48 @@ _SECURITY_SCHEMES: Final = {
 
 
 def openapi_document(routes: Iterable[Route], for_everyone: Collection[str]) -> dict[str, Any]:
-    """The document; ``for_everyone``: paths that are answered whoever asks.
+    """The document of a node; ``for_everyone``: paths that are answered whoever asks.
 
     Raises:
         KeyError: a route is not among OPERATIONS.
     """
+    return _document(_paths(_described(routes, OPERATIONS), for_everyone))
+
+
+def fleet_document(routes: Iterable[Route], for_everyone: Collection[str]) -> dict[str, Any]:
+    """The document of a fleet: ``routes`` are its own, and behind a cluster's name there are a node's."""
+    of_any = {
+        asked: replace(each, errors=(*each.errors, ErrorCode.NOT_FOUND, ErrorCode.AUTHORIZER_NOT_READY))
+        for asked, each in OPERATIONS.items()
+    }
+    of_clusters = _paths(of_any, for_everyone, CLUSTER_PREFIX)
+    return _document({**_paths(_described(routes, FLEET_OPERATIONS), for_everyone), **of_clusters})
+
+
+def _described(
+    routes: Iterable[Route], operations: Mapping[tuple[str, str], Operation]
+) -> dict[tuple[str, str], Operation]:
+    """What the routes do, in their order."""
+    return {
+        (method, route.path): operations[method, route.path]
+        for route in routes
+        for method in sorted((route.methods or set()) - {"HEAD"})
+    }
+
+
+def _paths(
+    operations: Mapping[tuple[str, str], Operation], for_everyone: Collection[str], prefix: str = ""
+) -> dict[str, dict[str, Any]]:
     paths: dict[str, dict[str, Any]] = defaultdict(dict)
-    for route in routes:
-        for method in sorted((route.methods or set()) - {"HEAD"}):
-            operation = OPERATIONS[method, route.path]
-            is_open = route.path in for_everyone
-            paths[route.path][method.lower()] = _operation_object(method, route, operation, is_open=is_open)
+    for (method, path), operation in operations.items():
+        is_open = path in for_everyone
+        paths[prefix + path][method.lower()] = _operation_object(
+            method, prefix + path, operation, is_open=is_open, in_authzen=path.startswith(AUTHZEN_PATH)
+        )
+    return paths
+
+
+def _document(paths: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     asked = [operation.asks for key, operation in OPERATIONS.items() if key[0] != "GET" and operation.asks]
     _, schemas = msgspec.json.schema_components(asked, ref_template=COMPONENTS + "{name}")
     return {
@@ -94,37 +136,41 @@ def openapi_document(routes: Iterable[Route], for_everyone: Collection[str]) -> 
     }
 
 
-def _operation_object(method: str, route: Route, operation: Operation, *, is_open: bool) -> dict[str, Any]:
+def _operation_object(
+    method: str, path: str, operation: Operation, *, is_open: bool, in_authzen: bool
+) -> dict[str, Any]:
     parameters: list[dict[str, Any]] = [{"$ref": "#/components/parameters/RequestId"}]
     parameters += [
-        {"name": name, "in": "path", "required": True, "schema": _TEXT} for name in route.param_convertors
+        {"name": name, "in": "path", "required": True, "schema": _TEXT} for name in _PARAMETER.findall(path)
     ]
     parameters += [
         {"name": name, "in": "header", "schema": schema} for name, schema in operation.headers.items()
     ]
     errors = {*_ALWAYS, *operation.errors, *(() if is_open else _OF_TOKENS)}
     shown: dict[str, Any] = {
-        "operationId": re.sub(r"\W+", "_", f"{method.lower()}{route.path}").strip("_"),
+        "operationId": re.sub(r"\W+", "_", f"{method.lower()}{path}").strip("_"),
         "summary": operation.summary,
         "parameters": parameters,
     }
     if operation.asks and method == "GET":
-        parameters += _query_parameters(operation.asks)
+        parameters += _query_parameters(operation.asks, operation.example)
         errors.add(ErrorCode.INVALID_REQUEST)
     elif operation.asks:
         needs = {"required": operation.needs} if operation.needs else {}
         schema = {"$ref": COMPONENTS + operation.asks.__name__, **needs}
-        shown["requestBody"] = {"required": True, "content": {JSON: {"schema": schema}}}
+        content = {JSON: {"schema": schema, "example": operation.example}}
+        shown["requestBody"] = {"required": True, "content": content}
         errors.update(_OF_BODIES)
-    shown["responses"] = _responses(operation, errors, in_authzen=route.path.startswith(AUTHZEN_PATH))
+    shown["responses"] = _responses(operation, errors, in_authzen=in_authzen)
     return shown | ({"security": []} if is_open else {})
 
 
-def _query_parameters(asks: type[msgspec.Struct]) -> list[dict[str, Any]]:
+def _query_parameters(asks: type[msgspec.Struct], example: Mapping[str, Any]) -> list[dict[str, Any]]:
     _, schemas = msgspec.json.schema_components([asks])
     schema = schemas[asks.__name__]
     return [
         {"name": name, "in": "query", "required": name in schema.get("required", ()), "schema": member}
+        | ({"example": example[name]} if name in example else {})
         for name, member in schema["properties"].items()
     ]
 

@@ -35,9 +35,12 @@ class Listener:
         tls: None on a listener without.
         unix_principals: callers at a Unix socket, by ``uid:NUMBER`` and ``gid:NUMBER``.
         proxies: peers that may speak for others.
-        hosts: names in lower case that requests may be addressed to, beside loopback's own; None: any name.
+        names: by which clients may know it, in lower case, beside loopback's own.
+        checks_names: requests that are addressed to other names are refused.
+        public_origin: ``SCHEME://HOST[:PORT]`` of the page as people reach it, where that is configured.
         carries_tokens: others on the network do not see what is sent there.
         requires_authentication: whose callers must not be User:ANONYMOUS.
+        has_console: with a page for people (``console``).
     """
 
     name: str
@@ -47,9 +50,17 @@ class Listener:
     tls: TlsSettings | None = None
     unix_principals: Mapping[str, KafkaPrincipal] = field(default_factory=lambda: MappingProxyType({}))
     proxies: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = ()
-    hosts: frozenset[str] | None = None
+    names: frozenset[str] = frozenset()
+    checks_names: bool = False
+    public_origin: str | None = None
     carries_tokens: bool = True
     requires_authentication: bool = False
+    has_console: bool = False
+
+    def is_addressed(self, header: str) -> bool:
+        """Whether a Host header names it: by one of its names, or by loopback's."""
+        host = host_of(header)
+        return host in self.names or is_loopback(host) or host.endswith(".localhost")
 
     def is_proxy(self, address: str | None) -> bool:
         """Whether a peer's IP address is a trusted proxy's."""
@@ -67,11 +78,13 @@ class Origin:
         listener: where it came in.
         principal: the caller.
         address: the client's as ACL hosts are written; empty when there is none (a UNIX socket).
+        request_id: what the client calls the request (X-Request-ID).
     """
 
     listener: Listener
     principal: KafkaPrincipal
     address: str
+    request_id: str | None = None
 
 
 def find_origin(scope: Scope) -> Origin:
@@ -85,10 +98,10 @@ def find_origin(scope: Scope) -> Origin:
     if peer.refusal is not None:
         raise HttpError(ErrorCode.NO_PRINCIPAL, peer.refusal)
     listener = peer.listener
-    if listener.hosts is not None and not peer.is_proxy:
+    if listener.checks_names and not peer.is_proxy:
         for name, value in scope["headers"]:
-            if name == _HOST:
-                _require_host(value.decode("latin-1"), listener, listener.hosts)
+            if name == _HOST and not listener.is_addressed(header := value.decode("latin-1")):
+                raise misdirected(header, listener)
     client = scope["client"]
     if client is None:
         return Origin(listener, peer.principal, "")
@@ -98,13 +111,15 @@ def find_origin(scope: Scope) -> Origin:
         raise HttpError(ErrorCode.INVALID_HEADER, f"X-Forwarded-For: {error}") from error
 
 
-def _require_host(header: str, listener: Listener, hosts: frozenset[str]) -> None:
-    """Refuse a web page whose own name was made to mean this machine (DNS rebinding): its Host says so."""
+def host_of(header: str) -> str:
+    """The name or address of a Host header, in lower case."""
     in_brackets, bracket, _ = header.removeprefix("[").partition("]")
-    host = (in_brackets if bracket else header.partition(":")[0]).rstrip(".").lower()
-    if host in hosts or is_loopback(host) or host.endswith(".localhost"):
-        return
-    raise HttpError(
+    return (in_brackets if bracket else header.partition(":")[0]).rstrip(".").lower()
+
+
+def misdirected(header: str, listener: Listener) -> HttpError:
+    """421: a web page's own name was made to mean this machine (DNS rebinding); its Host says so."""
+    return HttpError(
         ErrorCode.MISDIRECTED_REQUEST,
         f"Host `{header}` is none of this sidecar's names on listener {listener.name}: ask {listener.url}. "
         "If clients know it by another name, set aclog.sidecar.public.url to that; if a proxy sends this, "

@@ -18,12 +18,8 @@ from typing import Annotated, Final
 import msgspec
 
 from authorizer.api import Action, HttpRequestContext
-from authorizer.sidecar.errors import ErrorCode, HttpError
 from authorizer.sidecar.terms import address_of, code_of, principal_of
 from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
-
-#: Of one question.
-NAMES_MAXIMUM: Final = 10_000
 
 _CAMEL: Final = {
     "resource_type": "resourceType",
@@ -42,6 +38,12 @@ class AtOffset(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     at_offset: Offset | None = None
 
 
+class StateQuestion(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """Whether the digest of the meaning is wanted, too."""
+
+    meaning: bool = False
+
+
 class Question(AtOffset, rename=_CAMEL.get, kw_only=True):
     """What all of them have: who wants access, from where, and on which state."""
 
@@ -57,6 +59,7 @@ class Question(AtOffset, rename=_CAMEL.get, kw_only=True):
             request_name=caller.request_name,
             caller=caller.caller,
             caller_address=caller.caller_address,
+            request_id=caller.request_id,
         )
 
     def type(self) -> ResourceType:
@@ -98,13 +101,8 @@ class FilterQuestion(TypeQuestion, kw_only=True):
     def actions(self) -> list[Action]:
         """One for each name; nothing is accessed by them, so the audit log has them at TRACE.
 
-        HttpError 400 as ``action``; 413, too many.
+        HttpError 400 as ``action``.
         """
-        if len(self.resource_names) > NAMES_MAXIMUM:
-            raise HttpError(
-                ErrorCode.CONTENT_TOO_LARGE,
-                f"{len(self.resource_names)} names in one request: at most {NAMES_MAXIMUM}",
-            )
         operation, resource_type = self.code(), self.type()
         return [
             Action(

@@ -1,7 +1,8 @@
 """ResourceNames: which resources exist, from a file that another program writes.
 
-One resource a line, its type and its name: ``TOPIC orders``. The log of ACLs does not know which topics there
-are. The file is read again when it has changed; while it cannot be read, what it said last counts.
+One resource a line, its type and its name: ``TOPIC orders``. A cluster's own log knows its topics and no
+other resources, a log of ACLs alone none at all. The file is read again when it has changed; while it cannot
+be read, what it said last counts.
 """
 
 from __future__ import annotations

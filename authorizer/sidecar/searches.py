@@ -30,13 +30,12 @@ from authorizer.sidecar.json_body import decode_body
 from authorizer.sidecar.page_token import PageToken
 from authorizer.sidecar.resource_names import ResourceNames
 from authorizer.sidecar.search_bodies import ActionSearch, ResourceSearch, SubjectSearch
-from authorizer.sidecar.terms import address_of
 from authorizer.sidecar.vocabulary import Vocabulary
-from records.acl import AclOperation, PatternType, ResourcePattern
+from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 from records.principal import KafkaPrincipal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from starlette.requests import Request
     from starlette.responses import Response
@@ -63,7 +62,7 @@ class SearchRoutes:
         asked = decode_body(await read_json(request), SubjectSearch, request.url.path)
         state, token, caller = await self._begin(request, asked, "AuthZenSubjectSearch")
         caller.require_on_cluster(AclOperation.DESCRIBE)
-        operation, host = self._words.operation(asked.action.name), self._host(asked)
+        operation, host = self._words.actions[asked.action.name], self._words.addresses[asked.context.host]
         pattern = self._pattern(asked.resource)
         if pattern is None:
             return _nothing(state)
@@ -80,17 +79,19 @@ class SearchRoutes:
         """POST: the resources of a type that a principal may do this to."""
         asked = decode_body(await read_json(request), ResourceSearch, request.url.path)
         state, token, caller = await self._begin(request, asked, "AuthZenResourceSearch")
-        context = self._context(caller, asked.subject, self._host(asked))
-        operation = self._words.operation(asked.action.name)
+        context = self._context(caller, asked.subject, self._words.addresses[asked.context.host])
+        operation = self._words.actions[asked.action.name]
         kind = self._words.known_resource_type(asked.resource.type)
         if kind is None:
             return _nothing(state)
 
         def answer() -> Response:
-            names = self._names.of(kind)
+            names: Collection[str] | None = self._names.of(kind)
+            if names is None and kind is ResourceType.TOPIC:  # The log has no resources of other types.
+                names = state.index.image.metadata.known_topics
             shown: dict[str, Any] = {"names": "acls" if names is None else "existing"}
             if names is None:
-                names = frozenset(mentioned_names(state.index, kind))
+                names = mentioned_names(state.index, kind)
             after = None
             if token is None:
                 allowed, denied = allowed_prefixes(state, context, operation, kind)
@@ -106,7 +107,7 @@ class SearchRoutes:
         """POST: what a principal may do to a resource."""
         asked = decode_body(await read_json(request), ActionSearch, request.url.path)
         state, token, caller = await self._begin(request, asked, "AuthZenActionSearch")
-        context = self._context(caller, asked.subject, self._host(asked))
+        context = self._context(caller, asked.subject, self._words.addresses[asked.context.host])
         pattern = self._pattern(asked.resource)
         if pattern is None:
             return _nothing(state)
@@ -133,9 +134,6 @@ class SearchRoutes:
                 )
         state, now = await asked_states(node, min_offset=asked.context.min_offset, at_offset=at_offset)
         return state, token, Caller(node, now, origin_of(request), name)
-
-    def _host(self, asked: _Search) -> str:
-        return address_of(asked.context.host, self._node.config.sidecar_default_host, "context.host")
 
     def _context(self, caller: Caller, subject: Subject, host: str) -> RequestContext:
         """Of a subject that the caller may ask about; HttpError 403 otherwise."""

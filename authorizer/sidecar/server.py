@@ -1,5 +1,7 @@
 """The sidecar's server: sockets bound first, then a uvicorn for each of them, in one event loop.
 
+It answers for one node, or for a fleet of them (``fleet_app``).
+
 Binding comes before a log is opened, so that a port in use, or a certificate that cannot be read, stops the
 start at once, not after a long load. A node that writes a directory's log also listens in that directory, for
 commands beside it (``binding``).
@@ -9,8 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import math
 import socket
 import threading
+from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -26,27 +31,42 @@ from authorizer.configuration.tls import tls_settings
 from authorizer.sidecar.app import SidecarApp
 from authorizer.sidecar.authentication.authenticator import Authenticator
 from authorizer.sidecar.binding import BACKLOG, bind_listener, bind_local
+from authorizer.sidecar.fleet_app import FleetApp
+from authorizer.sidecar.load import Load
+from authorizer.sidecar.open_files import allow_connections
 from authorizer.sidecar.origin import Listener
+from authorizer.sidecar.otel.telemetry import Telemetry
 from authorizer.sidecar.protocol import SidecarProtocol
+from authorizer.sidecar.request_metrics import RequestMetrics, ServerMetrics
+from authorizer.sidecar.systemd import READY, STOPPING, alive, notify
 from authorizer.sidecar.tls import ListenerContext, TlsCollector
 from authorizer.sidecar.unix_socket import remove_unix
+from authorizer.sidecar.workers.followed_nodes import WHOLE, FleetNodes, OneNode
+from authorizer.sidecar.workers.messages import Listening, Reached
+from authorizer.sidecar.workers.peers import Peers
+from authorizer.sidecar.workers.private_app import PrivateApp
 from records.log.directory.files import SOCKET_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
     from prometheus_client import CollectorRegistry
     from prometheus_client.registry import Collector
 
     from authorizer.api import Endpoint
     from authorizer.configuration.load import Config
+    from authorizer.fleet import Fleet, Member
     from authorizer.node import Node
+    from authorizer.reconfiguration import Reconfiguration
+    from authorizer.sidecar.routed_app import RoutedApp
+    from authorizer.sidecar.workers.followed_nodes import FollowedNodes
+    from authorizer.sidecar.workers.worker import Worker
 
 log = structlog.get_logger(__name__)
 
-#: Seconds that open requests get to finish once the server is to stop.
-_GRACE_S: Final = 5
 _START_TIMEOUT_S: Final = 30.0
+#: How often the main thread looks whether there was a signal.
+_LOOK_S: Final = 0.5
 #: How often certificate files are looked at.
 _CERTIFICATES_EVERY_S: Final = 2.0
 
@@ -60,8 +80,17 @@ class _Bound:
     context: ListenerContext | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Served:
+    """A socket and what answers there; no listener: it is for other workers."""
+
+    socket: socket.socket
+    server: uvicorn.Server
+    listener: Listener | None = None
+
+
 class Sidecar:
-    """A node's HTTP server: listens from its making on, answers in a thread of its own from ``start`` on.
+    """The HTTP server of a node or a fleet: listens from its making on, answers in a thread of its own.
 
     Attributes:
         urls: base URL of each listener, in the order of the configuration, with the real ports.
@@ -71,18 +100,27 @@ class Sidecar:
             that cannot be read.
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, worker: Worker | None = None) -> None:
+        """``worker``: which one it is, where several processes have the listeners together."""
         self._config = config
+        self._worker = worker
+        self._telemetry = Telemetry(None if worker is None else worker.number)
         self._authenticator = Authenticator(config)
+        self._load = Load(config)
+        self._reconfiguration: Reconfiguration | None = None
         self._bound: list[_Bound] = []
         self._socket_files: list[Path] = []
-        self._app: SidecarApp | None = None
-        self._servers: list[uvicorn.Server] = []
+        self._app: RoutedApp | None = None
+        self._server_metrics = ServerMetrics()
+        self._served: list[_Served] = []
+        self._serving: set[asyncio.Task[None]] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._ended = threading.Event()
         self._metrics: tuple[CollectorRegistry, list[Collector]] | None = None
         try:
-            for endpoint in config.served_listeners():
-                self._bind(endpoint)
+            for index, endpoint in enumerate(config.served_listeners()):
+                self._bind(endpoint, None if worker is None else worker.listener(index))
         except BaseException:
             self.close()
             raise
@@ -90,28 +128,40 @@ class Sidecar:
 
     def start(self, node: Node) -> None:
         """Begin to answer for ``node``; returns when requests are answered."""
-        if node.log.directory is not None and node.status().writable:
-            self._listen_locally(node.log.directory)
-        app = self._app = SidecarApp(node, self._authenticator)
-        self._servers = [uvicorn.Server(self._uvicorn_config(app, each)) for each in self._bound]
-        loop_factory = self._servers[0].config.get_loop_factory()
-        self._thread = threading.Thread(
-            target=self._run, args=(loop_factory,), name="aclog-sidecar", daemon=True
-        )
-        self._authenticator.start()
-        self._thread.start()
-        deadline = threading.Event()
-        waited = 0.0
-        while not all(server.started for server in self._servers):
-            if not self._thread.is_alive() or waited > _START_TIMEOUT_S:
-                raise RuntimeError("the sidecar's server did not start: see the log")
-            deadline.wait(0.01)
-            waited += 0.01
-        collectors = [TlsCollector(self._contexts()), self._authenticator.collector]
-        self._metrics = (node.metrics, collectors)
-        for collector in collectors:
-            node.metrics.register(collector)
-        log.info("listening", urls=self.urls)
+        peers, private = self._meet(OneNode(node))
+        of_node = None if peers is None else peers.of(WHOLE)
+        app = SidecarApp(node, self._authenticator, self._load, RequestMetrics(), of_node)
+        self._start(app, node.metrics, node.reconfiguration, private)
+        self._show([app.requests], node.metrics)
+        self._listen_locally(app, node)
+        if self._worker is None:
+            log.info("listening", urls=self.urls)
+        else:
+            self._worker.report(Listening(self.urls, node.status().writable))
+
+    def start_fleet(self, fleet: Fleet) -> None:
+        """Begin to answer for a fleet, and start it; returns when requests are answered."""
+        peers, private = self._meet(FleetNodes(fleet))
+        app = FleetApp(fleet, self._authenticator, self._load, peers)
+        self._start(app, fleet.metrics, fleet.reconfiguration, private)
+        self._show([], fleet.metrics)
+
+        @contextmanager
+        def serve(member: Member, node: Node) -> Iterator[None]:
+            local = self._listen_locally(app.attach(member, node), node)
+            try:
+                yield
+            finally:
+                app.detach(member)
+                if local is not None:
+                    self._end_locally(local, node)
+
+        fleet.start(serve)
+        if self._worker is None:
+            log.info("listening", urls=self.urls, clusters=list(fleet.members))
+        else:
+            # Each cluster's writer says itself whether it can change ACLs.
+            self._worker.report(Listening(self.urls, writable=False))
 
     def serve(self, node: Node) -> NoReturn:
         """Answer for a started node until a signal: what ``aclog serve`` does.
@@ -119,18 +169,93 @@ class Sidecar:
         Raises:
             LogError: the log's cluster has answered, and this is no log for us (Node.reach).
         """
+        allow_connections(self._config.sidecar_max_connections)
         with self:
             self.start(node)
-            node.reach()
-            self.wait()
+            if self._worker is None:
+                notify(READY, f"STATUS=listening on {', '.join(self.urls)}")
+            try:
+                node.reach()
+                if self._worker is not None:
+                    self._worker.report(Reached())
+                self.wait()
+            finally:
+                if self._worker is None:
+                    notify(STOPPING)
 
-    def _bind(self, endpoint: Endpoint) -> None:
+    def serve_fleet(self, fleet: Fleet) -> NoReturn:
+        """The same for a fleet; what is wrong with one cluster ends nothing."""
+        allow_connections(self._config.sidecar_max_connections)
+        with self:
+            self.start_fleet(fleet)
+            if self._worker is None:
+                notify(READY, f"STATUS=listening on {', '.join(self.urls)}")
+            else:
+                self._worker.report(Reached())
+            try:
+                self.wait()
+            finally:
+                if self._worker is None:
+                    notify(STOPPING)
+
+    def _meet(self, nodes: FollowedNodes) -> tuple[Peers | None, list[_Served]]:
+        """The other workers, if there are any, and where they ask this one."""
+        worker = self._worker
+        if worker is None:
+            return None, []
+        peers = Peers(worker, nodes)
+        return peers, [_Served(worker.listen(), PrivateApp(nodes, peers.counts).server(self._grace_s()))]
+
+    def _start(
+        self,
+        app: RoutedApp,
+        metrics: CollectorRegistry,
+        reconfiguration: Reconfiguration,
+        private: Sequence[_Served] = (),
+    ) -> None:
+        """Answer by ``app`` on all listeners."""
+        self._app = app
+        self._reconfiguration = reconfiguration
+        reconfiguration.add(self._load.take)
+        self._telemetry.start(metrics)
+        self._served = [*(self._made(app, each) for each in self._bound), *private]
+        loop_factory = self._served[0].server.config.get_loop_factory()
+        self._thread = threading.Thread(
+            target=self._run, args=(loop_factory,), name="aclog-sidecar", daemon=True
+        )
+        self._authenticator.start()
+        self._ended.clear()
+        self._thread.start()
+        deadline = threading.Event()
+        waited = 0.0
+        while not all(each.server.started for each in self._served):
+            if self._ended.is_set() or waited > _START_TIMEOUT_S:
+                raise RuntimeError("the sidecar's server did not start: see the log")
+            deadline.wait(0.01)
+            waited += 0.01
+        self._server_metrics.connections = self._connections
+
+    def _show(self, of_app: Sequence[Collector], metrics: CollectorRegistry) -> None:
+        """Put what is counted here among a registry's metrics, until the end."""
+        collectors = [
+            TlsCollector(self._contexts()),
+            self._authenticator.collector,
+            *of_app,
+            self._server_metrics,
+            self._load,
+        ]
+        self._metrics = (metrics, collectors)
+        for collector in collectors:
+            metrics.register(collector)
+
+    def _bind(self, endpoint: Endpoint, shared: socket.socket | None) -> None:
+        """``shared``: what listens there already, if another process has taken the address."""
         config, name = self._config, endpoint.listener_name or ""
         is_tls = endpoint.security_protocol is SecurityProtocol.SSL
         tls = tls_settings(config.properties, name) if is_tls else None
         context = None if tls is None else ListenerContext(tls, name)
-        bound = bind_listener(endpoint, config.listeners_key)
-        if is_unix(endpoint):
+        bound = bind_listener(endpoint, config.listeners_key) if shared is None else shared
+        if is_unix(endpoint) and shared is None:
             self._socket_files.append(Path(endpoint.host or ""))
         listener = Listener(
             name=name,
@@ -138,21 +263,39 @@ class Sidecar:
             early_start=name in config.early_start_listeners,
             carries_tokens=is_tls or is_local(endpoint),
             requires_authentication=name in config.auth_required_listeners,
+            has_console=name in config.console_listeners,
             tls=tls,
             unix_principals=config.unix_principals if is_unix(endpoint) else {},
             proxies=tuple(map(ipaddress.ip_network, config.trusted_proxies)),
-            hosts=None if is_tls or not is_loopback(endpoint.host) else self._hosts(),
+            names=self._names(),
+            checks_names=not is_tls and is_loopback(endpoint.host),
+            public_origin=self._public_origin(),
         )
         self._bound.append(_Bound(bound, listener, context))
 
-    def _hosts(self) -> frozenset[str]:
+    def _public_origin(self) -> str | None:
+        """As browsers write it."""
+        public = urlsplit((self._config.sidecar_public_url or "").lower())
+        if not public.hostname:
+            return None
+        port = {"http": ":80", "https": ":443"}[public.scheme]
+        return f"{public.scheme}://{public.netloc.removesuffix(port)}"
+
+    def _names(self) -> frozenset[str]:
         """The names that clients may know this sidecar by, in lower case."""
         names = [endpoint.host for endpoint in self._config.listeners]
         names.append(urlsplit(self._config.sidecar_public_url or "").hostname)
         return frozenset(name.lower() for name in names if name)
 
-    def _listen_locally(self, directory: Path) -> None:
-        """Where the file system has no sockets, requests are answered by the listeners only."""
+    def _listen_locally(self, app: SidecarApp, node: Node) -> _Served | None:
+        """In the directory of a log that the node writes, for commands beside it: they ask this node alone.
+
+        Where the file system has no sockets, requests are answered by the listeners only.
+        """
+        directory = node.log.directory
+        is_another = self._worker is not None and not self._worker.is_writer
+        if directory is None or is_another or not node.status().writable or self._loop is None:
+            return None
         try:
             bound = bind_local(directory)
         except OSError as error:
@@ -162,17 +305,33 @@ class Sidecar:
                 reason=error.strerror or str(error),
                 way_out="commands beside this node reach it over HTTP only: aclog acls --sidecar URL",
             )
-            return
+            return None
         path = directory / SOCKET_FILE
         self._socket_files.append(path)
-        self._bound.append(_Bound(bound, Listener(name="unix", url=f"unix:{path}", is_local=True)))
+        listener = Listener(name="unix", url=f"unix:{path}", is_local=True)
+        served = self._made(app, _Bound(bound, listener))
+        self._served.append(served)
         bound.listen(BACKLOG)
+        self._loop.call_soon_threadsafe(self._begin, served)
+        return served
 
-    def _uvicorn_config(self, app: SidecarApp, bound: _Bound) -> uvicorn.Config:
+    def _end_locally(self, served: _Served, node: Node) -> None:
+        """For a node that is to be closed, while the others are answered for."""
+        if self._thread is None or node.log.directory is None:
+            return  # all ends
+        # While the node still holds the log: the name may be another node's afterwards.
+        path = node.log.directory / SOCKET_FILE
+        remove_unix(path)
+        self._socket_files.remove(path)
+        self._served.remove(served)
+        served.server.should_exit = True
+
+    def _made(self, app: RoutedApp, bound: _Bound) -> _Served:
         proxies = self._config.trusted_proxies
+        protocol = partial(SidecarProtocol, bound.listener, app.requests, self._load)
         made = uvicorn.Config(
-            app,
-            http=cast("type[asyncio.Protocol]", partial(SidecarProtocol, bound.listener)),
+            self._telemetry.traced(app),
+            http=cast("type[asyncio.Protocol]", protocol),
             lifespan="off",
             ws="none",
             log_config=None,
@@ -183,31 +342,50 @@ class Sidecar:
             # uvicorn's defaults trust every peer on this machine.
             proxy_headers=bool(proxies),
             forwarded_allow_ips=list(proxies),
-            timeout_graceful_shutdown=_GRACE_S,
+            timeout_graceful_shutdown=self._grace_s(),
         )
         made.load()
         made.ssl = bound.context
-        return made
+        return _Served(bound.socket, uvicorn.Server(made), bound.listener)
+
+    def _grace_s(self) -> int:
+        """For the requests that are being answered when it ends."""
+        return math.ceil(self._config.sidecar_drain_timeout_ms / 1000)
 
     def _run(self, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None) -> None:
-        with asyncio.Runner(loop_factory=loop_factory) as runner:
-            runner.run(self._answer())
+        try:
+            with asyncio.Runner(loop_factory=loop_factory) as runner:
+                runner.run(self._answer())
+        finally:
+            self._ended.set()
+
+    def _begin(self, served: _Served) -> asyncio.Task[None]:
+        """On the event loop."""
+        task = asyncio.get_running_loop().create_task(served.server.serve([served.socket]))
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
+        return task
 
     async def _answer(self) -> None:
-        """Until one of the servers ends, which ends the others."""
+        """Until one of the first servers ends, which ends the others."""
+        self._loop = asyncio.get_running_loop()
+        turned = alive if self._worker is None else self._worker.turned
         async with asyncio.TaskGroup() as group:
-            certificates = group.create_task(self._follow_certificates())
-            serving = [
-                group.create_task(server.serve([each.socket]))
-                for server, each in zip(self._servers, self._bound, strict=True)
+            beside = [
+                group.create_task(self._follow_certificates()),
+                group.create_task(self._load.watch(self._server_metrics.loop_delays, turned)),
             ]
-            await asyncio.wait(serving, return_when=asyncio.FIRST_COMPLETED)
-            for server in self._servers:
-                server.should_exit = True
-            await asyncio.wait(serving)
-            certificates.cancel()
+            first = [self._begin(each) for each in tuple(self._served)]
+            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+            for each in self._served:
+                each.server.should_exit = True
+            while self._serving:
+                await asyncio.wait(self._serving)
+            for task in beside:
+                task.cancel()
         # What has not ended within the grace: an event loop does not close its connections itself.
-        for connection in [each for server in self._servers for each in server.server_state.connections]:
+        servers = [each.server for each in self._served]
+        for connection in [each for server in servers for each in server.server_state.connections]:
             connection.transport.abort()
         await asyncio.sleep(0)
 
@@ -218,13 +396,23 @@ class Sidecar:
                 # Not on the event loop: a file system may take its time.
                 await asyncio.to_thread(context.reload)
 
+    def _connections(self) -> dict[str, int]:
+        """Open ones, by listener."""
+        counts: Counter[str] = Counter()
+        for each in tuple(self._served):
+            if each.listener is not None:
+                counts[each.listener.name] += len(each.server.server_state.connections)
+        return counts
+
     def _contexts(self) -> list[ListenerContext]:
         return [each.context for each in self._bound if each.context is not None]
 
     def wait(self) -> NoReturn:
         """Block while it serves; whatever ends that, such as a signal, is raised."""
-        if self._thread is not None:
-            self._thread.join()
+        # Not in the thread's own join: in Python 3.11 and 3.12, what a signal raises there leaves the thread
+        # taken for ended. Then nothing waits for its requests, and the interpreter ends under it.
+        while not self._ended.wait(_LOOK_S):
+            pass  # a signal just before the wait begins does not end it: the next look does
         raise RuntimeError("the sidecar's server is not running: see the log")
 
     def close(self) -> None:
@@ -233,22 +421,28 @@ class Sidecar:
             # First of all, while the node still holds the log: the name may be another node's afterwards.
             remove_unix(path)
         self._socket_files.clear()
+        if self._thread is not None:
+            for each in tuple(self._served):
+                each.server.should_exit = True
+            if self._app is not None:
+                self._app.end_streams()
+            self._thread.join()
+            self._thread = None
+        # It sends the last figures.
+        self._telemetry.close()
         if self._metrics is not None:
             registry, collectors = self._metrics
             for collector in collectors:
                 registry.unregister(collector)
             self._metrics = None
-        if self._thread is not None:
-            for server in self._servers:
-                server.should_exit = True
-            if self._app is not None:
-                self._app.end_streams()
-            self._thread.join()
-            self._thread = None
+        if self._reconfiguration is not None:
+            self._reconfiguration.remove(self._load.take)
+            self._reconfiguration = None
         self._authenticator.close()
-        for each in self._bound:
-            each.socket.close()
+        for bound in (*(each.socket for each in self._served), *(each.socket for each in self._bound)):
+            bound.close()
         self._bound.clear()
+        self._served.clear()
 
     def __enter__(self) -> Self:
         return self

@@ -7,7 +7,9 @@ that was taken out of the truststore does not admit by an old session either.
 from __future__ import annotations
 
 import os
+import re
 import ssl
+from binascii import a2b_base64
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import structlog
@@ -16,6 +18,7 @@ from prometheus_client.registry import Collector
 
 from authorizer.configuration.tls import CONVERT_KEYSTORE, CONVERT_TRUSTSTORE
 from authorizer.errors import ConfigError
+from authorizer.sidecar.distinguished_name import expiry_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,6 +34,7 @@ _CLIENT_AUTH: Final = {
     "requested": ssl.CERT_OPTIONAL,
     "required": ssl.CERT_REQUIRED,
 }
+_CERTIFICATE: Final = re.compile(r"-----BEGIN (?:X509 )?CERTIFICATE-----([^-]+)-----END")
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 
 
@@ -58,6 +62,8 @@ class ListenerContext(ssl.SSLContext):
         failed_reloads: how often they could not be used.
         is_failing: whether the files as they are now cannot be used.
         failed_handshakes: clients that got no connection: without a good certificate, or without TLS.
+        expires_s: when the first certificate of the chain in use does, in seconds since the epoch; None if
+            it does not say.
     """
 
     def __new__(cls, *_: object) -> Self:
@@ -75,7 +81,7 @@ class ListenerContext(ssl.SSLContext):
         sources = (settings.identity, settings.authorities)
         self._files = [source.file for source in sources if source is not None and source.file is not None]
         self._seen = self._stamps()
-        self._current = _context(settings)
+        self._current, self.expires_s = _context(settings)
 
     def wrap_bio(self, *args: Any, **kwargs: Any) -> ssl.SSLObject:
         made = self._current.wrap_bio(*args, **kwargs)
@@ -95,7 +101,7 @@ class ListenerContext(ssl.SSLContext):
         if not has_changed and not self.is_failing:
             return
         try:
-            self._current = _context(self._settings)
+            self._current, self.expires_s = _context(self._settings)
         except (ConfigError, OSError) as error:
             self.is_failing = True
             if has_changed:
@@ -148,17 +154,24 @@ class TlsCollector(Collector):
             "Clients that got no connection: without a good certificate, or without TLS.",
             labels=("listener",),
         )
+        expiry = GaugeMetricFamily(
+            "aclog_tls_certificate_expiry_timestamp_seconds",
+            "When the first certificate of the chain in use expires.",
+            labels=("listener",),
+        )
         for context in self._contexts:
             name = context.listener_name
             reloads.add_metric((name, "done"), context.reloads)
             reloads.add_metric((name, "failed"), context.failed_reloads)
             failing.add_metric((name,), context.is_failing)
             handshakes.add_metric((name,), context.failed_handshakes)
-        yield from (reloads, failing, handshakes)
+            if context.expires_s is not None:
+                expiry.add_metric((name,), context.expires_s)
+        yield from (reloads, failing, handshakes, expiry)
 
 
-def _context(settings: TlsSettings) -> ssl.SSLContext:
-    """Raises ConfigError."""
+def _context(settings: TlsSettings) -> tuple[ssl.SSLContext, int | None]:
+    """And when its own chain expires. Raises ConfigError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.sslobject_class = _ServerSide
     context.minimum_version = _VERSIONS[settings.protocols[0]]
@@ -167,7 +180,7 @@ def _context(settings: TlsSettings) -> ssl.SSLContext:
     # As in Java, whatever is in the truststore is trusted by itself, an intermediate authority too.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.set_alpn_protocols(["http/1.1"])
-    _load_identity(context, settings)
+    chain = _load_identity(context, settings)
     if settings.authorities is not None:
         try:
             # What is not PEM in the file (keytool's and openssl's remarks) may be in any encoding.
@@ -178,11 +191,21 @@ def _context(settings: TlsSettings) -> ssl.SSLContext:
                 settings.authorities.file or "",
                 f"certificates in PEM ({error}). To make PEM of a JKS or PKCS12 store: {CONVERT_TRUSTSTORE}",
             ) from error
-    return context
+    return context, _expiry_s(chain)
 
 
-def _load_identity(context: ssl.SSLContext, settings: TlsSettings) -> None:
+def _expiry_s(chain: str) -> int | None:
+    """Of the certificate that expires first; None if one has a time that is none, which only clients mind."""
+    try:
+        return min(expiry_of(a2b_base64(each)) for each in _CERTIFICATE.findall(chain))
+    except ValueError:
+        return None
+
+
+def _load_identity(context: ssl.SSLContext, settings: TlsSettings) -> str:
+    """Its text."""
     source = settings.identity
+    identity = _read(source)
 
     def password() -> str:
         if settings.password is None:
@@ -193,7 +216,7 @@ def _load_identity(context: ssl.SSLContext, settings: TlsSettings) -> None:
     descriptor = os.memfd_create("aclog-identity")
     try:
         with open(descriptor, "wb", closefd=False) as file:
-            file.write(_read(source))
+            file.write(identity)
         context.load_cert_chain(f"/proc/self/fd/{descriptor}", password=password)
     except ssl.SSLError as error:
         wrong_password = "" if settings.password is None else f", or {settings.password_key} is another's"
@@ -205,6 +228,7 @@ def _load_identity(context: ssl.SSLContext, settings: TlsSettings) -> None:
         ) from error
     finally:
         os.close(descriptor)
+    return identity.decode("ascii", "ignore")
 
 
 def _reason(error: ssl.SSLError) -> str:

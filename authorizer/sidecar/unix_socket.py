@@ -27,7 +27,7 @@ def bind_unix(path: Path, mode: int) -> socket.socket:
     """
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        with _address(path) as address:
+        with unix_address(path) as address:
             bound.bind(address)
         # Connections are refused until it listens, so none comes before this.
         path.chmod(mode)
@@ -56,7 +56,7 @@ def connect_unix(path: Path, timeout_s: float) -> socket.socket:
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         connection.settimeout(timeout_s)
-        with _address(path) as address:
+        with unix_address(path) as address:
             connection.connect(address)
     except BaseException:
         connection.close()
@@ -65,8 +65,8 @@ def connect_unix(path: Path, timeout_s: float) -> socket.socket:
 
 
 @contextmanager
-def _address(path: Path) -> Iterator[str]:
-    """``path`` as the kernel takes it, within the block."""
+def unix_address(path: Path) -> Iterator[str]:
+    """``path`` as the kernel takes it, within the block. OSError: its directory cannot be opened."""
     if len(os.fsencode(path)) < _ADDRESS_BYTES_MAX:
         yield str(path)
         return

@@ -1,7 +1,7 @@
 """What a creation or removal of ACLs writes and answers: decided here, written elsewhere.
 
-Source: AclControlManager (controller) and, before it, AclApis (broker), as in Kafka 4.3.1; the messages are
-Kafka's. KIP-504, KIP-801. The rules:
+Source: AclControlManager (controller) and, before it, AclApis (broker), as in Kafka 4.3.1 and 4.4.0; the
+messages are Kafka's. KIP-504, KIP-801. The rules:
 
 - Each binding and each filter has its own result; one that is refused does not stop the others.
 - An ACL that exists already, or twice in one request, is a success without a record (H27).
@@ -11,13 +11,13 @@ Kafka's. KIP-504, KIP-801. The rules:
 - An id is the UUIDv5 of its binding, so that two writers agree; a random one only where that id is in force
   with other content.
 
-Like Kafka's, the checks are thin: any operation on any resource type, any host (H14).
+Like Kafka's, the checks are thin: any operation on any resource type, any host (H14) but what HostRules say.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from authorizer.api import AclBindingDeleteResult, AclCreateResult, AclDeleteResult
 from authorizer.errors import (
@@ -28,15 +28,29 @@ from authorizer.errors import (
     InvalidRequestError,
     InvalidResourceError,
     PolicyViolationError,
+    UnsupportedLevelError,
 )
+from authorizer.kafka_version import NETWORKS_LEVEL
+from authorizer.network import read_network
 from records.acl import CLUSTER_NAME, WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
-from records.entries import AccessControlEntryRecord, AclRecord, RemoveAccessControlEntryRecord
+from records.entries import (
+    AccessControlEntryRecord,
+    AclContent,
+    AclRecord,
+    RemoveAccessControlEntryRecord,
+)
 from records.ids import Uuid, binding_uuid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    #: An ACL in force with this content, under any id.
+    FindAcl = Callable[[AclContent], AccessControlEntryRecord | None]
+
+    from authorizer.kafka_version import KafkaVersion
     from records.acl import AclBinding, AclBindingFilter
+    from records.log.base import MetadataLog
+    from snapshot.image import AclsImage
 
 #: QuorumController.MAX_RECORDS_PER_USER_OP: what fits into one batch.
 RECORDS_PER_OPERATION_MAX: Final = 10_000
@@ -44,7 +58,7 @@ RECORDS_PER_OPERATION_MAX: Final = 10_000
 #: The most that one text in a record takes (Kafka's generated message code).
 STRING_BYTES_MAX: Final = 0x7FFF
 
-AclContent = tuple[int, str, int, str, str, int, int]
+_Result_co = TypeVar("_Result_co", covariant=True)
 
 
 class AclView(Protocol):
@@ -53,28 +67,55 @@ class AclView(Protocol):
     def get(self, acl_id: Uuid) -> AccessControlEntryRecord | None:
         """The ACL with this id."""
 
-    def holds(self, content: AclContent) -> bool:
-        """Whether an ACL with this content is in force, under any id."""
+    def find(self, content: AclContent) -> AccessControlEntryRecord | None:
+        """An ACL in force with this content, under any id."""
+
+
+class HostRules(NamedTuple):
+    """What a host may be: of the release that is followed, and of the log's metadata.version.
+
+    Attributes:
+        networks: whether the release matches networks.
+        level: of metadata.version; None in a log that has none, where nothing is held back.
+    """
+
+    networks: bool
+    level: int | None = None
+
+    @classmethod
+    def of(cls, version: KafkaVersion, image: AclsImage) -> Self:
+        """Of the log that a state is from."""
+        return cls(version.matches_networks, image.metadata.metadata_version)
 
 
 @dataclass(frozen=True, slots=True)
-class Creation:
-    """What to append, and the answer for each binding once that is done."""
+class Change(Generic[_Result_co]):
+    """What to append, and the answer for each item once that is done.
+
+    Attributes:
+        after: where the log is to end before it, if that matters.
+    """
 
     records: tuple[AclRecord, ...]
-    results: tuple[AclCreateResult, ...]
+    results: tuple[_Result_co, ...]
+    after: int | None = None
+
+    def write(self, log: MetadataLog) -> int | None:
+        """Append it; the end offset, None if there is nothing to append. Raises as ``log.append``."""
+        return log.append(self.records, after=self.after) if self.records else None
+
+    def answers(self, find: FindAcl, image: AclsImage) -> tuple[_Result_co, ...]:
+        """The results: they are known before anything is replayed."""
+        return self.results
 
 
-@dataclass(frozen=True, slots=True)
-class Deletion:
-    """What to append, and the answer for each filter once that is done."""
+def validate_binding(binding: AclBinding, hosts: HostRules | None = None) -> None:
+    """Raise for a binding that Kafka refuses, with its message; without ``hosts`` any host will do.
 
-    records: tuple[AclRecord, ...]
-    results: tuple[AclDeleteResult, ...]
-
-
-def validate_binding(binding: AclBinding) -> None:
-    """Raise InvalidRequestError, in KIP-50's kinds, with Kafka's message for a binding that Kafka refuses."""
+    Raises:
+        InvalidRequestError: in KIP-50's kinds.
+        UnsupportedLevelError: a network, below the metadata.version that has them.
+    """
     pattern, entry = binding.pattern, binding.entry
     # AclApis.handleCreateAcls
     if pattern.resource_type is ResourceType.CLUSTER and pattern.name != CLUSTER_NAME:
@@ -95,6 +136,8 @@ def validate_binding(binding: AclBinding) -> None:
             f"Could not parse principal from `{entry.principal}` (no colon is present separating the "
             "principal type from the principal name)"
         )
+    if hosts is not None:
+        _validate_host(entry.host, hosts)
     # What no record can hold never reaches Kafka's checks: its protocol cannot carry it either.
     for field, text, kind in (
         ("resource name", pattern.name, InvalidResourceError),
@@ -102,6 +145,23 @@ def validate_binding(binding: AclBinding) -> None:
         ("host", entry.host, InvalidAclError),
     ):
         _require_recordable(field, text, kind)
+
+
+def _validate_host(host: str, rules: HostRules) -> None:
+    """AclControlManager.validateHostPattern, which 4.4 is the first to have."""
+    if not rules.networks:
+        return
+    if not host:
+        raise InvalidAclError("Host pattern cannot be null or empty")
+    if "/" in host:
+        if rules.level is not None and rules.level < NETWORKS_LEVEL:
+            raise UnsupportedLevelError(
+                "CIDR-based ACL host patterns require metadata version 4.4-IV1 or higher."
+            )
+        try:
+            read_network(host)
+        except ValueError as error:
+            raise InvalidAclError(f"Invalid CIDR notation '{host}': {error}") from error
 
 
 def _require_recordable(field: str, text: str, kind: type[InvalidRequestError]) -> None:
@@ -121,8 +181,13 @@ def validate_filter(acl_filter: AclBindingFilter) -> None:
         raise InvalidRequestError("Unknown entryFilter.")
 
 
-def plan_creation(view: AclView, bindings: Sequence[AclBinding], random_uuid: Callable[[], Uuid]) -> Creation:
-    """Decide a creation.
+def plan_creation(
+    view: AclView,
+    bindings: Sequence[AclBinding],
+    random_uuid: Callable[[], Uuid],
+    hosts: HostRules | None = None,
+) -> Change[AclCreateResult]:
+    """Decide a creation; ``hosts`` as `validate_binding`.
 
     Raises:
         PolicyViolationError: it would write more than RECORDS_PER_OPERATION_MAX records.
@@ -132,14 +197,14 @@ def plan_creation(view: AclView, bindings: Sequence[AclBinding], random_uuid: Ca
     results: list[AclCreateResult] = []
     for binding in bindings:
         try:
-            validate_binding(binding)
+            validate_binding(binding, hosts)
         except ApiError as error:
             results.append(AclCreateResult(error))
             continue
         acl_id = binding_uuid(binding)
         record = AccessControlEntryRecord.from_binding(acl_id, binding)
         content = record.content
-        if content in contents or view.holds(content):
+        if content in contents or view.find(content) is not None:
             results.append(AclCreateResult())
             continue
         if len(records) >= RECORDS_PER_OPERATION_MAX:
@@ -150,10 +215,12 @@ def plan_creation(view: AclView, bindings: Sequence[AclBinding], random_uuid: Ca
         contents.add(content)
         records[acl_id] = record
         results.append(AclCreateResult(record=record))
-    return Creation(tuple(records.values()), tuple(results))
+    return Change(tuple(records.values()), tuple(results))
 
 
-def plan_deletion(acls: Iterable[AccessControlEntryRecord], filters: Sequence[AclBindingFilter]) -> Deletion:
+def plan_deletion(
+    acls: Iterable[AccessControlEntryRecord], filters: Sequence[AclBindingFilter]
+) -> Change[AclDeleteResult]:
     """Decide a removal.
 
     Args:
@@ -183,7 +250,7 @@ def plan_deletion(acls: Iterable[AccessControlEntryRecord], filters: Sequence[Ac
             deleted.append(AclBindingDeleteResult(record.binding(), record=record))
             removed[record.id] = RemoveAccessControlEntryRecord(record.id)
         results.append(AclDeleteResult(tuple(deleted)))
-    return Deletion(tuple(removed.values()), tuple(results))
+    return Change(tuple(removed.values()), tuple(results))
 
 
 def _only_content(acl_filter: AclBindingFilter) -> AclContent | None:

@@ -8,6 +8,9 @@ Source: AclMutator and QuorumController; KIP-504, KIP-801. The rules:
 - One thread of its own checks and appends, in the order of the calls. Callers never wait for the disk (a
   sidecar's event loop must not), operations need no lock among themselves, and the log sees one writer
   thread.
+- A plan is checked against everything that is committed, and appended only if nothing came after that.
+- A cluster's own log is written by asking the cluster (cluster_change, cluster_plan). Its answer counts once
+  this node has replayed the log up to where it ended when the cluster had answered.
 - A failing append fails the futures of its own operation and leaves nothing behind. Whether its records are
   in the log will be seen when they are replayed, or not.
 - Where other nodes write to the log too, an operation is checked against everything that was committed when
@@ -28,37 +31,48 @@ import queue
 import threading
 import uuid
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import structlog
 
-from authorizer.api import AclCreateResult, AclDeleteResult
+from authorizer.api import AclCreateResult, AclDeleteResult, PlanResult
 from authorizer.errors import (
     ApiError,
     AuthorizerNotReadyError,
+    ClusterAuthorizationError,
     InvalidRequestError,
     NotControllerError,
     OperationTimedOutError,
     UnknownServerError,
 )
-from authorizer.writing.acl_control import plan_creation, plan_deletion
+from authorizer.kafka_version import VersionInForce
+from authorizer.writing.acl_control import HostRules, plan_creation, plan_deletion
+from authorizer.writing.cluster_change import ClusterCreation, ClusterDeletion
+from authorizer.writing.cluster_plan import ClusterPlan
+from authorizer.writing.plan_application import apply_plan
 from authorizer.writing.purgatory import HISTORY_LOST, DelayedOperation, OperationState, Purgatory
 from authorizer.writing.writer_view import WriterView
 from records.errors import (
     EncodeError,
     LogError,
+    LogMovedError,
     LogOutcomeUnknownError,
     LogReadOnlyError,
+    LogRefusedError,
     LogUnreachableError,
 )
-from records.ids import Uuid
+from records.ids import Uuid, uuid_to_string
 from replay.manifest import ReloadManifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from authorizer.writing.acl_control import Creation, Deletion
+    from authorizer.analysis.plan import AclPlan
+    from authorizer.kafka_version import KafkaVersion
+    from authorizer.writing.acl_control import FindAcl
     from records.acl import AclBinding, AclBindingFilter
+    from records.entries import AccessControlEntryRecord, AclContent, AclRecord
     from records.log.base import MetadataLog
     from replay.clock import Clock
     from replay.manifest import LoaderManifest
@@ -74,8 +88,25 @@ _LOOK_S: Final = 0.02
 _log = structlog.get_logger(__name__)
 
 
+class Pending(Protocol):
+    """What an operation does, decided on what was in force: acl_control, cluster_change, cluster_plan.
+
+    Attributes:
+        records: what it writes, as far as that is known before it is replayed.
+    """
+
+    @property
+    def records(self) -> tuple[AclRecord, ...]: ...
+
+    def write(self, log: MetadataLog) -> int | None:
+        """Do it; the log's end offset then, None if there is nothing to do."""
+
+    def answers(self, find: FindAcl, image: AclsImage) -> Sequence[object]:
+        """One for each item, once everything below that offset is replayed."""
+
+
 class LogAclMutator:
-    """Implements api.AclMutator and replay's Publisher. Thread-safe.
+    """Implements api.PlanMutator and replay's Publisher. Thread-safe.
 
     Attributes:
         purgatory: what is waiting, with its gauges.
@@ -90,6 +121,7 @@ class LogAclMutator:
         timeout_ms: int,
         clock: Clock,
         refusal: str | None = None,
+        kafka_version: KafkaVersion | None = None,
         random_uuid: Callable[[], Uuid] | None = None,
     ) -> None:
         """Wire it up; threads start with the first operation.
@@ -100,11 +132,13 @@ class LogAclMutator:
             timeout_ms: for one operation, from the call to the answer.
             clock: for the timeout.
             refusal: why nothing can be written here, and the way out; None where it can.
+            kafka_version: whose rules are followed; None: what the log tells.
             random_uuid: for ids whose UUIDv5 is taken.
         """
         self.purgatory = Purgatory(clock)
         self._log = log
         self._clock = clock
+        self._kafka_version = kafka_version
         self._timeout_s = timeout_ms / 1000
         self._refusal = None if refusal is None else NotControllerError(refusal)
         self._random_uuid = _random_uuid if random_uuid is None else random_uuid
@@ -129,9 +163,12 @@ class LogAclMutator:
         """One future for each binding, in order; returns at once."""
         wanted = tuple(bindings)
 
-        def plan() -> Creation:
+        def plan() -> Pending:
             with self._lock:
-                return plan_creation(self._view, wanted, self._random_uuid)
+                if self._log.cluster_writer is not None:
+                    return ClusterCreation(self._view.find, wanted)
+                hosts = self._host_rules(self._view.image)
+                return plan_creation(self._view, wanted, self._random_uuid, hosts)
 
         return self._submit(len(wanted), plan, AclCreateResult)
 
@@ -139,13 +176,33 @@ class LogAclMutator:
         """One future for each filter, in order; returns at once."""
         wanted = tuple(filters)
 
-        def plan() -> Deletion:
+        def plan() -> Pending:
             with self._lock:
                 view = self._view.frozen()
+            if self._log.cluster_writer is not None:
+                return ClusterDeletion(view, wanted)
             # Reads every ACL: the loader need not wait for that, and newer images say nothing new here.
             return plan_deletion(view, wanted)
 
         return self._submit(len(wanted), plan, lambda error: AclDeleteResult(exception=error))
+
+    def apply_plan(self, plan: AclPlan) -> Future[PlanResult]:
+        """One future; returns at once."""
+
+        def checked() -> Pending:
+            # What was appended is in the image once it is replayed.
+            self._catch_up()
+            with self._lock:
+                image = self._view.image
+            if self._log.cluster_writer is not None:
+                identity = self._log.identity
+                plan.require_log(identity.cluster_id, uuid_to_string(identity.topic_id))
+                return ClusterPlan(plan, image)
+            hosts = self._host_rules(image)
+            return apply_plan(plan, image, self._log.identity, self._random_uuid, hosts)
+
+        (future,) = self._submit(1, checked, PlanResult)
+        return future
 
     def close(self) -> None:
         """Fail what is pending, let a running append end, stop the threads. Idempotent."""
@@ -218,8 +275,9 @@ class LogAclMutator:
             while operation.state is OperationState.QUEUED:
                 try:
                     self._attempt(operation, plan)
-                except LogUnreachableError:
-                    # Nothing was written, and the log may take it soon: a leader is being elected, say.
+                except (LogUnreachableError, LogMovedError):
+                    # Nothing was written, and the log may take it soon: a leader is being elected, or another
+                    # node was quicker.
                     if self._closed or self._clock.monotonic_s() > give_up_s:
                         raise
                     self.purgatory.put_back(operation)
@@ -229,20 +287,20 @@ class LogAclMutator:
             self.purgatory.failed(operation, self._api_error(error))
 
     def _attempt(self, operation: DelayedOperation, plan: _Plan) -> None:
-        """Check and append once. LogUnreachableError: nothing was written."""
+        """Check and append once. LogUnreachableError, LogMovedError: nothing was written."""
         if self._log.is_shared:
             self._catch_up()
         losses = self._require_ready()
         planned = plan()
         if not self.purgatory.begin(operation):
             return
-        end_offset = self._log.append(planned.records) if planned.records else None
+        end_offset = planned.write(self._log)
         if end_offset is not None and self._log.is_shared:
             self._see_history()
         self._settle(operation, planned, end_offset, losses)
 
     def _settle(
-        self, operation: DelayedOperation, planned: Creation | Deletion, end_offset: int | None, losses: int
+        self, operation: DelayedOperation, planned: Pending, end_offset: int | None, losses: int
     ) -> None:
         """What was planned is in the log below ``end_offset``; None if it took no records."""
         with self._lock:
@@ -254,7 +312,24 @@ class LogAclMutator:
                 self._view.append(planned.records, end_offset)
                 self._appended_end = end_offset
             # Without records, what it found may be on its way still: wait for that.
-            self.purgatory.written(operation, planned.results, self._appended_end)
+            self.purgatory.written(operation, partial(self._answers, operation, planned), self._appended_end)
+
+    def _answers(self, operation: DelayedOperation, planned: Pending) -> Sequence[object]:
+        """What was written is replayed."""
+
+        def find(content: AclContent) -> AccessControlEntryRecord | None:
+            with self._lock:
+                return self._view.find(content)
+
+        with self._lock:
+            image = self._view.image
+        try:
+            return planned.answers(find, image)
+        except Exception as error:  # noqa: BLE001 - a future must never be left hanging
+            return [operation.failure(self._api_error(error))] * len(operation.futures)
+
+    def _host_rules(self, image: AclsImage) -> HostRules:
+        return HostRules.of(VersionInForce.of(self._kafka_version, image.metadata.brokers).version, image)
 
     def _catch_up(self) -> None:
         """Wait until everything that is committed now is replayed here, or the node cannot be ready.
@@ -326,6 +401,8 @@ class LogAclMutator:
         match error:
             case ApiError():
                 return error
+            case LogRefusedError() if self._log.cluster_writer is not None:
+                return ClusterAuthorizationError(str(error))
             case LogReadOnlyError():
                 return NotControllerError(f"{NOT_CONTROLLER} {error}")
             case EncodeError():
@@ -334,6 +411,8 @@ class LogAclMutator:
                 # As Kafka answers a client whose controller does not answer.
                 _log.error("acl_append_failed", url=self._log.url, error=str(error))
                 return OperationTimedOutError(f"The log has not confirmed the append: {error}")
+            case LogMovedError():
+                return OperationTimedOutError(f"Nothing was written, others write all the time: {error}")
             case LogUnreachableError():
                 _log.error("acl_append_failed", url=self._log.url, error=str(error))
                 return OperationTimedOutError(f"Nothing was written, the log is out of reach: {error}")
@@ -349,7 +428,7 @@ class LogAclMutator:
 
 
 if TYPE_CHECKING:
-    _Plan = Callable[[], Creation | Deletion]
+    _Plan = Callable[[], Pending]
 
 
 def _random_uuid() -> Uuid:

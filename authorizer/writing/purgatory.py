@@ -51,7 +51,7 @@ class DelayedOperation:
         end_offset: the operation is visible once everything below is replayed; None before it is written.
     """
 
-    __slots__ = ("deadline_s", "end_offset", "failure", "futures", "results", "state", "timeout_s")
+    __slots__ = ("answers", "deadline_s", "end_offset", "failure", "futures", "state", "timeout_s")
 
     def __init__(self, futures: Sequence[Future[Any]], failure: Callable[[ApiError], object]) -> None:
         self.futures = futures
@@ -59,7 +59,11 @@ class DelayedOperation:
         self.state = OperationState.QUEUED
         self.timeout_s = self.deadline_s = 0.0
         self.end_offset: int | None = None
-        self.results: Sequence[object] = ()
+        self.answers: Callable[[], Sequence[object]] = tuple
+
+    def refuse(self, error: ApiError) -> None:
+        """Every future is answered with this error."""
+        self.answers = lambda: [self.failure(error)] * len(self.futures)
 
 
 class Purgatory:
@@ -108,7 +112,7 @@ class Purgatory:
     def refuse(self, operation: DelayedOperation, error: ApiError) -> None:
         """Answer an operation that is not watched, at once."""
         operation.state = OperationState.ANSWERED
-        operation.results = [operation.failure(error)] * len(operation.futures)
+        operation.refuse(error)
         _resolve(operation)
 
     def begin(self, operation: DelayedOperation) -> bool:
@@ -125,13 +129,15 @@ class Purgatory:
             if operation.state is OperationState.WRITING:
                 operation.state = OperationState.QUEUED
 
-    def written(self, operation: DelayedOperation, results: Sequence[object], end_offset: int) -> None:
-        """Answer with these results, one for each future, once all below ``end_offset`` is replayed."""
+    def written(
+        self, operation: DelayedOperation, answers: Callable[[], Sequence[object]], end_offset: int
+    ) -> None:
+        """Answer with what ``answers`` gives, for each future, once all below ``end_offset`` is replayed."""
         with self._changed:
             if operation.state is not OperationState.WRITING:
                 return  # timed out meanwhile
             operation.state = OperationState.WRITTEN
-            operation.results = results
+            operation.answers = answers
             operation.end_offset = end_offset
             if end_offset <= self._replayed_end:
                 self._decide(operation)
@@ -176,7 +182,7 @@ class Purgatory:
         """The outcome is known; under the lock."""
         operation.state = OperationState.ANSWERED
         if error is not None:
-            operation.results = [operation.failure(error)] * len(operation.futures)
+            operation.refuse(error)
         del self._waiting[operation]
         self._decided.append(operation)
         self._changed.notify()
@@ -225,6 +231,6 @@ def _unanswered(operation: DelayedOperation, why: str) -> OperationTimedOutError
 
 
 def _resolve(operation: DelayedOperation) -> None:
-    for future, result in zip(operation.futures, operation.results, strict=True):
+    for future, result in zip(operation.futures, operation.answers(), strict=True):
         # A failing callback is logged by the future itself.
         future.set_result(result)

@@ -23,8 +23,7 @@ from snapshot.image import AclsImage
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from authorizer.writing.acl_control import AclContent
-    from records.entries import AclRecord
+    from records.entries import AclContent, AclRecord
     from records.ids import Uuid
     from snapshot.delta import AclsDelta
 
@@ -78,14 +77,17 @@ class WriterView:
         acl = self._image.get(acl_id)
         return None if acl is None else acl.record
 
-    def holds(self, content: AclContent) -> bool:
-        ids = self._index().get(hash(content))
-        if ids is None:
-            return False
-        return any(
-            record is not None and record.content == content
-            for record in map(self.get, (ids,) if isinstance(ids, bytes) else ids)
-        )
+    def find(self, content: AclContent) -> AccessControlEntryRecord | None:
+        ids = self._index().get(hash(content), ())
+        for record in map(self.get, (ids,) if isinstance(ids, bytes) else ids):
+            if record is not None and record.content == content:
+                return record
+        return None
+
+    @property
+    def image(self) -> AclsImage:
+        """What is replayed here."""
+        return self._image
 
     def frozen(self) -> FrozenView:
         """All ACLs as they are now, whatever happens next."""

@@ -20,7 +20,7 @@ import logging
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import cycle, islice
@@ -122,16 +122,9 @@ class _Served:
 
     def round(self) -> float:
         """ns of CPU of the whole process for each call."""
-        calls, deciding_s = 0, 0.0
         process_s = -time.process_time()
         with self._written():
-            while deciding_s < self._seconds:
-                requests = list(islice(self._requests, _STRIDE))
-                began_s = time.thread_time()
-                self.decide(requests)
-                deciding_s += time.thread_time() - began_s
-                calls += _STRIDE
-                self._wait()
+            calls, deciding_s = decided_in_pieces(self.decide, self._requests, self._seconds, self._wait)
         process_s += time.process_time()
         self.deciding_ns.append(deciding_s * 1e9 / calls)
         return process_s * 1e9 / calls
@@ -158,6 +151,24 @@ class _Served:
 
     def __exit__(self, *exc_info: object) -> None:
         self._audit.close()
+
+
+def decided_in_pieces(
+    decide: Callable[[list[Request]], None],
+    requests: Iterator[Request],
+    seconds: float,
+    catch_up: Callable[[], None],
+) -> tuple[int, float]:
+    """Calls, and the CPU of this thread for them; ``catch_up``: until nothing waits to be written."""
+    calls, deciding_s = 0, 0.0
+    while deciding_s < seconds:
+        piece = list(islice(requests, _STRIDE))
+        began_s = time.thread_time()
+        decide(piece)
+        deciding_s += time.thread_time() - began_s
+        calls += _STRIDE
+        catch_up()
+    return calls, deciding_s
 
 
 def _compare_lines(arena: Arena, served: _Served, java_file: Path) -> int:

@@ -98,7 +98,7 @@ def _timed(decide: Callable[[Request], bool], requests: list[Request], calls: in
     return a_round
 
 
-def _operations(acl: AccessControlEntryRecord) -> list[str]:
+def operations_of(acl: AccessControlEntryRecord) -> list[str]:
     """Everything that the ACL allows or denies: neither engine knows of ALL, or of operations implied."""
     operation = AclOperation(acl.operation)
     if operation is AclOperation.ALL:
@@ -123,7 +123,7 @@ def _casbin(acls: Sequence[AccessControlEntryRecord]) -> Callable[[Request], boo
         enforcer.add_policy(
             acl.principal,
             acl.host,
-            "|".join(_operations(acl)),
+            "|".join(operations_of(acl)),
             ResourceType(acl.resource_type).name,
             acl.resource_name,
             PatternType(acl.pattern_type).name,
@@ -172,7 +172,7 @@ def _cedar_policy(acl: AccessControlEntryRecord) -> str:
     effect = "permit" if acl.permission_type == AclPermissionType.ALLOW else "forbid"
     everyone = acl.principal == WILDCARD_PRINCIPAL
     principal = "principal" if everyone else f"principal == Principal::{json.dumps(acl.principal)}"
-    operations = ", ".join(f'Action::"{name}"' for name in _operations(acl))
+    operations = ", ".join(f'Action::"{name}"' for name in operations_of(acl))
     conditions = []
     if acl.pattern_type == PatternType.PREFIXED:
         conditions.append(f'context.name like "{acl.resource_name}*"')

@@ -6,12 +6,14 @@ schemas: camelCase names, ids as 22 characters, codes as numbers, and no optiona
 Reading is strict about what a record is made of: a missing, unknown or ill-typed field of ``data``, a code
 beyond int8 or text that UTF-8 cannot hold is a DecodeError, as a guess could turn a DENY into nothing. Keys
 beside ``type``, ``version`` and ``data`` say where a record was found (``offset``, ``file``, ``batch``) and
-are not looked at. Records other than ACLs, features and transactions have no ``data`` here.
+are not looked at. Records other than ACLs, features and transactions are written without ``data``; what is
+read of it is what is read of their frames (records.codecs.kraft_others), with the same leniency.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -21,17 +23,31 @@ from records.entries import (
     ABORT_TRANSACTION_API_KEY,
     ACCESS_CONTROL_ENTRY_API_KEY,
     BEGIN_TRANSACTION_API_KEY,
+    DELEGATION_TOKEN_API_KEY,
     END_TRANSACTION_API_KEY,
     FEATURE_LEVEL_API_KEY,
+    METADATA_VERSION_FEATURE,
+    REGISTER_BROKER_API_KEY,
     REMOVE_ACCESS_CONTROL_ENTRY_API_KEY,
+    REMOVE_DELEGATION_TOKEN_API_KEY,
+    REMOVE_TOPIC_API_KEY,
+    REMOVE_USER_SCRAM_CREDENTIAL_API_KEY,
+    TOPIC_API_KEY,
+    UNREGISTER_BROKER_API_KEY,
+    USER_SCRAM_CREDENTIAL_API_KEY,
     AbortTransactionRecord,
     AccessControlEntryRecord,
     BeginTransactionRecord,
+    BrokerRecord,
+    DelegationTokenRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
     MetadataRecord,
     OtherRecord,
     RemoveAccessControlEntryRecord,
+    ScramCredentialRecord,
+    SupportedLevels,
+    TopicRecord,
 )
 from records.errors import DecodeError, UnsupportedVersionError
 from records.ids import Uuid, uuid_from_string, uuid_to_string
@@ -100,14 +116,14 @@ def from_json(payload: Mapping[str, Any]) -> MetadataRecord:
     """The record in a payload.
 
     Raises:
-        UnsupportedVersionError: an ACL, feature or transaction record in a version other than 0.
+        UnsupportedVersionError: an ACL or transaction record in a version other than 0.
         DecodeError: anything else that is not such a payload; the reason names the field.
     """
     api_key = _api_key(_required(payload, "type"))
     version = _integer(_required(payload, "version"), "version", 0, _VERSION_MAX)
     reader = _READERS.get(api_key)
-    if reader is None:
-        return OtherRecord(api_key, version)
+    if reader is None or (api_key == FEATURE_LEVEL_API_KEY and version != RECORD_VERSION):
+        return _read_other(payload, api_key, version)
     if version != RECORD_VERSION:
         raise UnsupportedVersionError(
             f"{record_type_name(api_key)} version {version}, only {RECORD_VERSION} is known"
@@ -196,6 +212,51 @@ def _read_remove(data: Mapping[str, Any]) -> RemoveAccessControlEntryRecord:
     return RemoveAccessControlEntryRecord(_id(data))
 
 
+def _read_other(payload: Mapping[str, Any], api_key: int, version: int) -> OtherRecord:
+    """As of a frame: known by type and version alone where the rest cannot be read."""
+    read, data = _OTHERS.get(api_key), payload.get("data")
+    if read is not None and isinstance(data, Mapping):
+        with suppress(msgspec.ValidationError, DecodeError):
+            return read(data, api_key, version)
+    return OtherRecord(api_key, version)
+
+
+def _read_topic(data: Mapping[str, Any], api_key: int, version: int) -> OtherRecord:
+    name = _text(data, "name") if api_key == TOPIC_API_KEY else None
+    return TopicRecord(api_key, version, uuid_from_string(_text(data, "topicId")), name)
+
+
+def _read_broker(data: Mapping[str, Any], api_key: int, version: int) -> OtherRecord:
+    broker = msgspec.convert(data, _Broker)
+    if api_key == UNREGISTER_BROKER_API_KEY:
+        return BrokerRecord(api_key, version, broker.broker_id, None)
+    for feature in broker.features:
+        if feature.name == METADATA_VERSION_FEATURE:
+            levels = SupportedLevels(feature.min_supported_version, feature.max_supported_version)
+            return BrokerRecord(api_key, version, broker.broker_id, levels)
+    return OtherRecord(api_key, version)
+
+
+class _Feature(msgspec.Struct, rename="camel"):
+    name: str
+    min_supported_version: int
+    max_supported_version: int
+
+
+class _Broker(msgspec.Struct, rename="camel"):
+    broker_id: int
+    features: list[_Feature] = []
+
+
+def _read_scram_credential(data: Mapping[str, Any], api_key: int, version: int) -> OtherRecord:
+    return ScramCredentialRecord(api_key, version, _text(data, "name"), _int8(data, "mechanism"))
+
+
+def _read_delegation_token(data: Mapping[str, Any], api_key: int, version: int) -> OtherRecord:
+    owner = _text(data, "owner") if api_key == DELEGATION_TOKEN_API_KEY else None
+    return DelegationTokenRecord(api_key, version, _text(data, "tokenId"), owner)
+
+
 def _read_feature_level(data: Mapping[str, Any]) -> FeatureLevelRecord:
     level = _integer(_required(data, "featureLevel"), "featureLevel", -0x8000, 0x7FFF)
     return FeatureLevelRecord(_text(data, "name"), level)
@@ -235,4 +296,16 @@ _READERS: Final[dict[int, tuple[frozenset[str], _Reader]]] = {
     BEGIN_TRANSACTION_API_KEY: (frozenset({"name"}), _read_begin),
     END_TRANSACTION_API_KEY: (frozenset(), _read_end),
     ABORT_TRANSACTION_API_KEY: (frozenset({"reason"}), _read_abort),
+}
+
+# What is read of records that pass by.
+_OTHERS: Final[dict[int, Callable[[Mapping[str, Any], int, int], OtherRecord]]] = {
+    REGISTER_BROKER_API_KEY: _read_broker,
+    UNREGISTER_BROKER_API_KEY: _read_broker,
+    TOPIC_API_KEY: _read_topic,
+    REMOVE_TOPIC_API_KEY: _read_topic,
+    DELEGATION_TOKEN_API_KEY: _read_delegation_token,
+    REMOVE_DELEGATION_TOKEN_API_KEY: _read_delegation_token,
+    USER_SCRAM_CREDENTIAL_API_KEY: _read_scram_credential,
+    REMOVE_USER_SCRAM_CREDENTIAL_API_KEY: _read_scram_credential,
 }

@@ -4,9 +4,9 @@ A frame is varint frame version (1), varint api key, varint record version, and 
 encoding (records.flexible). Source: AbstractApiMessageSerde, MetadataRecordSerde and the schemas inside
 kafka-metadata-4.3.1.jar. Rules of this file:
 
-- The two ACL records, the transaction markers (KIP-868) and FeatureLevelRecord are understood at version 0,
-  the only one there is. Another version of these raises: to skip one could drop a DENY (I7).
-- Any other record is known by its header alone; its body is not looked at.
+- The two ACL records and the transaction markers (KIP-868) are understood at version 0, the only one there
+  is. Another version of these raises: to skip one could drop a DENY (I7).
+- All others pass by, whatever they are; what is read of some of them is in records.codecs.kraft_others.
 - Any bytes give a record or a DecodeError.
 """
 
@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, assert_never
 
+from records.codecs.kraft_others import read_other
 from records.entries import (
     ABORT_TRANSACTION_API_KEY,
     ACCESS_CONTROL_ENTRY_API_KEY,
@@ -39,7 +40,7 @@ FRAME_VERSION: Final = 1
 #: Version of every record that is written or understood here.
 RECORD_VERSION: Final = 0
 
-#: MetadataRecordType of Kafka 4.3: every api key that has ever had a record.
+#: MetadataRecordType of Kafka 4.4: every api key that has ever had a record.
 RECORD_TYPE_NAMES: Final[dict[int, str]] = {
     0: "REGISTER_BROKER_RECORD",
     1: "UNREGISTER_BROKER_RECORD",
@@ -67,6 +68,7 @@ RECORD_TYPE_NAMES: Final[dict[int, str]] = {
     26: "REMOVE_DELEGATION_TOKEN_RECORD",
     27: "REGISTER_CONTROLLER_RECORD",
     28: "CLEAR_ELR_RECORD",
+    29: "UNREGISTER_CONTROLLER_RECORD",
 }
 UNKNOWN_TYPE_PREFIX: Final = "UNKNOWN_RECORD_TYPE_"
 
@@ -77,7 +79,7 @@ _DESCRIPTION_TAG: Final = 0
 
 
 def record_type_name(api_key: int) -> str:
-    """``ACCESS_CONTROL_ENTRY_RECORD`` and so on; ``UNKNOWN_RECORD_TYPE_<n>`` for what Kafka 4.3 lacks."""
+    """``ACCESS_CONTROL_ENTRY_RECORD`` and so on; ``UNKNOWN_RECORD_TYPE_<n>`` for what Kafka 4.4 lacks."""
     return RECORD_TYPE_NAMES.get(api_key) or f"{UNKNOWN_TYPE_PREFIX}{api_key}"
 
 
@@ -106,7 +108,7 @@ def decode_frame_at(data: bytes, start: int, end: int) -> MetadataRecord:
     version = _code(reader, "record version")
     decoder = _DECODERS.get(api_key)
     if decoder is None:
-        return OtherRecord(api_key, version)
+        return read_other(reader, api_key, version)
     if version != RECORD_VERSION:
         raise UnsupportedVersionError(
             f"{record_type_name(api_key)} version {version}, only {RECORD_VERSION} is known",
@@ -146,12 +148,6 @@ def _decode_remove(reader: MessageReader) -> RemoveAccessControlEntryRecord:
     return record
 
 
-def _decode_feature_level(reader: MessageReader) -> FeatureLevelRecord:
-    record = FeatureLevelRecord(reader.string("feature name"), reader.signed(2, "feature level"))
-    reader.skip_tagged_fields()
-    return record
-
-
 def _decode_begin(reader: MessageReader) -> BeginTransactionRecord:
     return BeginTransactionRecord(_description(reader, "transaction name"))
 
@@ -177,13 +173,10 @@ def _description(reader: MessageReader, what: str) -> str | None:
 _DECODERS: Final[dict[int, Callable[[MessageReader], MetadataRecord]]] = {
     ACCESS_CONTROL_ENTRY_API_KEY: _decode_acl,
     REMOVE_ACCESS_CONTROL_ENTRY_API_KEY: _decode_remove,
-    FEATURE_LEVEL_API_KEY: _decode_feature_level,
     BEGIN_TRANSACTION_API_KEY: _decode_begin,
     END_TRANSACTION_API_KEY: _decode_end,
     ABORT_TRANSACTION_API_KEY: _decode_abort,
 }
-#: All others are known by their header alone.
-UNDERSTOOD_API_KEYS: Final = frozenset(_DECODERS)
 
 
 def encode_frame(record: MetadataRecord) -> bytes:

@@ -73,7 +73,7 @@ def in_pieces(rows: npt.NDArray[np.int32]) -> Iterator[npt.NDArray[np.int32]]:
         yield rows[start : start + _PIECE_ROWS]
 
 
-class AppliedAcl(msgspec.Struct, frozen=True, gc=False):
+class AppliedAcl(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
     """An ACL in force and where it was written.
 
     Attributes:

@@ -105,12 +105,20 @@ def text_column(column: pa.ChunkedArray) -> TextColumn:
             dictionaries.append(chunk.dictionary)
             codes.append([])
         codes[-1].append(_numbers(chunk.indices))
-    parts = [
-        # As a list: what is in a file may not be UTF-8, and Arrow does not look.
-        TextColumn(text_tuple(dictionary), np.concatenate(codes_of))
-        for dictionary, codes_of in zip(dictionaries, codes, strict=True)
-    ]
+    parts = []
+    for dictionary, codes_of in zip(dictionaries, codes, strict=True):
+        _require_utf8(dictionary)
+        parts.append(TextColumn(dictionary, np.concatenate(codes_of)))
     return TextColumn.joined(parts).without_unused()
+
+
+def _require_utf8(array: pa.StringArray) -> None:
+    """What is in a file may be anything, and Arrow does not look at it when it reads it."""
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:
+        text_tuple(array)  # says what is wrong, and where
+        raise
 
 
 def encoded(rows: Sequence[pa.StringArray]) -> TextColumn:

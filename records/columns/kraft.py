@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from records.codecs.kraft import FRAME_VERSION, RECORD_VERSION, UNDERSTOOD_API_KEYS
+from records.codecs.kraft import FRAME_VERSION, RECORD_VERSION
+from records.codecs.kraft_others import PASSING_VERSIONS
 from records.columns.values import Fields, Layout, Values
 from records.entries import ACCESS_CONTROL_ENTRY_API_KEY, REMOVE_ACCESS_CONTROL_ENTRY_API_KEY
 from records.ids import UUID_BYTES
@@ -22,11 +23,9 @@ if TYPE_CHECKING:
 
 _LAYOUT: Final = Layout(header_bytes=3, ending=b"\0", is_doubled=False)
 _REMOVE_BYTES: Final = _LAYOUT.header_bytes + UUID_BYTES + 1
-_BYTE: Final = 0x80
-
-_PASSES_BY: Final = np.zeros(256, np.bool_)
-_PASSES_BY[:_BYTE] = True
-_PASSES_BY[list(UNDERSTOOD_API_KEYS)] = False
+# By API key, whose versions below this pass by.
+_PASSING_BELOW: Final = np.zeros(256, np.uint8)
+_PASSING_BELOW[[*PASSING_VERSIONS]] = [version + 1 for version in PASSING_VERSIONS.values()]
 
 
 def frame_fields(values: Values, rows: Ints) -> Fields:
@@ -37,6 +36,6 @@ def frame_fields(values: Values, rows: Ints) -> Fields:
     is_acl = is_version_0 & (api_keys == ACCESS_CONTROL_ENTRY_API_KEY)
     is_removal = is_version_0 & (api_keys == REMOVE_ACCESS_CONTROL_ENTRY_API_KEY)
     is_removal &= (ends - starts == _REMOVE_BYTES) & (bytes_[ends - 1] == 0)
-    is_known = is_acl | is_removal | (_PASSES_BY[api_keys] & (versions < _BYTE))
+    is_known = is_acl | is_removal | (versions < _PASSING_BELOW[api_keys])
     is_known &= (bytes_[starts] == FRAME_VERSION) & (ends - starts >= _LAYOUT.header_bytes)
     return _LAYOUT.fields(values, rows, is_acl, is_removal, is_known)

@@ -208,12 +208,17 @@ class TableRecords(LazyRecords):
             if table.markers and any(first <= row < end for row in table.markers):
                 self.has_markers = True
 
-    def acls_alone(self) -> AclTable | None:
-        """The ACLs of the tables, if all of their other records pass by."""
+    def acls_and_others(self) -> tuple[AclTable, tuple[LogRecord, ...]] | None:
+        """The ACLs of the tables, and all else that counts in them; None if they remove ACLs."""
         tables = [table for table, _, _ in self.parts]
-        if any(len(table.removals) or table.others for table in tables):
+        if any(len(table.removals) for table in tables):
             return None
-        return AclTable.joined([table.table for table in tables])
+        others = [
+            LogRecord(table.offsets.item(row), table.timestamps_ms.item(row), record)
+            for table in tables
+            for row, record in table.others.items()
+        ]
+        return AclTable.joined([table.table for table in tables]), tuple(others)
 
     def marker_places(self) -> set[int]:
         """Which of these records are markers of transactions."""

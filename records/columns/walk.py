@@ -18,14 +18,17 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from records.batch import COMPRESSION_MASK, CONTROL, COVERED_HEADER_BYTES, LOG_APPEND_TIME
+from records.codecs.kraft import decode_frame_at
 from records.columns.record_table import RecordTable, TableRecords
 from records.columns.values import PADDING, Values, varints
+from records.errors import DecodeError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from records.batch import RecordBatch
     from records.columns.values import Bytes, Ints
+    from records.entries import MetadataRecord
 
 _UNUSUAL: Final = COMPRESSION_MASK | LOG_APPEND_TIME | CONTROL
 # Offset deltas and sizes take three bytes at most.
@@ -51,19 +54,32 @@ def table_records(batches: Sequence[RecordBatch]) -> list[TableRecords | None]:
 def _in_table(walked: Walked, candidates: list[bool]) -> list[TableRecords | None]:
     values = Values(walked.data, walked.value_starts, walked.value_ends)
     table = RecordTable(values, walked.offsets(), walked.record_timestamps_ms(), is_unread=walked.is_wrong)
-    is_unread = np.zeros(len(values), np.bool_)
-    is_unread[table.unread] = True
+    others: dict[int, MetadataRecord] = {}
+    is_refused = np.zeros(len(values), np.bool_)
+    for row in table.unread.tolist():
+        try:
+            others[row] = _decoded(walked, row)
+        except DecodeError:
+            is_refused[row] = True
+    table.read_others(others)
     places = zip(
-        np.logical_or.reduceat(is_unread, walked.firsts).tolist(),
+        np.logical_or.reduceat(is_refused, walked.firsts).tolist(),
         walked.firsts.tolist(),
         (walked.firsts + walked.counts).tolist(),
         strict=True,
     )
     found: list[TableRecords | None] = []
     for may_be in candidates:
-        has_unread, first, end = next(places) if may_be else (True, 0, 0)
-        found.append(None if has_unread else TableRecords((table, first, end)))
+        has_refused, first, end = next(places) if may_be else (True, 0, 0)
+        found.append(None if has_refused else TableRecords((table, first, end)))
     return found
+
+
+def _decoded(walked: Walked, row: int) -> MetadataRecord:
+    """A record that is no plain ACL, such as those with which Kafka's snapshots begin."""
+    if walked.is_wrong[row]:
+        raise DecodeError("not a plain record")
+    return decode_frame_at(walked.data, walked.value_starts.item(row), walked.value_ends.item(row))
 
 
 def may_be_plain(batch: RecordBatch) -> bool:

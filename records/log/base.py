@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from records.batch import RecordBatch
     from records.entries import MetadataRecord
+    from records.log.cluster_writer import ClusterWriter
     from records.log_batch import LogBatch
 
 #: Bytes of batches that one read returns at most (one whole batch at least).
@@ -33,11 +35,29 @@ class LogIdentity:
 
 @dataclass(frozen=True, slots=True, order=True)
 class CheckpointId:
-    """One of Kafka's snapshot files: all below ``end_offset``, the last of it written in ``epoch``."""
+    """One of Kafka's snapshots: all below ``end_offset``, the last of it written in ``epoch``.
+
+    Attributes:
+        path: of its file; None where it is on another machine.
+    """
 
     end_offset: int
     epoch: int
-    path: Path
+    path: Path | None = None
+
+    @property
+    def name(self) -> str:
+        """As its file is named, where it has one."""
+        return f"{self.end_offset:020}-{self.epoch:010}.checkpoint"
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPlace:
+    """Where in a directory the batch that begins at ``base_offset`` was met."""
+
+    segment_base_offset: int
+    position: int
+    base_offset: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +80,25 @@ class TrailingBytes:
     offset: int
     still_s: float
     is_being_written: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Freshness:
+    """How old the answers of a log may be whose cluster is asked at intervals.
+
+    Attributes:
+        age_ms: for how long the cluster has not answered; None: it never has.
+        refresh_ms: how often it is asked.
+        polls: how often it has answered this opening of the log.
+        failures: how often it has not, or what came was not taken.
+        error: why, the last time; None: it answered.
+    """
+
+    age_ms: int | None
+    refresh_ms: int
+    polls: int
+    failures: int
+    error: str | None
 
 
 class MetadataLog(Protocol):
@@ -86,10 +125,24 @@ class MetadataLog(Protocol):
         """Whether several nodes may append to it: then ``followed_end`` has what others wrote."""
 
     @property
-    def high_watermark_is_guess(self) -> bool:
-        """Whether the last whole batch is taken for the last committed one: a broker's directory.
+    def is_clusters_own(self) -> bool:
+        """Whether it is the metadata log of a Kafka cluster, which alone changes the ACLs in it."""
 
-        What is committed is not recorded there, and a new leader may still truncate it.
+    @property
+    def cluster_writer(self) -> ClusterWriter | None:
+        """Who is asked to change ACLs, where none but the cluster appends records."""
+
+    @property
+    def is_only_read(self) -> bool:
+        """Whether no opening of it can change ACLs: a broker's directory, and what brokers describe."""
+
+    @property
+    def uncommitted_from(self) -> int | None:
+        """From which offset on the last whole batch is taken for the last committed one; None: nowhere.
+
+        So it is in a broker's directory whose cluster is not asked: what is committed is not recorded there,
+        but for what a checkpoint has, and a new leader may still truncate it. At the high watermark: nothing
+        is open. As of the last look at the log; any thread.
         """
 
     @property
@@ -98,6 +151,9 @@ class MetadataLog(Protocol):
 
         A part of a Kafka transaction is committed, and the rest may be behind another one, which is open.
         """
+
+    def freshness(self) -> Freshness | None:
+        """How old what can be read may be; None: each look at the log is one at the cluster. Any thread."""
 
     def reach(self) -> None:
         """See that the log's cluster has answered once, and that this is a log. From any thread.
@@ -137,10 +193,17 @@ class MetadataLog(Protocol):
         """
 
     def checkpoints(self) -> Sequence[CheckpointId]:
-        """Kafka's snapshots of this log that lie beside its segments now, oldest first.
+        """Kafka's snapshots of this log that there are now, oldest first.
 
         Raises:
             LogError: the log cannot be read.
+        """
+
+    def checkpoint_bytes(self, checkpoint: CheckpointId) -> bytes:
+        """One of ``checkpoints``, as its file has it; not checked.
+
+        Raises:
+            LogError, OSError: it cannot be had any more; there may be a newer one.
         """
 
     def trailing(self, *, patience_s: float = ...) -> TrailingBytes | None:
@@ -189,13 +252,32 @@ class MetadataLog(Protocol):
     def wait(self, offset: int, timeout_s: float) -> bool:
         """Block until the high watermark is beyond ``offset``; False on timeout or close."""
 
-    def append(self, records: Sequence[MetadataRecord]) -> int:
+    def append(self, records: Sequence[MetadataRecord], *, after: int | None = None) -> int:
         """Append one atomic batch; returns the end offset once it is durable and committed.
 
+        ``after``: only if the log ends there: nothing comes between what was read and what is written.
+
         Raises:
+            LogMovedError: something stands at ``after`` or behind it; nothing was written.
             LogReadOnlyError: this log was not opened for writing.
             EncodeError: a record that the format cannot hold; nothing was written.
         """
 
     def close(self) -> None:
         """Release files, sockets and locks. Idempotent."""
+
+
+class BatchLog(MetadataLog, Protocol):
+    """A log whose batches can be read as they were written: a directory's, and a quorum's."""
+
+    def read_raw(self, offset: int, *, max_bytes: int = READ_BYTES_MAX) -> Sequence[RecordBatch]:
+        """As ``read``, with the records of each batch still encoded: what is wrong inside is not met here."""
+
+    def place_near(self, offset: int) -> BatchPlace | None:
+        """Where a batch at or below ``offset`` begins: for another reader of this log (``start_near``).
+
+        None: no reader needs it.
+        """
+
+    def start_near(self, place: BatchPlace) -> None:
+        """Look for offsets from there on: it was met by a reader of the same log."""

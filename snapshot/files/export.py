@@ -87,7 +87,7 @@ def _write_avro(file: IO[bytes], image: AclsImage, records: list[AccessControlEn
             "aclog.epoch": str(provenance.epoch),
             "aclog.timestampMs": str(provenance.timestamp_ms),
             "aclog.digest": digest_to_string(image.digest),
-            "aclog.features": msgspec.json.encode(dict(image.features), order="sorted").decode(),
+            "aclog.features": msgspec.json.encode(dict(image.metadata.features), order="sorted").decode(),
         },
         # Any 16 bytes that are not found in the data by chance; these make equal states equal files.
         sync_marker=image.digest.to_bytes(DIGEST_BITS // 8, "big"),
@@ -95,7 +95,7 @@ def _write_avro(file: IO[bytes], image: AclsImage, records: list[AccessControlEn
 
 
 def _write_json_lines(file: IO[bytes], image: AclsImage, records: list[AccessControlEntryRecord]) -> None:
-    for name, level in sorted(image.features.items()):
+    for name, level in sorted(image.metadata.features.items()):
         file.write(json.dumps(FeatureLevelRecord(name, level)).encode() + b"\n")
     for record in records:
         file.write(json.dumps(record).encode() + b"\n")

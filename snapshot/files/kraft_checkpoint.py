@@ -18,19 +18,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
-from records.batch import MAGIC, MAGIC_AT, decode_batch, encode_batch
-from records.codecs.kraft import encode_frame
+from records.batch import MAGIC, MAGIC_AT, decode_batch
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.columns.batches import to_log_batches
-from records.control import (
-    ControlType,
-    encode_control_key,
-    snapshot_footer_value,
-    snapshot_header_timestamp_ms,
-    snapshot_header_value,
-)
+from records.control import ControlType, snapshot_header_timestamp_ms
 from records.entries import (
-    METADATA_VERSION_FEATURE,
     AccessControlEntryRecord,
     ControlRecord,
     FeatureLevelRecord,
@@ -44,19 +36,22 @@ from snapshot.errors import (
     SnapshotUnsupportedError,
 )
 from snapshot.files.atomic_file import atomic_write, make_directories
+from snapshot.files.kraft_batches import SnapshotBatches, feature_records
 from snapshot.image import AclsImage, Provenance
+from snapshot.metadata_image import MetadataImage
 from snapshot.restore import restore_image
 from snapshot.store.layout import parse_snapshot_name, snapshot_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from records.columns.record_table import TableRecords
+    from records.log.base import CheckpointId, MetadataLog
 
 CHECKPOINT_SUFFIX: Final = ".checkpoint"
 
-#: Bytes of records in one batch: a reader holds one batch at a time. Kafka writes, and reads, up to 8 MiB.
-BATCH_BYTES_MAX: Final = 1024 * 1024
+#: What a new cluster begins with, in a directory that is formatted: the same format, and no place in a log.
+BOOTSTRAP_NAME: Final = f"bootstrap{CHECKPOINT_SUFFIX}"
 
 
 def checkpoint_name(end_offset: int, epoch: int) -> str:
@@ -87,7 +82,7 @@ def is_checkpoint(path: Path) -> bool:
 
 
 def read_checkpoint(path: str | Path) -> AclsImage:
-    """The ACLs and feature levels of a checkpoint file.
+    """The state that a checkpoint file, or a ``bootstrap.checkpoint``, holds.
 
     Raises:
         SnapshotMissingError: no such file.
@@ -96,7 +91,7 @@ def read_checkpoint(path: str | Path) -> AclsImage:
         SnapshotError: the file cannot be read.
     """
     path = Path(path)
-    place = parse_checkpoint_name(path.name)
+    place = (0, 0) if path.name == BOOTSTRAP_NAME else parse_checkpoint_name(path.name)
     if place is None:
         raise SnapshotCorruptError(f"{path} is not named as a checkpoint: {checkpoint_name(0, 0)}, say")
     try:
@@ -122,6 +117,21 @@ def decode_checkpoint(data: bytes, *, end_offset: int, epoch: int, source: str) 
         raise SnapshotCorruptError(str(error.located(source=source))) from error
 
 
+def checkpoint_of(log: MetadataLog, checkpoint: CheckpointId) -> AclsImage:
+    """What one of ``log.checkpoints()`` says.
+
+    Raises:
+        LogError, OSError: it cannot be had any more; there may be a newer one.
+        SnapshotCorruptError, SnapshotUnsupportedError: as ``read_checkpoint``.
+    """
+    return decode_checkpoint(
+        log.checkpoint_bytes(checkpoint),
+        end_offset=checkpoint.end_offset,
+        epoch=checkpoint.epoch,
+        source=str(checkpoint.path or f"{log.url} {checkpoint.name}"),
+    )
+
+
 def write_checkpoint(image: AclsImage, directory: str | Path) -> Path:
     """Write the image as Kafka would, into ``directory``; equal images give equal files.
 
@@ -144,7 +154,7 @@ def write_checkpoint(image: AclsImage, directory: str | Path) -> Path:
 
 
 def _decode(data: bytes, end_offset: int, epoch: int) -> AclsImage:
-    features: dict[str, int] = {}
+    metadata = MetadataImage.EMPTY
     tables: list[AclTable] = []
     timestamp_ms: int | None = None
     finished = False
@@ -160,19 +170,17 @@ def _decode(data: bytes, end_offset: int, epoch: int) -> AclsImage:
             raise error
         records = decoded[0].records
         if not isinstance(records, tuple):
-            table = cast("TableRecords", records).acls_alone()  # there are no other lazy ones
-            if table is not None:
+            found = cast("TableRecords", records).acls_and_others()  # there are no other lazy ones
+            if found is not None:
+                table, records = found
                 tables.append(table.without_offsets())
-                records = ()
         acls: list[AppliedAcl] = []
         for logged in records:
             match logged.record:
                 case AccessControlEntryRecord() as acl:
                     acls.append(AppliedAcl(acl, None, logged.timestamp_ms))
-                case FeatureLevelRecord(name=name, level=level):
-                    features[name] = level
-                case OtherRecord():
-                    pass
+                case FeatureLevelRecord() | OtherRecord() as other:
+                    metadata = metadata.with_record(other)
                 case ControlRecord(type=ControlType.SNAPSHOT_HEADER) as header if logged.offset == 0:
                     timestamp_ms = snapshot_header_timestamp_ms(header)
                 case ControlRecord(type=ControlType.SNAPSHOT_FOOTER):
@@ -195,47 +203,19 @@ def _decode(data: bytes, end_offset: int, epoch: int) -> AclsImage:
         raise DecodeError("the snapshot is unfinished: it has no footer", position=position)
     return restore_image(
         tables,
-        features={name: level for name, level in features.items() if level},
         provenance=Provenance(end_offset, epoch, timestamp_ms),
+        metadata=metadata,
     )
 
 
 def _batches(image: AclsImage) -> Iterator[bytes]:
     """The file, batch by batch."""
-    provenance = image.provenance
-    offset = 0
-
-    def batch(values: list[bytes], control_type: ControlType | None = None) -> bytes:
-        nonlocal offset
-        encoded = encode_batch(
-            values,
-            base_offset=offset,
-            epoch=provenance.epoch,
-            timestamp_ms=provenance.timestamp_ms,
-            keys=None if control_type is None else [encode_control_key(control_type)],
-            is_control=control_type is not None,
-        )
-        offset += len(values)
-        return encoded
-
-    yield batch([snapshot_header_value(provenance.timestamp_ms)], ControlType.SNAPSHOT_HEADER)
-    values: list[bytes] = []
-    values_bytes = 0
-    for record in _records(image):
-        value = encode_frame(record)
-        if values_bytes + len(value) > BATCH_BYTES_MAX:
-            yield batch(values)
-            values = []
-            values_bytes = 0
-        values.append(value)
-        values_bytes += len(value)
-    if values:
-        yield batch(values)
-    yield batch([snapshot_footer_value()], ControlType.SNAPSHOT_FOOTER)
+    batches = SnapshotBatches(epoch=image.provenance.epoch, timestamp_ms=image.provenance.timestamp_ms)
+    yield batches.header()
+    yield from batches.records([*feature_records(image.metadata.features), *acl_records(image)])
+    yield batches.footer()
 
 
-def _records(image: AclsImage) -> Iterable[FeatureLevelRecord | AccessControlEntryRecord]:
-    # FeaturesImage.write: metadata.version may decide how what comes after it is read.
-    for name in sorted(image.features, key=lambda name: (name != METADATA_VERSION_FEATURE, name)):
-        yield FeatureLevelRecord(name, image.features[name])
-    yield from sorted((acl.record for acl in image), key=lambda record: record.id)
+def acl_records(image: AclsImage) -> list[AccessControlEntryRecord]:
+    """By id: equal images give equal files."""
+    return sorted((acl.record for acl in image), key=lambda record: record.id)

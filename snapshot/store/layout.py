@@ -1,6 +1,7 @@
 """Where things are in a snapshot store.
 
     <store>/<cluster id>/<end offset>-<epoch>/part-*.parquet
+    <store>/<cluster id>/<end offset>-<epoch>/metadata-*.json
     <store>/<cluster id>/<end offset>-<epoch>/manifest.json
 
 The snapshot's own name is Kafka's (org.apache.kafka.snapshot.Snapshots): the end offset in 20 digits, the
@@ -21,6 +22,7 @@ from snapshot.errors import SnapshotError
 MANIFEST_NAME: Final = "manifest.json"
 _PART_NAME: Final = re.compile(r"part-[A-Za-z0-9][A-Za-z0-9._-]*\.parquet")
 _SHARD_PART_NAME: Final = re.compile(r"part-([0-9]{5})-of-([0-9]{5})-([A-Za-z0-9._-]+)\.parquet")
+_METADATA_NAME: Final = re.compile(r"metadata-([A-Za-z0-9][A-Za-z0-9._-]*)\.json")
 _SNAPSHOT_NAME: Final = re.compile(r"([0-9]{20})-([0-9]{10})")
 
 
@@ -104,6 +106,20 @@ def parse_shard_part_name(name: str) -> tuple[int, int, str] | None:
     return (int(found[1]), int(found[2]), found[3]) if found else None
 
 
+def metadata_name(attempt: str) -> str:
+    """The name of what else the log knows."""
+    return f"metadata-{attempt}.json"
+
+
+def attempt_of(name: str) -> str | None:
+    """What the attempt of a shard's part, or of what else the log knows, begins with; else None."""
+    found = _METADATA_NAME.fullmatch(name)
+    if found is not None:
+        return found[1]
+    shard = parse_shard_part_name(name)
+    return None if shard is None else shard[2]
+
+
 def is_part_name(name: str) -> bool:
     """Whether a manifest may name this: a file in the snapshot's own directory, never a path."""
-    return _PART_NAME.fullmatch(name) is not None
+    return _PART_NAME.fullmatch(name) is not None or _METADATA_NAME.fullmatch(name) is not None

@@ -13,9 +13,13 @@ JSON, one object, format version 1, or 2 where a part has changes:
     count                ACLs; countByResourceType the same by type: Kafka's names, or the code as text
     digest               32 hexadecimal digits (I12)
     features             feature levels of the log, metadata.version among them
+    brokers              only where there are some: by broker id the lowest and the highest metadata.version
+                         that its binary supports
     parts                name, rows, bytes and SHA-256 of each Parquet file; in version 2 maybe ``changes``:
                          the same of the file that says what changed in the part's rows since they were
                          written, and ``count``, the ACLs of both together
+    metadata             name, bytes and SHA-256 of the file with what else the log knows
+                         (snapshot.store.metadata_file), if there is one
     checksum             SHA-256 of all fields above, as compact JSON with sorted keys in ASCII
 
 The checksum is there because most of this decides something and is nowhere else to be compared with: a
@@ -26,12 +30,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 
 from records.acl import ResourceType
+from records.entries import SupportedLevels
 from records.errors import DecodeError
 from records.ids import uuid_from_string, uuid_to_string
 from records.log.base import LogIdentity
@@ -61,6 +66,15 @@ class ChangePart:
 
 
 @dataclass(frozen=True, slots=True)
+class MetadataFile:
+    """The file with what else the log knows."""
+
+    name: str
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
 class SnapshotPart:
     """One Parquet file of a snapshot, and maybe one of what changed in it; both are in its directory."""
 
@@ -81,6 +95,9 @@ class SnapshotPart:
         return (self,) if self.changes is None else (self, self.changes)
 
 
+SnapshotFile = SnapshotPart | ChangePart | MetadataFile
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotManifest:
     """What a stored snapshot says of itself.
@@ -95,7 +112,9 @@ class SnapshotManifest:
         count_by_resource_type: the same by resource type code.
         digest: of all ACLs (I12).
         features: feature levels at that offset.
+        brokers: that are registered at that offset, and what their binaries support.
         parts: its files that hold ACLs.
+        metadata: the file with what else the log knows, if there is one.
     """
 
     identity: LogIdentity
@@ -106,6 +125,8 @@ class SnapshotManifest:
     digest: int
     features: Mapping[str, int]
     parts: tuple[SnapshotPart, ...]
+    brokers: Mapping[int, SupportedLevels] = field(default_factory=dict)
+    metadata: MetadataFile | None = None
     gap_until: int = 0
 
     @property
@@ -118,9 +139,10 @@ class SnapshotManifest:
         )
 
     @property
-    def files(self) -> tuple[SnapshotPart | ChangePart, ...]:
+    def files(self) -> tuple[SnapshotFile, ...]:
         """All of its files but the manifest."""
-        return tuple(file for part in self.parts for file in part.files)
+        parts: tuple[SnapshotFile, ...] = tuple(file for part in self.parts for file in part.files)
+        return parts if self.metadata is None else (*parts, self.metadata)
 
     @property
     def is_exact(self) -> bool:
@@ -150,6 +172,10 @@ class SnapshotManifest:
                 for part in self.parts
             ],
         }
+        if self.brokers:
+            fields["brokers"] = {str(each): levels for each, levels in sorted(self.brokers.items())}
+        if self.metadata is not None:
+            fields["metadata"] = asdict(self.metadata)
         if not self.is_exact:
             fields["gapUntil"] = self.gap_until
         if self.provenance.empty_tail:
@@ -201,6 +227,12 @@ class _Part(_File):
         return SnapshotPart(self.name, self.rows, self.bytes, self.sha256, changes)
 
 
+class _Metadata(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    bytes: _Count
+    sha256: _Sha256
+
+
 class _Fields(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     """The JSON object with its types; what one field says about another is checked in ``manifest``."""
 
@@ -217,6 +249,8 @@ class _Fields(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     features: dict[str, int]
     parts: list[_Part]
     checksum: _Sha256
+    brokers: dict[str, SupportedLevels] = {}
+    metadata: _Metadata | None = None
     gap_until: _Count = 0
     empty_tail: _Count = 0
 
@@ -224,6 +258,7 @@ class _Fields(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
         parts = tuple(part.part() for part in self.parts)
         files = [file for part in parts for file in part.files]
         names = {file.name for file in files}
+        metadata = None if self.metadata is None else MetadataFile(*msgspec.structs.astuple(self.metadata))
         _require(len(names) == len(files), "a part is named twice")
         _require(
             self.format_version > _WITHOUT_CHANGES or len(files) == len(parts),
@@ -235,7 +270,7 @@ class _Fields(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
         _require(
             self.empty_tail <= self.end_offset, f"empty tail {self.empty_tail} and end {self.end_offset}"
         )
-        for name in names:
+        for name in names if metadata is None else {*names, metadata.name}:
             _require(is_part_name(name), f"`{name}` cannot be a part's name")
         count = sum(part.count for part in parts)
         _require(count == self.count, f"its parts have {count} ACLs, its count is {self.count}")
@@ -255,6 +290,8 @@ class _Fields(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
             digest=digest_from_string(self.digest),
             features=self.features,
             parts=parts,
+            brokers={int(each): levels for each, levels in self.brokers.items()},
+            metadata=metadata,
             gap_until=self.gap_until,
         )
 

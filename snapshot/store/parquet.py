@@ -14,6 +14,7 @@ as arrays: rows become a table without being looked at one by one.
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
 
 _NO_DICTIONARY: Final = ("id", "offset", "timestamp_ms")
 _CODES: Final = tuple(field for field, column in COLUMNS.items() if column in CODES)
-_TEXTS: Final = tuple(field.name for field in ACL_SCHEMA if pa.types.is_string(field.type))
+# Of a dictionary: to make one of the names takes longer than to read them.
+_FEW_TEXTS: Final = ("principal", "host")
 
 
 #: Of what changed: a row that is gone has its id alone.
@@ -87,7 +89,7 @@ def decode_part(data: bytes, *, source: str) -> AclTable:
         SnapshotCorruptError: not a Parquet file with ACL_SCHEMA's columns.
     """
     with _as_corrupt(source):
-        return _rows(_table(data, read_dictionary=_TEXTS))
+        return _rows(_table(data, read_dictionary=_FEW_TEXTS))
 
 
 def decode_changes(data: bytes, *, source: str) -> tuple[AclTable, bytes]:
@@ -108,36 +110,47 @@ def decode_changes(data: bytes, *, source: str) -> tuple[AclTable, bytes]:
 class PartTable:
     """One part, read, and not decoded yet: what is wanted of it may be little.
 
-    Raises:
-        SnapshotCorruptError: not a Parquet file with ACL_SCHEMA's columns; here, or where rows are taken.
+    Attributes:
+        ids: of all rows, 16 bytes each.
     """
 
-    def __init__(self, data: bytes, *, source: str) -> None:
-        """``source`` names the part in errors."""
-        self._source = source
-        with _as_corrupt(source):
-            self._table = _table(data)
-            self.ids = _ids(self._table)
+    def __init__(self, data: bytes) -> None:
+        """For ``read_part_table``."""
+        table = _table(data, read_dictionary=_FEW_TEXTS)
+        self._table = pa.table([_column(table, field) for field in ACL_SCHEMA], ACL_SCHEMA.names)
+        self.ids = _ids(self._table)
 
     def __len__(self) -> int:
         return len(self._table)
 
     def taken(self, chosen: npt.NDArray[np.bool_]) -> pa.Table:
-        """Some of the rows, checked, for ``to_rows``."""
-        with _as_corrupt(self._source):
-            table = self._table.take(number_array(np.flatnonzero(chosen)))
-            return pa.table([_column(table, field) for field in ACL_SCHEMA], ACL_SCHEMA.names)
+        """Some of the rows, for ``to_rows``."""
+        return self._table.take(number_array(np.flatnonzero(chosen))).cast(ACL_SCHEMA)
 
     def encoded_with(self, chosen: npt.NDArray[np.bool_], added: AclTable) -> bytes:
         """As ``encode_part``, of some of the rows and others, which are not decoded for it."""
-        with _as_corrupt(self._source):
-            kept = self._table.take(number_array(np.flatnonzero(chosen))).cast(ACL_SCHEMA)
-        return _encoded(pa.concat_tables([kept, _arrow_table(added)]))
+        return _encoded(pa.concat_tables([self.taken(chosen), _arrow_table(added)]))
 
     def codes(self) -> list[npt.NDArray[np.int8]]:
         """Of all rows: the columns of codes, in the order of the fields."""
-        with _as_corrupt(self._source):
-            return [number_column(_column(self._table, ACL_SCHEMA.field(name))) for name in _CODES]
+        return [number_column(self._table.column(name)) for name in _CODES]
+
+
+# Of one log with as many shards as are usual.
+_kept: Final = lru_cache(8)(PartTable)
+
+
+def read_part_table(data: bytes, *, source: str) -> PartTable:
+    """A part's table; ``source`` names it in errors.
+
+    The last ones are kept: a batch of Spark that changes little leaves most parts as they are, and the same
+    process takes the next one.
+
+    Raises:
+        SnapshotCorruptError: not a Parquet file with ACL_SCHEMA's columns.
+    """
+    with _as_corrupt(source):
+        return _kept(data)
 
 
 def to_rows(taken: Sequence[pa.Table]) -> AclTable:

@@ -16,15 +16,17 @@ from records.ids import UUID_BYTES, uuid_to_string
 from snapshot.columns import AclColumns, has_id
 from snapshot.errors import SnapshotCorruptError, SnapshotForeignError, SnapshotMissingError
 from snapshot.image import AclsImage
+from snapshot.metadata_image import MetadataImage
 from snapshot.store.layout import MANIFEST_NAME
 from snapshot.store.manifest import SnapshotManifest
+from snapshot.store.metadata_file import decode_metadata
 from snapshot.store.parquet import decode_changes, decode_part
 from snapshot.store.stored import StoredSnapshot
 
 if TYPE_CHECKING:
     from records.log.base import LogIdentity
     from snapshot.store.layout import SnapshotRef
-    from snapshot.store.manifest import ChangePart, SnapshotPart
+    from snapshot.store.manifest import SnapshotFile, SnapshotPart
     from snapshot.store.storage import Storage
 
 
@@ -88,7 +90,7 @@ def _check_rows(source: str, found: int, said: int) -> None:
         raise SnapshotCorruptError(f"{source} has {found} rows, its manifest says {said}")
 
 
-def read_part(storage: Storage, ref: SnapshotRef, part: SnapshotPart | ChangePart) -> bytes:
+def read_part(storage: Storage, ref: SnapshotRef, part: SnapshotFile) -> bytes:
     """The bytes of one file, as they were written.
 
     Raises:
@@ -106,6 +108,20 @@ def read_part(storage: Storage, ref: SnapshotRef, part: SnapshotPart | ChangePar
     if hashlib.sha256(data).hexdigest() != part.sha256:
         raise SnapshotCorruptError(f"{shown} is not what was written: its SHA-256 is not its manifest's")
     return data
+
+
+def read_metadata(storage: Storage, manifest: SnapshotManifest) -> MetadataImage:
+    """What a stored snapshot says besides ACLs.
+
+    Raises:
+        SnapshotCorruptError: its file is missing or damaged.
+        SnapshotError: the store cannot be read.
+    """
+    features, brokers, file = manifest.features, manifest.brokers, manifest.metadata
+    if file is None:  # a log of a cluster has some: so it was stored before the others were kept
+        return MetadataImage(features, brokers, is_whole=not features and not brokers)
+    data = read_part(storage, manifest.ref, file)
+    return decode_metadata(data, features, brokers, source=storage.shown(manifest.ref.file(file.name)))
 
 
 def read_snapshot(storage: Storage, ref: SnapshotRef, identity: LogIdentity | None) -> StoredSnapshot:
@@ -127,6 +143,9 @@ def read_snapshot(storage: Storage, ref: SnapshotRef, identity: LogIdentity | No
     # What decoding took: Arrow's allocator keeps it otherwise, 70 MB after a million ACLs.
     pa.default_memory_pool().release_unused()
     image = AclsImage.restored(
-        columns, digest=manifest.digest, features=manifest.features, provenance=manifest.provenance
+        columns,
+        digest=manifest.digest,
+        provenance=manifest.provenance,
+        metadata=read_metadata(storage, manifest),
     )
     return StoredSnapshot(ref, image, manifest)

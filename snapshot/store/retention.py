@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from snapshot.errors import SnapshotError
 from snapshot.files.atomic_file import TEMPORARY_PREFIX
-from snapshot.store.layout import MANIFEST_NAME, is_part_name, parse_shard_part_name
+from snapshot.store.layout import MANIFEST_NAME, attempt_of, is_part_name
 from snapshot.store.reading import read_manifest
 from snapshot.store.stored import SnapshotState, SnapshotStatus
 
@@ -116,7 +116,7 @@ def _is_old(
     storage: Storage, ref: SnapshotRef, name: str, now_s: float, grace_s: float | None = None
 ) -> bool:
     if grace_s is None:
-        waits = name == MANIFEST_NAME or parse_shard_part_name(name) is not None
+        waits = name == MANIFEST_NAME or attempt_of(name) is not None
         grace_s = GRACE_S if waits else WRITING_S
     modified_s = storage.modified_s(ref.file(name))
     return modified_s is not None and now_s - modified_s > grace_s

@@ -33,9 +33,9 @@ from snapshot.errors import (
 from snapshot.store.layout import (
     MANIFEST_NAME,
     SnapshotRef,
+    attempt_of,
     cluster_directory,
     parse_cluster_directory,
-    parse_shard_part_name,
     parse_snapshot_name,
 )
 from snapshot.store.reading import read_manifest, read_part, read_snapshot
@@ -230,7 +230,7 @@ class SnapshotStore:
         _check_keep(keep)
         place = image.provenance
         ref = SnapshotRef(cluster_id=identity.cluster_id, epoch=place.epoch, end_offset=place.end_offset)
-        here = (len(image), image.digest, image.features)
+        here = (len(image), image.digest, image.metadata.features)
         if self._kept(ref, identity, here, log_end_time_ms=log_end_time_ms, is_exact=True) is None:
             write_snapshot(
                 self._storage,
@@ -271,8 +271,8 @@ class SnapshotStore:
         stored = self._kept_like(manifest) or self._put_manifest(manifest)
         named = {part.name for part in stored.files}
         for name in self._storage.files(ref.directory):
-            shard = parse_shard_part_name(name)
-            if shard is not None and shard[2].startswith(attempts) and name not in named:
+            attempt = attempt_of(name)
+            if attempt is not None and attempt.startswith(attempts) and name not in named:
                 self._storage.remove(ref.file(name))
         self._retain(ref, manifest.identity, keep)
         return stored

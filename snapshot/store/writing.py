@@ -11,6 +11,7 @@ from snapshot.digest import digest_to_string, table_digest
 from snapshot.errors import SnapshotError, SnapshotRefusedError
 from snapshot.store.layout import MANIFEST_NAME, part_name
 from snapshot.store.manifest import SnapshotManifest, SnapshotPart
+from snapshot.store.metadata_file import put_metadata
 from snapshot.store.parquet import encode_part
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from records.log.base import LogIdentity
     from snapshot.image import AclsImage
     from snapshot.store.layout import SnapshotRef
+    from snapshot.store.manifest import MetadataFile, SnapshotFile
     from snapshot.store.storage import Storage
 
 #: About 6 MB of Parquet: a part is encoded and hashed in memory, and is small enough for one put.
@@ -59,6 +61,7 @@ def write_snapshot(
     # never be half ours. Parts that no manifest came to name are collected later (retention.py).
     attempt = uuid4().hex
     parts: list[SnapshotPart] = []
+    metadata: MetadataFile | None = None
     try:
         for index, start in enumerate(range(0, len(columns), rows_per_part)):
             rows = columns.taken(slice(start, start + rows_per_part))
@@ -68,6 +71,7 @@ def write_snapshot(
             )
             parts.append(part)
             storage.put(ref.file(part.name), data)
+        metadata = put_metadata(storage, ref, image.metadata, attempt=attempt)
         manifest = SnapshotManifest(
             identity=identity,
             provenance=image.provenance,
@@ -75,8 +79,10 @@ def write_snapshot(
             count=len(image),
             count_by_resource_type=columns.count_by_resource_type(),
             digest=image.digest,
-            features=image.features,
+            features=image.metadata.features,
+            brokers=image.metadata.brokers,
             parts=tuple(parts),
+            metadata=metadata,
         )
         stored = commit(manifest)
     except BaseException:
@@ -84,15 +90,15 @@ def write_snapshot(
         # one, though the store's answer was lost.
         with suppress(SnapshotError):
             if MANIFEST_NAME not in storage.files(ref.directory):
-                _remove(storage, ref, parts)
+                _remove(storage, ref, parts if metadata is None else [*parts, metadata])
         raise
-    _remove(storage, ref, set(parts).difference(stored.parts))
+    _remove(storage, ref, set(manifest.files).difference(stored.files))
     return stored
 
 
-def _remove(storage: Storage, ref: SnapshotRef, parts: Iterable[SnapshotPart]) -> None:
-    for part in parts:
-        storage.remove(ref.file(part.name))
+def _remove(storage: Storage, ref: SnapshotRef, files: Iterable[SnapshotFile]) -> None:
+    for file in files:
+        storage.remove(ref.file(file.name))
 
 
 def _prove(image: AclsImage) -> None:

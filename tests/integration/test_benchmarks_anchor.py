@@ -31,10 +31,11 @@ def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_every_part_gives_figures(arena: Arena, case: Case) -> None:
-    """Each gives rows, each row a positive figure."""
+    """Each gives rows, each row a positive figure; but for what may be there before it is waited for."""
     rows = list(case.measure(arena))
     assert rows
-    assert all(row.ours.low >= 0 and row.ours.high > 0 for row in rows)
+    assert all(row.ours.low >= 0 for row in rows)
+    assert all("returned until decided here" in row.what for row in rows if row.ours.high <= 0)
 
 
 def test_a_difference_is_found(arena: Arena) -> None:

@@ -9,7 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from authorizer.cli.main import cli
-from records.entries import AccessControlEntryRecord
+from authorizer.kafka_version import NETWORKS_LEVEL
+from records.entries import METADATA_VERSION_FEATURE, AccessControlEntryRecord, FeatureLevelRecord
 from records.ids import Uuid
 from records.log.directory import DirectoryLog
 
@@ -96,21 +97,40 @@ def test_confirmation(log: Path) -> None:
     assert "--force" in acls(log, "--remove", "--topic", "a", stdin="").stderr
 
 
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (("--topic", ""), "Invalid empty resource name"),
-        (("--topic", "ok", "--topic", ""), "Invalid empty resource name"),
-    ],
-    ids=str,
-)
-def test_what_the_controller_refuses(args: tuple[str, ...], message: str, log: Path) -> None:
-    """The controller's own checks follow those of kafka-acls; one refusal refuses all."""
-    refused = acls(log, "--add", *args, "--allow-principal", "User:x")
-    assert refused.exit_code == 2
-    assert message in refused.stderr
-    assert refused.stdout == ""
+def test_what_the_controller_refuses(log: Path) -> None:
+    """The controller's own checks follow those of kafka-acls."""
+    for args in (("--topic", ""), ("--topic", "", "--json")):
+        refused = acls(log, "--add", *args, "--allow-principal", "User:x")
+        assert refused.exit_code == 2
+        assert "Invalid empty resource name; nothing was written" in refused.stderr
+        assert refused.stdout == ""
     assert batch_sizes(log) == []
+
+
+def test_what_is_refused_stops_none_of_the_others(log: Path) -> None:
+    """As in a request to Kafka (createAcls): the others are one batch, and it is said which is refused."""
+    with DirectoryLog.open(log, mode="write") as opened:
+        opened.append([FeatureLevelRecord(METADATA_VERSION_FEATURE, NETWORKS_LEVEL - 1)])
+    names = ("--add", "--topic", "a", "--topic", "b", "--allow-principal", "User:x")
+    hosts = ("--allow-host", "10.0.0.1", "--allow-host", "10.0.0.0/8")
+    refused = acls(log, *names, *hosts)
+    assert refused.exit_code == 2
+    assert refused.stdout.count("host=10.0.0.1") == 2
+    assert "/8" not in refused.stdout
+    assert "CIDR-based ACL host patterns require metadata version 4.4-IV1 or higher." in refused.stderr
+    assert (
+        "2 of 4 ACLs refused, the first (pattern=ResourcePattern(resourceType=TOPIC, name=a,"
+        in refused.stderr
+    )
+    assert "the others are in force" in refused.stderr
+    assert batch_sizes(log) == [1, 2]
+    again = acls(log, *names, *hosts, "--allow-host", "10.0.0.2", "--json")
+    assert again.exit_code == 2
+    answer = json.loads(again.stdout)
+    assert [each["host"] for each in answer["added"]] == ["10.0.0.2", "10.0.0.2"]
+    first, _ = answer["refused"]
+    assert (first["resourceName"], first["host"]) == ("a", "10.0.0.0/8")
+    assert first["error"]["name"] == "UnsupportedVersionException"
 
 
 def test_codes_without_a_name_are_listed_by_number(log: Path) -> None:

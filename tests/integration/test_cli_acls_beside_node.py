@@ -17,8 +17,10 @@ from pathlib import Path
 
 import pytest
 
+from authorizer.kafka_version import NETWORKS_LEVEL
 from authorizer.sidecar.authentication.stored_tokens import new_token
 from authorizer.sidecar.authentication.tokens_file import append_token
+from records.entries import METADATA_VERSION_FEATURE, FeatureLevelRecord
 from records.log.directory import DirectoryLog
 from records.principal import KafkaPrincipal
 from support.kafka_broker import HOST, free_ports
@@ -107,6 +109,9 @@ def test_a_command_beside_a_node_prints_what_it_prints_without_one(log: Path, tm
     """Text, JSON and exit codes, of all three actions, are the same; so is what is written."""
     alone = tmp_path / "alone"
     DirectoryLog.open(alone, mode="create", cluster_id="x").close()
+    for each in (log, alone):
+        with DirectoryLog.open(each, mode="write") as opened:
+            opened.append([FeatureLevelRecord(METADATA_VERSION_FEATURE, NETWORKS_LEVEL - 1)])
     with serving(log) as node:
         wait_for_socket(log)
         for args in (
@@ -114,6 +119,9 @@ def test_a_command_beside_a_node_prints_what_it_prints_without_one(log: Path, tm
             (*ADD, "--topic", "u", "--json"),
             (*ADD, "--json"),
             (*ADD, "--group", ""),
+            ("--add", "--group", "", "--allow-principal", "User:a"),
+            (*ADD, "--allow-host", "10.0.0.9", "--allow-host", "10.0.0.0/8"),
+            (*ADD, "--allow-host", "10.0.0.7", "--allow-host", "10.0.0.0/8", "--json"),
             ("--list", "--topic", "t"),
             ("--list", "--json"),
             ("--remove", "--operation", "Read", "--allow-principal", "User:a", "--topic", "t", "--force"),
@@ -286,9 +294,9 @@ def test_a_node_that_only_reads_cannot_be_written_through(log: Path) -> None:
     [
         ("http://127.0.0.1:{free}", 3, "Connection refused"),
         ("unix:/nowhere/aclog.sock", 3, "No such file"),
-        ("127.0.0.1:8180", 2, "http(s)://HOST:PORT or unix:PATH"),
-        ("http://127.0.0.1:many", 2, "http(s)://HOST:PORT or unix:PATH"),
-        ("ftp://127.0.0.1:8180", 2, "http(s)://HOST:PORT or unix:PATH"),
+        ("127.0.0.1:8180", 2, "is no sidecar's address: http(s)://HOST:PORT"),
+        ("http://127.0.0.1:many", 2, "is no sidecar's address: http(s)://HOST:PORT"),
+        ("ftp://127.0.0.1:8180", 2, "is no sidecar's address: http(s)://HOST:PORT"),
     ],
 )
 def test_an_address_without_a_node(url: str, code: int, message: str) -> None:

@@ -26,6 +26,7 @@ from confluent_kafka.admin import (
 from authorizer.cli.main import cli
 from support.data import real_log
 from support.kafka_broker import Broker
+from support.nodes import SOON_S
 
 KAFKAS = Path(__file__).resolve().parents[1] / "data" / "kafka-config"
 QUESTION = ("--principal", "User:alice", "--operation", "Read", "--topic", "orders", "--host", "10.0.0.1")
@@ -154,7 +155,7 @@ def test_beside_a_running_broker(broker: Broker) -> None:
             deadline_s = time.monotonic() + TIMEOUT_S
             state = {"ready": False}
             while not state["ready"] and time.monotonic() < deadline_s:
-                with urllib.request.urlopen(f"{url}/v1/state", timeout=10) as answer:
+                with urllib.request.urlopen(f"{url}/v1/state", timeout=SOON_S) as answer:
                     state = json.load(answer)
             assert state["ready"]
         finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +192,7 @@ def test_explain_from_a_checkpoint_says_so() -> None:
     trimmed = real_log("kraft-trimmed")
     text = ask("User:alice", "Read", "--topic", "orders", "--explain", log=trimmed, code=0).stdout
     assert "(from a checkpoint, " in text
+    assert "not known to be committed" not in text
 
 
 def test_json_is_one_line_and_says_what_was_a_guess() -> None:
@@ -200,6 +202,19 @@ def test_json_is_one_line_and_says_what_was_a_guess() -> None:
     answer = json.loads(result.stdout)
     assert (answer["result"], answer["offset"], answer["highWatermarkIsGuess"]) == ("ALLOWED", 281, True)
     assert "does not say what is committed" in result.stderr
+    assert "certain up to 264 alone" in result.stderr
+    assert answer["uncommittedFrom"] == 264
+
+
+def test_explain_marks_what_may_not_be_committed(tmp_path: Path) -> None:
+    """An ACL behind the newest checkpoint of a broker's directory."""
+    asked = ("User:alice", "Read", "--topic", "orders", "--explain")
+    assert "not known to be committed" not in ask(*asked).stdout
+    copy = tmp_path / "log"
+    shutil.copytree(SMALL, copy)
+    for checkpoint in copy.glob("*.checkpoint"):
+        checkpoint.unlink()
+    assert ", not known to be committed, " in ask(*asked, log=copy).stdout
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from authorizer.cli.main import cli
 from authorizer.cli.quickstart.command import EXAMPLE_LOG
 from records.log.directory import DirectoryLog
 from support.data import real_log
+from support.nodes import SOON_S
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICKSTART = [sys.executable, "-m", "authorizer.cli", "quickstart"]
@@ -75,7 +76,7 @@ def staying(directory: Path) -> Iterator[tuple[subprocess.Popen[str], list[str],
 
 def answer_of(url: str, body: object = None) -> Any:
     data = None if body is None else json.dumps(body).encode()
-    with urllib.request.urlopen(url, data, timeout=10) as response:
+    with urllib.request.urlopen(url, data, timeout=SOON_S) as response:
         return json.load(response)
 
 
@@ -94,16 +95,17 @@ def test_a_denied_becomes_an_allowed(tmp_path: Path) -> None:
 
 
 def test_what_it_made_is_the_brokers_state(tmp_path: Path) -> None:
-    """The embedded log has the broker's ACLs and the one of the tour, and can be written on."""
+    """The embedded log has the broker's ACLs and the two of the tour, and can be written on."""
     tour(tmp_path)
     log = tmp_path / "log"
     runner = CliRunner()
     compare = ["log", "verify", "--log", str(log), "--with", str(real_log("kraft-small")), "--json"]
     comparison = json.loads(runner.invoke(cli, compare).stdout)["comparison"]
     counts = [comparison[f"{kind}Count"] for kind in ("onlyHere", "onlyThere", "changed")]
-    assert (counts, comparison["onlyHere"][0]["principal"]) == ([1, 0, 0], "User:dora")
+    own = {each["principal"] for each in comparison["onlyHere"]}
+    assert (counts, own) == ([2, 0, 0], {"User:dora", "User:ANONYMOUS"})
     listed = json.loads(runner.invoke(cli, ["acls", "--log", str(log), "--list", "--json"]).stdout)
-    assert len(listed["acls"]) == 60
+    assert len(listed["acls"]) == 61
     add = ["acls", "--log", str(log), "--add", "--topic", "t", "--allow-principal", "User:a"]
     assert runner.invoke(cli, add).exit_code == 0
 
@@ -145,7 +147,7 @@ def test_stays_up_and_ends_in_order(tmp_path: Path) -> None:
     """It serves until SIGTERM; then everything is closed, exit code 0, and the log can be taken over."""
     with staying(tmp_path) as (process, _, url):
         assert answer_of(f"{url}/readyz")["ready"] is True
-        assert answer_of(f"{url}/v1/state")["acl_count"] == 60
+        assert answer_of(f"{url}/v1/state")["acl_count"] == 61
         second = tour(tmp_path)
         assert second.returncode == 3
         assert "writ" in second.stderr
@@ -154,6 +156,17 @@ def test_stays_up_and_ends_in_order(tmp_path: Path) -> None:
         assert process.stderr is not None
         assert "Traceback" not in process.stderr.read()
     DirectoryLog.open(tmp_path / "log", mode="write").close()
+
+
+def test_the_console_shows_all_of_it(tmp_path: Path) -> None:
+    """Where the tour says, to everyone on this machine; and lets nobody change anything."""
+    with staying(tmp_path) as (_, lines, url):
+        assert f"The console is at {url}/ in a browser." in lines
+        request = urllib.request.Request(f"{url}/", headers={"accept": "text/html"})
+        with urllib.request.urlopen(request, timeout=SOON_S) as page:
+            assert b"console/assets/main.js" in page.read()
+        now = answer_of(f"{url}/console/v1/now")
+        assert (now["sees_all"], now["may_alter"]) == (True, False)
 
 
 def test_who_may_ask_about_everyone_may_not_change_anything(tmp_path: Path) -> None:
@@ -250,7 +263,7 @@ def test_spark_runs_beside_the_node(spark: SparkSession, tmp_path: Path) -> None
     """Snapshots, counts and changes of the tour's log; the commands that it prints go on from there."""
     done = tour(tmp_path, spark=True)
     assert done.returncode == 0, done.stderr
-    assert "end offset 88, 60 ACLs, digest" in done.stdout
+    assert "end offset 89, 61 ACLs, digest" in done.stdout
     assert "The newest snapshot has the digest of the node's own state" in done.stdout
     assert "ALLOW READ on TOPIC:LITERAL" in done.stdout
     assert re.search(r"added +ALLOW User:dora READ on TOPIC:LITERAL:orders", done.stdout)
@@ -269,7 +282,7 @@ def test_spark_runs_beside_the_node(spark: SparkSession, tmp_path: Path) -> None
     listed = CliRunner().invoke(
         cli, ["snapshot", "list", "--snapshots", str(tmp_path / "snapshots"), "--json"]
     )
-    assert json.loads(listed.stdout)["snapshots"][-1]["endOffset"] == 88
+    assert json.loads(listed.stdout)["snapshots"][-1]["endOffset"] == 89
     fresh = tour(tmp_path, "--fresh")
     assert "59 ACLs in force at end offset 87" in fresh.stdout
     assert not (tmp_path / "counts").exists()

@@ -12,15 +12,18 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from records.log.directory import DirectoryLog
 from support.data import real_log
 from support.kafka_broker import HOST, free_ports
+from support.nodes import SOON_S
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVE = [sys.executable, "-m", "authorizer.cli", "serve"]
@@ -80,7 +83,7 @@ def ended(*command: str, **environment: str) -> subprocess.CompletedProcess[str]
 def answer_of(url: str, body: object = None) -> Any:
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data=data, headers={"content-type": "application/json"})
-    with urllib.request.urlopen(request, timeout=10) as response:
+    with urllib.request.urlopen(request, timeout=SOON_S) as response:
         return json.load(response)
 
 
@@ -115,6 +118,27 @@ def test_serves_a_brokers_log_until_a_signal(number: signal.Signals, tmp_path: P
         assert process.wait(TIMEOUT_S) == 0
         assert process.stdout is not None
         assert process.stdout.read() == ""
+
+
+def test_a_signal_waits_for_the_requests_that_are_being_answered(tmp_path: Path) -> None:
+    """One whose body is on its way when the signal comes is answered before the process ends."""
+    body = json.dumps(denied("secret")).encode()
+    with serving(tmp_path, "--log", str(real_log("kraft-small"))) as (process, url):
+        wait_until_ready(url)
+        with closing(HTTPConnection(urlsplit(url).netloc, timeout=TIMEOUT_S)) as connection:
+            connection.putrequest("POST", "/access/v1/evaluation")
+            connection.putheader("content-type", "application/json")
+            connection.putheader("content-length", str(len(body)))
+            connection.endheaders(body[:10])
+            # What is sent on another connection afterwards is answered after that has been read.
+            wait_until_ready(url)
+            process.send_signal(signal.SIGTERM)
+            time.sleep(1.0)  # the time in which a process that does not wait has ended
+            assert process.poll() is None
+            connection.send(body[10:])
+            answer = connection.getresponse()
+            assert (answer.status, json.load(answer)["decision"]) == (200, False)
+        assert process.wait(TIMEOUT_S) == 0
 
 
 def test_a_signal_loses_no_line_of_the_audit_log(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from authorizer.cli.spark.submit_file import SUBMIT_FILE
 from records.log.directory import DirectoryLog
 from support.data import real_log
 from support.kafka_broker import Broker
+from support.nodes import SOON_S
 from support.topic_logs import topic_url
 from support.topic_operator import delete_records
 
@@ -125,6 +126,29 @@ def test_history_of_one_principal_and_resource(history: Path) -> None:
     match = ("--resource-pattern-type", "match")
     covering = lines("spark", "history", "in-force", "--history", history, *topic, *match)
     assert {row["id"] for row in covering} > {row["id"] for row in exact}
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("--principal", "User:ops", "--operation", "Read", "--topic", "t", "--host", "203.0.113.9"),
+        ("--principal", "User:gone", "--operation", "Read", "--topic", "temp-1"),
+        ("--deny-principal", "User:*", "--operation", "All", "--topic", "*", "--host", "203.0.113.9"),
+        ("--id", "uy9R-GgsQJqfwVIwE07YGw"),
+        ("--principal", "User:gone", "--operation", "Read", "--topic", "temp-1", "--from", "100"),
+    ],
+)
+def test_blame_by_the_history_is_blame_by_the_log(history: Path, log: Path, asked: tuple[str, ...]) -> None:
+    """The same turns by the same records; batches are not in the history."""
+    found = []
+    for source in (("--history", history), ("--log", log)):
+        done = aclog("blame", *source, *asked, "--json")
+        rows = [json.loads(line) for line in done.stdout.splitlines()]
+        assert len(rows) > 2
+        for row in rows[1:-1]:
+            del row["endOffset"]
+        found.append((done.exit_code, rows))
+    assert found[0] == found[1]
 
 
 def test_history_in_words(history: Path) -> None:
@@ -246,7 +270,7 @@ def test_a_signal_ends_a_job_in_order(number: signal.Signals, log: Path, tmp_pat
             assert json.loads(process.stdout.readline())["logs"][0]["endOffset"] == 281
             told = (re.match(r"metrics on (\S+)", line) for line in process.stderr)
             url = next(match[1] for match in told if match)
-            with urllib.request.urlopen(url, timeout=10) as response:
+            with urllib.request.urlopen(url, timeout=SOON_S) as response:
                 assert b"aclog" in response.read()
             process.send_signal(number)
             assert process.wait(TIMEOUT_S) == 0

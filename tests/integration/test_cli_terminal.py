@@ -313,7 +313,7 @@ def test_an_operation_that_the_type_does_not_have() -> None:
 COMPLETIONS = [
     ("sn", {"snapshot"}),
     ("log ver", {"verify"}),
-    ("check --to", {"--topic"}),
+    ("check --to", {"--topic", "--token-file"}),
     ("check --operation des", {"Describe", "DescribeConfigs", "DescribeTokens"}),
     ("acls --operation alter", {"Alter", "AlterConfigs"}),
     ("acls --resource-pattern-type p", {"PREFIXED"}),
@@ -397,3 +397,25 @@ def test_each_shell_has_a_script(shell: str, file: str, tmp_path: Path) -> None:
     assert "_ACLOG_COMPLETE" in printed.stdout
     if shutil.which(shell):
         subprocess.run([shell, "-n", str(tmp_path / file)], capture_output=True, check=True)
+
+
+# -- the shell --------------------------------------------------------------------------------------------
+
+
+def test_the_shell_completes_and_remembers(tmp_path: Path) -> None:
+    """Tab goes on with commands and names; the arrow up has what was typed, also the next time."""
+    shell = [*ACLOG, "shell", "--log", str(SMALL), "--quiet"]
+    env = {"TERM": "xterm", "INPUTRC": os.devnull, "XDG_STATE_HOME": str(tmp_path)}
+    typed = ["ca\t/feat\tmeta\t\n", "ls /image\n", "nothing\n", "\x04"]
+    code, said = on_terminal(shell, columns=60, env=env, prompt=">> ", typed=typed)
+    assert code == 0, said
+    assert ">> cat /features/metadata.version\n30\n" in said
+    assert (
+        ">> ls /image\nacls     delegationToken  provenance  topics\ncluster  features         scram\n"
+        in said
+    )
+    assert "`nothing` is no command" in said
+    history = tmp_path / "aclog" / "shell_history"
+    assert history.read_text(encoding="utf-8").splitlines()[-1] == "nothing"
+    code, said = on_terminal(shell, env=env, prompt=">> ", typed=["\x1b[A\x1b[A\x1b[A\n", "exit\n"])
+    assert (code, "metadata.version\n30\n" in said) == (0, True), said

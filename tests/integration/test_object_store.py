@@ -22,8 +22,9 @@ from snapshot.store.retention import WRITING_S
 from snapshot.store.snapshot_store import SnapshotStore
 from snapshot.store.stored import SnapshotState
 from support.data import real_log
+from support.go_programs import VERSITYGW
 from support.kafka_broker import HOST, free_ports
-from support.s3_server import BUCKET, S3Server, missing_reason, s3_server, server_program
+from support.s3_server import BUCKET, S3Server, s3_server
 from support.snapshots import CLUSTER, IDENTITY, image_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration, pytest.mark.xdist_group("object-store")]
@@ -40,10 +41,10 @@ PROMPT_S = 60
 
 @pytest.fixture(scope="module")
 def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    program = server_program()
-    if program is None:
-        pytest.skip(missing_reason())
-    with s3_server(program, tmp_path_factory.mktemp("s3")) as server:
+    directory = VERSITYGW.directory()
+    if directory is None:
+        pytest.skip(VERSITYGW.missing_reason())
+    with s3_server(directory / VERSITYGW.name, tmp_path_factory.mktemp("s3")) as server:
         yield server
 
 

@@ -26,7 +26,7 @@ from records.entries import (
     RemoveAccessControlEntryRecord,
 )
 from records.ids import Uuid
-from support.kafka_jars import KAFKA_VERSION, kafka_libs
+from support.kafka_jars import KAFKA_VERSION, OTHER_VERSIONS, kafka_libs
 from support.kafka_tools import dump_batches, dump_log
 
 pytestmark = pytest.mark.integration
@@ -117,15 +117,18 @@ def test_kafka_finds_every_batch_valid(segment: Path) -> None:
     assert [batch["isControl"] for batch in found] == [False] * 5 + [True] * 4
 
 
-def test_the_type_names_are_those_of_this_kafka() -> None:
+def test_the_type_names_are_those_of_these_kafkas() -> None:
     """One JSON schema for each record is inside of kafka-metadata's jar."""
     names = {}
-    with zipfile.ZipFile(kafka_libs() / f"kafka-metadata-{KAFKA_VERSION}.jar") as jar:
-        for member in jar.namelist():
-            if member.startswith("common/metadata/") and member.endswith("Record.json"):
-                lines = jar.read(member).decode("utf-8").split("\n")
-                schema = json.loads("\n".join(line for line in lines if not line.strip().startswith("//")))
-                names[schema["apiKey"]] = shouted(schema["name"])
+    for version in (KAFKA_VERSION, max(OTHER_VERSIONS)):
+        with zipfile.ZipFile(kafka_libs(version) / f"kafka-metadata-{version}.jar") as jar:
+            for member in jar.namelist():
+                if member.startswith("common/metadata/") and member.endswith("Record.json"):
+                    lines = jar.read(member).decode("utf-8").split("\n")
+                    schema = json.loads(
+                        "\n".join(line for line in lines if not line.strip().startswith("//"))
+                    )
+                    names[schema["apiKey"]] = shouted(schema["name"])
     assert names == RECORD_TYPE_NAMES
 
 

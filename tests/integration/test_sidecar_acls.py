@@ -284,9 +284,9 @@ def test_a_write_that_waits_keeps_nobody_waiting(tmp_path: Path, monkeypatch: py
     with serving(tmp_path / "log", {"aclog.acl.update.timeout.ms": "500"}) as (node, client, unix):
         append = node.log.append
 
-        def stuck(records: Sequence[MetadataRecord]) -> int:
+        def stuck(records: Sequence[MetadataRecord], *, after: int | None) -> int:
             flowing.wait(SOON_S)
-            return append(records)
+            return append(records, after=after)
 
         monkeypatch.setattr(node.log, "append", stuck)
         with ThreadPoolExecutor(1) as pool:

@@ -21,7 +21,7 @@ from unittest.mock import patch
 import pytest
 
 from authorizer.node import Node
-from authorizer.sidecar import protocol, server
+from authorizer.sidecar import protocol
 from authorizer.sidecar.app import SidecarApp
 from authorizer.sidecar.protocol import SidecarProtocol
 from support.node_acls import topic_acl
@@ -80,20 +80,10 @@ def asked_of_app() -> Iterator[list[str]]:
 
 
 @contextmanager
-def soon_over(**changes: float) -> Iterator[None]:
-    """The protocol with shorter times."""
-    with ExitStack() as stack:
-        for name, value in {"_LOOK_S": 0.05, **changes}.items():
-            stack.enter_context(patch.object(protocol, name, value))
+def soon_over() -> Iterator[None]:
+    """The protocol looks more often at what its connections wait for."""
+    with patch.object(protocol, "_LOOK_S", 0.05):
         yield
-
-
-class SoonIdle(SidecarProtocol):
-    """One whose clients must not be idle for long."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.timeout_keep_alive = 0  # the next look
 
 
 def decision(answer: Answer | None) -> bool:
@@ -129,19 +119,24 @@ HEADERS = [(), (b"X-Request-ID: r-1",), (b"x-request-id: r-1", b"X-Request-ID: r
 def test_both_ways_answer_the_same(
     url: str, asked_of_app: list[str], path: str, body: str, headers: tuple[bytes, ...]
 ) -> None:
-    """Status, headers and body, whether the protocol answers or the application."""
+    """Status, headers and body, whether the protocol answers or the application; or when it comes again."""
     encoded = body.encode()
     with connected(url) as wire:
         wire.send(request("POST", path, *headers, body=encoded))
         at_once = wire.answer()
         in_protocol = asked_of_app == []
+        wire.send(request("POST", path, *headers, body=encoded))
+        again = wire.answer()
+        assert again is not None
+        assert in_protocol is (asked_of_app == [])
         wire.send(request("POST", path, b"Connection: close", *headers, body=encoded))
         by_app = wire.only_answer()
     assert asked_of_app[-1] == path
     assert at_once is not None
     assert by_app.headers.pop("connection") == "close"
-    assert {**at_once.headers, "date": ""} == {**by_app.headers, "date": ""}
-    assert (at_once.status, at_once.body) == (by_app.status, by_app.body)
+    for each in (at_once, again):
+        assert {**each.headers, "date": ""} == {**by_app.headers, "date": ""}
+        assert (each.status, each.body) == (by_app.status, by_app.body)
     assert in_protocol is (len(encoded) < 32_000)
 
 
@@ -210,6 +205,39 @@ def test_each_request_of_a_connection_says_whom_it_is_meant_for(url: str) -> Non
             assert answer is not None
             statuses.append(answer.status)
     assert statuses == [200, 200, 421, 200, 200]
+
+
+def test_a_head_that_comes_again_is_not_parsed_again(url: str, node: Node) -> None:
+    """Unless anything but its length is another; what it says is not what another one between said."""
+    parsed = 0
+    begin = SidecarProtocol.on_message_begin
+
+    def counted(protocol: SidecarProtocol) -> None:
+        nonlocal parsed
+        parsed += 1
+        begin(protocol)
+
+    other = request("POST", MANY, body=json.dumps({**question("pay"), "evaluations": [{}]}).encode())
+    waits = asking("soon", min_offset=node.status().end_offset + 1)
+    with patch.object(SidecarProtocol, "on_message_begin", counted), connected(url) as wire:
+        for topic in ("orders", "other", "a-longer-name", "orders"):
+            wire.send(asking(topic))
+            assert decision(wire.answer()) is (topic == "orders")
+        assert parsed == 1
+        for sent in (other, other, asking(), asking()):
+            wire.send(sent)
+            answer = wire.answer()
+            assert answer is not None
+            assert ("evaluations" in json.loads(answer.body)) is (sent is other)
+        assert parsed == 3
+        wire.send(waits)
+        grow(node, "soon")
+        assert decision(wire.answer()) is True
+        assert parsed == 4
+        wire.send(asking()[:-3])
+        time.sleep(0.05)
+        wire.send(asking()[-3:], asking("other"))
+        assert [decision(wire.answer()), decision(wire.answer())] == [True, False]
 
 
 def test_a_client_that_asks_whether_to_continue_may(url: str) -> None:
@@ -369,8 +397,8 @@ HALVES = {
 @pytest.mark.parametrize(
     "before", [b"", asking(), request("GET", "/livez")], ids=["first", "second", "third"]
 )
-def test_half_a_request_is_not_waited_for(url: str, half: bytes, before: bytes) -> None:
-    with soon_over(REQUEST_TIMEOUT_S=0.3), connected(url) as wire:
+def test_half_a_request_is_not_waited_for(node: Node, half: bytes, before: bytes) -> None:
+    with soon_over(), sidecar_of(node, sidecar_request_timeout_ms=300) as url, connected(url) as wire:
         wire.send(before, half)
         if before:
             assert wire.answer() is not None
@@ -378,9 +406,9 @@ def test_half_a_request_is_not_waited_for(url: str, half: bytes, before: bytes) 
     assert (answer.status, answer.headers["aclog-error"]) == (408, "REQUEST_TIMEOUT")
 
 
-def test_a_request_byte_by_byte_is_not_waited_for(url: str) -> None:
+def test_a_request_byte_by_byte_is_not_waited_for(node: Node) -> None:
     """Its time begins with its first byte, and not again with each."""
-    with soon_over(REQUEST_TIMEOUT_S=0.5), connected(url) as wire:
+    with soon_over(), sidecar_of(node, sidecar_request_timeout_ms=500) as url, connected(url) as wire:
         wire.send(request("POST", ONE, body=b" " * 1000)[:-900])
         wire.socket.settimeout(0.1)
         for _ in range(100):
@@ -396,9 +424,8 @@ def test_a_request_byte_by_byte_is_not_waited_for(url: str) -> None:
 def test_a_request_that_waits_for_an_offset_is_not_idle(node: Node) -> None:
     """It may take longer than half a request, or none, may."""
     with (
-        soon_over(REQUEST_TIMEOUT_S=0.1),
-        patch.object(server, "SidecarProtocol", SoonIdle),
-        sidecar_of(node) as url,
+        soon_over(),
+        sidecar_of(node, sidecar_request_timeout_ms=100, sidecar_connections_max_idle_ms=1) as url,
         connected(url) as wire,
     ):
         wire.send(asking(min_offset=node.status().end_offset + 1))
@@ -411,8 +438,7 @@ def test_a_request_that_waits_for_an_offset_is_not_idle(node: Node) -> None:
 def test_an_idle_connection_is_closed(node: Node, before: bytes) -> None:
     with (
         soon_over(),
-        patch.object(server, "SidecarProtocol", SoonIdle),
-        sidecar_of(node) as url,
+        sidecar_of(node, sidecar_connections_max_idle_ms=1) as url,
         connected(url) as wire,
     ):
         wire.send(before)
@@ -428,9 +454,13 @@ def send_bytes(wire: Wire, count: int) -> None:
 
 
 @pytest.mark.parametrize("per_read", [16, 10**9])
-def test_a_client_that_does_not_read_its_answers_is_not_read_from(url: str, per_read: int) -> None:
+def test_a_client_that_does_not_read_its_answers_is_not_read_from(node: Node, per_read: int) -> None:
     """Answers would pile up in memory otherwise, however few of them a read asks for."""
-    with patch.object(protocol, "_REQUESTS_PER_READ_MAX", per_read), connected(url) as wire:
+    with (
+        patch.object(protocol, "_REQUESTS_PER_READ_MAX", per_read),
+        sidecar_of(node) as url,
+        connected(url) as wire,
+    ):
         wire.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         wire.socket.settimeout(1.0)
         with pytest.raises(TimeoutError):

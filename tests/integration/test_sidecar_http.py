@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -14,6 +15,7 @@ import pytest
 import uvicorn
 from structlog.testing import capture_logs
 
+from authorizer.analysis.meaning import Meaning
 from authorizer.configuration.load import load_config
 from authorizer.decisions.audit import AUDIT_LOGGER_NAME
 from authorizer.errors import ConfigError
@@ -90,9 +92,10 @@ def question(operation: str = "READ", topic: str = "orders", **context: object) 
 def test_an_evaluation_says_the_decision_the_rule_the_acl_and_the_offset(
     node_and_client: tuple[Node, httpx.Client],
 ) -> None:
-    """AuthZEN 6.2: 200 for both answers; the context tells which ACL decided, written where, as of when."""
+    """AuthZEN 6.2: 200 for both answers; the context says the rule, as of when, and the ACL if asked."""
     node, client = node_and_client
-    allowed = client.post("/access/v1/evaluation", json=question("READ"))
+    plain = client.post("/access/v1/evaluation", json=question("READ")).json()
+    allowed = client.post("/access/v1/evaluation", json=question("READ", explain=True))
     denied = client.post("/access/v1/evaluation", json=question("WRITE"))
     default = client.post("/access/v1/evaluation", json=question("READ", "other"))
     assert [answer.status_code for answer in (allowed, denied, default)] == [200, 200, 200]
@@ -109,6 +112,7 @@ def test_an_evaluation_says_the_decision_the_rule_the_acl_and_the_offset(
         if uuid_to_string(acl.record.id) == context["acl"]["id"]
     ]
     assert context["written_at_offset"] == acl.offset
+    assert plain["context"] == {name: context[name] for name in ("rule", "offset", "reason")}
     assert default.json()["context"]["rule"] == "DefaultDeny"
 
 
@@ -351,6 +355,14 @@ def test_state_health_and_metrics_tell_where_the_node_stands(
     status = node.status()
     assert (state["offset"], state["digest"], state["acl_count"]) == (status.end_offset, status.digest, 2)
     assert (state["ready"], state["lag_records"], state["reason"]) == (True, 0, None)
+    assert state["meaning"] is None
+    give_up = time.monotonic() + 20
+    while (meaning := client.get("/v1/state?meaning=true").json()["meaning"]) is None:
+        assert time.monotonic() < give_up
+    acls = node.authorizer.state
+    assert meaning["offset"] == acls.end_offset
+    table = acls.index.image.merged().columns
+    assert meaning["digest"] == Meaning.of(table, acls.settings).digest.hex()
     assert client.get("/livez").json() == {"live": True}
     assert client.get("/readyz").status_code == 200
     metrics = client.get("/metrics")

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from cryptography import x509
 from prometheus_client import generate_latest
 from structlog.testing import capture_logs
 
@@ -333,6 +334,10 @@ def until(expected: object, found: object) -> None:
         time.sleep(0.05)
 
 
+def expires_s(pem: Path) -> float:
+    return x509.load_pem_x509_certificate(pem.read_bytes()).not_valid_after_utc.timestamp()
+
+
 def test_new_connections_see_a_certificate_that_has_changed(tmp_path: Path) -> None:
     """Connections from before go on; a broken file changes nothing, is said and measured, and mends."""
     renewed = Authority("CN=Renewed CA")
@@ -357,6 +362,8 @@ def test_new_connections_see_a_certificate_that_has_changed(tmp_path: Path) -> N
             assert before.get("/livez").is_success
             assert not answers(renewed)
             assert metric(failing) == "0.0"
+            expiry = 'aclog_tls_certificate_expiry_timestamp_seconds{listener="SSL"}'
+            assert float(metric(expiry)) == (expires := expires_s(tmp_path / "server.pem"))
             (tmp_path / "server.pem").write_text("-----BEGIN")
             until("1.0", lambda: before.get("/livez").is_success and metric(failing))
             assert answers(SERVER_CA)
@@ -364,10 +371,12 @@ def test_new_connections_see_a_certificate_that_has_changed(tmp_path: Path) -> N
             failures = 'aclog_tls_reloads_total{listener="SSL",result="failed"}'
             until("2.0", lambda: before.get("/livez").is_success and metric(failures))
             assert answers(SERVER_CA)
-            renewed.issue("CN=localhost").write(tmp_path / "server.pem")
+            assert float(metric(expiry)) == expires
+            renewed.issue("CN=localhost", days=30).write(tmp_path / "server.pem")
             until(True, lambda: before.get("/livez").is_success and answers(renewed))
             assert not answers(SERVER_CA)
             assert metric(failing) == "0.0"
+            assert float(metric(expiry)) == expires_s(tmp_path / "server.pem") > expires
             assert before.get("/livez").is_success
         warnings = [line for line in lines if line["event"] == "certificates_not_reloaded"]
         assert len(warnings) == 2
@@ -552,7 +561,8 @@ def test_each_host_header_must_be_ours(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore:unclosed resource:ResourceWarning")
 def test_clients_that_wait_or_do_not_answer_do_not_hold_up_the_end(tmp_path: Path) -> None:
     """An idle connection, one that never says hello, and half a request: none of them gets the grace."""
-    settings = tls(tmp_path, ssl_client_auth="none")
+    grace = {"aclog.sidecar.drain.timeout.ms": str(int(2000 * SOON_S))}
+    settings = {**tls(tmp_path, ssl_client_auth="none"), **grace}
     context = client_context(tmp_path, None)
     for half_a_request in (b"", b"POST /access/v1/evaluation HTTP/1.1\r\nhost: localhost"):
         with serving(tmp_path, settings) as (_, sidecar):
@@ -564,7 +574,7 @@ def test_clients_that_wait_or_do_not_answer_do_not_hold_up_the_end(tmp_path: Pat
                 idle.sendall(half_a_request)
                 began = time.monotonic()
                 sidecar.close()
-                assert time.monotonic() - began < 3
+                assert time.monotonic() - began < SOON_S
 
 
 # --- the documents -----------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -11,7 +12,10 @@ import httpx
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
+from authorizer.analysis.changed_acls import ChangedAcls
+from authorizer.analysis.plan import AclPlan, PlanOrigin
 from authorizer.configuration.load import load_config
+from authorizer.decisions.state import AuthorizerSettings
 from authorizer.node import Node
 from authorizer.sidecar import changes, min_offset
 from authorizer.sidecar.errors import ErrorCode
@@ -26,6 +30,8 @@ from records.acl import (
     ResourcePattern,
     ResourceType,
 )
+from records.columns.acl_table import AclTable
+from snapshot.image import AclsImage
 from support.node_acls import topic_acl
 from support.nodes import SOON_S, create, running_node, sidecar_of
 
@@ -43,7 +49,16 @@ ACL = {**WHO, **NAME, "host": "*", "operation": "WRITE", "permissionType": "ALLO
 #: Method, path, and the query of a GET or the body of another one.
 Asked = tuple[str, str, dict[str, Any]]
 
+#: One that is for another log: that is an answer.
+PLAN = AclPlan.of(
+    PlanOrigin("elsewhere", "c"),
+    AclsImage.EMPTY,
+    ChangedAcls(AclTable.of(()), AclTable.of(())),
+    AuthorizerSettings(),
+)
+
 ANSWERED: list[Asked] = [
+    ("POST", "/v1/plans", json.loads(PLAN.to_json())),
     ("GET", "/", {}),
     ("POST", EVALUATION, QUESTION),
     ("POST", EVALUATION, QUESTION | {"action": {"name": "DELETE"}}),
@@ -71,6 +86,9 @@ ANSWERED: list[Asked] = [
         for operation in ("READ", "DELETE", "IDEMPOTENT_WRITE")
     ),
     ("GET", "/v1/changes", {}),
+    ("GET", "/v1/config", {}),
+    ("PUT", "/v1/config", {"configs": {"aclog.audit.level": "OFF"}}),
+    ("PUT", "/v1/config", {"configs": {"aclog.audit.level": None}, "validate_only": True}),
     ("GET", "/v1/state", {}),
     ("GET", "/livez", {}),
     ("GET", "/readyz", {}),
@@ -88,6 +106,7 @@ REFUSED: list[tuple[Asked, ErrorCode]] = [
         ErrorCode.CONTENT_TOO_LARGE,
     ),
     (("GET", "/v1/acls/AAAAAAAAAAAAAAAAAAAAAQ", {}), ErrorCode.NOT_FOUND),
+    (("PUT", "/v1/config", {"configs": {"aclog.log.url": "x"}}), ErrorCode.INVALID_CONFIG),
     (("GET", "/v1/explain", WHO | NAME | {"operation": "x"}), ErrorCode.INVALID_REQUEST),
     (("POST", "/v1/filter", WHO | {"operation": "x", "resourceNames": []}), ErrorCode.INVALID_REQUEST),
 ]

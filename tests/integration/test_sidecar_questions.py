@@ -236,7 +236,7 @@ def test_five_thousand_names_are_one_question(node_and_client: tuple[Node, httpx
 
 def test_before_it_is_ready_there_is_no_answer(tmp_path: Path) -> None:
     """503 for all, never an empty list."""
-    with running_node(tmp_path / "log", ready=False, log_mode="create") as node, sidecar_of(node) as url:
+    with running_node(tmp_path / "log", log_mode="create") as node, sidecar_of(node) as url:
         node.authorizer.on_not_ready("for a test")
         for path, question in QUESTIONS.items():
             answer = httpx.post(url + path, json=question)

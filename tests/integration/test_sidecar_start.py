@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ssl
+import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from records.log_batch import LogBatch
 from support.certificates import Authority
 from support.directory_logs import batch_bytes, write_segment
 from support.nodes import SOON_S
+from support.serving_workers import ROOT, serving_workers, until
 
 BATCHES = 5
 HEALTH = {"/": 200, "/livez": 200, "/readyz": 503, "/v1/state": 200, "/metrics": 200}
@@ -73,79 +75,153 @@ def asks(client: httpx.Client, principal: str) -> tuple[int, str | bool]:
     return answer.status_code, answer.headers["aclog-error"]
 
 
-def test_what_each_listener_answers_at_every_moment_until_the_node_is_ready(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Super users are decided on the early listener; everyone else gets AUTHORIZER_NOT_READY, never a DENIED.
+NAMES = ("admin", "gateway", "other")
+NOT_READY = (503, "AUTHORIZER_NOT_READY")
+#: Of each listener, one for each caller.
+Clients = Mapping[str, httpx.Client]
 
-    Health is answered on every listener. The callers are known by their certificates: the super user itself,
-    one who may ask about others, and one who may not.
-    """
-    directory = tmp_path / "log"
+
+def slow_log(directory: Path) -> Path:
+    """A broker's, of some batches."""
     write_segment(directory, 0, *(batch_bytes(offset) for offset in range(BATCHES)))
     (directory / "partition.metadata").write_text(
         f"version: 0\ntopic_id: {uuid_to_string(Uuid(METADATA_TOPIC_ID))}\n"
     )
+    return directory
+
+
+def two_listeners(directory: Path, authority: Authority) -> dict[str, str]:
+    """An early one and another one; callers are known by their certificates."""
+    (directory / "ca.pem").write_text(authority.pem)
+    return {
+        "aclog.log.mode": "read",
+        "aclog.listeners": "EARLY://localhost:0,LATE://localhost:0",
+        "listener.security.protocol.map": "EARLY:SSL,LATE:SSL",
+        "early.start.listeners": "EARLY",
+        "ssl.keystore.location": str(authority.issue("CN=localhost").write(directory / "server.pem")),
+        "ssl.truststore.location": str(directory / "ca.pem"),
+        "ssl.client.auth": "required",
+        "ssl.principal.mapping.rules": "RULE:^CN=(.*)$/$1/",
+        "super.users": "User:admin",
+        "aclog.describe.principals": "User:gateway",
+    }
+
+
+def as_caller(name: str, directory: Path, authority: Authority) -> ssl.SSLContext:
+    context = ssl.create_default_context(cadata=authority.pem)
+    context.load_cert_chain(authority.issue(f"CN={name}").write(directory / f"{name}.pem"))
+    return context
+
+
+def check_before_ready(early: Clients, late: Clients, health: Mapping[str, int] = HEALTH) -> None:
+    """Super users are decided on the early listener; everyone else gets AUTHORIZER_NOT_READY, never DENIED.
+
+    Health is answered on both.
+    """
+    assert asks(early["admin"], "admin") == (200, True)
+    assert asks(early["gateway"], "admin") == (200, True)
+    assert asks(early["admin"], "other") == NOT_READY
+    assert asks(early["gateway"], "gateway") == NOT_READY
+    assert asks(early["other"], "other") == NOT_READY
+    for name in NAMES:
+        assert asks(late[name], "admin") == NOT_READY
+        assert asks(late[name], name) == NOT_READY
+    for listener in (early, late):
+        assert {path: listener["other"].get(path).status_code for path in health} == health
+        for name in NAMES:
+            assert listener[name].get("/v1/acls").headers["aclog-error"] == NOT_READY[1]
+
+
+def check_ready(*listeners: Clients, of_all: int = 200) -> None:
+    """All are decided; ``of_all``: what /readyz answers."""
+    for listener in listeners:
+        assert listener["other"].get("/readyz").status_code == of_all
+        assert asks(listener["admin"], "admin") == (200, True)
+        assert asks(listener["gateway"], "other") == (200, False)
+        assert asks(listener["other"], "other") == (200, False)
+        assert listener["admin"].get("/v1/acls").status_code == 200
+        assert listener["other"].get("/v1/acls").status_code == 403
+
+
+def test_what_each_listener_answers_at_every_moment_until_the_node_is_ready(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the super user itself, of one who may ask about others, and of one who may not."""
     authority = Authority()
-    (tmp_path / "ca.pem").write_text(authority.pem)
-    config = load_config(
-        environ={},
-        flags={
-            "aclog.log.url": str(directory),
-            "aclog.log.mode": "read",
-            "aclog.listeners": "EARLY://localhost:0,LATE://localhost:0",
-            "listener.security.protocol.map": "EARLY:SSL,LATE:SSL",
-            "early.start.listeners": "EARLY",
-            "ssl.keystore.location": str(authority.issue("CN=localhost").write(tmp_path / "server.pem")),
-            "ssl.truststore.location": str(tmp_path / "ca.pem"),
-            "ssl.client.auth": "required",
-            "ssl.principal.mapping.rules": "RULE:^CN=(.*)$/$1/",
-            "super.users": "User:admin",
-            "aclog.describe.principals": "User:gateway",
-        },
-    )
-
-    def client(url: str, name: str) -> httpx.Client:
-        context = ssl.create_default_context(cadata=authority.pem)
-        context.load_cert_chain(authority.issue(f"CN={name}").write(tmp_path / f"{name}.pem"))
-        return clients.enter_context(httpx.Client(base_url=url, verify=context, timeout=SOON_S))
-
-    names = ("admin", "gateway", "other")
+    flags = {**two_listeners(tmp_path, authority), "aclog.log.url": str(slow_log(tmp_path / "log"))}
+    config = load_config(environ={}, flags=flags)
     with ExitStack() as clients, Sidecar(config) as sidecar, Node.open(config) as node:
         slow = SlowLog(node, monkeypatch)
         try:
             node.start()
             sidecar.start(node)
-            early, late = ({name: client(url, name) for name in names} for url in sidecar.urls)
+            contexts = {name: as_caller(name, tmp_path, authority) for name in NAMES}
+            early, late = (
+                {
+                    name: clients.enter_context(httpx.Client(base_url=url, verify=context, timeout=SOON_S))
+                    for name, context in contexts.items()
+                }
+                for url in sidecar.urls
+            )
             for offset in range(BATCHES):
                 slow.wait_until_asked()
                 assert not node.status().ready, offset
-                not_ready = (503, "AUTHORIZER_NOT_READY")
-                assert asks(early["admin"], "admin") == (200, True)
-                assert asks(early["gateway"], "admin") == (200, True)
-                assert asks(early["admin"], "other") == not_ready
-                assert asks(early["gateway"], "gateway") == not_ready
-                assert asks(early["other"], "other") == not_ready
-                for name in names:
-                    assert asks(late[name], "admin") == not_ready
-                    assert asks(late[name], name) == not_ready
-                for listener in (early, late):
-                    assert {path: listener["other"].get(path).status_code for path in HEALTH} == HEALTH
-                    for name in names:
-                        assert listener[name].get("/v1/acls").headers["aclog-error"] == not_ready[1]
+                check_before_ready(early, late)
                 slow.step()
             slow.wait_until_asked()
             slow.end()
             assert node.wait_until_ready(SOON_S)
-            for listener in (early, late):
-                assert listener["other"].get("/readyz").status_code == 200
-                assert asks(listener["admin"], "admin") == (200, True)
-                assert asks(listener["gateway"], "other") == (200, False)
-                assert asks(listener["other"], "other") == (200, False)
-                assert listener["admin"].get("/v1/acls").status_code == 200
-                assert listener["other"].get("/v1/acls").status_code == 403
+            check_ready(early, late)
         finally:
             slow.end()
+
+
+@pytest.mark.slow
+def test_the_same_of_each_worker_until_all_are_ready(tmp_path: Path) -> None:
+    """Each answers by what it has loaded itself; /readyz of any of them is that of all."""
+    authority = Authority()
+    permits = tmp_path / "permits"
+    permits.mkdir()
+    command = (sys.executable, str(ROOT / "tests/support/slow_serve.py"), str(permits), "serve")
+    settings = two_listeners(tmp_path, authority)
+    with (
+        serving_workers(tmp_path, slow_log(tmp_path / "log"), settings, command=command) as serving,
+        ExitStack() as clients,
+    ):
+        try:
+            pids = serving.pids()
+            listeners: list[dict[int, dict[str, httpx.Client]]] = []
+            for url in serving.urls:
+                of_workers: dict[int, dict[str, httpx.Client]] = {number: {} for number in pids}
+                for name in NAMES:
+                    verify = as_caller(name, tmp_path, authority)
+                    each = clients.enter_context(serving.client_of_each(url, verify=verify))
+                    for number, client in each.items():
+                        of_workers[number][name] = client
+                listeners.append(of_workers)
+            early, late = listeners
+            loaded = dict.fromkeys(pids, 0)
+
+            def look() -> None:
+                """At each worker, while each waits for its next batch."""
+                for number, pid in pids.items():
+                    until((permits / f"{pid}.{loaded[number]}.asked").exists)
+                for number in pids:
+                    if loaded[number] < BATCHES:
+                        check_before_ready(early[number], late[number])
+                    else:
+                        is_ready = min(loaded.values()) == BATCHES
+                        check_ready(early[number], late[number], of_all=200 if is_ready else 503)
+
+            look()
+            # One is ahead, then the other one.
+            for number in (0, 1, 1, 1, 1, 0, 0, 0, 1, 0):
+                (permits / f"{pids[number]}.{loaded[number]}.given").touch()
+                loaded[number] += 1
+                look()
+            assert set(loaded.values()) == {BATCHES}
+        finally:
+            (permits / "end").touch()
 
 
 def test_an_early_listener_does_not_tell_one_caller_about_another(

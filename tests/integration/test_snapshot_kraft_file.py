@@ -35,7 +35,7 @@ def test_kafka_reads_what_aclog_wrote(tmp_path: Path) -> None:
         assert [entry["offset"] for entry in records] == list(range(1, len(records) + 1))
         features = [entry["data"] for entry in records if entry["type"] == "FEATURE_LEVEL_RECORD"]
         assert features[0] == {"name": METADATA_VERSION_FEATURE, "featureLevel": 30}
-        assert {entry["name"]: entry["featureLevel"] for entry in features} == image.features
+        assert {entry["name"]: entry["featureLevel"] for entry in features} == image.metadata.features
         acls = [payload_acl(entry["data"]) for entry in records[len(features) :]]
         assert set(acls) == {found.record for found in image}
         assert len(acls) == len(image)

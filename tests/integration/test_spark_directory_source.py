@@ -1,4 +1,4 @@
-"""The data source `aclog-directory` on real Spark: restarts, crashes, logs that changed."""
+"""The data source `aclog-log` on real Spark: restarts, crashes, logs that changed."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from pyspark.sql.types import StructType
 from records.entries import BeginTransactionRecord, ControlRecord, EndTransactionRecord
 from records.log.directory import DirectoryLog
 from snapshot.jobs.engine.schema import CHANGE, CHANGES_ARROW, SOURCE, SOURCE_ARROW
-from snapshot.jobs.sources.directory_range import read_ranges
-from snapshot.jobs.sources.directory_source import read_directory_stream
+from snapshot.jobs.sources.log_range import read_ranges
 from snapshot.jobs.sources.logs import FollowedLog
+from snapshot.jobs.sources.range_source import read_ranges_stream
 from support.data import real_log
 from support.directory_logs import (
     acl,
@@ -70,7 +70,7 @@ class Query:
             self.batches.append((batch_id, offsets(rows)))
             after(batch_id)
 
-        stream = read_directory_stream(
+        stream = read_ranges_stream(
             self._spark, self._log, max_offsets=self._max_offsets, starting_offset=self._start
         )
         writer = stream.writeStream.foreachBatch(on_batch).trigger(availableNow=True)
@@ -97,7 +97,7 @@ def offsets(rows: DataFrame) -> list[int]:
     found: list[int] = []
     for batch in rows.toArrow().to_batches():
         start = min(batch.column("offset").to_pylist(), default=0)
-        found += [logged.offset for read in read_ranges(batch, start) for logged in read.records]
+        found += [logged.offset for read in read_ranges(batch, start, {}) for logged in read.records]
     return found
 
 
@@ -154,7 +154,7 @@ def test_a_stream_follows_a_log(spark: SparkSession, tmp_path: Path) -> None:
         found.extend(offsets(rows))
 
     with DirectoryLog.open(path, mode="create") as log:
-        stream = read_directory_stream(spark, followed(path), max_offsets=None, starting_offset=0)
+        stream = read_ranges_stream(spark, followed(path), max_offsets=None, starting_offset=0)
         query = stream.writeStream.foreachBatch(on_batch).trigger(processingTime="0 seconds")
         running = query.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
         try:

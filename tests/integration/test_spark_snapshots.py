@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -192,21 +193,28 @@ def test_lost_snapshots_are_made_up_for(spark: SparkSession, tmp_path: Path) -> 
 
 
 def test_a_log_that_has_lost_its_start_needs_a_snapshot(spark: SparkSession, tmp_path: Path) -> None:
-    """Without one the job says what to do; with a node's it begins there."""
-    trimmed = real_log("kraft-trimmed")
-    job = SnapshotsJob(spark, tmp_path, [trimmed], max_offsets=100, shards=3)
-    with pytest.raises(SparkJobError, match=r"starts at 1675, and .*\(aclog snapshot create\)"):
-        job.run()
+    """Of Kafka's own the newest, or a node's that is newer: the job begins there. Else it says what to do."""
+    trimmed = tmp_path / real_log("kraft-trimmed").name
+    shutil.copytree(real_log("kraft-trimmed").parent, tmp_path, dirs_exist_ok=True)
     with DirectoryLog.open(trimmed) as log:
         loaded = load_image(log, [CheckpointFiles(log)], at_offset=1_950)
-        job.store.write(loaded.image, log.identity, log_end_time_ms=0)
         whole = load_image(log, [CheckpointFiles(log)]).image
-    reports: list[BatchReport] = []
-    run_snapshots(spark, job.settings(), reports.append)
-    assert reports[0].logs[0].start == 1_951
-    newest = job.manifests()[-1]
-    assert (newest.digest, newest.count) == (whole.digest, len(whole))
-    assert newest.provenance == whole.provenance
+        (checkpoint,) = log.checkpoints()
+    for start in (checkpoint.end_offset, 1_951):
+        job = SnapshotsJob(spark, tmp_path / str(start), [trimmed], max_offsets=100, shards=3)
+        if start != checkpoint.end_offset:
+            job.store.write(loaded.image, log.identity, log_end_time_ms=0)
+        reports: list[BatchReport] = []
+        run_snapshots(spark, job.settings(), reports.append)
+        assert reports[0].logs[0].start == start
+        newest = job.manifests()[-1]
+        assert (newest.digest, newest.count) == (whole.digest, len(whole))
+        assert newest.provenance == whole.provenance
+    assert checkpoint.path is not None
+    checkpoint.path.unlink()
+    job = SnapshotsJob(spark, tmp_path / "none", [trimmed], max_offsets=100, shards=3)
+    with pytest.raises(SparkJobError, match=r"starts at 1675, and .*\(aclog snapshot create\)"):
+        job.run()
 
 
 def test_two_clusters_do_not_mix(spark: SparkSession, tmp_path: Path) -> None:

@@ -420,7 +420,7 @@ def serving(url: str, store: Path, tmp_path: Path) -> Iterator[tuple[subprocess.
 def asked(address: str, path: str, body: object = None) -> Any:
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(address + path, data=data, headers={"content-type": "application/json"})
-    with urllib.request.urlopen(request, timeout=10) as response:
+    with urllib.request.urlopen(request, timeout=SOON_S) as response:
         return json.load(response)
 
 

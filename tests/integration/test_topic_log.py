@@ -31,13 +31,13 @@ from records.log_batch import LogBatch
 from replay.load import load_image
 from support.kafka_broker import Broker
 from support.kafka_cluster import wait_until
+from support.nodes import SOON_S
 from support.sim_scenario import acl_named
 from support.topic_operator import set_policy
 
 pytestmark = pytest.mark.integration
 
 ONE = TopicSettings(replication_factor=1, min_insync_replicas=1)
-SOON_S = 60.0
 A, B, C = acl_named("a"), acl_named("b"), acl_named("c")
 REMOVE_A = RemoveAccessControlEntryRecord(A.id)
 

@@ -52,7 +52,7 @@ class HeldUp:
         """That a transaction is open, whose, since when, and the command that ends it."""
         since = re.search(r"transaction is open since (\S+), from offset (\d+) on", text)
         assert since, text
-        assert abs(datetime.fromisoformat(since[1]).timestamp() - self.opened_at_s) < 2
+        assert abs(datetime.fromisoformat(since[1]).timestamp() - self.opened_at_s) < SOON_S
         assert f"It is that of transactional id 'left open in {self.topic}-" in text
         assert "or with its timeout of 60 s" in text
         assert f"--bootstrap-server {self.broker.bootstrap_servers} " in text

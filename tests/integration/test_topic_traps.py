@@ -117,13 +117,13 @@ def test_an_open_transaction_hides_what_follows_and_nothing_else(
     A write of the node itself meanwhile is committed and not visible: it ends with its own timeout, which
     says so, and it shows later.
     """
-    with running_node(url, acl_update_timeout_ms=1500) as node:
+    with running_node(url, acl_update_timeout_ms=5000) as node:
         create(node, [topic_acl("kept")])
         before = shown_end(node)
         producer = transactional(broker, "open")
         producer.begin_transaction()
         produced(producer, topic, [message(record_of(topic_acl("late")))])
-        with pytest.raises(Exception, match=r"timed out after 1500 ms\. The records are in the log"):
+        with pytest.raises(Exception, match=r"timed out after 5000 ms\. The records are in the log"):
             create(node, [topic_acl("behind")])
         assert stays(node, before)
         assert node.status().ready
@@ -260,8 +260,10 @@ def test_an_append_into_a_topic_that_is_replaced_meanwhile_has_no_known_outcome(
     with TopicLog.open(url, mode="write") as log:
         append = log._writer.append
 
-        def appended_and_lost(records: Sequence[MetadataRecord], check: Callable[[], None]) -> int:
-            end_offset = append(records, check)
+        def appended_and_lost(
+            records: Sequence[MetadataRecord], check: Callable[[], None], after: int | None
+        ) -> int:
+            end_offset = append(records, check, after)
             create_again(broker, topic)
             return end_offset
 

@@ -10,13 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from immutables import Map
 
 from records.codecs.json import from_json
 from records.entries import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
+    FeatureLevelRecord,
     MetadataRecord,
+    OtherRecord,
+    SupportedLevels,
 )
 from records.log.directory import DirectoryLog
 from replay.errors import LogGapError, OffsetUnavailableError
@@ -25,6 +29,7 @@ from replay.loader import Loader
 from replay.snapshot_source import CheckpointFiles, SnapshotSource, StoredSnapshots
 from snapshot.files.kraft_checkpoint import read_checkpoint
 from snapshot.image import AclsImage
+from snapshot.metadata_image import MetadataImage
 from snapshot.store.snapshot_store import SnapshotStore
 from support.data import real_log, real_log_home
 from support.digests import digest_of
@@ -32,6 +37,8 @@ from support.sim_history import EMPTY_STATE, State, fold, state_of
 from support.sim_publisher import Witness
 
 REAL_LOGS = {"kraft-small": 281, "kraft-trimmed": 2054, "kraft-large": 71029}
+#: What Kafka 4.3.1 registers with.
+BROKERS = {1: SupportedLevels(7, 30)}
 #: Those whose beginning is still there.
 WHOLE_LOGS = ["kraft-small", "kraft-large"]
 TRIMMED_START = 1675
@@ -116,7 +123,7 @@ def test_the_final_acls_are_those_that_the_broker_listed(name: str) -> None:
     assert result.image.provenance.end_offset == REAL_LOGS[name]
     assert result.origin.startswith("checkpoint ")
     assert result.refused == ()
-    assert result.high_watermark_is_guess
+    assert result.uncommitted_from is not None
     counts = result.manifest.counts
     assert (counts.replaced, counts.repeated, counts.unknown_removals) == (0, 0, 0)
 
@@ -131,6 +138,19 @@ def test_from_the_start_and_from_the_checkpoint_it_is_the_same_state(name: str) 
 
 
 @pytest.mark.parametrize("name", WHOLE_LOGS)
+def test_what_else_the_log_knows_is_what_the_dump_says(name: str) -> None:
+    """Topics, features and brokers: of the log, of the newest checkpoint and its tail, of the dump."""
+    expected = MetadataImage.EMPTY
+    for _, record in dumped(name):
+        if isinstance(record, FeatureLevelRecord | OtherRecord):
+            expected = expected.with_record(record)
+    whole, continued = load(name).image.metadata, load(name, checkpoints=True).image.metadata
+    assert whole == continued == expected
+    assert ("orders.0" in whole.topics) == (name == "kraft-small")
+    assert (whole.unread, whole.is_whole) == (Map(), True)
+
+
+@pytest.mark.parametrize("name", WHOLE_LOGS)
 def test_the_state_at_a_checkpoints_end_is_the_checkpoint(name: str) -> None:
     """What the broker wrote itself at that offset, for each of its checkpoints."""
     with DirectoryLog.open(real_log(name), mode="read") as log:
@@ -138,6 +158,7 @@ def test_the_state_at_a_checkpoints_end_is_the_checkpoint(name: str) -> None:
     assert checkpoints
     for checkpoint in checkpoints:
         image = load(name, at_offset=checkpoint.end_offset - 1).image
+        assert checkpoint.path is not None
         assert state_of(image) == state_of(read_checkpoint(checkpoint.path))
         assert image.provenance.end_offset == checkpoint.end_offset
 
@@ -156,6 +177,7 @@ def test_offsets_of_the_trimmed_log_have_the_state_of_the_dump() -> None:
     """From its checkpoint's end on; records below it, removals of unknown ids among them, are skipped."""
     with DirectoryLog.open(real_log("kraft-trimmed"), mode="read") as log:
         (checkpoint,) = log.checkpoints()
+    assert checkpoint.path is not None
     state = state_of(read_checkpoint(checkpoint.path))
     for offset, _settled, expected in states_of("kraft-trimmed", state, TRIMMED_CHECKPOINT_END):
         if offset % 7 == 0:
@@ -201,6 +223,8 @@ def test_the_loader_comes_to_the_same_state(name: str, tmp_path: Path) -> None:
                 loader.start()
                 assert loader.wait_until_ready(PATIENCE_S)
                 assert loader.status().digest == expected.digest
+            assert witness.image.metadata == expected.metadata
+            assert expected.metadata.brokers == BROKERS
             assert state_of(witness.image) == state_of(expected)
             assert witness.updates == [(REAL_LOGS[name], True)]
             assert (witness.manifests[0].records == 0) == (number == 1)

@@ -127,7 +127,7 @@ class Authorizer(RuleBasedStateMachine):
                 assert (result is AuthorizationResult.ALLOWED) is allowed
                 decision = self.authorizer.decide(context, action, state)
                 assert (decision.is_allowed, decision.rule.value) == (allowed, kind)
-                assert state.index.count == len(truth)
+                assert state.index.resources.count == len(truth)
 
     @rule(meant=st.lists(filters(), min_size=2, max_size=10))
     def list_earlier(self, meant: list[AclBindingFilter]) -> None:

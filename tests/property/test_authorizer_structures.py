@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from authorizer.index.covers import NOTHING, Cover, alone
 from authorizer.index.masks import HostMasks, Leaf, OwnLeaf, leaf_mask
 from authorizer.index.places import PREFIXED
 from authorizer.index.prefix_ranges import PrefixRanges, successor
-from authorizer.index.rights import NO_RIGHTS_OF_TYPE, MadeRights, WholeRights, covering, said
+from authorizer.index.rights import NO_RIGHTS_OF_TYPE, MadeRights, Rights, WholeRights, cover_of
 from support.limits import make_small
 
 # The last code point has no successor; neighbours of it and of the surrogates' place in UTF-16.
@@ -18,6 +21,16 @@ LEAVES = st.integers(1, 7) | st.sampled_from(
     [HostMasks({"h": 9}, 1), HostMasks({"h": 16, "i": 2}, 0), HostMasks({"j": 5, "k": 5}, 1)]
 )
 HOSTS = ("h", "i", "j", "other")
+
+
+def places(literals: dict[str, OwnLeaf], prefixes: dict[str, OwnLeaf]) -> list[Cover]:
+    """Each alone, as rights are made of them."""
+    found = [alone(0, name, leaf, None) for name, leaf in literals.items()]
+    return found + [alone(PREFIXED, prefix, leaf, None) for prefix, leaf in prefixes.items()]
+
+
+def said(rights: Rights, name: str, host: str) -> int:
+    return leaf_mask(cover_of(rights, name).said, host)
 
 
 def said_by(leaves: list[Leaf], host: str) -> int:
@@ -45,16 +58,19 @@ def test_ranges_find_every_prefix_of_a_name() -> None:
         names=st.lists(PREFIXES, min_size=1),
     )
     def check(values: dict[str, OwnLeaf], everywhere: OwnLeaf, names: list[str]) -> None:
-        ranges = PrefixRanges.of(values, everywhere)
+        last = alone(0, "*", everywhere, None) if everywhere else NOTHING
+        ranges = PrefixRanges.of(places({}, values), last)
         assert list(ranges.bounds) == sorted(set(ranges.bounds))
         # No more ranges than need be.
-        assert all(one != other for one, other in zip(ranges.owners, ranges.owners[1:], strict=False))
+        assert all(one is not other for one, other in pairwise(ranges.covers))
+        assert [each.name for each in ranges.stored()] == sorted(values)
         for name in [*names, *values, *(f"{prefix}a" for prefix in values)]:
             found = sorted((key for key in values if name.startswith(key)), key=len, reverse=True)
-            assert [prefix for prefix, _ in ranges.of_name(name)] == found
+            cover = ranges.cover(name)
+            assert [each.name for each in cover if each is not last] == found
             leaves: list[Leaf] = [everywhere, *(values[prefix] for prefix in found)]
             for host in HOSTS:
-                assert leaf_mask(ranges.leaf(name), host) == said_by(leaves, host)
+                assert leaf_mask(cover.said, host) == said_by(leaves, host)
 
     check()
 
@@ -83,12 +99,12 @@ def test_rights_are_what_covers_a_name() -> None:
         prefixes: dict[str, OwnLeaf] = {}
         versions: list[tuple[WholeRights, dict[str, OwnLeaf], dict[str, OwnLeaf]]] = []
         for is_anew, changed, changed_prefixes in steps:
-            before = MadeRights.of(literals, prefixes) if is_anew else rights
+            before = MadeRights.of(places(literals, prefixes)) if is_anew else rights
             rights = with_changes(before, changed, changed_prefixes)
             literals, prefixes = merged(literals, changed), merged(prefixes, changed_prefixes)
             versions += [
                 (rights, literals, prefixes),
-                (MadeRights.of(literals, prefixes), literals, prefixes),
+                (MadeRights.of(places(literals, prefixes)), literals, prefixes),
             ]
             expect(rights, literals, prefixes)
         for version in versions:
@@ -101,9 +117,9 @@ def with_changes(
     rights: WholeRights, literals: dict[str, OwnLeaf | None], prefixes: dict[str, OwnLeaf | None]
 ) -> WholeRights:
     for name, leaf in literals.items():
-        rights = rights.with_literal(name, leaf)
+        rights = rights.with_place(0, name, leaf)
     for prefix, leaf in prefixes.items():
-        rights = rights.with_prefix(prefix, leaf)
+        rights = rights.with_place(PREFIXED, prefix, leaf)
     return rights
 
 
@@ -113,44 +129,48 @@ def merged(before: dict[str, OwnLeaf], changes: dict[str, OwnLeaf | None]) -> di
 
 def expect(rights: WholeRights, literals: dict[str, OwnLeaf], prefixes: dict[str, OwnLeaf]) -> None:
     """The rights say what these leaves say."""
-    assert dict(rights.literals()) == literals
-    assert dict(rights.prefixes()) == prefixes
+    assert {each.name: each.leaf for each in rights.places() if not each.prefixed} == literals
+    assert {each.name: each.leaf for each in rights.places() if each.prefixed} == prefixes
     for name in (*NAMES, "abcd", "other"):
-        assert rights.literal(name) == literals.get(name)
-        places = {(0, each): literals[each] for each in {"*", name} & literals.keys()}
-        places |= {(PREFIXED, each): leaf for each, leaf in prefixes.items() if name.startswith(each)}
-        found = list(covering(rights, name))
-        assert len(found) == len(places)
-        assert {(kind, each): leaf for kind, each, leaf in found} == places
-        leaves: list[Leaf] = [leaf for _, _, leaf in found]
+        assert rights.at(0, name).leaf == literals.get(name, 0)
+        assert rights.at(PREFIXED, name).leaf == prefixes.get(name, 0)
+        around = sorted((each for each in prefixes if name.startswith(each)), key=len, reverse=True)
+        chain = [(0, name)] if name in literals and name != "*" else []
+        chain += [(PREFIXED, each) for each in around]
+        chain += [(0, "*")] if "*" in literals else []
+        cover = cover_of(rights, name)
+        assert [(each.prefixed, each.name) for each in cover] == chain
+        leaves: list[Leaf] = [(prefixes if kind else literals)[each] for kind, each in chain]
+        assert [each.leaf for each in cover] == leaves
         for host in HOSTS:
             # Twice: the first answer may be remembered.
             assert said(rights, name, host) == said(rights, name, host) == said_by(leaves, host)
 
 
-def test_what_says_nothing_more_is_kept_once() -> None:
-    """Literals that nothing else covers are not copied."""
-    literals: dict[str, OwnLeaf] = {"a": 1, "b": HostMasks({"h": 1}, 0)}
-    assert MadeRights.of(literals, {}).named is literals
+def test_literals_are_kept_once() -> None:
+    """But where other names are remembered beside them."""
+    covers = places({"a": 1, "b": HostMasks({"h": 1}, 0)}, {"a": 1})
+    rights = MadeRights.of(covers)
+    assert rights.named is rights.own
 
 
 def test_rights_without_changes_any_more_are_those_before() -> None:
     """What came and went leaves nothing behind."""
-    made = MadeRights.of({"a": 1}, {"p": 1})
-    changed = made.with_literal("b", 2).with_prefix("q", 2)
+    made = MadeRights.of(places({"a": 1}, {"p": 1}))
+    changed = made.with_place(0, "b", 2).with_place(PREFIXED, "q", 2)
     assert changed is not made
-    assert changed.with_literal("b", None).with_prefix("q", None) is made
+    assert changed.with_place(0, "b", None).with_place(PREFIXED, "q", None) is made
 
 
 def test_many_changes_are_put_together() -> None:
     """What decisions look at apart stays little beside what they find at once."""
-    rights: WholeRights = MadeRights.of({}, {})
+    rights: WholeRights = MadeRights.of(places({}, {}))
     made = 0
     for number in range(1_000):
-        rights = rights.with_literal(str(number), 1)
+        rights = rights.with_place(0, str(number), 1)
         made += isinstance(rights, MadeRights)
     assert 10 < made < 60
-    assert len(dict(rights.literals())) == 1_000
+    assert len([*rights.places()]) == 1_000
 
 
 def test_names_are_remembered_up_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,26 +179,39 @@ def test_names_are_remembered_up_to_a_number(monkeypatch: pytest.MonkeyPatch) ->
     literals: dict[str, OwnLeaf] = {"ab": 8}
     prefixes: dict[str, OwnLeaf] = {"a": 1, "ab": 2}
     names = ("x" * 250, "ab", "abc", "x", "ac")
-    remembering = MadeRights.of(literals, prefixes, remembers=True)
-    changed = remembering.with_literal("b", 4)
-    for rights in (remembering, changed, MadeRights.of(literals, prefixes)):
+    remembering = MadeRights.of(places(literals, prefixes), remembers=True)
+    changed = remembering.with_place(0, "b", 4)
+    for rights in (remembering, changed, MadeRights.of(places(literals, prefixes))):
         for _ in range(2):
             assert [said(rights, name, "h") for name in names] == [0, 11, 3, 0, 1]
-    assert remembering.named == {"ab": 11, "abc": 3, "x": 0}
-    assert MadeRights.of({}, {"a": 1, "c": 1, "e": 1}).remembers
+    assert {name: cover.said for name, cover in remembering.named.items()} == {"ab": 11, "abc": 3, "x": 0}
+    assert MadeRights.of(places({}, {"a": 1, "c": 1, "e": 1})).remembers
     assert changed.named == {}
-    assert MadeRights.of(literals, prefixes).named == {"ab": 11}
+    assert MadeRights.of(places(literals, prefixes)).named.keys() == {"ab"}
+
+
+def test_a_name_that_changed_is_remembered_until_the_next_change() -> None:
+    """Put together once, and anew when anything changes; a version of before stays what it was."""
+    changed = MadeRights.of(places({"pa": 1}, {"p": 2})).with_place(0, "pa", 4).with_place(0, "pb", None)
+    assert changed.named == {}
+    cover = cover_of(changed, "pa")
+    assert (cover.said, said(changed, "pb", "h"), said(changed, "pc", "h")) == (6, 2, 2)
+    assert changed.named == {"pa": cover}
+    assert cover_of(changed, "pa") is cover
+    assert said(changed.with_place(PREFIXED, "p", 8), "pa", "h") == 12
+    assert said(changed.with_place(0, "pa", None), "pa", "h") == 2
+    assert cover_of(changed, "pa") is cover
 
 
 def test_what_is_remembered_is_not_what_changes_say() -> None:
     """A name that rights remember is asked again after each change of what covers it."""
-    rights = MadeRights.of({"t": 1}, {"p": 2}, remembers=True)
+    rights = MadeRights.of(places({"t": 1}, {"p": 2}), remembers=True)
     assert [said(rights, name, "h") for name in ("pq", "x")] == [2, 0]
     later: list[tuple[WholeRights, list[int]]] = [
-        (rights.with_literal("x", 4), [2, 4]),
-        (rights.with_literal("*", 4), [6, 4]),
-        (rights.with_prefix("p", None), [0, 0]),
-        (rights.with_prefix("", 8), [10, 8]),
+        (rights.with_place(0, "x", 4), [2, 4]),
+        (rights.with_place(0, "*", 4), [6, 4]),
+        (rights.with_place(PREFIXED, "p", None), [0, 0]),
+        (rights.with_place(PREFIXED, "", 8), [10, 8]),
         (rights, [2, 0]),
     ]
     for changed, expected in later:
@@ -190,11 +223,11 @@ def test_rights_put_together_again_remember_anew(monkeypatch: pytest.MonkeyPatch
     """Whether they do is kept; what they remembered is not."""
     make_small(monkeypatch)
     for remembers in (False, True):
-        rights: WholeRights = MadeRights.of({}, {"p": 2}, remembers=remembers)
+        rights: WholeRights = MadeRights.of(places({}, {"p": 2}), remembers=remembers)
         assert said(rights, "pq", "h") == 2
         for prefix in ("pq", "pr"):
-            rights = rights.with_prefix(prefix, 4)
+            rights = rights.with_place(PREFIXED, prefix, 4)
         assert isinstance(rights, MadeRights)
         assert rights.remembers is remembers
         assert said(rights, "pq", "h") == 6
-        assert rights.named == ({"pq": 6} if remembers else {})
+        assert rights.named.keys() == ({"pq"} if remembers else set())

@@ -116,7 +116,7 @@ def test_every_answer_is_that_of_its_offset() -> None:
     def read() -> None:
         state = fed.authorizer.state
         answers = tuple(fed.authorizer.decide(context(), action, state).is_allowed for action in actions)
-        seen.add((state.index.image.provenance.end_offset, answers, state.index.count))
+        seen.add((state.index.image.provenance.end_offset, answers, state.index.resources.count))
 
     truth: dict[Uuid, AccessControlEntryRecord] = {}
     history = {

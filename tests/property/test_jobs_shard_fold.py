@@ -111,7 +111,7 @@ def test_every_batch_ends_in_the_state_of_the_plain_fold(
         stored = store.read(base.ref, IDENTITY)
         assert contents(stored.image) == contents(image)
         assert (stored.image.digest, len(stored.image)) == (image.digest, len(image))
-        assert stored.image.features == image.features
+        assert stored.image.metadata.features == image.metadata.features
         assert store.verify(base.ref, IDENTITY) == ()
         assert told_kinds(result) == kinds(image)
         assert changes == []

@@ -33,8 +33,15 @@ from records.entries import (
 from records.errors import DecodeError
 from records.ids import Uuid
 from records.log_batch import LogBatch
+from support.other_frames import other_frame
 from support.raw_records import raw_records
-from support.strategies import access_control_entry_records, acl_records, record_lists, strange_acl_records
+from support.strategies import (
+    OTHER_RECORDS,
+    access_control_entry_records,
+    acl_records,
+    record_lists,
+    strange_acl_records,
+)
 
 T = TypeVar("T")
 
@@ -251,6 +258,19 @@ def test_damaged_compressed_batches_give_a_batch_or_an_error(
     for at in data.draw(st.lists(st.integers(61, len(batch) - 1), min_size=1, max_size=4)):
         batch[at] = data.draw(st.integers(0, 255))
     value_or_error(read_batch, signed(bytes(batch)))
+
+
+@given(st.sampled_from(OTHER_RECORDS), st.data())
+def test_a_damaged_record_of_another_type_passes_by(record: OtherRecord, data: st.DataObject) -> None:
+    """I7 is about ACLs: of others any bytes behind the header give a record of the same type."""
+    frame = bytearray(other_frame(record))
+    for at in data.draw(st.lists(st.integers(3, len(frame) - 1), min_size=1, max_size=4)):
+        frame[at] = data.draw(st.integers(0, 255))
+    found = kraft.decode_frame(bytes(frame[: data.draw(st.integers(3, len(frame)))]))
+    assert isinstance(found, OtherRecord)
+    assert (found.api_key, found.version) == (record.api_key, record.version)
+    garbage = kraft.decode_frame(bytes(frame[:3]) + data.draw(st.binary(max_size=40)))
+    assert isinstance(garbage, OtherRecord)
 
 
 @given(st.binary(max_size=200))

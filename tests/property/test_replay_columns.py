@@ -120,7 +120,7 @@ def told(effect: Effect) -> tuple[object, ...]:
     return (
         contents(image),
         image.digest,
-        dict(image.features),
+        image.metadata,
         image.provenance,
         held,
         changes,

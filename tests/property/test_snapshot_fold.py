@@ -42,7 +42,7 @@ def mirror(records: list[MetadataRecord]) -> tuple[dict[Uuid, AppliedAcl], dict[
 
 
 def state(image: AclsImage) -> tuple[object, ...]:
-    return contents(image), dict(image.features), len(image), image.digest, image.provenance
+    return contents(image), image.metadata, len(image), image.digest, image.provenance
 
 
 @given(record_lists(with_transactions=True))
@@ -51,7 +51,7 @@ def test_fold_is_the_plain_fold(records: list[MetadataRecord]) -> None:
     image = replayed(records)
     acls, features = mirror(records)
     assert contents(image) == acls
-    assert image.features == features
+    assert image.metadata.features == features
     assert len(image) == len(acls)
     assert image.digest == digest_of(found.record for found in acls.values())
 
@@ -66,7 +66,7 @@ def test_every_split_into_deltas_gives_the_same_image(records: list[MetadataReco
             for start, end in zip((0, *where), (*where, len(records)), strict=True):
                 image = replayed(records[start:end], image)
                 acls, features = mirror(records[:end])
-                assert (contents(image), image.features) == (acls, features)
+                assert (contents(image), image.metadata.features) == (acls, features)
             assert state(image) == expected
 
 
@@ -117,4 +117,5 @@ def test_image_rows_image(records: list[MetadataRecord]) -> None:
     image = replayed(records)
     rows = sorted(image, key=lambda found: found.record.id, reverse=True)
     tables = [AclTable.of(rows[:2]), AclTable.of(rows[2:])]
-    assert state(restore_image(tables, features=image.features, provenance=image.provenance)) == state(image)
+    again = restore_image(tables, provenance=image.provenance, metadata=image.metadata)
+    assert state(again) == state(image)

@@ -41,7 +41,11 @@ def test_image_snapshot_image(records: list[MetadataRecord], rows_per_part: int)
     ref = store.write(image, IDENTITY, log_end_time_ms=0)
     again = store.read(ref, IDENTITY).image
     assert contents(again) == contents(image)
-    assert (again.digest, len(again), again.features) == (image.digest, len(image), image.features)
+    assert (again.digest, len(again), again.metadata.features) == (
+        image.digest,
+        len(image),
+        image.metadata.features,
+    )
     assert again.provenance == image.provenance
     assert store.verify(ref, IDENTITY) == ()
 
@@ -56,7 +60,7 @@ def test_snapshot_and_tail_is_the_full_log(head: list[MetadataRecord], tail: lis
     resumed = replayed(tail, found.image)
     full = replayed(head + tail)
     assert contents(resumed) == contents(full)
-    assert (resumed.digest, resumed.features) == (full.digest, full.features)
+    assert (resumed.digest, resumed.metadata.features) == (full.digest, full.metadata.features)
 
 
 @given(any_records)
@@ -66,9 +70,9 @@ def test_image_checkpoint_image(records: list[MetadataRecord]) -> None:
     with tempfile.TemporaryDirectory() as directory:
         again = read_checkpoint(write_checkpoint(image, directory))
     assert state(again) == state(image)
-    assert (again.digest, again.features, again.provenance) == (
+    assert (again.digest, again.metadata.features, again.provenance) == (
         image.digest,
-        image.features,
+        image.metadata.features,
         image.provenance,
     )
 
@@ -84,7 +88,11 @@ def test_image_text_image(records: list[MetadataRecord]) -> None:
         export_image(image, path, ExportFormat.CSV)
         from_csv = acls_in_csv(path)
     assert state(again) == set(from_csv) == state(image)
-    assert (again.digest, again.features, len(from_csv)) == (image.digest, image.features, len(image))
+    assert (again.digest, again.metadata.features, len(from_csv)) == (
+        image.digest,
+        image.metadata.features,
+        len(image),
+    )
 
 
 def state(image: AclsImage) -> set[AccessControlEntryRecord]:
@@ -131,8 +139,6 @@ def test_offsets_survive_unless_a_checkpoint_lost_them(records: list[MetadataRec
         acl_id: AppliedAcl(acl.record, None, acl.timestamp_ms) if acl_id[-1] % 2 else acl
         for acl_id, acl in contents(image).items()
     }
-    mixed = AclsImage.restored(
-        AclColumns.of(half.values()), digest=image.digest, features={}, provenance=image.provenance
-    )
+    mixed = AclsImage.restored(AclColumns.of(half.values()), digest=image.digest, provenance=image.provenance)
     store = memory_store(3)
     assert contents(store.read(store.write(mixed, IDENTITY, log_end_time_ms=0)).image) == half

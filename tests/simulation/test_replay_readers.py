@@ -20,7 +20,7 @@ from records.ids import Uuid
 from replay.loader import Loader
 from replay.manifest import LoaderManifest
 from snapshot.delta import AclsDelta
-from snapshot.digest import digest_add, digest_remove
+from snapshot.digest import DIGEST_MASK, acl_hash
 from snapshot.image import AclsImage
 from support.digests import digest_of
 from support.sim_log import SimLog
@@ -76,15 +76,15 @@ class Writer:
         come = [deny, allow]
         go = [RemoveAccessControlEntryRecord(allow.id), RemoveAccessControlEntryRecord(deny.id)]
         for record in come:
-            self._digest = digest_add(self._digest, record)
+            self._digest = (self._digest + acl_hash(record)) & DIGEST_MASK
         if self._random.random() < 0.5:
             self._append(come, self._digest)
         else:
-            self._append(come[:1], digest_remove(self._digest, allow))
+            self._append(come[:1], (self._digest - acl_hash(allow)) & DIGEST_MASK)
             self._append(come[1:], self._digest)
-        self._digest = digest_remove(self._digest, allow)
+        self._digest = (self._digest - acl_hash(allow)) & DIGEST_MASK
         self._append(go[:1], self._digest)
-        self._digest = digest_remove(self._digest, deny)
+        self._digest = (self._digest - acl_hash(deny)) & DIGEST_MASK
         self._append(go[1:], self._digest)
 
     def _append(

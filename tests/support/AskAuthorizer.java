@@ -3,9 +3,14 @@
 //   in:  {"superUsers": "...", "allowEveryone": bool,
 //         "acls": [the fields of AccessControlEntryRecord, codes as numbers, ids left out],
 //         "questions": [{"principal", "host", "operation", "resourceType"[, "resourceName"]}]}
-//   out: [{"result", "rule", "level"} for a question with a name, {"result"} (by resource type) for one without]
+//   out: [{"result", "rule", "level"} for a question with a name, {"result"} (by resource type) for one without;
+//         {"error"} where it throws]
+// or
+//   in:  {"hosts": [...]}
+//   out: for each what the controller says to an ACL with that host, below the metadata.version that allows
+//        networks and from there on: [{"error"} or {}, ...]; from Kafka 4.4 on
 //
-// Started by tests/support/kafka_authorizer.py as a single-file Java program.
+// For any release from 3.9 on. Started by tests/support/kafka_authorizer.py as a single-file Java program.
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
@@ -14,7 +19,10 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.lang.reflect.Constructor;
 import java.lang.reflect.Field;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.net.InetAddress;
 import java.nio.charset.StandardCharsets;
@@ -24,7 +32,6 @@ import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.acl.AclOperation;
 import org.apache.kafka.common.metadata.AccessControlEntryRecord;
 import org.apache.kafka.common.metrics.Metrics;
-import org.apache.kafka.common.metrics.internals.PluginMetricsImpl;
 import org.apache.kafka.common.resource.PatternType;
 import org.apache.kafka.common.resource.ResourcePattern;
 import org.apache.kafka.common.resource.ResourceType;
@@ -57,7 +64,7 @@ public class AskAuthorizer {
             "node.id", "1",
             "super.users", state.get("superUsers").asText(),
             "allow.everyone.if.no.acl.found", state.get("allowEveryone").asText()));
-        authorizer.withPluginMetrics(new PluginMetricsImpl(new Metrics(), Map.of()));
+        withMetrics(authorizer);
         authorizer.completeInitialLoad();
         Field data = StandardAuthorizer.class.getDeclaredField("data");
         data.setAccessible(true);
@@ -84,6 +91,38 @@ public class AskAuthorizer {
         return authorizer;
     }
 
+    /** From Kafka 4.1 on it does not work without. */
+    static void withMetrics(StandardAuthorizer authorizer) throws Exception {
+        for (Method method : StandardAuthorizer.class.getMethods()) {
+            if (method.getName().equals("withPluginMetrics")) {
+                Constructor<?> metrics = Class.forName("org.apache.kafka.common.metrics.internals.PluginMetricsImpl")
+                    .getConstructor(Metrics.class, Map.class);
+                method.invoke(authorizer, metrics.newInstance(new Metrics(), Map.of()));
+            }
+        }
+    }
+
+    static ObjectNode creation(String host, boolean areNetworksSupported) throws Exception {
+        Method validate = Class.forName("org.apache.kafka.controller.AclControlManager")
+            .getDeclaredMethod("validateHostPattern", String.class, boolean.class);
+        validate.setAccessible(true);
+        ObjectNode answer = JSON.createObjectNode();
+        try {
+            validate.invoke(null, host, areNetworksSupported);
+        } catch (InvocationTargetException e) {
+            answer.put("error", e.getCause().getClass().getSimpleName() + ": " + e.getCause().getMessage());
+        }
+        return answer;
+    }
+
+    static ObjectNode answer(StandardAuthorizer authorizer, JsonNode question) {
+        try {
+            return ask(authorizer, question);
+        } catch (Exception e) {
+            return JSON.createObjectNode().put("error", e.toString());
+        }
+    }
+
     static ObjectNode ask(StandardAuthorizer authorizer, JsonNode question) throws Exception {
         String principal = question.get("principal").asText();
         int colon = principal.indexOf(':');
@@ -107,10 +146,16 @@ public class AskAuthorizer {
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String text; (text = in.readLine()) != null; ) {
             JsonNode state = JSON.readTree(text);
-            StandardAuthorizer authorizer = authorizer(state);
             ArrayNode answers = JSON.createArrayNode();
-            for (JsonNode question : state.get("questions")) {
-                answers.add(ask(authorizer, question));
+            if (state.has("hosts")) {
+                for (JsonNode host : state.get("hosts")) {
+                    answers.add(creation(host.asText(), false)).add(creation(host.asText(), true));
+                }
+            } else {
+                StandardAuthorizer authorizer = authorizer(state);
+                for (JsonNode question : state.get("questions")) {
+                    answers.add(answer(authorizer, question));
+                }
             }
             out.println(JSON.writeValueAsString(answers));
         }

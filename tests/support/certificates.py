@@ -72,9 +72,10 @@ class Authority:
         *,
         uris: tuple[str, ...] = (),
         expired: bool = False,
+        days: int = 1,
         password: str | None = None,
     ) -> Issued:
-        """For a server on loopback, or a client; ``password`` encrypts the key."""
+        """For a server on loopback, or a client, valid for ``days``; ``password`` encrypts the key."""
         key = ec.generate_private_key(ec.SECP256R1())
         alternatives = [
             x509.DNSName("localhost"),
@@ -83,7 +84,9 @@ class Authority:
             *map(x509.UniformResourceIdentifier, uris),
         ]
         certificate = (
-            self._builder(subject(name) if isinstance(name, str) else name, key.public_key(), expired=expired)
+            self._builder(
+                subject(name) if isinstance(name, str) else name, key.public_key(), expired=expired, days=days
+            )
             .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
             .add_extension(
                 x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False
@@ -102,7 +105,7 @@ class Authority:
         )
 
     def _builder(
-        self, name: x509.Name, key: ec.EllipticCurvePublicKey, *, expired: bool
+        self, name: x509.Name, key: ec.EllipticCurvePublicKey, *, expired: bool, days: int = 1
     ) -> x509.CertificateBuilder:
         now = datetime.now(UTC)
         return (
@@ -112,6 +115,6 @@ class Authority:
             .public_key(key)
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - 10 * _DAY)
-            .not_valid_after(now - _DAY if expired else now + _DAY)
+            .not_valid_after(now - _DAY if expired else now + days * _DAY)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import click
 
@@ -24,3 +24,18 @@ def _commands_below(group: click.Group, path: CommandPath) -> Iterator[CommandPa
         yield (*path, name)
         if isinstance(command, click.Group):
             yield from _commands_below(command, (*path, name))
+
+
+def parsed_command(words: Sequence[str]) -> click.Context:
+    """What a command line of aclog's, without its name, means; it is not run. Raises click.UsageError."""
+    command: click.Command = cli
+    name, rest = "", list(words)
+    parent = None
+    while isinstance(command, click.Group):
+        # As when it is run: what the outer one says about --help is kept by the inner one for good.
+        parent = click.Context(command, parent=parent, **command.context_settings)
+        name = rest.pop(0)
+        inner = command.get_command(parent, name)
+        assert inner is not None, words
+        command = inner
+    return command.make_context(name, rest, parent=parent)

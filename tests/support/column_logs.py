@@ -11,13 +11,12 @@ from records.content import to_log_batch
 from records.entries import MetadataRecord, OtherRecord
 from records.errors import DecodeError
 from records.log_batch import LogBatch
+from support.other_frames import other_frame
 
 
 def frame_of(record: MetadataRecord) -> bytes:
-    """What a broker writes; of a record known by its header only, the header and some body."""
-    if isinstance(record, OtherRecord):
-        return bytes((1, record.api_key, record.version)) + b"\x00 body of another record"
-    return encode_frame(record)
+    """What a broker writes."""
+    return other_frame(record) if isinstance(record, OtherRecord) else encode_frame(record)
 
 
 def raw_batches(lists: Iterable[Sequence[MetadataRecord]], *, start: int = 0) -> list[RecordBatch]:

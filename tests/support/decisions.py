@@ -19,7 +19,7 @@ from records.acl import (
     ResourceType,
 )
 from records.columns.acl_table import AppliedAcl
-from records.entries import AccessControlEntryRecord, AclRecord
+from records.entries import AccessControlEntryRecord, MetadataRecord
 from records.ids import Uuid
 from records.log_batch import LogRecord
 from records.principal import parse_kafka_principal
@@ -76,7 +76,7 @@ class Fed:
     """A StandardAuthorizer and what feeds it: replay's part, without a log."""
 
     def __init__(
-        self, *acls: AclRecord, ready: bool = True, audit: AuditLog | None = None, **config: str
+        self, *acls: MetadataRecord, ready: bool = True, audit: AuditLog | None = None, **config: str
     ) -> None:
         """``config``: Kafka's keys with underscores for dots."""
         self.authorizer = StandardAuthorizer(audit=audit or AuditLog(OFF))
@@ -86,16 +86,16 @@ class Fed:
         if ready:
             self.authorizer.on_ready()
 
-    def publish(self, *records: AclRecord) -> None:
+    def publish(self, *records: MetadataRecord) -> None:
         """One batch."""
         delta = AclsDelta(self.image)
         self._publish(delta, records)
 
-    def reload(self, *records: AclRecord) -> None:
+    def reload(self, *records: MetadataRecord) -> None:
         """A snapshot in place of everything."""
         self._publish(AclsDelta(AclsImage.EMPTY), records)
 
-    def _publish(self, delta: AclsDelta, records: Iterable[AclRecord]) -> None:
+    def _publish(self, delta: AclsDelta, records: Iterable[MetadataRecord]) -> None:
         offset = self.image.provenance.end_offset
         for record in records:
             delta.replay(LogRecord(offset, 1_000 + offset, record))

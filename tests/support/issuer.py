@@ -100,3 +100,50 @@ def key_set_server(body: bytes | None) -> Iterator[KeySetServer]:
         finally:
             server.shutdown()
             thread.join()
+
+
+class TokenEndpoint:
+    """Where clients get tokens for their id and secret.
+
+    Attributes:
+        url: of it.
+        answer: status and body; None: a token.
+        requests: authorization header and form of each.
+    """
+
+    def __init__(self) -> None:
+        self.answer: tuple[int, bytes] | None = None
+        self.requests: list[tuple[str, str]] = []
+        self.url = ""
+
+
+@contextmanager
+def token_endpoint(subject: str) -> Iterator[TokenEndpoint]:
+    """Until the end of the block; its tokens are about ``subject``."""
+    endpoint = TokenEndpoint()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            form = self.rfile.read(int(self.headers["content-length"])).decode()
+            endpoint.requests.append((self.headers["authorization"], form))
+            granted = {"access_token": token(sub=subject), "token_type": "Bearer", "expires_in": 60}
+            status, body = endpoint.answer or (200, json.dumps(granted).encode())
+            self.send_response(status)
+            if status == 302:
+                self.send_header("location", "/elsewhere")
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        endpoint.url = f"http://127.0.0.1:{server.server_port}/token"
+        try:
+            yield endpoint
+        finally:
+            server.shutdown()
+            thread.join()

@@ -8,16 +8,18 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from support.kafka_jars import kafka_libs
+from support.kafka_jars import KAFKA_VERSION, kafka_libs
 from support.kafka_tools import java_command
 
 ASKER = Path(__file__).with_name("AskAuthorizer.java")
 
 
-def ask_kafka_authorizer(states: Iterable[dict[str, Any]]) -> list[list[dict[str, str]]]:
+def ask_kafka_authorizer(
+    states: Iterable[dict[str, Any]], version: str = KAFKA_VERSION
+) -> list[list[dict[str, str]]]:
     """For each state, the answers to its questions; shapes are in AskAuthorizer.java. Takes a few seconds."""
     done = subprocess.run(
-        java_command(str(ASKER), libs=kafka_libs(), log_level="off"),
+        java_command(str(ASKER), libs=kafka_libs(version), log_level="off"),
         input="".join(json.dumps(state) + "\n" for state in states),
         capture_output=True,
         text=True,

@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +24,9 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from support.containers import docker, engine_has, running
-from support.kafka_jars import KAFKA_VERSION
+from support.kafka_jars import KAFKA_VERSION, kafka_libs
 from support.kafka_tools import BROKER, STORAGE, java_command, run_java
+from support.sasl_clients import with_sasl_listener
 
 HOST = "127.0.0.1"
 HEAP = "512m"
@@ -50,6 +51,10 @@ class Broker:
     """`host:port,...` of the controller listener; None for a foreign cluster that does not tell."""
     metadata_dir: Path | None
     """Its `__cluster_metadata-0` on this machine; None for a foreign cluster."""
+    sasl_servers: str | None = None
+    """A listener for users with names (`sasl_clients`); None where none was asked for."""
+    pid: int | None = None
+    """Of its JVM, if that was started here alone."""
 
 
 @contextmanager
@@ -97,12 +102,23 @@ def server_properties(port: int, controller_port: int, *, bind: str = HOST) -> d
 
 
 @contextmanager
-def jar_broker(settings: Mapping[str, str] = NO_SETTINGS) -> Iterator[Broker]:
-    """A broker in a JVM of its own; its directory goes with it."""
+def jar_broker(
+    settings: Mapping[str, str] = NO_SETTINGS,
+    *,
+    version: str = KAFKA_VERSION,
+    options: Sequence[str] = (),
+    users: Sequence[str] = (),
+    on_formatted: Callable[[Path], object] | None = None,
+) -> Iterator[Broker]:
+    """A broker of that release in a JVM of its own; its directory goes with it. As `running_jvm`."""
     with tempfile.TemporaryDirectory(prefix="aclog-kafka-", ignore_cleanup_errors=True) as home:
         for attempt in range(1, START_TRIES + 1):
             work = Path(home, str(attempt))
-            with running_jvm(work, settings) as (broker, why_ended):
+            libs = kafka_libs(version)
+            running = running_jvm(
+                work, settings, libs=libs, options=options, users=users, on_formatted=on_formatted
+            )
+            with running as (broker, why_ended):
                 try:
                     wait_until_ready(broker.bootstrap_servers, why_ended)
                 except BrokerError as error:
@@ -115,19 +131,32 @@ def jar_broker(settings: Mapping[str, str] = NO_SETTINGS) -> Iterator[Broker]:
 
 @contextmanager
 def running_jvm(
-    work: Path, settings: Mapping[str, str] = NO_SETTINGS
+    work: Path,
+    settings: Mapping[str, str] = NO_SETTINGS,
+    *,
+    libs: Path | None = None,
+    options: Sequence[str] = (),
+    users: Sequence[str] = (),
+    on_formatted: Callable[[Path], object] | None = None,
 ) -> Iterator[tuple[Broker, Callable[[], str | None]]]:
     """A broker starting in the new directory `work`, and what says why it ended (None: it has not).
 
-    `settings` are added to server.properties.
+    `settings` are added to server.properties; `libs` are other jars, `options` are Java's. With `users` it
+    has a SASL listener for them. `on_formatted` gets the log directory before the broker starts.
     """
     work.mkdir()
-    port, controller_port = free_ports(2)
+    port, controller_port, sasl_port = free_ports(3)
+    sasl_servers = f"{HOST}:{sasl_port}"
     data, config, log = work / "data", work / "server.properties", work / "broker.log"
-    properties = {**server_properties(port, controller_port), "log.dirs": str(data), **settings}
-    write_properties(config, properties)
-    run_java(STORAGE, "format", "--cluster-id", random_kafka_uuid(), "--config", config)
-    command = java_command(BROKER, config, heap=HEAP, log_level="info")
+    properties = {**server_properties(port, controller_port), "log.dirs": str(data)}
+    if users:
+        properties = with_sasl_listener(properties, sasl_servers, users)
+    write_properties(config, {**properties, **settings})
+    run_java(STORAGE, "format", "--cluster-id", random_kafka_uuid(), "--config", config, libs=libs)
+    if on_formatted is not None:
+        on_formatted(data)
+    command = java_command(BROKER, config, libs=libs, heap=HEAP, log_level="info")
+    command[1:1] = options
     with log.open("wb") as output:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, cwd=work
@@ -146,6 +175,8 @@ def running_jvm(
                 bootstrap_servers=f"{HOST}:{port}",
                 controllers=f"{HOST}:{controller_port}",
                 metadata_dir=data / "__cluster_metadata-0",
+                sasl_servers=sasl_servers if users else None,
+                pid=process.pid,
             ),
             why_ended,
         )

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from support.class_archives import jvm_options
-from support.kafka_jars import kafka_libs
+from support.kafka_jars import SHELL, kafka_libs
 
 DUMP_LOG = "org.apache.kafka.tools.DumpLogSegments"
 ACLS = "org.apache.kafka.tools.AclCommand"
 STORAGE = "kafka.tools.StorageTool"
+QUORUM = "org.apache.kafka.tools.MetadataQuorumCommand"
 BROKER = "kafka.Kafka"
+METADATA_SHELL = "org.apache.kafka.shell.MetadataShell"
+
+SHELL_PROMPT = ">> "
+SHELL_TRIES = 5
 
 JVM_OPTIONS = jvm_options("kafka")
 # Whatever the locale is (Java 17 asks it).
@@ -91,6 +97,22 @@ def dump_log_text(*files: Path, libs: Path | None = None) -> str:
     return run_java(
         DUMP_LOG, "--cluster-metadata-decoder", "--print-data-log", "--files", names, libs=libs
     ).stdout
+
+
+def metadata_shell(checkpoint: Path, commands: Sequence[str]) -> list[str]:
+    """What kafka-metadata-shell prints for each of these commands, typed one after the other."""
+    command = java_command(METADATA_SHELL, "--snapshot", checkpoint, log_level="off")
+    command[command.index("-cp") + 1] += f"{os.pathsep}{kafka_libs(SHELL)}/*"
+    typed = "".join(f"{each}\n" for each in ("cat /image/provenance", *commands))
+    # It may ask for commands before it has published what it read.
+    for _ in range(SHELL_TRIES):
+        done = subprocess.run(
+            command, input=typed, capture_output=True, text=True, encoding="utf-8", timeout=120, check=True
+        )
+        _, provenance, *printed, _ = done.stdout.split(SHELL_PROMPT)
+        if "offset -1," not in provenance:
+            return printed
+    raise KafkaToolError(f"{METADATA_SHELL} published nothing of {checkpoint}")
 
 
 def parse_records(text: str) -> Iterator[dict[str, Any]]:

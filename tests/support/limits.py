@@ -13,6 +13,7 @@ def make_small(patches: pytest.MonkeyPatch) -> None:
         "UNION_HOSTS": 2,
         "REMEMBERED_BOUNDS": 6,
         "REMEMBERED_NAMES": 2,
+        "REMEMBERED_REASONS": 1,
         "CHANGES": 1,
         "LAZY_PLACES": 3,
         "PLACES_FOR_AN_ANSWER": 1,

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from authorizer.api import Action, AuthorizationResult, Authorizer, RequestContext
+from authorizer.decisions.state import AuthorizerState
+from authorizer.node import Node
 from records.acl import (
+    CLUSTER_NAME,
     AccessControlEntry,
     AclBinding,
     AclBindingFilter,
@@ -16,10 +19,36 @@ from records.acl import (
     ResourcePatternFilter,
     ResourceType,
 )
-from records.principal import KafkaPrincipal
+from records.principal import ANONYMOUS, KafkaPrincipal, parse_kafka_principal
 
 ANY_ACL = AclBindingFilter()
 CONTEXT = RequestContext(KafkaPrincipal("User", "a"), "10.0.0.1")
+#: A host that no ACL of a test names.
+ELSEWHERE = "10.9.9.9"
+
+
+def acl(
+    principal: str,
+    operation: AclOperation,
+    name: str,
+    *,
+    prefixed: bool = False,
+    deny: bool = False,
+    host: str = "*",
+    kind: ResourceType = ResourceType.TOPIC,
+) -> AclBinding:
+    """Any ACL."""
+    return AclBinding(
+        ResourcePattern(kind, name, PatternType.PREFIXED if prefixed else PatternType.LITERAL),
+        AccessControlEntry(
+            principal, host, operation, AclPermissionType.DENY if deny else AclPermissionType.ALLOW
+        ),
+    )
+
+
+def on_cluster(operation: AclOperation) -> AclBinding:
+    """A right of those who ask on a plaintext listener."""
+    return acl(str(ANONYMOUS), operation, CLUSTER_NAME, kind=ResourceType.CLUSTER)
 
 
 def topic_acl(
@@ -45,6 +74,20 @@ def may(authorizer: Authorizer, name: str, operation: AclOperation = AclOperatio
     pattern = ResourcePattern(ResourceType.TOPIC, name, PatternType.LITERAL)
     (result,) = authorizer.authorize(CONTEXT, [Action(operation, pattern)])
     return result is AuthorizationResult.ALLOWED
+
+
+def is_allowed(
+    node: Node,
+    principal: str,
+    operation: AclOperation,
+    name: str,
+    host: str = ELSEWHERE,
+    state: AuthorizerState | None = None,
+) -> bool:
+    """Whether a principal may do this to the topic, by the library; by the node's state if None."""
+    context = RequestContext(parse_kafka_principal(principal), host)
+    action = Action(operation, ResourcePattern(ResourceType.TOPIC, name, PatternType.LITERAL))
+    return node.authorizer.answer(context, action, state).is_allowed
 
 
 def names(bindings: Iterable[AclBinding]) -> set[str]:

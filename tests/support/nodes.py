@@ -18,7 +18,7 @@ SOON_S = 60.0
 @contextmanager
 def running_node(url: object, *, ready: bool = True, **settings: object) -> Iterator[Node]:
     """A started node; settings by their key with underscores for dots, without ``aclog.``."""
-    config = _config(log_url=url, **settings)
+    config = config_of(log_url=url, **settings)
     with Node.open(config) as node:
         node.start()
         if ready:
@@ -29,12 +29,13 @@ def running_node(url: object, *, ready: bool = True, **settings: object) -> Iter
 @contextmanager
 def sidecar_of(node: Node, **settings: object) -> Iterator[str]:
     """Its address, ``http://HOST:PORT``; settings of the server, the others are the node's."""
-    with Sidecar(_config(listeners="PLAINTEXT://127.0.0.1:0", **settings)) as sidecar:
+    with Sidecar(config_of(listeners="PLAINTEXT://127.0.0.1:0", **settings)) as sidecar:
         sidecar.start(node)
         yield sidecar.urls[0]
 
 
-def _config(**settings: object) -> Config:
+def config_of(**settings: object) -> Config:
+    """By their key with underscores for dots, without ``aclog.``."""
     flags = {f"aclog.{name.replace('_', '.')}": str(value) for name, value in settings.items()}
     return load_config(environ={}, flags=flags)
 

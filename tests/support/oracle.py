@@ -25,6 +25,7 @@ from authorizer.batch_query import answer, question
 from authorizer.decisions.audit import AUDIT_LOGGER_NAME, AuditLog
 from authorizer.decisions.audit_levels import OFF, TRACE
 from authorizer.errors import ApiError, ConfigError
+from authorizer.kafka_version import KAFKA_VERSION_CONFIG
 from authorizer.standard import StandardAuthorizer
 from records.codecs.json import from_json
 from records.entries import AccessControlEntryRecord, AclRecord, RemoveAccessControlEntryRecord
@@ -36,6 +37,9 @@ from support import naive
 from support.data import CASES, REAL_LOGS, real_log_home
 from support.java_acls import Fault, JavaAcls
 from support.naive_answer import naive_answer, reduced
+
+#: Of the Kafka whose answers were recorded.
+RECORDED_VERSION = "4.3"
 
 EQUAL = "equal"
 OTHER_STATE = "8.1, Java refused records"
@@ -116,7 +120,7 @@ class Replayed:
         self.audit = AuditLog(OFF)
         self.authorizer = StandardAuthorizer(audit=self.audit)
         self.image = AclsImage.EMPTY
-        self.authorizer.configure(properties)
+        self.authorizer.configure({KAFKA_VERSION_CONFIG: RECORDED_VERSION, **properties})
         if properties.get("oracle.initial.load.complete") != "false":
             self.authorizer.on_ready()
 

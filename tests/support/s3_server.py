@@ -1,19 +1,10 @@
-"""A real server of S3's protocol, for tests of snapshot stores on an object store: versitygw, on a directory.
-
-It is built once, by Go, into `.cache/versitygw/<version>`; where another one is to be taken, ACLOG_VERSITYGW
-names it. Where there is neither Go nor such a program, those tests are not run, and pytest says so.
-
-As a program: `python tests/support/s3_server.py` builds it and prints where it is.
-"""
+"""A real server of S3's protocol, for tests of stores on an object store: versitygw, on a directory."""
 
 from __future__ import annotations
 
 import os
-import re
 import secrets
-import shutil
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -24,61 +15,8 @@ from pathlib import Path
 
 from support.kafka_broker import HOST, free_ports
 
-VERSION = "1.8.0"
-MODULE = "github.com/versity/versitygw/cmd/versitygw"
-#: What its go.mod asks for.
-GO_VERSION = (1, 25)
-ROOT = Path(__file__).resolve().parents[2]
-BUILT = ROOT / ".cache" / "versitygw" / VERSION / "versitygw"
-VARIABLE = "ACLOG_VERSITYGW"
 BUCKET = "acls"
 START_S = 60.0
-
-
-def server_program() -> Path | None:
-    """The server, if it is on this machine."""
-    named = os.environ.get(VARIABLE)
-    if named is not None:
-        return Path(named)
-    return BUILT if BUILT.exists() else None
-
-
-def missing_reason() -> str:
-    """Why there is no server, and the way to one."""
-    go = f"Go {'.'.join(map(str, GO_VERSION))} or newer"
-    return (
-        f"no object store was run: `make test` builds versitygw {VERSION} where {go} is; {VARIABLE} names one"
-    )
-
-
-def build() -> Path | None:
-    """Build it, if it is not there; None where there is no Go that could."""
-    found = server_program()
-    if found is not None or not has_go():
-        return found
-    # What a build that breaks off leaves must not look like a program.
-    staging = BUILT.parent.with_name(f"{VERSION}-{secrets.token_hex(4)}")
-    environment = os.environ | {"GOBIN": str(staging), "CGO_ENABLED": "0"}
-    try:
-        subprocess.run(
-            ["go", "install", "-trimpath", "-ldflags=-s -w", f"{MODULE}@v{VERSION}"],
-            check=True,
-            env=environment,
-        )
-        BUILT.parent.mkdir(parents=True, exist_ok=True)
-        (staging / BUILT.name).replace(BUILT)
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
-    return BUILT
-
-
-def has_go() -> bool:
-    """Whether there is a Go that is new enough."""
-    if shutil.which("go") is None:
-        return False
-    told = subprocess.run(["go", "env", "GOVERSION"], check=True, capture_output=True, text=True).stdout
-    number = re.match(r"go(\d+)\.(\d+)", told)
-    return number is not None and (int(number[1]), int(number[2])) >= GO_VERSION
 
 
 @dataclass(slots=True)
@@ -151,7 +89,3 @@ def s3_server(program: Path, root: Path) -> Iterator[S3Server]:
         yield server
     finally:
         server.kill()
-
-
-if __name__ == "__main__":
-    print(build() or f"note: {missing_reason()}", file=sys.stderr)

@@ -72,7 +72,7 @@ def plan(
     base_end = 0 if base is None else base.provenance.end_offset
     return LogPlan(
         identity=identity,
-        is_directory=False,
+        has_ranges=False,
         start=base_end if start is None else start,
         end=end,
         provenance=Provenance(end, 1, 1_000 * (end - 1)),

@@ -42,7 +42,7 @@ EMPTY_STATE = State({}, {})
 
 
 def state_of(image: AclsImage) -> State:
-    return State({acl.record.id: acl.record for acl in image}, dict(image.features))
+    return State({acl.record.id: acl.record for acl in image}, dict(image.metadata.features))
 
 
 def fold(records: list[MetadataRecord], before: State = EMPTY_STATE) -> State:

@@ -20,11 +20,11 @@ from records.entries import (
     MetadataRecord,
     RemoveAccessControlEntryRecord,
 )
-from records.errors import DecodeError, LogError, OffsetOutOfRangeError
+from records.errors import DecodeError, LogError, LogMovedError, OffsetOutOfRangeError
 from records.ids import METADATA_TOPIC_ID, Uuid
 from records.log.base import READ_BYTES_MAX, LogIdentity
 from records.log.history import shows_epoch
-from records.log.local import LocalLog
+from records.log.plain import PlainLog
 from records.log_batch import LogBatch, LogRecord
 from support.sim_history import History
 
@@ -52,7 +52,7 @@ def batch_of(records: Sequence[MetadataRecord | ControlRecord], base_offset: int
     )
 
 
-class SimLog(LocalLog):
+class SimLog(PlainLog):
     """``history`` is what the log really was, whatever is left of it.
 
     ``after_look`` is called at the end of each look at the log, for what happens between two of them;
@@ -131,7 +131,9 @@ class SimLog(LocalLog):
             self._changed.wait_for(lambda: self._is_closed or self._high_watermark > offset, timeout_s)
             return self._high_watermark > offset
 
-    def append(self, records: Sequence[MetadataRecord]) -> int:
+    def append(self, records: Sequence[MetadataRecord], *, after: int | None = None) -> int:
+        if after not in (None, self._end):
+            raise LogMovedError(f"it ends at {self._end} and not at {after}")
         end = self.append_uncommitted(records)
         self.commit()
         return end

@@ -110,7 +110,7 @@ class SnapshotsJob:
         assert manifest.provenance == expected.provenance
         assert (manifest.count, manifest.digest) == (len(expected), expected.digest)
         assert (log.count, log.digest) == (len(expected), digest_to_string(expected.digest))
-        assert manifest.features == expected.features
+        assert stored.image.metadata == expected.metadata
         assert manifest.count_by_resource_type == expected.merged().columns.count_by_resource_type()
         assert manifest.is_exact
         assert contents(stored.image) == contents(expected)

@@ -8,6 +8,7 @@ removed again).
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
@@ -28,15 +29,35 @@ from records.entries import (
     AccessControlEntryRecord,
     AclRecord,
     BeginTransactionRecord,
+    BrokerRecord,
+    DelegationTokenRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
     MetadataRecord,
     OtherRecord,
     RemoveAccessControlEntryRecord,
+    ScramCredentialRecord,
+    SupportedLevels,
+    TopicRecord,
 )
 from records.ids import Uuid
 
 NAME_ALPHABET = "ab*"
+TOPIC_IDS = (Uuid(bytes(15) + b"a"), Uuid(bytes(15) + b"b"))
+OTHER_RECORDS: Sequence[OtherRecord] = (
+    OtherRecord(3, 2),
+    OtherRecord(20, 0),
+    OtherRecord(3, 3),  # a version of a later Kafka
+    OtherRecord(99, 1),  # a type of a later Kafka
+    OtherRecord(2, 0),  # a damaged topic
+    BrokerRecord(0, 4, 1, SupportedLevels(7, 31)),
+    BrokerRecord(1, 0, 1, None),
+    *[TopicRecord(2, 0, topic_id, name) for topic_id in TOPIC_IDS for name in ("t", "u")],
+    *[TopicRecord(9, 0, topic_id, None) for topic_id in TOPIC_IDS],
+    *[ScramCredentialRecord(api_key, 0, "u", code) for api_key in (11, 22) for code in (1, 2)],
+    DelegationTokenRecord(10, 0, "token", "User:owner"),
+    DelegationTokenRecord(26, 0, "token", None),
+)
 HOSTS = ("*", "10.0.0.1", "10.0.0.2", "0:0:0:0:0:0:0:1")
 PRINCIPALS = ("User:a", "User:b", "User:*", "Group:a", "Group:*", "User:a*")
 IDS = tuple(Uuid(uuid.UUID(int=number).bytes) for number in range(1, 9))
@@ -130,8 +151,8 @@ def feature_level_records() -> SearchStrategy[FeatureLevelRecord]:
 
 
 def other_records() -> SearchStrategy[OtherRecord]:
-    """Records that pass by: topics, partitions, no-ops."""
-    return st.sampled_from([OtherRecord(2, 0), OtherRecord(3, 2), OtherRecord(20, 0)])
+    """Records that pass by: with names that are kept, without, of a later Kafka, damaged."""
+    return st.sampled_from(OTHER_RECORDS)
 
 
 def plain_records() -> SearchStrategy[MetadataRecord]:

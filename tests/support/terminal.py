@@ -15,9 +15,17 @@ _TIMEOUT_S = 60
 
 
 def on_terminal(
-    command: Sequence[str], *, columns: int = 80, env: Mapping[str, str] | None = None
+    command: Sequence[str],
+    *,
+    columns: int = 80,
+    env: Mapping[str, str] | None = None,
+    prompt: str = "",
+    typed: Sequence[str] = (),
 ) -> tuple[int, str]:
-    """Exit code and output of a command whose stdin, stdout and stderr are one terminal."""
+    """Exit code and output of a command whose stdin, stdout and stderr are one terminal.
+
+    Each of ``typed`` is typed when the output ends with ``prompt``.
+    """
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     surroundings = {name: value for name, value in os.environ.items() if name not in _DECIDING}
@@ -26,10 +34,13 @@ def on_terminal(
     )
     os.close(theirs)
     written = bytearray()
+    keys = iter(typed)
     # Linux says EIO when the last writer has gone.
     with suppress(OSError):
         while piece := os.read(ours, 65536):
             written += piece
+            if written.endswith(prompt.encode()):
+                os.write(ours, next(keys, "").encode())
     os.close(ours)
     return process.wait(_TIMEOUT_S), written.decode("utf-8").replace("\r\n", "\n")
 

@@ -29,7 +29,7 @@ from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 from records.codecs.avro import AvroCodec
 from records.entries import AccessControlEntryRecord, AclRecord
 from records.ids import Uuid, uuid_from_string
-from snapshot.digest import digest_add, digest_remove, digest_to_string
+from snapshot.digest import DIGEST_MASK, acl_hash, digest_to_string
 from support.naive import Question, decide
 from support.node_acls import CONTEXT
 
@@ -283,10 +283,10 @@ def folds(records: dict[int, Seen], ends: Sequence[int]) -> Iterator[tuple[int, 
                 acl_id, added = removed_id(each), None
             held = acls.pop(acl_id, None)
             if held is not None:
-                digest = digest_remove(digest, held)
+                digest = (digest - acl_hash(held)) & DIGEST_MASK
             if added is not None:
                 acls[acl_id] = added
-                digest = digest_add(digest, added)
+                digest = (digest + acl_hash(added)) & DIGEST_MASK
         yield end, acls, digest
 
 

@@ -25,6 +25,7 @@ from authorizer.api import (
     RequestContext,
     SecurityProtocol,
 )
+from authorizer.client import AsyncClient, CacheSettings, Client, Decision, Question, calls
 from authorizer.configuration.load import Config, load_config
 from authorizer.errors import ApiError, AuthorizerNotReadyError, ConfigError
 from authorizer.node import Node, NodeStatus
@@ -206,3 +207,22 @@ def own_kinds() -> None:
     mutator = publisher  # type: ignore[assignment]
     authorizer = mutator  # type: ignore[assignment]
     del context, publisher, authorizer
+
+
+def ask_a_sidecar() -> None:
+    """By threads: decisions, and any other call with the type of its answer."""
+    question = Question(ALICE, AclOperation.READ, ResourceType.TOPIC, "orders", "10.0.0.1")
+    with Client("http://127.0.0.1:8180", cache=CacheSettings(max_age_s=1), when_unavailable="deny") as client:
+        assert_type(client.decide(question, min_offset=1), Decision)
+        assert_type(client.decide_all([question]), list[Decision])
+        assert_type(client.ask(calls.explanation(question)).fix, list[str])
+        assert_type(client.ask(calls.state()).offset, int)
+        client.decide("orders")  # type: ignore[arg-type]
+    Client("http://127.0.0.1:8180", when_unavailable="allow")  # type: ignore[arg-type]
+
+
+async def ask_a_sidecar_from_a_loop(question: Question) -> None:
+    """The same by tasks."""
+    async with AsyncClient("unix:/run/aclog.sock") as client:
+        assert_type(await client.decide(question), Decision)
+        assert_type((await client.ask(calls.listing())).offset, int)

@@ -13,7 +13,6 @@ from authorizer.api import AclCreateResult, AclDeleteResult
 from authorizer.errors import InvalidRequestError, PolicyViolationError
 from authorizer.writing.acl_control import (
     RECORDS_PER_OPERATION_MAX,
-    AclContent,
     plan_creation,
     plan_deletion,
     validate_binding,
@@ -30,7 +29,7 @@ from records.acl import (
     ResourcePatternFilter,
     ResourceType,
 )
-from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from records.entries import AccessControlEntryRecord, AclContent, RemoveAccessControlEntryRecord
 from records.ids import Uuid, binding_uuid
 from support.data import LOGS
 
@@ -49,8 +48,8 @@ class Acls:
     def get(self, acl_id: Uuid) -> AccessControlEntryRecord | None:
         return self._by_id.get(acl_id)
 
-    def holds(self, content: AclContent) -> bool:
-        return any(record.content == content for record in self)
+    def find(self, content: AclContent) -> AccessControlEntryRecord | None:
+        return next((record for record in self if record.content == content), None)
 
     def __iter__(self) -> Iterator[AccessControlEntryRecord]:
         return iter(self._by_id.values())

@@ -24,13 +24,15 @@ from authorizer.audit_writer import AuditWriter
 from authorizer.configuration.log_setup import setup_logging
 from authorizer.decisions.audit import AUDIT_LOGGER_NAME, AuditLog, audit_line
 from authorizer.decisions.audit_levels import AUDIT_LEVELS, DEBUG, INFO, OFF, TRACE, audit_level
-from authorizer.decisions.decision import Decision, Rule
+from authorizer.decisions.decision import Answered, Decision, Rule
 from authorizer.decisions.state import AuthorizerSettings, AuthorizerState
 from authorizer.index.acl_index import AclIndex
+from authorizer.index.covers import NOTHING
 from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 from records.columns.acl_table import AppliedAcl
 from records.ids import uuid_to_string
 from records.principal import KafkaPrincipal, parse_kafka_principal
+from records.request_line import Logged, Request, RequestLines
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage, Provenance
 from support.data import CASES
@@ -58,7 +60,8 @@ def write(
 ) -> None:
     """As authorize() does."""
     if level >= audit.threshold:
-        audit.write(level, state_at(end_offset), context, action, decision)
+        state = state_at(end_offset)
+        audit.write(Answered(state, context, action, level, 0, decision.result, NOTHING, NOTHING, decision))
 
 
 def state_at(end_offset: int) -> AuthorizerState:
@@ -114,8 +117,11 @@ def oracle_lines(case: Path) -> Iterator[tuple[dict, dict]]:
 
 
 def test_lines_and_levels_are_those_of_the_real_authorizer() -> None:
-    """Every audited decision of the oracle gives its line and its level, given its result and rule."""
-    compared, state = 0, state_at(0)
+    """Every audited decision of the oracle gives its line and its level, given its result and rule.
+
+    And each of the real authorizer's lines is read back.
+    """
+    compared, state, reader = 0, state_at(0), RequestLines()
     for case in sorted(CASES.iterdir()):
         for query, expected in oracle_lines(case):
             if query.get("kind", "authorize") != "authorize":
@@ -140,6 +146,22 @@ def test_lines_and_levels_are_those_of_the_real_authorizer() -> None:
             line = audit_line(level, state, context, action, decision)
             said = {"level": logging.getLevelName(level), "message": line.event}
             assert said == expected["audit"], (case.name, query)
+            read = reader.read(expected["audit"]["message"].encode("utf-8", "surrogatepass"))
+            pattern = action.resource_pattern
+            request = Request(
+                str(context.principal),
+                context.client_address,
+                action.operation,
+                pattern.resource_type,
+                pattern.name,
+            )
+            assert read is not None
+            assert read.logged == Logged(
+                request,
+                result is AuthorizationResult.ALLOWED,
+                expected["rule"].partition("(")[0],
+                action.resource_reference_count == 0,
+            )
             compared += 1
     assert compared > 1000
 

@@ -25,8 +25,8 @@ from records.entries import RemoveAccessControlEntryRecord
 from records.ids import uuid_to_string
 from records.principal import KafkaPrincipal
 from support.decisions import READ, Fed, allow, deny, topic
+from support.nodes import SOON_S
 
-SOON_S = 10.0
 PLENTY = 100_000
 WHO = RequestContext(KafkaPrincipal("User", "a"), "10.0.0.1")
 
@@ -134,6 +134,24 @@ def test_any_calls_give_their_lines_in_order(sizes: list[int], kind: str) -> Non
     lines = gate.getvalue().splitlines()
     assert len(lines) == len(names)
     assert all(f"Topic:LITERAL:{name} " in line for line, name in zip(lines, names, strict=True))
+
+
+def test_what_has_gathered_is_written_in_pieces() -> None:
+    """So that requests get their turn between them."""
+
+    class Counting(Gate):
+        def write(self, text: str) -> int:
+            sizes.append(text.count("\n"))
+            return super().write(text)
+
+    gate, sizes, count = Counting(), list[int](), 2000
+    with AuditWriter(output(gate), INFO, max_lines=PLENTY) as audit:
+        fed = Fed(audit=audit)
+        with shut(gate, fed):
+            ask(fed, *(f"t{number}" for number in range(count)))
+    assert sizes[0] == 1
+    assert sum(sizes) == count + 1
+    assert max(sizes) <= count // 8
 
 
 def test_under_pressure_no_decision_waits_and_what_is_left_out_is_counted_and_said() -> None:

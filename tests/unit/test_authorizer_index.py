@@ -6,9 +6,17 @@ import pytest
 
 from authorizer.index import limits
 from authorizer.index.acl_index import AclIndex
+from authorizer.index.masks import leaf_mask
 from authorizer.index.places import PREFIXED
 from authorizer.index.principal_index import PrincipalRights
-from authorizer.index.rights import ChangedRights, MadeRights, Rights, WholeRights, covering, said
+from authorizer.index.rights import (
+    NO_RIGHTS_OF_TYPE,
+    ChangedRights,
+    MadeRights,
+    Rights,
+    WholeRights,
+    cover_of,
+)
 from authorizer.index.row_rights import RowRights
 from records.columns.acl_table import AppliedAcl
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
@@ -25,7 +33,7 @@ class Changing:
 
     def __init__(self, *acls: AccessControlEntryRecord) -> None:
         columns = AclColumns.of([AppliedAcl(acl, 0, 0) for acl in acls])
-        self.image = AclsImage.restored(columns, digest=0, features={}, provenance=Provenance(1, 0, 0))
+        self.image = AclsImage.restored(columns, digest=0, provenance=Provenance(1, 0, 0))
         self.index = AclIndex.of(self.image)
 
     def put(self, *acls: AccessControlEntryRecord) -> AclIndex:
@@ -52,13 +60,17 @@ def topic_rights(index: AclIndex, principal: str) -> WholeRights:
     """There are some."""
     mine = rights_of(index, principal)
     assert mine is not None
-    rights = mine[TOPIC]
-    assert rights is not None
-    return rights
+    assert mine[TOPIC] is not NO_RIGHTS_OF_TYPE
+    return mine[TOPIC]
 
 
-def asked(index: AclIndex, principal: str) -> Rights | None:
-    """The principal's own rights to topics, as a question finds them; None if there are none."""
+def names_in(rights: WholeRights) -> set[str]:
+    """All names and prefixes."""
+    return {cover.name for cover in rights.places()}
+
+
+def asked(index: AclIndex, principal: str) -> Rights:
+    """The principal's own rights to topics, as a question finds them."""
     own, _ = index.principals.rights_for(parse_kafka_principal(principal))
     return own[TOPIC]
 
@@ -100,7 +112,7 @@ def test_rights_are_made_when_a_principal_has_asked_often_enough(
     assert kinds == [RowRights, RowRights, MadeRights, MadeRights]
     assert asked(index, "User:a") is asked(index, "User:a")
     assert isinstance(asked(index, "User:b"), RowRights)
-    assert asked(index, "User:c") is None
+    assert asked(index, "User:c") is NO_RIGHTS_OF_TYPE
     assert objects == []
 
 
@@ -135,9 +147,12 @@ def test_answers_from_the_rows_are_those_of_made_rights(monkeypatch: pytest.Monk
     made = topic_rights(index, "User:a")
     assert isinstance(made, ChangedRights)
     for name in names:
-        assert [*covering(looked_up, name)] == [*covering(made, name)]
+        one, other = cover_of(looked_up, name), cover_of(made, name)
+        assert [(each.prefixed, each.name, each.leaf) for each in one] == [
+            (each.prefixed, each.name, each.leaf) for each in other
+        ]
         for host in ("h", "other"):
-            assert said(looked_up, name, host) == said(made, name, host)
+            assert leaf_mask(one.said, host) == leaf_mask(other.said, host)
 
 
 def test_rights_in_very_many_places_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,8 +196,7 @@ def test_an_update_makes_no_rights(monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(100):
         changing.put(allow("User:a", READ, topic(str(number))))
     assert isinstance(asked(changing.index, "User:a"), RowRights)
-    names = dict(topic_rights(changing.index, "User:a").literals())
-    assert names.keys() == {"t", *map(str, range(100))}
+    assert names_in(topic_rights(changing.index, "User:a")) == {"t", *map(str, range(100))}
 
 
 def test_a_principal_that_lost_all_is_not_made_of_its_rows_again() -> None:
@@ -193,13 +207,12 @@ def test_a_principal_that_lost_all_is_not_made_of_its_rows_again() -> None:
     after = changing.remove(*acls)
     for _ in range(2):
         for all_rights in (rights_of(after, "User:a") or (), after.principals.everyone):
-            rights = [each for each in all_rights if each is not None]
-            assert not any({*each.literals(), *each.prefixes()} for each in rights)
+            assert not any(map(names_in, all_rights))
         mine = rights_of(before, "User:a")
         assert mine is not None
-        assert mine[TOPIC] is not None
-    assert before.principals.everyone[TOPIC] is not None
-    assert after.count == 0
+        assert names_in(mine[TOPIC])
+    assert names_in(before.principals.everyone[TOPIC])
+    assert after.resources.count == 0
     assert not after.resources.covers(TOPIC, "t")
     assert before.resources.covers(TOPIC, "t")
 
@@ -220,10 +233,21 @@ def test_nothing_is_left_of_acls_that_came_and_went() -> None:
     assert isinstance(topic_rights(index, "User:a"), MadeRights)
     mine = rights_of(index, "User:a")
     assert mine is not None
-    assert mine[GROUP] is None
+    assert mine[GROUP] is NO_RIGHTS_OF_TYPE
     assert index.resources.changed_names(TOPIC) == index.resources.changed_names(GROUP) == set()
     assert (index.resources.names(TOPIC), index.resources.names(GROUP)) == ({"t"}, set())
-    assert index.count == 1
+    assert index.resources.count == 1
+
+
+def test_rights_that_are_as_before_are_those_of_before() -> None:
+    """A principal whose ACLs came and went is no longer among those that changed, if its rights are made."""
+    changing = Changing(allow("User:a", READ, topic("t")))
+    before = rights_of(changing.index, "User:a")
+    came = [allow("User:a", WRITE, topic("u")), allow("User:a", WRITE, topics("u"))]
+    assert rights_of(changing.put(*came), "User:a") is not before
+    index = changing.remove(*came)
+    assert rights_of(index, "User:a") is before
+    assert not any(index.principals._changed.values())
 
 
 def test_a_name_that_very_many_share_is_neither_scanned_nor_copied(objects: list[int]) -> None:
@@ -268,11 +292,11 @@ def test_new_columns_make_a_new_index() -> None:
     merged = changing.image.merged()
     after = before.advanced(delta, merged)
     assert after.rows is not before.rows
-    assert after.count == before.count == 3
+    assert after.resources.count == before.resources.count == 3
     assert after.resources.changed_names(TOPIC) == set()
     for principal in ("User:a", "User:b"):
         one, other = topic_rights(before, principal), topic_rights(after, principal)
-        assert dict(one.literals()) == dict(other.literals())
+        assert names_in(one) == names_in(other)
 
 
 def test_two_indexes_may_follow_one() -> None:
@@ -284,7 +308,7 @@ def test_two_indexes_may_follow_one() -> None:
     other = changing.put(allow("User:a", READ, topic("other")), allow("User:b", READ, topics("other")))
     for index, names in ((one, {"t", "one"}), (other, {"t", "other"}), (before, {"t"})):
         assert index.resources.names(TOPIC) == names
-        assert set(dict(topic_rights(index, "User:a").literals())) == names
+        assert names_in(topic_rights(index, "User:a")) == names
         assert (rights_of(index, "User:b") is None) is (index is before)
 
 

@@ -11,11 +11,17 @@ from prometheus_client.parser import text_string_to_metric_families
 from authorizer.decisions.audit import AuditLog
 from authorizer.decisions.audit_levels import OFF
 from authorizer.decisions.decision_counts import DecisionCounts
-from authorizer.metrics import MetricSources, RatePerMinute, metrics_registry
+from authorizer.metrics import MetricSources, NodeCollector, RatePerMinute, metrics_registry
 from authorizer.writing.purgatory import DelayedOperation, Purgatory
+from records.entries import METADATA_VERSION_FEATURE as VERSION
+from records.entries import FeatureLevelRecord, TopicRecord
+from records.log.base import Freshness
 from replay.core import Phase
 from replay.metrics import LoaderMetrics, SnapshotMetrics
 from replay.status import LoaderStatus
+from snapshot.metadata_image import MetadataImage
+from support.snapshots import TOPIC_ID, replayed
+from support.strategies import OTHER_RECORDS
 
 
 class HandClock:
@@ -40,7 +46,9 @@ class Shown:
         self.loader = LoaderMetrics()
         self.snapshots: SnapshotMetrics | None = SnapshotMetrics()
         self.purgatory = Purgatory(self.clock)
+        self.freshness: Freshness | None = None
         self.ready = True
+        self.metadata = MetadataImage.EMPTY
         self.status = LoaderStatus(
             end_offset=8,
             epoch=1,
@@ -57,18 +65,18 @@ class Shown:
         )
 
     def registry(self) -> CollectorRegistry:
-        return metrics_registry(
-            MetricSources(
-                status=lambda: self.status,
-                is_ready=lambda: self.ready,
-                decisions=self.decisions,
-                audit=AuditLog(OFF),
-                purgatory=self.purgatory,
-                loader=self.loader,
-                snapshots=self.snapshots,
-                clock=self.clock,
-            )
+        sources = MetricSources(
+            status=lambda: self.status,
+            freshness=lambda: self.freshness,
+            is_ready=lambda: self.ready,
+            metadata=lambda: self.metadata,
+            decisions=self.decisions,
+            purgatory=self.purgatory,
+            loader=self.loader,
+            snapshots=self.snapshots,
+            clock=self.clock,
         )
+        return metrics_registry(NodeCollector(sources), AuditLog(OFF))
 
 
 def samples(registry: CollectorRegistry) -> dict[str, float]:
@@ -93,7 +101,12 @@ def test_every_name_and_value() -> None:
     counts.acl_denied, counts.default_denied, counts.not_ready = 1, 2, 1
     shown.loader.apply_errors, shown.loader.gaps, shown.loader.reloads = 1, 2, 3
     shown.loader.fold.replaced, shown.loader.fold.repeated, shown.loader.fold.unknown_removals = 4, 5, 6
-    shown.snapshots = SnapshotMetrics(written=2, failed=1, last_end_offset=8, last_write_ms=1.5)
+    shown.snapshots = SnapshotMetrics(
+        written=2, failed=1, last_end_offset=8, last_write_ms=1.5, last_written_ms=1_700_000_000_500
+    )
+    image = replayed([*OTHER_RECORDS[:5], TopicRecord(2, 0, TOPIC_ID, "t"), FeatureLevelRecord(VERSION, 34)])
+    shown.metadata = image.metadata
+    shown.freshness = Freshness(age_ms=9, refresh_ms=100, polls=7, failures=2, error=None)
     operation = DelayedOperation([], lambda _: None)
     assert shown.purgatory.watch(operation, 60.0)
     registry = shown.registry()
@@ -116,7 +129,17 @@ def test_every_name_and_value() -> None:
         "aclog_applied_offset": 7,
         "aclog_lag_records": 2,
         "aclog_lag_ms": 40,
+        "aclog_poll_age_ms": 9,
+        "aclog_polls_total{result=answered}": 7,
+        "aclog_polls_total{result=failed}": 2,
         "aclog_ready": 1,
+        "aclog_metadata_entries{kind=topics}": 1,
+        "aclog_metadata_entries{kind=scram_users}": 0,
+        "aclog_metadata_unread_records{type=PARTITION_RECORD,version=3}": 1,
+        "aclog_metadata_unread_records{type=TOPIC_RECORD,version=0}": 1,
+        "aclog_metadata_unread_records{type=UNKNOWN_RECORD_TYPE_99,version=1}": 1,
+        "aclog_metadata_feature_level{feature=metadata.version}": 34,
+        "aclog_metadata_version_is_newer": 1,
         "aclog_apply_errors_total": 1,
         "aclog_gaps_total": 2,
         "aclog_reloads_total": 3,
@@ -127,11 +150,18 @@ def test_every_name_and_value() -> None:
         "aclog_snapshot_failures_total": 1,
         "aclog_snapshot_end_offset": 8,
         "aclog_snapshot_write_ms": 1.5,
+        "aclog_snapshot_written_timestamp_seconds": 1_700_000_000.5,
         f"kafka_server_delayedoperationpurgatory_numdelayedoperations{{{PURGATORY}}}": 1,
         f"kafka_server_delayedoperationpurgatory_purgatorysize{{{PURGATORY}}}": 1,
     }
     assert {name: found[name] for name in expected} == expected
     assert any(name.startswith("process_") for name in found)
+
+
+def test_of_a_log_that_knows_nothing_else_there_is_no_version() -> None:
+    found = samples(Shown().registry())
+    assert (found["aclog_metadata_entries{kind=topics}"], found["aclog_metadata_version_is_newer"]) == (0, 0)
+    assert not [name for name in found if name.startswith("aclog_metadata_feature_level")]
 
 
 def test_a_node_that_has_not_loaded_shows_no_false_numbers() -> None:
@@ -144,7 +174,7 @@ def test_a_node_that_has_not_loaded_shows_no_false_numbers() -> None:
     found = samples(shown.registry())
     assert (found["aclog_ready"], found["aclog_applied_offset"], found["aclog_acls_total"]) == (0, -1, 0)
     assert "aclog_lag_records" not in found
-    assert not any(name.startswith("aclog_snapshot_") for name in found)
+    assert not any(name.startswith(("aclog_snapshot_", "aclog_poll")) for name in found)
 
 
 def test_registries_are_their_own() -> None:

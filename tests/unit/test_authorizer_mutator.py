@@ -9,9 +9,13 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any
 
+import msgspec
 import pytest
 
-from authorizer.api import AclCreateResult, AclDeleteResult
+from authorizer.analysis.changed_acls import ChangedAcls
+from authorizer.analysis.plan import AclPlan, PlanOrigin
+from authorizer.api import AclCreateResult, AclDeleteResult, PlanResult
+from authorizer.decisions.state import AuthorizerSettings
 from authorizer.errors import (
     AuthorizerNotReadyError,
     InvalidRequestError,
@@ -33,28 +37,28 @@ from records.acl import (
     ResourcePatternFilter,
     ResourceType,
 )
+from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import AccessControlEntryRecord, MetadataRecord
 from records.errors import (
     EncodeError,
+    LogMovedError,
     LogOutcomeUnknownError,
     LogReadOnlyError,
     LogStorageError,
     LogUnreachableError,
 )
-from records.ids import Uuid, binding_uuid
+from records.ids import Uuid, binding_uuid, uuid_to_string
 from records.log.base import LogIdentity
-from records.log.local import LocalLog
+from records.log.plain import PlainLog
 from records.log_batch import LogBatch, LogRecord
 from replay.clock import SystemClock
 from replay.manifest import LogDeltaManifest, ReloadManifest
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage, Provenance
-
-#: Long enough for a busy machine; never waited for when a test passes.
-SOON_S = 20.0
+from support.nodes import SOON_S
 
 
-class MemoryLog(LocalLog):
+class MemoryLog(PlainLog):
     """A MetadataLog that holds its batches in a list.
 
     ``stuck`` blocks appends until it is set again; ``failure`` is raised by the next append.
@@ -86,12 +90,14 @@ class MemoryLog(LocalLog):
     def wait(self, offset: int, timeout_s: float) -> bool:
         raise NotImplementedError("the tests replay by hand")
 
-    def append(self, records: Sequence[MetadataRecord]) -> int:
+    def append(self, records: Sequence[MetadataRecord], *, after: int | None = None) -> int:
         self.appending.set()
         assert self.flowing.wait(SOON_S)
         failure, self.failure = self.failure, None
         if failure is not None:
             raise failure
+        if after not in (None, self.end):
+            raise LogMovedError(f"it ends at {self.end}")
         self.batches.append((self.end, records))
         self.end += len(records)
         return self.end
@@ -444,8 +450,8 @@ class SharedMemoryLog(MemoryLog):
     is_followed = True
     elects = False
 
-    def append(self, records: Sequence[MetadataRecord]) -> int:
-        end_offset = super().append(records)
+    def append(self, records: Sequence[MetadataRecord], *, after: int | None = None) -> int:
+        end_offset = super().append(records, after=after)
         self.is_followed = not self.elects
         return end_offset
 
@@ -555,7 +561,7 @@ def test_an_append_that_the_log_never_takes_ends_in_time() -> None:
     """Half of the operation's time: the answer says what the log said, and nothing comes later."""
 
     class Refusing(MemoryLog):
-        def append(self, records: Sequence[MetadataRecord]) -> int:
+        def append(self, records: Sequence[MetadataRecord], *, after: int | None = None) -> int:
             raise LogUnreachableError("writing: no leader")
 
     writing = Writing(log=Refusing(), timeout_ms=1000)
@@ -763,3 +769,68 @@ def test_many_callers_get_their_own_answers(writing: Writing) -> None:
     follower.join(SOON_S)
     added = sum(len(records) for _, records in writing.log.batches) - counts["deleted"]
     assert added - counts["deleted"] == len(writing.image)
+
+
+# --- plans --------------------------------------------------------------------------------------------------
+
+
+def plan_for(writing: Writing, name: str) -> AclPlan:
+    """To add an ACL on a topic to what is replayed."""
+    added = AclTable.of([AppliedAcl(foreign(name), None, 0)])
+    changed = ChangedAcls(AclTable.of(()), added)
+    identity = MemoryLog.identity
+    origin = PlanOrigin(MemoryLog.url, identity.cluster_id, uuid_to_string(identity.topic_id))
+    return AclPlan.of(origin, writing.image, changed, AuthorizerSettings())
+
+
+@pytest.mark.parametrize("moves", [True, False])
+def test_a_plan_meets_a_write_between_its_check_and_its_append(*, moves: bool) -> None:
+    """It is checked again, with that: refused if the meaning is another one, else written behind it."""
+
+    class Overtaken(SharedMemoryLog):
+        others: tuple[AccessControlEntryRecord, ...] = ()
+
+        def append(self, records: Sequence[MetadataRecord], *, after: int | None = None) -> int:
+            others, self.others = self.others, ()
+            if others:
+                super().append(others)
+            return super().append(records, after=after)
+
+    log = Overtaken()
+    writing = Writing(log=log)
+    try:
+        log.append([foreign("t")])
+        writing.replay()
+        # The same under another id means the same.
+        log.others = (
+            foreign("u") if moves else msgspec.structs.replace(foreign("t"), id=Uuid(bytes(15) + b"x")),
+        )
+        future = writing.mutator.apply_plan(plan_for(writing, "new"))
+        until(lambda: len(log.batches) == 2)
+        assert not future.done()
+        writing.replay()
+        if moves:
+            assert "the meaning has moved" in str(future.result(SOON_S).exception)
+            assert len(log.batches) == 2
+            return
+        until(lambda: len(log.batches) == 3)
+        writing.replay()
+        assert [each.resource_name for each in future.result(SOON_S).added] == ["new"]
+    finally:
+        writing.mutator.close()
+
+
+def test_a_plan_is_checked_with_what_was_appended_before_it() -> None:
+    """And not replayed yet: it waits for that. What is in force already takes no record."""
+    writing = Writing()
+    try:
+        plan = plan_for(writing, "t")
+        (creation,) = writing.mutator.create_acls([topic("t")])
+        application = writing.mutator.apply_plan(plan)
+        until(lambda: len(writing.log.batches) == 1)
+        writing.replay()
+        assert creation.result(SOON_S).exception is None
+        assert application.result(SOON_S) == PlanResult()
+        assert len(writing.log.batches) == 1
+    finally:
+        writing.mutator.close()

@@ -4,26 +4,36 @@ from __future__ import annotations
 
 import gc
 
-from authorizer.index.masks import HostMasks
-from authorizer.index.prefix_ranges import Owner, PrefixRanges
+from authorizer.index.covers import NOTHING, Cover, alone
+from authorizer.index.masks import HostMasks, OwnLeaf
+from authorizer.index.places import PREFIXED
+from authorizer.index.prefix_ranges import PrefixRanges
+
+
+def stored(leaves: dict[str, OwnLeaf]) -> dict[str, Cover]:
+    """These prefixes, each alone yet."""
+    return {name: alone(PREFIXED, name, leaf, None) for name, leaf in leaves.items()}
 
 
 def test_prefixes_cut_all_names_into_ranges() -> None:
     """As the module draws them; a prefix that ends where the next one begins leaves no empty range."""
-    ranges = PrefixRanges.of({"a": 1, "ab": 2})
+    prefixes = stored({"a": 1, "ab": 2})
+    ranges = PrefixRanges.of(prefixes.values(), NOTHING)
     assert ranges.bounds == ("a", "ab", "ac", "b")
-    a = Owner("a", 1, None)
-    assert ranges.owners == (None, a, Owner("ab", 2, a), a, None)
-    assert ranges.leaves == (0, 1, 3, 1, 0)
-    ranges = PrefixRanges.of({"a": 1, "b": 2}, 4)
+    assert ranges.covers == (NOTHING, prefixes["a"], prefixes["ab"], prefixes["a"], NOTHING)
+    assert [cover.said for cover in ranges.covers] == [0, 1, 3, 1, 0]
+    assert [*prefixes["ab"]] == [prefixes["ab"], prefixes["a"]]
+    assert [*ranges.stored()] == [*prefixes.values()]
+    ranges = PrefixRanges.of(stored({"a": 1, "b": 2}).values(), alone(0, "*", 4, None))
     assert ranges.bounds == ("a", "b", "c")
-    assert ranges.leaves == (4, 5, 6, 4)
+    assert [cover.said for cover in ranges.covers] == [4, 5, 6, 4]
 
 
 def test_the_garbage_collector_has_nothing_to_look_at() -> None:
     """Else its pauses would grow with all that was ever asked about."""
     hosts = HostMasks({"h": 1}, 2)
-    ranges = PrefixRanges.of({f"p{number}": 1 if number % 2 else hosts for number in range(100)})
+    prefixes = stored({f"p{number}": 1 if number % 2 else hosts for number in range(100)})
+    ranges = PrefixRanges.of(prefixes.values(), NOTHING)
     gc.collect()
-    held = (hosts, ranges, ranges.values, ranges.bounds, ranges.owners, ranges.leaves)
+    held = (hosts, prefixes, *prefixes.values(), ranges, ranges.bounds, ranges.covers)
     assert not any(map(gc.is_tracked, held))

@@ -57,15 +57,18 @@ def test_rows_are_found_by_place_and_by_principal(seed: int, count: int) -> None
         assert index.count_at(kind, name) == len(here)
         for principal in (*PRINCIPALS, "User:unknown"):
             mine = [row for row in here if records[row].principal == principal]
-            assert index.rows_of_at(principal, kind, name) == mine
-            for asked in (ASKED[AclOperation.READ], DENY_BITS, ALLOW_BITS):
-                saying = [row for row in mine if says(records[row], asked)]
-                assert index.rows_saying(asked, principal, kind, name) == saying
-            assert index.leaf(mine) == leaf(records, mine)
             code = index.code_of(principal)
             assert (code is None) is all(record.principal != principal for record in records)
-            if code is not None:
-                assert index.leaf_at(code, kind, name) == leaf(records, mine)
+            group = index.group_at(code, kind, name)
+            assert index.rows_in(group) == mine
+            assert index.leaf(mine) == leaf(records, mine)
+            if group is not None:
+                assert index.leaf_of(group) == leaf(records, mine)
+            for asked in (ASKED[AclOperation.READ], DENY_BITS, ALLOW_BITS):
+                saying = [records[row] for row in mine if says(records[row], asked)]
+                for _ in range(2):  # the first answers are remembered
+                    found = [] if group is None else index.acls_saying(asked, group)
+                    assert sorted(acl.record.id for acl in found) == [record.id for record in saying]
     for kind in range(KINDS):
         assert set(index.names(kind)) == {name for each, name in places if each == kind}
     for resource_type in range(PREFIXED):
@@ -111,11 +114,13 @@ def test_leaves_say_what_all_rows_of_a_principal_say(count: int) -> None:
             assert not mine
             continue
         found = {
-            (kind, name): each
-            for kind, leaves in enumerate(index.leaves_of(code))
-            for name, each in (leaves or {}).items()
+            (resource_type + cover.prefixed, cover.name): cover
+            for resource_type, covers in enumerate(index.covers_of(code))
+            for cover in covers
         }
-        assert found == {place: leaf(records, rows) for place, rows in by_place.items()}
+        expected = {place: leaf(records, rows) for place, rows in by_place.items()}
+        assert {place: cover.leaf for place, cover in found.items()} == expected
+        assert {place: index.rows_in(cover.group) for place, cover in found.items()} == by_place
         assert index.count_places(code) == len(by_place)
         assert (code in index.principals_in(1)) is (len(by_place) > 1)
 

@@ -37,11 +37,11 @@ def test_what_was_appended_counts_before_it_is_replayed() -> None:
     image = replay(view, AclsImage.EMPTY, [acl(1)], 1)
     view.append([acl(2, "u")], 2)
     assert view.get(acl(2).id) == acl(2, "u")
-    assert view.holds(acl(2, "u").content)
+    assert view.find(acl(2, "u").content) is not None
     assert list(view.frozen()) == [acl(1), acl(2, "u")]
     view.append([RemoveAccessControlEntryRecord(acl(1).id)], 3)
     assert view.get(acl(1).id) is None
-    assert not view.holds(acl(1).content)
+    assert view.find(acl(1).content) is None
     # The replay of the first says nothing about the second.
     image = replay(view, image, [acl(2, "u")], 2)
     assert list(view.frozen()) == [acl(2, "u")]
@@ -62,11 +62,11 @@ def test_equal_content_under_two_ids_is_held_until_both_are_gone() -> None:
     """I8, also in the index by content."""
     view = WriterView()
     replay(view, AclsImage.EMPTY, [acl(1), acl(2)], 2)
-    assert view.holds(acl(1).content)
+    assert view.find(acl(1).content) is not None
     view.append([RemoveAccessControlEntryRecord(acl(1).id)], 3)
-    assert view.holds(acl(1).content)
+    assert view.find(acl(1).content) is not None
     view.append([RemoveAccessControlEntryRecord(acl(2).id)], 4)
-    assert not view.holds(acl(1).content)
+    assert view.find(acl(1).content) is None
 
 
 def test_a_frozen_view_stays_as_it_was() -> None:
@@ -84,9 +84,13 @@ def test_the_whole_state_anew_forgets_what_was_held() -> None:
     """I5: a delta on the empty image replaces everything, and the index with it."""
     view = WriterView()
     replay(view, AclsImage.EMPTY, [acl(1), acl(2, "u")], 2)
-    assert view.holds(acl(1).content)
+    assert view.find(acl(1).content) is not None
     replay(view, AclsImage.EMPTY, [acl(2, "u"), acl(3, "v")], 5)
-    assert [view.holds(each.content) for each in (acl(1), acl(2, "u"), acl(3, "v"))] == [False, True, True]
+    assert [view.find(each.content) is not None for each in (acl(1), acl(2, "u"), acl(3, "v"))] == [
+        False,
+        True,
+        True,
+    ]
 
 
 # An id, a name, and whether what has that id is removed instead, if there is any.
@@ -123,4 +127,4 @@ def test_view_equals_a_plain_dict_in_any_interleaving(steps: list[list[tuple[int
         assert {record.id: record for record in view.frozen()} == model
         held = {record.content for record in model.values()}
         for name in "ab":
-            assert view.holds(acl(1, name).content) == (acl(1, name).content in held)
+            assert (view.find(acl(1, name).content) is not None) == (acl(1, name).content in held)

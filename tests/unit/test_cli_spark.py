@@ -16,8 +16,8 @@ from click.testing import CliRunner, Result
 
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.main import cli
+from authorizer.cli.options import POINT
 from authorizer.cli.spark import needs
-from authorizer.cli.spark.history import _POINT_TYPE
 from authorizer.cli.spark.job import default_checkpoint, job_settings, located
 from authorizer.cli.spark.needs import require_spark, what_spark_lacks
 from authorizer.cli.spark.options import INTERVAL_S, PAIR, JobFlags
@@ -254,14 +254,14 @@ def test_a_remote_store_needs_a_named_checkpoint() -> None:
 )
 def test_a_workspace_in_the_log_is_an_offset_or_a_time(text: str, expected: int | datetime) -> None:
     """Times are UTC unless they say another zone."""
-    assert _POINT_TYPE.convert(text, None, None) == expected
+    assert POINT.convert(text, None, None) == expected
 
 
 @pytest.mark.parametrize("text", ["-1", "yesterday", "", "12 o'clock"])
 def test_no_workspace_in_the_log(text: str) -> None:
     """Wrong usage, with an example."""
     with pytest.raises(click.BadParameter, match="2026-11-21T02:33:16Z"):
-        _POINT_TYPE.convert(text, None, None)
+        POINT.convert(text, None, None)
 
 
 @pytest.mark.parametrize(

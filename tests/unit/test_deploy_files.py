@@ -11,17 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 import yaml
-from prometheus_client import generate_latest
 
-from authorizer.cli.main import cli
 from authorizer.configuration.keys.table import BY_VARIABLE
 from authorizer.configuration.load import load_config
-from authorizer.node import Node
-from authorizer.sidecar.server import Sidecar
-from support.certificates import Authority
+from support.cli_commands import parsed_command
 from support.kafka_jars import KAFKA_VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -262,17 +257,7 @@ def test_commands_are_commands(compose: dict[str, Any]) -> None:
     found = list(commands(compose))
     assert len(found) >= 6
     for words in found:
-        command: click.Command = cli
-        name, rest = "", list(words)
-        parent = None
-        while isinstance(command, click.Group):
-            # As when it is run: what the outer one says about --help is kept by the inner one for good.
-            parent = click.Context(command, parent=parent, **command.context_settings)
-            name = rest.pop(0)
-            inner = command.get_command(parent, name)
-            assert inner is not None, words
-            command = inner
-        command.make_context(name, rest, parent=parent)
+        parsed_command(words)
 
 
 def test_dockerfile_is_built_from_locked_files() -> None:
@@ -324,27 +309,3 @@ def test_image_runs_as_nobody_special() -> None:
     assert json.loads(last[kinds.index("ENTRYPOINT", final)]) == ["aclog-entrypoint"]
     assert (ROOT / "deploy" / "entrypoint.sh").read_text(encoding="utf-8").endswith('\nexec aclog "$@"\n')
     assert "/livez" in last[kinds.index("HEALTHCHECK", final)]
-
-
-def test_alerts_ask_for_metrics_that_there_are(tmp_path: Path) -> None:
-    """Every name in an expression is exposed by a node with a listener that has TLS."""
-    identity = Authority().issue("CN=localhost").write(tmp_path / "server.pem")
-    config = load_config(
-        environ={},
-        flags={
-            "aclog.log.url": str(tmp_path / "log"),
-            "aclog.log.mode": "create",
-            "aclog.snapshot.store": str(tmp_path / "snapshots"),
-            "aclog.listeners": "SSL://127.0.0.1:0",
-            "ssl.keystore.location": str(identity),
-        },
-    )
-    with Sidecar(config) as sidecar, Node.open(config) as node:
-        node.start()
-        node.wait_until_ready(10)
-        sidecar.start(node)
-        exposed = set(re.findall(r"^([a-z_]+)", generate_latest(node.metrics).decode(), re.MULTILINE))
-    rules = yaml.safe_load((ROOT / "deploy" / "alerts.yml").read_text(encoding="utf-8"))["groups"][0]["rules"]
-    asked = {name for rule in rules for name in re.findall(r"\b(?:aclog|kafka)_[a-z_]+", rule["expr"])}
-    assert len(asked) >= 7
-    assert asked - exposed == set()

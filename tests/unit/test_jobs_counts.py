@@ -60,7 +60,7 @@ def result(
     """A batch that came to these counts."""
     plan = LogPlan(
         identity=identity,
-        is_directory=False,
+        has_ranges=False,
         start=start,
         end=end,
         provenance=Provenance(end, 1, timestamp_ms),

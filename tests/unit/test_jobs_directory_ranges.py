@@ -22,9 +22,9 @@ from records.errors import AclogError, ChecksumMismatchError, DecodeError, LogEr
 from records.ids import Uuid, uuid_to_string
 from records.log.base import LogIdentity
 from records.log.directory import DirectoryLog
-from snapshot.errors import CheckpointForeignError
-from snapshot.jobs.sources.directory_range import DirectoryRange, read_ranges
-from snapshot.jobs.sources.directory_ranges import DirectoryRanges, OffsetAndEpoch
+from snapshot.errors import CheckpointForeignError, SparkJobError
+from snapshot.jobs.sources.log_range import LogRange, read_ranges
+from snapshot.jobs.sources.log_ranges import LogRanges, OffsetAndEpoch
 from support.directory_logs import TIMESTAMP_MS, acl, append_bytes, batch_bytes, flip_bit, write_segment
 
 BEGIN, END, ABORT = BeginTransactionRecord("t"), EndTransactionRecord(), AbortTransactionRecord()
@@ -40,7 +40,7 @@ def ends(
     path: Path, start: int = 0, *, below: int | None = None, max_offsets: int | None = None
 ) -> list[int]:
     """Ends of all batches of a query that begins there."""
-    ranges = DirectoryRanges(str(path), None)
+    ranges = LogRanges(str(path), None, {})
     try:
         below = ranges.high_watermark() if below is None else below
         place, found = OffsetAndEpoch(start, None), []
@@ -52,12 +52,10 @@ def ends(
         ranges.close()
 
 
-def wanted(path: Path, start: int, end: int, end_epoch: int | None = 1) -> DirectoryRange:
+def wanted(path: Path, start: int, end: int, end_epoch: int | None = 1) -> LogRange:
     with DirectoryLog.open(path) as log:
         identity = log.identity
-    return DirectoryRange(
-        str(path), identity.cluster_id, uuid_to_string(identity.topic_id), start, end, end_epoch
-    )
+    return LogRange(str(path), identity.cluster_id, uuid_to_string(identity.topic_id), start, end, end_epoch)
 
 
 def test_a_limit_counts_offsets_and_keeps_batches_whole(tmp_path: Path) -> None:
@@ -132,7 +130,7 @@ def test_what_stands_before_a_damaged_batch_is_read_first(tmp_path: Path) -> Non
     with pytest.raises(ChecksumMismatchError) as caught:
         ends(tmp_path)
     assert (caught.value.source, caught.value.offset) == (str(path), 4)
-    ranges = DirectoryRanges(str(tmp_path), None)
+    ranges = LogRanges(str(tmp_path), None, {})
     assert ranges.next_end(OffsetAndEpoch(0, None), below=8, max_offsets=None) == place
     with pytest.raises(ChecksumMismatchError):
         ranges.next_end(place, below=8, max_offsets=None)
@@ -150,7 +148,7 @@ def test_an_epoch_that_goes_back_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LogError, match=r"epoch 1 at offset 8 follows epoch 65281.*aclog log verify"):
         ends(tmp_path)
     assert ends(tmp_path, below=8) == [8]
-    ranges = DirectoryRanges(str(tmp_path), None)
+    ranges = LogRanges(str(tmp_path), None, {})
     with pytest.raises(LogError, match="follows epoch 65281"):
         ranges.next_end(OffsetAndEpoch(8, 65281), below=12, max_offsets=None)
     ranges.close()
@@ -163,27 +161,27 @@ def test_a_record_that_cannot_be_decoded_is_named(tmp_path: Path) -> None:
     )
     found: list[int] = []
     with pytest.raises(DecodeError) as caught:
-        found += (batch.base_offset for batch in read_ranges(wanted(tmp_path, 0, 3).to_row(), 0))
+        found += (batch.base_offset for batch in read_ranges(wanted(tmp_path, 0, 3).to_row(), 0, {}))
     assert (caught.value.source, caught.value.offset) == (str(tmp_path), 2)
 
 
 def test_a_range_may_be_read_from_before_its_start(tmp_path: Path) -> None:
     """Where a stored state was lost: from its end on, or from the log's start."""
     write_segment(tmp_path, 0, *(batch_bytes(at, 2) for at in range(0, 8, 2)))
-    ranges = DirectoryRanges(str(tmp_path), None)
+    ranges = LogRanges(str(tmp_path), None, {})
     planned = replace(wanted(tmp_path, 4, 6), near=ranges.place_near(4))
     ranges.close()
     assert [offsets(planned, start) for start in (0, 2, 4)] == [[*range(6)], [2, 3, 4, 5], [4, 5]]
 
 
-def offsets(planned: DirectoryRange, start: int | None = None) -> list[int]:
+def offsets(planned: LogRange, start: int | None = None) -> list[int]:
     """Of the records that are read."""
-    batches = read_ranges(planned.to_row(), planned.start if start is None else start)
+    batches = read_ranges(planned.to_row(), planned.start if start is None else start, {})
     return [logged.offset for batch in batches for logged in batch.records]
 
 
 def failure(path: Path, start: OffsetAndEpoch) -> AclogError:
-    ranges = DirectoryRanges(str(path), None)
+    ranges = LogRanges(str(path), None, {})
     try:
         with pytest.raises(AclogError) as caught:
             ranges.next_end(start, below=ranges.high_watermark(), max_offsets=None)
@@ -196,10 +194,10 @@ def test_a_trimmed_log_fails_loudly(tmp_path: Path) -> None:
     """Records between the checkpoint and the log's start are gone: the message says so, and the way out."""
     write_segment(tmp_path, 10, batch_bytes(10, 2))
     error = failure(tmp_path, OffsetAndEpoch(5, 1))
-    assert isinstance(error, LogError)
+    assert isinstance(error, SparkJobError)
     assert str(error).startswith(f"{tmp_path}: the log was trimmed: it starts at offset 10, and 5 was to be")
     assert "another checkpoint" in str(error)
-    with pytest.raises(LogError, match="the log was trimmed: it starts at offset 10"):
+    with pytest.raises(SparkJobError, match="the log was trimmed: it starts at offset 10"):
         offsets(wanted(tmp_path, 5, 12))
 
 
@@ -208,7 +206,7 @@ def test_a_truncated_log_fails_loudly(tmp_path: Path) -> None:
     write_segment(tmp_path, 0, batch_bytes(0, 2))
     error = failure(tmp_path, OffsetAndEpoch(5, 1))
     assert str(error).startswith(f"{tmp_path}: the log was truncated: it ends at offset 2, and 5 was to be")
-    with pytest.raises(LogError, match="the log ends at offset 2 now, not at 5"):
+    with pytest.raises(SparkJobError, match="the log was truncated: it ends at offset 2, and 5 was"):
         offsets(wanted(tmp_path, 0, 5))
 
 
@@ -239,9 +237,9 @@ def test_another_log_in_its_place_is_refused(tmp_path: Path) -> None:
     with DirectoryLog.open(path, mode="create", cluster_id="c") as log:
         log.append([acl(0)])
     for failing in (
-        lambda: DirectoryRanges(str(path), identity),
+        lambda: LogRanges(str(path), identity, {}),
         lambda: offsets(planned),
-        lambda: DirectoryRanges(str(path), LogIdentity("d", log.identity.topic_id)),
+        lambda: LogRanges(str(path), LogIdentity("d", log.identity.topic_id), {}),
     ):
         with pytest.raises(CheckpointForeignError, match="another log is in its place"):
             failing()
@@ -251,10 +249,11 @@ def test_readers_are_told_where_to_look(tmp_path: Path) -> None:
     """They read the same as those that look for themselves; a place that is none any more is met loudly."""
     batches = [batch_bytes(at, 50) for at in range(0, 3000, 50)]
     path = write_segment(tmp_path, 0, *batches)
-    ranges = DirectoryRanges(str(tmp_path), None)
+    ranges = LogRanges(str(tmp_path), None, {})
     place = ranges.next_end(OffsetAndEpoch(0, None), below=3000, max_offsets=2500)
     near = ranges.place_near(place.offset)
     ranges.close()
+    assert near is not None
     assert 0 < near.position == sum(map(len, batches[: near.base_offset // 50]))
     planned = wanted(tmp_path, place.offset, 3000)
     told = replace(planned, near=near)
@@ -277,5 +276,5 @@ def test_a_range_within_batches(tmp_path: Path) -> None:
     write_segment(tmp_path, 5, batch_bytes(5, 5))
     planned = wanted(tmp_path, 0, 10)
     assert offsets(planned) == [0, 1, 2, 3, 5, 6, 7, 8, 9]
-    records = [logged.record for batch in read_ranges(planned.to_row(), 4) for logged in batch.records]
+    records = [logged.record for batch in read_ranges(planned.to_row(), 4, {}) for logged in batch.records]
     assert records == [acl(at) for at in range(5, 10)]

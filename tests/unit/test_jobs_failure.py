@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from records.errors import LogUnreachableError
 from snapshot.errors import SparkBusyError
 from snapshot.jobs.engine.failure import job_failure
 
@@ -80,6 +81,13 @@ def test_the_cause_may_be_further_down() -> None:
     error = RuntimeError("[STREAM_FAILED] Query [id = 1] terminated with exception: Job aborted")
     error.__cause__ = RuntimeError(IN_JAVA)
     assert str(job_failure(error)) == UNKNOWN
+
+
+def test_a_cluster_that_is_away_is_told_apart() -> None:
+    """Whichever process of Spark's asked it."""
+    error = job_failure(RuntimeError(IN_A_SOURCE.replace("LogNotFoundError", "LogUnreachableError")))
+    assert isinstance(error, LogUnreachableError)
+    assert str(error) == "file:/logs/a: there is no log"
 
 
 def test_a_machine_that_is_too_busy_is_told_apart() -> None:

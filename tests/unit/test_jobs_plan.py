@@ -177,7 +177,7 @@ def test_a_state_made_past_a_gap_needs_what_the_gap_may_hide() -> None:
 def test_the_log_is_still_the_one_that_is_followed() -> None:
     """A topic that was made anew, or truncated, ends the job."""
     world = World()
-    with pytest.raises(SparkJobError, match="ends at 10, and the batch at 12: the log was truncated"):
+    with pytest.raises(SparkJobError, match="the log was truncated: it ends at offset 10, and 12"):
         world.next_state(12)
     world.log.replace(LogIdentity("sim-cluster", Uuid(b"n" * 16)))
     with pytest.raises(SparkJobError, match="deleted and made again: the job follows topic id"):
@@ -261,10 +261,10 @@ def test_where_a_job_begins_is_decided_once(tmp_path: Path) -> None:
     world = World()
     world.snapshot(7)
     logs = [cast("FollowedLog", world)]
-    begun = read_first_offsets(str(tmp_path), logs, lambda _: world.states.choose_start())
+    begun = read_first_offsets(str(tmp_path), logs, lambda _: world.states.choose_start(keep=3))
     assert begun.starts == {"sim-cluster": 7}
     world.snapshot(9)
-    assert read_first_offsets(str(tmp_path), logs, lambda _: world.states.choose_start()) == begun
+    assert read_first_offsets(str(tmp_path), logs, lambda _: world.states.choose_start(keep=3)) == begun
     joined = FollowedLog(url="kafka://k:1/t", identity=LogIdentity("joined", Uuid(b"t" * 16)))
     assert read_first_offsets(str(tmp_path), [*logs, joined], lambda _: 5).starts == {
         "sim-cluster": 7,

@@ -134,7 +134,7 @@ def test_a_trimmed_log_starts_where_its_first_segment_does() -> None:
 def test_a_brokers_high_watermark_is_a_guess_and_says_so() -> None:
     """Without a high-watermark file the last whole batch counts as committed."""
     with DirectoryLog.open(real_log("kraft-small")) as log:
-        assert log.high_watermark_is_guess
+        assert log.uncommitted_from is not None
         assert log.high_watermark() == 281
 
 
@@ -362,7 +362,8 @@ def test_a_relative_path_is_meant_from_here_and_now(
 @pytest.mark.parametrize(
     ("url", "match"),
     [
-        ("kraft://broker:9093", "not built yet"),
+        ("kraft://broker", "is not HOST:PORT"),
+        ("kraft://broker:9093/topic", "without a name"),
         ("http://example.com/log", "no such kind of log"),
         ("file://elsewhere/log", "not a local directory"),
         ("file:", "needs a directory"),

@@ -211,7 +211,7 @@ def test_a_creation_that_crashed_is_completed(tmp_path: Path, lost: tuple[str, .
         (tmp_path / name).unlink()
     with DirectoryLog.open(tmp_path) as reader:
         assert (reader.start_offset(), reader.high_watermark(), reader.read(0)) == (0, 0, [])
-        assert not reader.high_watermark_is_guess
+        assert reader.uncommitted_from is None
         with DirectoryLog.open(tmp_path, mode="write") as log:
             assert log.identity == identity
             log.append([acl(0)])

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -19,6 +20,7 @@ from records.errors import (
     LogCorruptError,
     LogError,
     LogLockedError,
+    LogMovedError,
     LogNotFoundError,
     LogReadOnlyError,
     OffsetOutOfRangeError,
@@ -67,11 +69,11 @@ def test_what_is_appended_is_read(tmp_path: Path) -> None:
         assert (log.start_offset(), log.high_watermark(), log.read(0)) == (0, 0, [])
         assert log.append(acls(0, 3)) == 3
         assert log.append([acl(3)]) == 4
-        assert not log.high_watermark_is_guess
+        assert log.uncommitted_from is None
         assert_holds_acls(read_batches(log), 0, 4)
         assert [(b.base_offset, b.end_offset) for b in log.read(0)] == [(0, 3), (3, 4)]
         with DirectoryLog.open(tmp_path / "log") as reader:
-            assert not reader.high_watermark_is_guess
+            assert reader.uncommitted_from is None
             assert_holds_acls(read_batches(reader), 0, 4)
             log.append([acl(4)])
             assert_holds_acls(reader.read(4), 4, 5)
@@ -85,6 +87,27 @@ def test_an_append_of_nothing_is_nothing(tmp_path: Path) -> None:
         assert log.append([]) == 1
         assert log.append_batches([([], None), ([], 5)]) == 1
     assert len(read_path(tmp_path)) == 1
+
+
+def test_an_append_upon_an_end_that_is_not_the_logs_writes_nothing(tmp_path: Path) -> None:
+    """Also of many threads at once, whose appends are committed together: one of them is first."""
+    with create(tmp_path / "log") as log:
+        log.append(acls(0, 2))
+        for after in (0, 1, 3):
+            with pytest.raises(LogMovedError, match="nothing was written"):
+                log.append([acl(2)], after=after)
+        assert log.append([acl(2)], after=2) == 3
+
+        def raced(number: int) -> bool:
+            try:
+                log.append([acl(number)], after=3)
+            except LogMovedError:
+                return False
+            return True
+
+        with ThreadPoolExecutor(8) as pool:
+            assert sum(pool.map(raced, range(3, 11))) == 1
+        assert log.high_watermark() == 4
 
 
 def test_an_append_has_the_clocks_time_or_the_one_given(tmp_path: Path) -> None:
@@ -438,7 +461,7 @@ def test_an_own_log_that_lost_its_high_watermark_can_be_read(tmp_path: Path) -> 
         log.append(acls(0, 2))
     (tmp_path / "high-watermark").unlink()
     with DirectoryLog.open(tmp_path) as log:
-        assert log.high_watermark_is_guess
+        assert log.uncommitted_from is not None
         assert_holds_acls(read_batches(log), 0, 2)
     with pytest.raises(LogCorruptError, match="what was committed is not known"):
         DirectoryLog.open(tmp_path, mode="write")

@@ -12,14 +12,17 @@ from records.entries import (
     AbortTransactionRecord,
     AccessControlEntryRecord,
     BeginTransactionRecord,
+    DelegationTokenRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
     MetadataRecord,
     OtherRecord,
     RemoveAccessControlEntryRecord,
+    ScramCredentialRecord,
+    TopicRecord,
 )
 from records.errors import DecodeError, UnsupportedVersionError
-from records.ids import uuid_from_string
+from records.ids import uuid_from_string, uuid_to_string
 
 ID_TEXT = "-0zOiV-Hamp2CQqG-_5gNg"
 ID = uuid_from_string(ID_TEXT)
@@ -80,8 +83,36 @@ def test_keys_that_say_where_a_record_was_are_passed_over() -> None:
 
 
 def test_the_data_of_other_records_is_passed_over() -> None:
+    assert from_json(payload("PARTITION_RECORD", {"topicId": "?"})) == OtherRecord(3, 0)
     assert from_json(payload("TOPIC_RECORD", {"name": "t"})) == OtherRecord(2, 0)
     assert from_json(payload("TOPIC_RECORD", 1, version=3)) == OtherRecord(2, 3)
+    assert from_json(payload("FEATURE_LEVEL_RECORD", {}, version=1)) == OtherRecord(12, 1)
+
+
+def test_names_of_other_records_are_read() -> None:
+    """As of their frames; a credential's secrets are passed over."""
+    topic_id = uuid_to_string(ID)
+    for record_type, data, record in (
+        ("TOPIC_RECORD", {"name": "t", "topicId": topic_id}, TopicRecord(2, 0, ID, "t")),
+        ("REMOVE_TOPIC_RECORD", {"topicId": topic_id}, TopicRecord(9, 0, ID, None)),
+        (
+            "USER_SCRAM_CREDENTIAL_RECORD",
+            {"name": "u", "mechanism": 1, "salt": "c2FsdA==", "storedKey": "", "serverKey": ""},
+            ScramCredentialRecord(11, 0, "u", 1),
+        ),
+        (
+            "REMOVE_USER_SCRAM_CREDENTIAL_RECORD",
+            {"name": "u", "mechanism": 2},
+            ScramCredentialRecord(22, 0, "u", 2),
+        ),
+        (
+            "DELEGATION_TOKEN_RECORD",
+            {"owner": "User:o", "requester": "User:r", "tokenId": "x"},
+            DelegationTokenRecord(10, 0, "x", "User:o"),
+        ),
+        ("REMOVE_DELEGATION_TOKEN_RECORD", {"tokenId": "x"}, DelegationTokenRecord(26, 0, "x", None)),
+    ):
+        assert from_json(payload(record_type, data)) == record
 
 
 def test_null_is_no_description() -> None:
@@ -172,7 +203,7 @@ def test_what_is_no_record_is_a_decode_error(line: str | bytes, message: str) ->
 
 @pytest.mark.parametrize(
     "record_type",
-    ["ACCESS_CONTROL_ENTRY_RECORD", "FEATURE_LEVEL_RECORD", "ABORT_TRANSACTION_RECORD"],
+    ["ACCESS_CONTROL_ENTRY_RECORD", "ABORT_TRANSACTION_RECORD"],
 )
 def test_other_versions_of_what_decides_are_refused(record_type: str) -> None:
     """I7, as in the log itself."""

@@ -33,6 +33,22 @@ def test_another_scheme_is_an_error() -> None:
         kind_of("s3://bucket/log")
 
 
+def test_a_quorum_without_its_codecs_says_what_to_install() -> None:
+    """kio is an extra, too."""
+    program = """
+import sys
+from records.log.open import open_log
+from records.errors import LogError
+sys.modules["kio"] = None
+try:
+    open_log("kraft://localhost:9093")
+except LogError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "pip install 'aclog[kraft]'" in done.stdout
+
+
 def test_a_topic_without_the_kafka_client_says_what_to_install() -> None:
     """confluent-kafka is an extra: everything else works without, and is not kept waiting for its import."""
     program = """

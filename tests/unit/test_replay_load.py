@@ -66,7 +66,7 @@ def test_the_state_at_the_high_watermark() -> None:
     assert result.image.provenance.end_offset == 4
     assert (result.origin, result.refused) == ("the log's start", ())
     assert (result.manifest.batches, result.manifest.records) == (3, 4)
-    assert result.high_watermark_is_guess is False
+    assert result.uncommitted_from is None
 
 
 def test_the_state_of_an_empty_log() -> None:

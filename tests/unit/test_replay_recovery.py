@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from records.errors import LogError
@@ -46,7 +48,7 @@ def forgetful() -> SimLog:
     return made
 
 
-def recovered(of: SimLog, *stores: SimStore, **options: int) -> Recovered:
+def recovered(of: SimLog, *stores: SimStore, **options: Any) -> Recovered:
     return recover(of, stores, SimClock(NOW_MS), **options)
 
 

@@ -99,6 +99,7 @@ def test_one_is_written_after_enough_bytes(sims: Callable[..., Sim]) -> None:
     assert snapshot.identity == identity()
     assert snapshot.log_end_time_ms == sim.clock.now_ms()
     assert sim.generator.metrics.last_end_offset == 10
+    assert sim.generator.metrics.last_written_ms == sim.clock.now_ms()
     sim.append(9)
     sim.settle()
     assert sim.ends == [10]

@@ -29,12 +29,12 @@ from authorizer.sidecar.origin import Listener, Origin
 from records.principal import ANONYMOUS, KafkaPrincipal
 from support.issuer import AUDIENCE, ISSUER, key_set, key_set_server, public_jwk
 from support.issuer import token as issued
+from support.nodes import SOON_S
 
 GATEWAY = KafkaPrincipal("User", "gateway")
 OF_CERTIFICATE = KafkaPrincipal("User", "CN=proxy")
 OPEN = Listener(name="OPEN", url="http://127.0.0.1")
 REQUIRED = replace(OPEN, name="REQUIRED", requires_authentication=True)
-SOON_S = 30.0
 
 
 class Time:

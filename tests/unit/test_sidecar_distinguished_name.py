@@ -5,13 +5,17 @@ from __future__ import annotations
 import random
 import subprocess
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from authorizer.configuration.principal_rules import mapped_name, parse_principal_rules
 from authorizer.errors import ConfigError
-from authorizer.sidecar.distinguished_name import distinguished_name, subject_of
+from authorizer.sidecar.distinguished_name import distinguished_name, expiry_of, subject_of
 from support.certificates import Authority, subject
 from support.kafka_tools import java_command
 
@@ -215,3 +219,31 @@ def test_rules_that_cannot_be_are_refused_at_the_start(rules: str, why: str) -> 
     with pytest.raises(ConfigError, match=why) as raised:
         parse_principal_rules(rules, key="ssl.principal.mapping.rules")
     assert raised.value.key == "ssl.principal.mapping.rules"
+
+
+@pytest.mark.parametrize(
+    "until",
+    [
+        datetime(1999, 12, 31, 23, 59, 59, tzinfo=UTC),
+        datetime(2026, 11, 23, 1, 2, 3, tzinfo=UTC),
+        datetime(2049, 12, 31, 23, 59, 59, tzinfo=UTC),  # the last one with two digits for its year
+        datetime(2050, 1, 1, tzinfo=UTC),
+        datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC),  # RFC 5280: it never expires
+    ],
+)
+def test_a_certificate_says_when_it_expires(until: datetime) -> None:
+    """As cryptography writes it, in either form of a time."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject("CN=a"))
+        .issuer_name(subject("CN=b"))
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(datetime(1990, 1, 1, tzinfo=UTC))
+        .not_valid_after(until)
+        .sign(key, hashes.SHA256())
+    )
+    der_of_it = certificate.public_bytes(serialization.Encoding.DER)
+    assert expiry_of(der_of_it) == until.timestamp()
+    assert subject_of(der_of_it) == "CN=a"

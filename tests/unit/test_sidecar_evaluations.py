@@ -4,26 +4,46 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
 
+from authorizer.api import Action, RequestContext
 from authorizer.node import Node
-from authorizer.sidecar.authzen import EVALUATIONS_MAX
-from authorizer.sidecar.evaluations import AT_ONCE_MAX, EVALUATIONS_PATH, SLICE_S, Evaluations
+from authorizer.sidecar.decision_json import decision_json, refusal_json
+from authorizer.sidecar.errors import HttpError
+from authorizer.sidecar.evaluations import (
+    AT_ONCE_MAX,
+    EVALUATION_PATH,
+    EVALUATIONS_PATH,
+    SLICE_S,
+    TOGETHER_MAX,
+    Evaluations,
+)
+from authorizer.sidecar.load import Load
 from authorizer.sidecar.origin import Listener, Origin
+from authorizer.sidecar.vocabulary import Addresses
 from authorizer.standard import StandardAuthorizer
-from records.principal import ANONYMOUS
+from records.acl import AclOperation
+from records.principal import ANONYMOUS, KafkaPrincipal
+from support.decisions import topic
 from support.node_acls import topic_acl
 from support.nodes import create, running_node
 
 ORIGIN = Origin(Listener(name="PLAINTEXT", url="http://127.0.0.1:1"), ANONYMOUS, "127.0.0.1")
+CONTEXT = RequestContext(KafkaPrincipal("User", "a"), "10.0.0.1")
 #: What others may have to wait, with room for reading the request at one go.
 WAIT_S = 0.05
+
+
+#: Of one request, by default.
+EVALUATIONS_MAX = 10_000
 
 
 @pytest.fixture
@@ -45,7 +65,11 @@ def batch(count: int) -> bytes:
         }
         for number in range(count)
     ]
-    return json.dumps({"evaluations": items}).encode()
+    return encoded({"evaluations": items})
+
+
+def encoded(value: object) -> bytes:
+    return json.dumps(value).encode()
 
 
 async def answered_beside_another(evaluations: Evaluations, body: bytes) -> tuple[bytes, list[float]]:
@@ -67,7 +91,7 @@ async def answered_beside_another(evaluations: Evaluations, body: bytes) -> tupl
 
 def test_a_large_batch_does_not_hold_the_event_loop(node: Node) -> None:
     """In CPU time of the loop's thread: a busy machine does not count."""
-    evaluations = Evaluations(node)
+    evaluations = Evaluations(node, Load(node.config))
     answer, held_s = asyncio.run(answered_beside_another(evaluations, batch(EVALUATIONS_MAX)))
     answers = json.loads(answer)["evaluations"]
     assert [each["decision"] for each in answers] == [True, False] * (EVALUATIONS_MAX // 2)
@@ -77,29 +101,112 @@ def test_a_large_batch_does_not_hold_the_event_loop(node: Node) -> None:
 
 def test_a_batch_is_decided_on_one_state_whatever_comes_between(node: Node) -> None:
     """I1, also where others have their turn meanwhile."""
-    evaluations = Evaluations(node)
+    evaluations = Evaluations(node, Load(node.config))
     end = node.status().end_offset
-    decide, decided = StandardAuthorizer.decide, 0
+    answer_all, calls = StandardAuthorizer.answer_all, 0
 
     def growing(*args: object) -> object:
-        nonlocal decided
-        decided += 1
-        if decided == 10:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
             create(node, [topic_acl("t11")])
-        return decide(*args)  # type: ignore[arg-type]
+        return answer_all(*args)  # type: ignore[arg-type]
 
-    with patch.object(StandardAuthorizer, "decide", growing):
-        answer = asyncio.run(evaluations.answer(EVALUATIONS_PATH, batch(20), ORIGIN))
+    count = 5 * TOGETHER_MAX
+    with patch.object(StandardAuthorizer, "answer_all", growing):
+        answer = asyncio.run(evaluations.answer(EVALUATIONS_PATH, batch(count), ORIGIN))
+    assert calls == 5
     assert node.status().end_offset > end
     answers = json.loads(answer)["evaluations"]
     assert {each["context"]["offset"] for each in answers} == {end}
-    assert answers[11]["decision"] is False
+    assert [each["decision"] for each in answers] == [True, False] * (count // 2)
+
+
+SUBJECTS = [None, {"type": "User", "id": "a"}, {"type": "User", "id": "b"}, {"type": "User", "id": "a"}]
+ACTIONS = [None, {"name": "READ"}, {"name": "NONE"}]
+RESOURCES = [None, {"type": "TOPIC", "id": "orders"}, {"type": "TOPIC", "id": "t"}, {"type": "X", "id": "t"}]
+CONTEXTS = [
+    None,
+    {},
+    {"host": "10.0.0.1", "explain": True},
+    {"host": "10.0.0.1"},
+    {"host": "10.0.0.2", "log_if_denied": False},
+    {"host": "nowhere"},
+]
+
+
+def test_a_batch_is_answered_as_its_questions_are_one_by_one(node: Node) -> None:
+    """However those of one client stand beside one another, and whichever cannot be answered."""
+    evaluations = Evaluations(node, Load(node.config))
+    drawn = random.Random(17)
+    parts: dict[str, list[Any]] = {
+        "subject": SUBJECTS,
+        "action": ACTIONS,
+        "resource": RESOURCES,
+        "context": CONTEXTS,
+    }
+    items: list[dict[str, Any]] = []
+    for _ in range(600):
+        if drawn.random() < 0.5 or not items:
+            items.append({name: drawn.choice(values) for name, values in parts.items()})
+        else:
+            items.append(items[-1] | {"resource": drawn.choice(RESOURCES)})
+    asked = [{name: part for name, part in item.items() if part is not None} for item in items]
+    alone = []
+    for each in asked:
+        try:
+            alone.append(
+                json.loads(evaluations.answer_at_once(EVALUATION_PATH, encoded(each), ORIGIN) or b"")
+            )
+        except HttpError as error:
+            alone.append(json.loads(refusal_json(error)))
+    together = asyncio.run(evaluations.answer(EVALUATIONS_PATH, encoded({"evaluations": asked}), ORIGIN))
+    assert json.loads(together)["evaluations"] == alone
+    assert {True, False} == {each["decision"] for each in alone}
+    assert len({each["context"]["error"]["message"] for each in alone if "error" in each["context"]}) >= 8
+
+
+@pytest.mark.parametrize("semantic", ["deny_on_first_deny", "permit_on_first_permit"])
+def test_nothing_is_decided_after_what_stops_a_batch(node: Node, semantic: str) -> None:
+    evaluations = Evaluations(node, Load(node.config))
+    body = json.loads(batch(50)) | {"options": {"evaluations_semantic": semantic}}
+    answer = evaluations.answer_at_once(EVALUATIONS_PATH, encoded(body), ORIGIN)
+    count = len(json.loads(answer or b"")["evaluations"])
+    assert count == {"deny_on_first_deny": 2, "permit_on_first_permit": 1}[semantic]
+    assert node.authorizer.metrics.allowed + node.authorizer.metrics.denied == count
 
 
 @pytest.mark.parametrize(("count", "at_once"), [(AT_ONCE_MAX, True), (AT_ONCE_MAX + 1, False)])
 def test_only_a_small_batch_is_answered_at_once(node: Node, count: int, *, at_once: bool) -> None:
     """A larger one is left undecided: nothing is counted or audited twice."""
-    answer = Evaluations(node).answer_at_once(EVALUATIONS_PATH, batch(count), ORIGIN)
+    answer = Evaluations(node, Load(node.config)).answer_at_once(EVALUATIONS_PATH, batch(count), ORIGIN)
     assert (answer is not None) is at_once
     metrics = node.authorizer.metrics
     assert metrics.allowed + metrics.denied == (count if at_once else 0)
+
+
+def test_addresses_are_remembered_in_bounds() -> None:
+    addresses = Addresses(default=None)
+    for number in range(5000):
+        assert addresses[f"::{number:x}"] == f"0:0:0:0:0:0:0:{number:x}"
+    assert len(addresses) < 5000
+    long = f"fe80::1%{'a' * 100}"
+    remembered = Addresses(default="10.0.0.9")
+    assert [remembered[host] for host in ("10.0.0.1", None, "")] == ["10.0.0.1", "10.0.0.9", "10.0.0.9"]
+    assert remembered[long].endswith("a" * 100)
+    assert set(remembered) == {"10.0.0.1", None, ""}
+    for wrong in ("localhost", None):
+        with pytest.raises(HttpError):
+            addresses[wrong]
+
+
+@pytest.mark.parametrize("end_offset", [0, 7, 1 << 62])
+def test_a_decision_says_its_rule_and_the_offset_it_was_made_at(node: Node, end_offset: int) -> None:
+    authorizer = node.authorizer
+    allowed = authorizer.answer(CONTEXT, Action(AclOperation.READ, topic("orders")))
+    denied = authorizer.answer(CONTEXT, Action(AclOperation.READ, topic("t")))
+    for decided, rule in ((allowed, "MatchingAcl"), (denied, "DefaultDeny")):
+        said = json.loads(decision_json(decided, end_offset, explained=True))
+        assert said["decision"] is decided.is_allowed
+        assert (said["context"]["rule"], said["context"]["offset"]) == (rule, end_offset)
+        assert ("acl" in said["context"]) is decided.is_allowed

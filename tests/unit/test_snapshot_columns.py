@@ -11,7 +11,7 @@ from records.columns.acl_table import AppliedAcl
 from records.columns.text_column import TextColumn
 from records.errors import EncodeError
 from records.ids import Uuid
-from snapshot.columns import AclColumns, has_id
+from snapshot.columns import AclColumns, among, has_id
 from support.snapshots import acl, acl_id
 
 ACLS = [
@@ -107,6 +107,16 @@ def test_what_no_log_can_hold_is_refused(changes: dict[str, Any]) -> None:
     """A code beyond int8, another length of id."""
     with pytest.raises(EncodeError):
         AclColumns.of([AppliedAcl(acl(1, **changes), 0, 0)])
+
+
+@pytest.mark.parametrize("held", [0, 1, 17, 3_000])
+def test_heads_are_found_among_sorted_ones(held: int) -> None:
+    """As a set finds them: random ones, and some that differ in their last bits alone."""
+    heads = np.random.default_rng(7).integers(0, 1 << 64, 5_000, np.uint64)
+    heads[:50] = np.arange(50)
+    heads[50:100] = np.uint64(2**64 - 1) - np.arange(50, dtype=np.uint64)
+    known = np.sort(np.concatenate([heads[:held:2], heads[100 : 100 + held]]))
+    assert among(known, heads).tolist() == [head in set(known.tolist()) for head in heads.tolist()]
 
 
 def test_few_ids_are_found_among_many() -> None:

@@ -21,6 +21,7 @@ from records.log_batch import LogRecord
 from snapshot.delta import AclsDelta
 from snapshot.fold import DeltaCounts
 from snapshot.image import NOWHERE, AclsImage, Provenance
+from snapshot.metadata_image import MetadataImage
 from support.digests import digest_of
 from support.snapshots import acl, acl_id, contents, image_of, logged, replayed
 
@@ -39,9 +40,9 @@ def remove(number: int) -> RemoveAccessControlEntryRecord:
 def test_empty_image_has_nothing_and_stands_nowhere() -> None:
     """Before the first record: no ACL, no feature, digest 0, end offset 0."""
     empty = AclsImage.EMPTY
-    assert (len(empty), list(empty), empty.digest, dict(empty.features)) == (0, [], 0, {})
+    assert (len(empty), list(empty), empty.digest, dict(empty.metadata.features)) == (0, [], 0, {})
     assert empty.provenance == NOWHERE
-    assert empty.features == {}
+    assert empty.metadata.features == {}
 
 
 def test_added_acl_carries_its_offset_and_time() -> None:
@@ -157,7 +158,7 @@ def test_features_follow_their_records() -> None:
     image = replayed(
         [FeatureLevelRecord(METADATA_VERSION_FEATURE, 29), FeatureLevelRecord("group.version", 1)]
     )
-    assert image.features[METADATA_VERSION_FEATURE] == 29
+    assert image.metadata.features[METADATA_VERSION_FEATURE] == 29
     later = replayed(
         [
             FeatureLevelRecord(METADATA_VERSION_FEATURE, 30),
@@ -166,8 +167,8 @@ def test_features_follow_their_records() -> None:
         ],
         image,
     )
-    assert later.features == {METADATA_VERSION_FEATURE: 30}
-    assert image.features == {METADATA_VERSION_FEATURE: 29, "group.version": 1}
+    assert later.metadata.features == {METADATA_VERSION_FEATURE: 30}
+    assert image.metadata.features == {METADATA_VERSION_FEATURE: 29, "group.version": 1}
 
 
 @pytest.mark.parametrize(
@@ -205,7 +206,7 @@ def test_a_delta_that_goes_on_does_not_change_the_image_it_made() -> None:
     image = delta.apply(NOWHERE)
     delta.replay(LogRecord(1, 0, acl(2)))
     delta.replay(LogRecord(2, 0, FeatureLevelRecord("x", 1)))
-    assert ([found.record for found in image], dict(image.features)) == ([acl(1)], {})
+    assert ([found.record for found in image], dict(image.metadata.features)) == ([acl(1)], {})
 
 
 def test_changes_are_merged_into_new_columns_when_they_are_many() -> None:
@@ -288,8 +289,11 @@ def test_restored_image_takes_the_digest_over() -> None:
     """A stored snapshot's rows become an image without being hashed again."""
     made = image_of(1, 2)
     restored = AclsImage.restored(
-        made.merged().columns, digest=made.digest, features={"f": 1}, provenance=made.provenance
+        made.merged().columns,
+        digest=made.digest,
+        provenance=made.provenance,
+        metadata=MetadataImage({"f": 1}),
     )
     assert (contents(restored), len(restored), restored.digest) == (contents(made), 2, made.digest)
-    assert restored.features == {"f": 1}
+    assert restored.metadata.features == {"f": 1}
     assert contents(replayed([remove(1)], restored)) == contents(replayed([remove(1)], made))

@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from snapshot.digest import acl_hash, digest_add, digest_from_string, digest_remove, digest_to_string
+from records.columns.acl_table import AppliedAcl
+from records.entries import RemoveAccessControlEntryRecord
+from records.log_batch import LogRecord
+from snapshot.columns import AclColumns
+from snapshot.delta import AclsDelta
+from snapshot.digest import acl_hash, digest_from_string, digest_to_string
+from snapshot.image import AclsImage, Provenance
 from support.digests import digest_of
 from support.snapshots import acl, acl_id
 
@@ -28,10 +34,15 @@ def test_order_does_not_matter() -> None:
 
 def test_adding_and_removing_is_undone() -> None:
     """The digest after a removal is the one before the addition, across the wrap-around too."""
-    start = (1 << 128) - 1
-    assert digest_remove(digest_add(start, acl(1)), acl(1)) == start
-    assert 0 <= digest_add(start, acl(1)) < 1 << 128
-    assert digest_remove(0, acl(1)) == (1 << 128) - acl_hash(acl(1))
+    nowhere = Provenance(0, 0, 0)
+    start = AclsImage.restored(AclColumns.EMPTY, digest=(1 << 128) - 1, provenance=nowhere)
+    add = AclsDelta(start)
+    add.put(AppliedAcl(acl(1), 0, 0))
+    added = add.apply(nowhere)
+    assert added.digest == acl_hash(acl(1)) - 1
+    remove = AclsDelta(added)
+    remove.replay(LogRecord(1, 0, RemoveAccessControlEntryRecord(acl(1).id)))
+    assert remove.apply(nowhere).digest == start.digest
 
 
 def test_the_same_acl_twice_is_not_nothing() -> None:

@@ -75,7 +75,7 @@ def test_json_lines_come_back(tmp_path: Path, image: AclsImage) -> None:
     """ACLs, ids and features; the place is not in them."""
     again = replayed(records_in_json_lines(exported(image, tmp_path, ExportFormat.JSON_LINES)))
     assert {found.record for found in again} == {found.record for found in image}
-    assert (again.digest, again.features) == (image.digest, image.features)
+    assert (again.digest, again.metadata.features) == (image.digest, image.metadata.features)
 
 
 @pytest.mark.parametrize("image", [ODD, AclsImage.EMPTY, real_image()], ids=["odd", "empty", "real"])

@@ -29,8 +29,8 @@ from snapshot.errors import (
     SnapshotMissingError,
     SnapshotUnsupportedError,
 )
+from snapshot.files.kraft_batches import BATCH_BYTES_MAX
 from snapshot.files.kraft_checkpoint import (
-    BATCH_BYTES_MAX,
     checkpoint_name,
     decode_checkpoint,
     parse_checkpoint_name,
@@ -72,12 +72,12 @@ def test_real_checkpoint_is_what_kafka_dumps(log: str, name: str) -> None:
     }
     assert {found.record: found.timestamp_ms for found in image} == acls
     assert all(found.offset is None for found in image)
-    assert image.features == {
+    assert image.metadata.features == {
         entry["data"]["name"]: entry["data"]["featureLevel"]
         for entry in dumped
         if entry.get("type") == "FEATURE_LEVEL_RECORD"
     }
-    assert image.features[METADATA_VERSION_FEATURE] == 30
+    assert image.metadata.features[METADATA_VERSION_FEATURE] == 30
     assert image.provenance == Provenance(
         int(name[:20]), int(name[21:31]), dumped[0]["value"]["lastContainedLogTimestamp"]
     )
@@ -158,7 +158,11 @@ def test_image_checkpoint_image(tmp_path: Path, image: AclsImage) -> None:
     again = read_checkpoint(path)
     time_ms = image.provenance.timestamp_ms
     assert contents(again) == {found.record.id: AppliedAcl(found.record, None, time_ms) for found in image}
-    assert (again.digest, len(again), again.features) == (image.digest, len(image), image.features)
+    assert (again.digest, len(again), again.metadata.features) == (
+        image.digest,
+        len(image),
+        image.metadata.features,
+    )
     assert again.provenance == image.provenance
     assert list(path.parent.iterdir()) == [path]
 
@@ -167,9 +171,9 @@ def test_real_checkpoints_are_written_as_they_were_read(tmp_path: Path) -> None:
     """Our file of a real checkpoint holds the same state."""
     image = read_checkpoint(real_log("kraft-trimmed") / "00000000000000001890-0000000001.checkpoint")
     again = read_checkpoint(write_checkpoint(image, tmp_path))
-    assert (again.digest, again.features, again.provenance) == (
+    assert (again.digest, again.metadata.features, again.provenance) == (
         image.digest,
-        image.features,
+        image.metadata.features,
         image.provenance,
     )
 
@@ -273,7 +277,7 @@ def test_control_records_of_the_quorum_pass_by() -> None:
 def test_a_removed_feature_is_none() -> None:
     """Level 0 means that the feature is not there."""
     image = decode(header() + data_batch(FeatureLevelRecord("x", 0), FeatureLevelRecord("y", 1)) + footer(3))
-    assert image.features == {"y": 1}
+    assert image.metadata.features == {"y": 1}
 
 
 @pytest.mark.parametrize(
@@ -355,7 +359,7 @@ def test_files_that_are_not_there_or_not_checkpoints(tmp_path: Path) -> None:
     with pytest.raises(SnapshotMissingError, match=f"there is no file {tmp_path / name}"):
         read_checkpoint(tmp_path / name)
     with pytest.raises(SnapshotCorruptError, match="is not named as a checkpoint"):
-        read_checkpoint(tmp_path / "bootstrap.checkpoint")
+        read_checkpoint(tmp_path / "other.checkpoint")
     (tmp_path / name).mkdir()
     with pytest.raises(SnapshotError, match="cannot read"):
         read_checkpoint(tmp_path / name)

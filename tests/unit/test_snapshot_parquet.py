@@ -6,6 +6,7 @@ import io
 import subprocess
 import sys
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -20,6 +21,8 @@ from snapshot.store.parquet import (
     decode_part,
     encode_changes,
     encode_part,
+    read_part_table,
+    to_rows,
 )
 from support.snapshots import acl, acl_id
 
@@ -125,6 +128,24 @@ def test_other_files_are_corrupt(data: bytes, problem: str) -> None:
     with pytest.raises(SnapshotCorruptError, match=r"^p is not a snapshot part: ") as raised:
         decode_part(data, source="p")
     assert problem in str(raised.value)
+
+
+def test_some_rows_of_a_part() -> None:
+    """They are as all rows are, and a file with the same bytes, wherever it is, is read once."""
+    rows = AclColumns.of([AppliedAcl(acl(n, principal=f"User:{n % 3}"), n, n) for n in range(9)])
+    data = encode_part(rows)
+    part = read_part_table(data, source="p")
+    chosen = np.arange(9) % 2 == 0
+    assert part.ids == rows.ids
+    assert list(to_rows([part.taken(chosen)])) == list(rows.taken(chosen))
+    assert list(decode_part(part.encoded_with(chosen, rows.taken(~chosen)), source="p")) == [
+        *rows.taken(chosen),
+        *rows.taken(~chosen),
+    ]
+    assert read_part_table(bytes(bytearray(data)), source="q") is part
+    for source in ("p", "q"):
+        with pytest.raises(SnapshotCorruptError, match=f"{source} is not a snapshot part"):
+            read_part_table(data[:-9], source=source)
 
 
 def test_a_lone_surrogate_is_refused() -> None:

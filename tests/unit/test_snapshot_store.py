@@ -24,6 +24,7 @@ from snapshot.errors import (
     SnapshotRefusedError,
 )
 from snapshot.image import NOWHERE, AclsImage, Provenance
+from snapshot.metadata_image import MetadataImage
 from snapshot.store.layout import SnapshotRef
 from snapshot.store.snapshot_store import SnapshotStore
 from snapshot.store.stored import SkippedSnapshot, SnapshotState
@@ -57,7 +58,7 @@ def test_image_snapshot_image(store: SnapshotStore) -> None:
     assert contents(stored.image) == contents(image)
     assert (len(stored.image), stored.image.digest) == (len(image), image.digest)
     assert stored.image.provenance == image.provenance
-    assert stored.image.features == {METADATA_VERSION_FEATURE: 30}
+    assert stored.image.metadata.features == {METADATA_VERSION_FEATURE: 30}
     assert [part.rows for part in stored.manifest.parts] == [3, 3, 2]
     assert (stored.manifest.count, stored.manifest.count_by_resource_type) == (8, {2: 8})
     assert stored.manifest.log_end_time_ms == 7
@@ -192,7 +193,7 @@ def test_another_state_at_the_same_place_is_refused(store: SnapshotStore) -> Non
     with pytest.raises(SnapshotRefusedError, match="holds another state: 1 ACLs with digest"):
         write(store, image_of(2))
     with pytest.raises(SnapshotRefusedError, match=r"features .*metadata\.version.* 30"):
-        write(store, restored(image_of(1), features={METADATA_VERSION_FEATURE: 30}))
+        write(store, restored(image_of(1), metadata=MetadataImage({METADATA_VERSION_FEATURE: 30})))
     assert contents(store.read(ref).image) == contents(image_of(1))
 
 
@@ -211,7 +212,7 @@ def test_a_state_made_past_a_gap_gives_way_to_the_nodes_own(store: SnapshotStore
 
 
 def restored(image: AclsImage, **changes: Any) -> AclsImage:
-    fields: dict[str, Any] = {"digest": image.digest, "features": {}, "provenance": image.provenance}
+    fields: dict[str, Any] = {"digest": image.digest, "provenance": image.provenance}
     return AclsImage.restored(image.merged().columns, **fields | changes)
 
 
@@ -221,7 +222,7 @@ def test_an_image_that_contradicts_itself_is_refused(store: SnapshotStore) -> No
     with pytest.raises(SnapshotRefusedError, match="contradicts itself: it says 2 ACLs"):
         write(store, restored(good, digest=good.digest + 1))
     off_by_one = AclsImage(
-        good.columns, good.changes, count=3, digest=good.digest, features={}, provenance=good.provenance
+        good.columns, good.changes, count=3, digest=good.digest, provenance=good.provenance
     )
     with pytest.raises(SnapshotRefusedError, match="it says 3 ACLs"):
         write(store, off_by_one)

@@ -1,28 +1,26 @@
 """``aclog acls``: kafka-acls on a log of one's own, and its listing of any log.
 
-One difference from kafka-acls, on purpose: a command is one atomic batch, where Kafka writes a resource at a
-time and may stop half way.
+One difference from kafka-acls, on purpose: a command is one request and one atomic batch, where kafka-acls
+sends one for each resource and may stop half way. As in each of Kafka's requests, an ACL that is refused
+stops none of the others.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import click
+import msgspec
 
 from authorizer.acl_json import acl_json
 from authorizer.cli.acls.kafka_acls import AclsFlags, Entries, adding, already_there, confirmation
-from authorizer.cli.failure import ExitCode, Failure
-from authorizer.cli.invocation import words
+from authorizer.cli.failure import ExitCode, Failure, failure_of
 from authorizer.cli.options import (
     OPERATION,
     PATTERN_TYPE,
-    completes,
     config_option,
     json_option,
     log_option,
@@ -30,10 +28,17 @@ from authorizer.cli.options import (
     shared,
     snapshots_option,
 )
-from authorizer.cli.output import print_json
+from authorizer.cli.output import print_json, shown
+from authorizer.cli.sidecar import require_one_source, sidecar_options
 from authorizer.cli.workspace import Workspace
 from authorizer.cli.write_attempt import write_attempt
-from authorizer.writing.acl_control import matching_records, validate_binding, validate_filter
+from authorizer.errors import (
+    InvalidRequestError,
+    PolicyViolationError,
+    SidecarRefusedError,
+    UnsupportedLevelError,
+)
+from authorizer.writing.acl_control import matching_records, validate_filter
 from records.acl import (
     AccessControlEntry,
     AccessControlEntryFilter,
@@ -48,8 +53,11 @@ from records.entries import AccessControlEntryRecord
 
 if TYPE_CHECKING:
     from authorizer.api import AclCreateResult, AclDeleteResult
+    from authorizer.errors import ApiError
     from records.columns.acl_table import AclTable
 
+# What is wrong with the ACLs themselves: other errors say by themselves what was written.
+_OF_WHAT_IS_ASKED: Final = (InvalidRequestError, UnsupportedLevelError, PolicyViolationError)
 _OPERATIONS: Final = ", ".join(known.title for known in AclOperation if known > AclOperation.ANY)
 
 
@@ -122,9 +130,6 @@ def _not_here(ctx: click.Context, param: click.Parameter, value: str | None) -> 
         raise click.UsageError(f"{param.opts[0]} is a broker's; here --log names the log", ctx)
 
 
-#: For scripts that are given their secrets so.
-_TOKEN_VARIABLE: Final = "ACLOG_SIDECAR_TOKEN"  # noqa: S105 - no password
-
 # kafka-acls' own way to name the cluster; the error names the flag to use here.
 _elsewhere = shared(
     *(
@@ -137,19 +142,7 @@ _elsewhere = shared(
 @click.command("acls")
 @_actions
 @log_option
-@click.option(
-    "--sidecar",
-    metavar="URL",
-    help="A running node instead of a log: http://HOST:PORT (or https) of its sidecar, or unix:PATH of the "
-    "aclog.sock in its log's directory.",
-)
-@click.option(
-    "--token-file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    shell_complete=completes("file"),
-    help="The bearer token for --sidecar, alone in a file.  [default: ACLOG_SIDECAR_TOKEN, else none]",
-)
+@sidecar_options
 @_resources
 @_entries
 @snapshots_option
@@ -157,14 +150,14 @@ _elsewhere = shared(
 @json_option
 @progress_option
 @_elsewhere
-def acls_command(
-    *, sidecar: str | None, token_file: Path | None, as_json: bool, force: bool, **flags: Any
-) -> None:
+def acls_command(*, sidecar: str | None, as_json: bool, force: bool, **flags: Any) -> None:
     """Add, remove or list ACLs, with the flags and output of kafka-acls.
 
-    --list reads any log, a broker's __cluster_metadata-0 too. --add and --remove need a topic, or a directory
-    that aclog made; where an `aclog serve` is running on that directory, they go through it. The whole
-    command is one atomic batch.
+    --list reads any log, a broker's __cluster_metadata-0 too. --add and --remove need a topic, a directory
+    that aclog made, or a cluster by its controllers (kraft://HOST:PORT), which takes Alter on the cluster;
+    where an `aclog serve` is running on that directory, they go through it. The whole command is one atomic
+    batch, of all that can be: as in a request to Kafka, an ACL that is refused (an empty name, a network
+    below metadata.version 4.4-IV1) stops none of the others, and is an error.
 
     --sidecar asks a running node, wherever its log is. Over HTTP, its own ACLs say who may: to list takes
     Describe on the cluster, to change takes Alter. Who you are there, a token says (`aclog token create`).
@@ -183,33 +176,22 @@ def acls_command(
     """
     wanted = AclsFlags(**flags)
     wanted.check()
+    require_one_source(sidecar, "--log", "--snapshots")
     workspace = Workspace.given()
     acls: Acls
     if sidecar is None:
-        if token_file is not None:
-            raise click.UsageError("--token-file says who asks a node: name it by --sidecar")
         from authorizer.cli.acls.log_acls import LogAcls
 
         acls = LogAcls(workspace)
-    elif not words("--log", "--snapshots"):
+    else:
         from authorizer.cli.acls.node_acls import NodeAcls
 
-        token = _token(token_file)
-        acls = NodeAcls(sidecar, workspace.config.acl_update_timeout_ms, token)
-    else:
-        raise click.UsageError("--sidecar names a node, which has a log and a store of its own")
-    perform(acls, wanted, force=force, as_json=as_json)
-
-
-def _token(file: Path | None) -> str | None:
-    """The bearer token that was given, if one was."""
-    text = os.environ.get(_TOKEN_VARIABLE) if file is None else file.read_text("utf-8", "replace")
-    if text is None:
-        return None
-    token = text.strip()
-    if not token.isascii() or not token.isprintable() or not token or " " in token:
-        raise Failure(f"{file or _TOKEN_VARIABLE} is not one bearer token and nothing else", ExitCode.USAGE)
-    return token
+        acls = NodeAcls(sidecar, workspace.config.acl_update_timeout_ms)
+    try:
+        perform(acls, wanted, force=force, as_json=as_json)
+    except SidecarRefusedError as error:
+        # This is what was asked for, and the node's own ACLs deny it.
+        raise Failure(failure_of(error).message, ExitCode.NO) from error
 
 
 def perform(acls: Acls, given: AclsFlags, *, force: bool, as_json: bool = False) -> None:
@@ -242,27 +224,60 @@ def _list(
 
 def _add(acls: Acls, wanted: Mapping[ResourcePattern, Entries], *, as_json: bool) -> None:
     bindings = [AclBinding(pattern, entry) for pattern, entries in wanted.items() for entry in entries]
-    with write_attempt():
-        for binding in bindings:
-            # All or nothing: a node would create the others.
-            validate_binding(binding)
     end_offset, results = acls.create(bindings)
-    added = {}
-    for binding, result in zip(bindings, results, strict=True):
-        if result.exception is not None:
-            raise result.exception
-        if result.record is not None:
-            added[binding] = result.record
-    if as_json:
-        print_json({"endOffset": end_offset, "added": _json(added.values())})
-        return
+    by_binding = dict(zip(bindings, results, strict=True))
+    refused = [
+        (binding, each.exception) for binding, each in by_binding.items() if each.exception is not None
+    ]
+    if len(refused) < len(by_binding):
+        if as_json:
+            _print_added(end_offset, by_binding)
+        else:
+            _print_adding(wanted, by_binding)
+    if refused:
+        raise _refusal(*refused[0], len(refused), len(by_binding))
+
+
+def _print_added(end_offset: int, results: Mapping[AclBinding, AclCreateResult]) -> None:
+    from authorizer.sidecar.acl_bodies import NewAcl
+    from authorizer.sidecar.acl_results import created_json
+
+    answer: dict[str, Any] = {
+        "endOffset": end_offset,
+        "added": _json(each.record for each in results.values() if each.record is not None),
+    }
+    refused = [
+        {**msgspec.to_builtins(NewAcl.of(binding)), **created_json(each)}
+        for binding, each in results.items()
+        if each.exception is not None
+    ]
+    print_json({**answer, "refused": refused} if refused else answer)
+
+
+def _print_adding(
+    wanted: Mapping[ResourcePattern, Entries], results: Mapping[AclBinding, AclCreateResult]
+) -> None:
     for pattern, entries in wanted.items():
+        new: list[AccessControlEntry] = []
         for entry in entries:
-            if AclBinding(pattern, entry) not in added:
+            result = results[AclBinding(pattern, entry)]
+            if result.record is not None:
+                new.append(entry)
+            elif result.exception is None:
                 click.echo(already_there(AclBinding(pattern, entry)), nl=False)
-        new = tuple(entry for entry in entries if AclBinding(pattern, entry) in added)
         if new:
-            click.echo(adding(pattern, new), nl=False)
+            click.echo(adding(pattern, tuple(new)), nl=False)
+
+
+def _refusal(binding: AclBinding, error: ApiError, refused: int, wanted: int) -> ApiError:
+    """The first of them, in Kafka's words, and what became of the others."""
+    if refused < wanted:
+        error.add_note(
+            f"{refused} of {wanted} ACLs refused, the first {shown(str(binding))}; the others are in force"
+        )
+    elif isinstance(error, _OF_WHAT_IS_ASKED):
+        error.add_note("nothing was written")
+    return error
 
 
 def _remove(
@@ -277,7 +292,7 @@ def _remove(
         filters = [
             AclBindingFilter(where, entry)
             for where, entries in confirmed
-            for entry in ([_exactly(entry) for entry in entries] or [AccessControlEntryFilter()])
+            for entry in ([exactly(entry) for entry in entries] or [AccessControlEntryFilter()])
         ]
         for acl_filter in filters:
             validate_filter(acl_filter)
@@ -293,7 +308,8 @@ def _remove(
         print_json({"endOffset": end_offset, "removed": _json(removed.values())})
 
 
-def _exactly(entry: AccessControlEntry) -> AccessControlEntryFilter:
+def exactly(entry: AccessControlEntry) -> AccessControlEntryFilter:
+    """The filter that matches this entry alone."""
     return AccessControlEntryFilter(entry.principal, entry.host, entry.operation, entry.permission_type)
 
 

@@ -120,6 +120,30 @@ def _execute(args: Sequence[str]) -> None:
     if len(bootstraps) != 1:
         only = "Only one" if bootstraps else "One"
         raise click.UsageError(f"{only} of --bootstrap-server or --bootstrap-controller must be specified")
+    flags = _checked(given)
+    if _only(given, _COMMAND_CONFIG) is None and _COMMAND_CONFIG in given:
+        click.echo("Did not load any properties since the property file is not specified")
+    _only(given, *bootstraps)
+    flags = _with_pattern_type(flags, given)
+    workspace = Workspace.given()
+    if workspace.config.log_url is None:
+        raise ThrownError(f"the environment does not name the log: set {_LOG_VARIABLE}")
+    from authorizer.cli.acls.log_acls import LogAcls
+
+    perform(LogAcls(workspace), flags, force="force" in given)
+
+
+def flags_of(args: Sequence[str]) -> AclsFlags:
+    """What a command line with --add, --remove or --list asks for, wherever it is sent.
+
+    Raises:
+        click.UsageError: with kafka-acls' own message.
+    """
+    given = _parsed(args)
+    return _with_pattern_type(_checked(given), given)
+
+
+def _checked(given: dict[str, list[str]]) -> AclsFlags:
     values: dict[str, Any] = {
         name: True if takes is _Takes.NOTHING else tuple(given[flag])
         for name, flag, takes in _ACLS_FLAGS
@@ -127,20 +151,17 @@ def _execute(args: Sequence[str]) -> None:
     }
     flags = AclsFlags(**values)
     flags.check()
-    if _only(given, _COMMAND_CONFIG) is None and _COMMAND_CONFIG in given:
-        click.echo("Did not load any properties since the property file is not specified")
-    _only(given, *bootstraps)
-    if (text := _only(given, _PATTERN_TYPE)) is not None:
-        try:
-            flags = replace(flags, resource_pattern_type=PATTERN_TYPE.convert(text, None, None))
-        except click.BadParameter as error:
-            raise ThrownError(f"Cannot parse argument '{text}' of option {_PATTERN_TYPE}") from error
-    workspace = Workspace.given()
-    if workspace.config.log_url is None:
-        raise ThrownError(f"the environment does not name the log: set {_LOG_VARIABLE}")
-    from authorizer.cli.acls.log_acls import LogAcls
+    return flags
 
-    perform(LogAcls(workspace), flags, force="force" in given)
+
+def _with_pattern_type(flags: AclsFlags, given: dict[str, list[str]]) -> AclsFlags:
+    text = _only(given, _PATTERN_TYPE)
+    if text is None:
+        return flags
+    try:
+        return replace(flags, resource_pattern_type=PATTERN_TYPE.convert(text, None, None))
+    except click.BadParameter as error:
+        raise ThrownError(f"Cannot parse argument '{text}' of option {_PATTERN_TYPE}") from error
 
 
 def _only(given: dict[str, list[str]], flag: str) -> str | None:

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
+from authorizer.analysis.plan import PlanOrigin
+from authorizer.api import PlanResult
 from authorizer.cli.failure import ExitCode, Failure
-from authorizer.cli.workspace import wait_until_readable
+from authorizer.cli.output import note
+from authorizer.cli.workspace import load_state, wait_until_readable
 from authorizer.cli.write_attempt import WriteAttempt, write_attempt
-from authorizer.writing.acl_control import plan_creation, plan_deletion
+from authorizer.kafka_version import VersionInForce
+from authorizer.writing.acl_control import HostRules, plan_creation, plan_deletion
+from authorizer.writing.cluster_change import ClusterCreation, ClusterDeletion
+from authorizer.writing.cluster_plan import NOT_ATOMIC, ClusterPlan
+from authorizer.writing.plan_application import apply_plan
 from authorizer.writing.writer_view import WriterView
-from records.errors import LogLockedError
+from records.errors import LogLockedError, LogMovedError
+from records.ids import uuid_to_string
 from records.log.directory.files import SOCKET_FILE
 from records.log.directory.identity import random_id
 from records.log.directory.log import directory_of
@@ -20,15 +28,25 @@ from snapshot.image import AclsImage
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from authorizer.analysis.plan import AclPlan
     from authorizer.api import AclCreateResult, AclDeleteResult
     from authorizer.cli.acls.node_acls import NodeAcls
     from authorizer.cli.workspace import Workspace
+    from authorizer.writing.acl_control import Change, FindAcl
     from records.acl import AclBinding, AclBindingFilter, ResourcePatternFilter
     from records.columns.acl_table import AclTable
-    from records.entries import AclRecord
     from records.log.base import MetadataLog
 
 _T = TypeVar("_T")
+
+
+class _ClusterChange(Protocol[_T]):
+    """What authorizer.writing has of cluster_change and cluster_plan."""
+
+    def write(self, log: MetadataLog) -> int | None: ...
+
+    def answers(self, find: FindAcl, image: AclsImage) -> list[_T]: ...
+
 
 #: How long a log may be held by what takes no requests: a command that will end, a node that is starting.
 _HELD_S: Final = 3.0
@@ -58,10 +76,11 @@ class LogAcls:
 
         def here(log: MetadataLog, attempt: WriteAttempt) -> tuple[int, list[AclCreateResult]]:
             image = self._workspace.state(log).image
-            view = WriterView()
-            view.replayed(AclsDelta(AclsImage.EMPTY), image)
-            creation = plan_creation(view, bindings, random_id)
-            return _appended(log, creation.records, image, attempt), list(creation.results)
+            view = _view(image)
+            if log.cluster_writer is not None:
+                return self._asked(log, ClusterCreation(view.find, bindings), image, attempt)
+            creation = plan_creation(view, bindings, random_id, self._host_rules(image))
+            return _appended(log, creation, image, attempt), list(creation.results)
 
         return self._change(here, lambda node: node.create(bindings))
 
@@ -70,10 +89,71 @@ class LogAcls:
 
         def here(log: MetadataLog, attempt: WriteAttempt) -> tuple[int, list[AclDeleteResult]]:
             image = self._workspace.state(log).image
-            deletion = plan_deletion([acl.record for acl in image], filters)
-            return _appended(log, deletion.records, image, attempt), list(deletion.results)
+            records = [acl.record for acl in image]
+            if log.cluster_writer is not None:
+                return self._asked(log, ClusterDeletion(records, filters), image, attempt)
+            deletion = plan_deletion(records, filters)
+            return _appended(log, deletion, image, attempt), list(deletion.results)
 
         return self._change(here, lambda node: node.delete(filters))
+
+    def state(self) -> tuple[PlanOrigin, AclsImage]:
+        """As plans.Planned: a node that writes the log does not hinder it."""
+        with self._workspace.log() as log:
+            image = self._workspace.state(log).image
+            end_offset = image.provenance.end_offset
+            topic_id = uuid_to_string(log.identity.topic_id)
+            url = log.url if log.directory is None else str(log.directory)
+            return PlanOrigin(url, log.identity.cluster_id, topic_id, end_offset), image
+
+    def apply(self, plan: AclPlan) -> tuple[int, PlanResult]:
+        """As plans.Planned: one batch, upon the state that was checked. Raises as ``create``."""
+        give_up_s = time.monotonic() + self._workspace.config.acl_update_timeout_ms / 1000
+
+        def here(log: MetadataLog, attempt: WriteAttempt) -> tuple[int, PlanResult]:
+            while True:
+                image = self._workspace.state(log).image
+                if log.cluster_writer is not None:
+                    return self._applied(log, plan, image, attempt)
+                change = apply_plan(plan, image, log.identity, random_id, self._host_rules(image))
+                try:
+                    return _appended(log, change, image, attempt), change.results[0]
+                except LogMovedError:
+                    # Another node was quicker. What it wrote may leave the meaning as it is.
+                    if time.monotonic() >= give_up_s:
+                        raise
+                attempt.appends = False
+
+        return self._change(here, lambda node: node.apply(plan))
+
+    def _applied(
+        self, log: MetadataLog, plan: AclPlan, image: AclsImage, attempt: WriteAttempt
+    ) -> tuple[int, PlanResult]:
+        """By requests to the cluster."""
+        plan.require_log(log.identity.cluster_id, uuid_to_string(log.identity.topic_id))
+        left = ClusterPlan(plan, image)
+        if not left.to_remove and not left.to_add:
+            return image.provenance.end_offset, PlanResult()
+        note(f"note: {NOT_ATOMIC}")
+        end_offset, (result,) = self._asked(log, left, image, attempt)
+        if result.exception is not None:
+            raise result.exception
+        return end_offset, result
+
+    def _asked(
+        self, log: MetadataLog, change: _ClusterChange[_T], image: AclsImage, attempt: WriteAttempt
+    ) -> tuple[int, list[_T]]:
+        """What a cluster answers, with the ids that its log has."""
+        attempt.appends = True
+        end_offset = change.write(log)
+        if end_offset is not None:
+            wait_until_readable(log, end_offset)
+            image = load_state(log, self._workspace.sources()).image
+        return image.provenance.end_offset, change.answers(_view(image).find, image)
+
+    def _host_rules(self, image: AclsImage) -> HostRules:
+        version = VersionInForce.of(self._workspace.config.kafka_version, image.metadata.brokers).version
+        return HostRules.of(version, image)
 
     def _change(
         self, here: Callable[[MetadataLog, WriteAttempt], _T], through: Callable[[NodeAcls], _T]
@@ -103,10 +183,16 @@ class LogAcls:
             time.sleep(_LOOK_S)
 
 
-def _appended(log: MetadataLog, records: Sequence[AclRecord], image: AclsImage, attempt: WriteAttempt) -> int:
-    if not records:
+def _appended(log: MetadataLog, change: Change[object], image: AclsImage, attempt: WriteAttempt) -> int:
+    attempt.appends = bool(change.records)
+    end_offset = change.write(log)
+    if end_offset is None:
         return image.provenance.end_offset
-    attempt.appends = True
-    end_offset = log.append(records)
     wait_until_readable(log, end_offset)
     return end_offset
+
+
+def _view(image: AclsImage) -> WriterView:
+    view = WriterView()
+    view.replayed(AclsDelta(AclsImage.EMPTY), image)
+    return view

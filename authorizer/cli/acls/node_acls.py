@@ -2,68 +2,53 @@
 
 from __future__ import annotations
 
-import http.client
-import json
-import time
-from contextlib import closing, contextmanager
-from http import HTTPStatus
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+
+import msgspec
 
 from authorizer.acl_json import acl_from_json
+from authorizer.analysis.plan import PlanOrigin
 from authorizer.cli.failure import ExitCode, Failure
-from authorizer.configuration.listeners import is_loopback
-from authorizer.errors import AuthorizerNotReadyError, OperationTimedOutError
-from authorizer.sidecar.acl_bodies import ACLS_PATH, creation_body, deletion_body, listing_query
-from authorizer.sidecar.acl_results import create_result_of, delete_result_of
+from authorizer.cli.log.node_state import node_state
+from authorizer.cli.sidecar import asked_sidecar
+from authorizer.client import calls
+from authorizer.errors import (
+    SidecarAnswerError,
+    SidecarError,
+    SidecarOutcomeUnknownError,
+)
+from authorizer.sidecar.acl_results import create_result_of, delete_result_of, plan_result_of
 from authorizer.sidecar.unix_socket import connect_unix
 from records.acl import AclBindingFilter
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.log.directory.files import SOCKET_FILE
+from snapshot.image import Provenance
+from snapshot.restore import restore_image
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
 
-    from authorizer.api import AclCreateResult, AclDeleteResult
+    from authorizer.analysis.plan import AclPlan
+    from authorizer.api import AclCreateResult, AclDeleteResult, PlanResult
+    from authorizer.client.answers import Application, Applied, Created, Creation, Deleted, Deletion, Listing
     from records.acl import AclBinding, ResourcePatternFilter
+    from snapshot.image import AclsImage
 
-_UNIX: Final = "unix:"
+_T = TypeVar("_T")
+
 #: Beyond what the node gives a change (aclog.acl.update.timeout.ms): for the way there and back.
 _ON_THE_WAY_S: Final = 10.0
-#: A node that has just been started is loading; no longer than this is waited for it.
-_READY_TIMEOUT_S: Final = 10.0
-_LOOK_S: Final = 0.1
-
-
-class _LocalConnection(http.client.HTTPConnection):
-    """HTTP over a Unix domain socket."""
-
-    def __init__(self, path: Path, timeout_s: float) -> None:
-        super().__init__("localhost", timeout=timeout_s)
-        self._path = path
-        self._timeout_s = timeout_s
-
-    def connect(self) -> None:
-        self.sock = connect_unix(self._path, self._timeout_s)
 
 
 class NodeAcls:
-    """Implements acls.Acls; a connection lasts for one request."""
+    """Implements acls.Acls; a connection lasts for one call."""
 
-    def __init__(self, url: str, update_timeout_ms: int, token: str | None = None) -> None:
-        """``token``: the bearer token that says who asks.
-
-        Raises:
-            Failure: ``url`` is no ``http://HOST:PORT``, https or ``unix:PATH``; or others would see the token
-                on its way there.
-        """
+    def __init__(self, url: str, update_timeout_ms: int, *, names_caller: bool = True) -> None:
+        """``names_caller``: with the command's credentials (``authorizer.cli.sidecar``)."""
         self._url = url
-        self._headers = {} if token is None else {"authorization": f"Bearer {token}"}
-        self._connection = _connection(url, update_timeout_ms / 1000 + _ON_THE_WAY_S)
-        parts = urlsplit(url)
-        if token is not None and parts.scheme == "http" and not is_loopback(parts.hostname):
-            raise Failure(f"{url}: a token is sent over https, or to this machine, only", ExitCode.USAGE)
+        self._names_caller = names_caller
+        self._timeout_s = update_timeout_ms / 1000 + _ON_THE_WAY_S
 
     @classmethod
     def beside(cls, directory: Path, update_timeout_ms: int) -> Self | None:
@@ -77,105 +62,80 @@ class NodeAcls:
             connect_unix(path, _ON_THE_WAY_S).close()
         except (FileNotFoundError, ConnectionRefusedError):
             return None
-        return cls(f"{_UNIX}{path}", update_timeout_ms)
+        return cls(f"unix:{path}", update_timeout_ms, names_caller=False)
 
     def listed(self, wanted: Sequence[ResourcePatternFilter]) -> tuple[int, AclTable]:
-        """As acls.Acls. Raises as ``create``."""
+        """As acls.Acls. Raises SidecarError."""
         # One request, for one state.
         asked = AclBindingFilter(wanted[0]) if len(wanted) == 1 else AclBindingFilter()
-        with self._expected():
-            answer = self._ask("GET", f"{ACLS_PATH}?{listing_query(asked)}")
-            records = [acl_from_json(acl) for acl in answer["acls"]]
-            # Their offsets are not printed.
-            return int(answer["offset"]), AclTable.of([AppliedAcl(record, None, 0) for record in records])
+        return self._ask(lambda: calls.listing(asked).then(_listed))
 
     def create(self, bindings: Sequence[AclBinding]) -> tuple[int, list[AclCreateResult]]:
         """As acls.Acls.
 
         Raises:
-            Failure: the node refused the request, or does not answer as a node.
-            AuthorizerNotReadyError: it is not ready. Nothing was written.
-            OperationTimedOutError: it has gone, or does not answer. The outcome is unknown.
+            Failure: a text that is not Unicode.
+            SidecarRefusedError: the node's ACLs deny it.
+            SidecarOutcomeUnknownError: it has gone, or does not answer.
+            SidecarError: it is not there, not ready, or takes no such request. Nothing was written.
         """
-        with self._expected():
-            answer = self._ask("POST", ACLS_PATH, creation_body(bindings))
-            return int(answer["offset"]), [create_result_of(result) for result in answer["results"]]
+        return self._ask(lambda: calls.creation(bindings).then(_created))
 
     def delete(self, filters: Sequence[AclBindingFilter]) -> tuple[int, list[AclDeleteResult]]:
         """As acls.Acls. Raises as ``create``."""
-        with self._expected():
-            answer = self._ask("DELETE", ACLS_PATH, deletion_body(filters))
-            return int(answer["offset"]), [delete_result_of(result) for result in answer["results"]]
+        return self._ask(lambda: calls.deletion(filters).then(_deleted))
 
-    @contextmanager
-    def _expected(self) -> Iterator[None]:
-        """Around what takes an answer to pieces, and puts a question together."""
+    def state(self) -> tuple[PlanOrigin, AclsImage]:
+        """As plans.Planned. Raises SidecarError."""
+        node = node_state(self._url)
+        end_offset, table = self.listed(())
+        image = restore_image([table], provenance=Provenance(end_offset, -1, 0))
+        return PlanOrigin(self._url, node.cluster_id or "", node.topic_id, end_offset), image
+
+    def apply(self, plan: AclPlan) -> tuple[int, PlanResult]:
+        """As plans.Planned. Raises PlanOutdatedError and other ApiErrors, and as ``create``."""
+        body = msgspec.json.encode(plan)
+        end_offset, result = self._ask(lambda: calls.plan_application(body).then(_applied))
+        if result.exception is not None:
+            raise result.exception
+        return end_offset, result
+
+    def _ask(self, call: Callable[[], calls.Call[_T]]) -> _T:
         try:
-            yield
+            asked = call()
         except UnicodeEncodeError as error:
             raise Failure(f"not Unicode text: {error.object!r}", ExitCode.USAGE) from error
-        except (ValueError, KeyError, TypeError) as error:
-            raise Failure(f"{self._url} does not answer as an aclog node does", ExitCode.USAGE) from error
-
-    def _ask(self, method: str, target: str, body: bytes | None = None) -> Any:
-        """The JSON of an answer, once the node is ready."""
-        give_up_s = time.monotonic() + _READY_TIMEOUT_S
-        refused = "" if method == "GET" else "; nothing was written"
-        while True:
-            status, answer = self._exchange(method, target, body)
-            if status == HTTPStatus.OK:
-                return answer
-            code, detail = answer["code"], answer["detail"]
-            if code != AuthorizerNotReadyError.code_name:
-                if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-                    refused = ""  # it may have begun
-                exit_code = _EXIT_CODES.get(HTTPStatus(status), ExitCode.USAGE)
-                raise Failure(f"{self._url}: {detail}{refused}", exit_code)
-            if time.monotonic() >= give_up_s:
-                raise AuthorizerNotReadyError(f"{self._url}: {detail}{refused}")
-            time.sleep(_LOOK_S)
-
-    def _exchange(self, method: str, target: str, body: bytes | None) -> tuple[int, Any]:
-        headers = self._headers if body is None else {**self._headers, "content-type": "application/json"}
-        with closing(self._connection) as connection:
-            try:
-                connection.connect()
-            except OSError as error:
-                raise Failure(
-                    f"{self._url}: {error.strerror or error}",
-                    ExitCode.NOT_READY,
-                    "Nothing was written. Is `aclog serve` running, and is this its listener?",
-                ) from error
-            try:
-                connection.request(method, target, body, headers)
-                response = connection.getresponse()
-                return response.status, json.loads(response.read())
-            except (OSError, http.client.HTTPException) as error:
-                raise OperationTimedOutError(
-                    f"{self._url} has not answered ({str(error) or type(error).__name__})"
-                    f"{'' if method == 'GET' else '. The outcome is unknown'}"
-                ) from error
+        try:
+            with asked_sidecar(
+                self._url, timeout_s=self._timeout_s, names_caller=self._names_caller
+            ) as client:
+                return client.ask(asked)
+        except SidecarError as error:
+            if asked.changes and not isinstance(error, SidecarOutcomeUnknownError | SidecarAnswerError):
+                error.add_note("nothing was written")
+            raise
 
 
-_EXIT_CODES: Final = {
-    HTTPStatus.UNAUTHORIZED: ExitCode.NO,
-    HTTPStatus.FORBIDDEN: ExitCode.NO,
-    HTTPStatus.TOO_MANY_REQUESTS: ExitCode.NOT_READY,
-    HTTPStatus.SERVICE_UNAVAILABLE: ExitCode.NOT_READY,
-    HTTPStatus.INTERNAL_SERVER_ERROR: ExitCode.BAD_DATA,
-}
+def _listed(listing: Listing) -> tuple[int, AclTable]:
+    records = [acl_from_json(msgspec.to_builtins(acl)) for acl in listing.acls]
+    # Their offsets are not printed.
+    return listing.offset, AclTable.of([AppliedAcl(record, None, 0) for record in records])
 
 
-def _connection(url: str, timeout_s: float) -> http.client.HTTPConnection:
-    if url.startswith(_UNIX):
-        return _LocalConnection(Path(url.removeprefix(_UNIX)), timeout_s)
-    parts = urlsplit(url)
-    try:
-        if parts.hostname and parts.path in ("", "/") and not parts.query:
-            if parts.scheme == "http":
-                return http.client.HTTPConnection(parts.hostname, parts.port, timeout=timeout_s)
-            if parts.scheme == "https":
-                return http.client.HTTPSConnection(parts.hostname, parts.port, timeout=timeout_s)
-    except ValueError:
-        pass  # the port is no number
-    raise Failure(f"`{url}` is no sidecar's address: http(s)://HOST:PORT or unix:PATH", ExitCode.USAGE)
+def _created(creation: Creation) -> tuple[int, list[AclCreateResult]]:
+    return creation.offset, [create_result_of(_json(result)) for result in creation.results]
+
+
+def _deleted(deletion: Deletion) -> tuple[int, list[AclDeleteResult]]:
+    return deletion.offset, [delete_result_of(_json(result)) for result in deletion.results]
+
+
+def _applied(application: Application) -> tuple[int, PlanResult]:
+    (result,) = application.results
+    return application.offset, plan_result_of(_json(result))
+
+
+def _json(result: Created | Deleted | Applied) -> dict[str, Any]:
+    """An item's result as it was on the wire: without what was not said."""
+    shown: dict[str, Any] = msgspec.to_builtins(result)
+    return {name: value for name, value in shown.items() if value is not None}

@@ -2,15 +2,18 @@
 
 A question may say at which state it is to be asked. ``atOffset`` n: after the first n records of the
 --records file, or of the log. ``logOffset``: after the record at that offset of the log, where it wins.
+
+A sidecar is asked the questions of one state together, and has the states that its node holds.
 """
 
 from __future__ import annotations
 
-from contextlib import ExitStack, closing
+from abc import ABC, abstractmethod
+from contextlib import ExitStack, closing, suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.batch_query import answer
+from authorizer.batch_query import answer, question
 from authorizer.cli.check.records_log import RecordsLog
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.input import bad_line, lines_of, payload_of
@@ -18,12 +21,17 @@ from authorizer.cli.output import JsonLines, Progress
 from authorizer.cli.workspace import Workspace, load_state, note_guess, note_trailing
 from authorizer.decisions.audit import AuditLog
 from authorizer.decisions.audit_levels import OFF
+from authorizer.errors import SidecarRequestError
 from authorizer.standard import StandardAuthorizer
 from records.errors import DecodeError
 from replay.errors import OffsetUnavailableError
 from snapshot.image import AclsImage
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from authorizer.batch_query import Answering
+    from authorizer.client import Client
     from records.log.base import MetadataLog
 
 #: Questions that are held at once: those of one state are answered together, in whatever order they come.
@@ -32,10 +40,8 @@ _BAD_RECORD: Final = "A line of --records is one JSON object, as `aclog log dump
 
 
 def answer_batch(workspace: Workspace, queries: str, records: str | None) -> None:
-    """Print one answer for each line; one that is no question gets its error, and exit code 4."""
-    bad: list[str] = []
+    """Print one answer for each line, by a log or a file of records."""
     with ExitStack() as opened:
-        lines = (line for line in opened.enter_context(lines_of(queries)) if line.strip())
         if records is None:
             log = opened.enter_context(workspace.log())
         else:
@@ -44,7 +50,22 @@ def answer_batch(workspace: Workspace, queries: str, records: str | None) -> Non
                     log = opened.enter_context(closing(RecordsLog(payloads, records)))
                 except DecodeError as error:
                     raise bad_line(error, _BAD_RECORD) from error
-        states = _States(workspace, log, from_file=records is not None)
+        _print_answers(queries, _LogStates(workspace, log, from_file=records is not None))
+
+
+def answer_batch_of_sidecar(url: str, queries: str) -> None:
+    """Print one answer for each line, by a running node."""
+    from authorizer.cli.sidecar import asked_sidecar
+
+    with asked_sidecar(url) as client:
+        _print_answers(queries, _SidecarStates(client))
+
+
+def _print_answers(queries: str, states: _States) -> None:
+    """A line that is no question gets its error, and exit code 4."""
+    bad: list[str] = []
+    with ExitStack() as opened:
+        lines = (line for line in opened.enter_context(lines_of(queries)) if line.strip())
         answers = opened.enter_context(JsonLines())
         shown_progress = opened.enter_context(Progress("answers"))
         done = 0
@@ -57,16 +78,19 @@ def answer_batch(workspace: Workspace, queries: str, records: str | None) -> Non
         raise Failure(f"{len(bad)} of {done} lines were no questions; the first: {bad[0]}", ExitCode.BAD_DATA)
 
 
-class _States:
+class _States(ABC):
     """Answers lines on the states that they ask for."""
 
-    def __init__(self, workspace: Workspace, log: MetadataLog, *, from_file: bool) -> None:
-        self._workspace = workspace
-        self._log = log
-        self._from_file = from_file
-        self._newest: StandardAuthorizer | None = None
-        if not from_file:
-            note_guess(log)
+    #: Whether the offsets of a log can be asked for.
+    has_log_offsets = True
+
+    @abstractmethod
+    def authorizer(self, end_offset: int | None, queries: Sequence[dict[str, Any]]) -> Answering:
+        """What answers these; ``end_offset``: everything below counts; None for the newest state.
+
+        Raises:
+            OffsetUnavailableError, SidecarRequestError: it has no such state.
+        """
 
     def answers(self, lines: list[bytes], *, first_line: int, bad: list[str]) -> list[dict[str, Any]]:
         """One for each line; what is wrong with lines goes to ``bad`` as well."""
@@ -85,8 +109,8 @@ class _States:
                 refuse(number, error)
         for end_offset, queries in asked.items():
             try:
-                authorizer = self._authorizer(end_offset)
-            except OffsetUnavailableError as error:
+                authorizer = self.authorizer(end_offset, [query for _, query in queries])
+            except (OffsetUnavailableError, SidecarRequestError) as error:
                 for number, _ in queries:
                     refuse(number, error)
                 continue
@@ -99,11 +123,44 @@ class _States:
 
     def _end_offset(self, query: dict[str, Any]) -> int | None:
         """Where the state asked for ends: everything below counts; None for the newest state."""
-        if not self._from_file and "logOffset" in query:
+        if self.has_log_offsets and "logOffset" in query:
             return _offset(query, "logOffset") + 1
         return _offset(query, "atOffset") if "atOffset" in query else None
 
-    def _authorizer(self, end_offset: int | None) -> StandardAuthorizer:
+
+class _SidecarStates(_States):
+    """Those that a node holds."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def authorizer(self, end_offset: int | None, queries: Sequence[dict[str, Any]]) -> Answering:
+        from authorizer.cli.check.sidecar_authorizer import SidecarAuthorizer
+
+        authorizer = SidecarAuthorizer(self._client, end_offset)
+        asked = []
+        for query in queries:
+            # Its own line says what is wrong with a question.
+            with suppress(KeyError, ValueError, DecodeError):
+                if query.get("kind", "authorize") == "authorize":
+                    asked.append(question(query))
+        authorizer.ask_all(asked)
+        return authorizer
+
+
+class _LogStates(_States):
+    """Those of a log, or of a file of records."""
+
+    def __init__(self, workspace: Workspace, log: MetadataLog, *, from_file: bool) -> None:
+        self._workspace = workspace
+        self._log = log
+        self._from_file = from_file
+        self.has_log_offsets = not from_file
+        self._newest: StandardAuthorizer | None = None
+        if not from_file:
+            note_guess(log)
+
+    def authorizer(self, end_offset: int | None, queries: Sequence[dict[str, Any]]) -> Answering:
         if end_offset is None and self._newest is not None:
             return self._newest
         authorizer = StandardAuthorizer(audit=AuditLog(OFF))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
@@ -22,22 +22,17 @@ from authorizer.cli.options import (
     snapshots_option,
 )
 from authorizer.cli.output import answer, note, print_json
+from authorizer.cli.resources import flag_of, only_resource
+from authorizer.cli.sidecar import asked_sidecar, require_one_source, sidecar_options
 from authorizer.cli.terminal import width
 from authorizer.cli.workspace import Workspace
 from authorizer.host import host_address
-from records.acl import CLUSTER_NAME, AclOperation, PatternType, ResourcePattern, ResourceType
+from records.acl import AclOperation, PatternType, ResourcePattern
 
 if TYPE_CHECKING:
+    from authorizer.explanation.explain import Explanation
     from records.principal import KafkaPrincipal
 
-_RESOURCE_FLAGS: Final = {
-    ResourceType.TOPIC: "topic",
-    ResourceType.GROUP: "group",
-    ResourceType.CLUSTER: "cluster",
-    ResourceType.TRANSACTIONAL_ID: "transactional_id",
-    ResourceType.DELEGATION_TOKEN: "delegation_token",
-    ResourceType.USER: "user_principal",
-}
 # The keys of an explanation's JSON that --json prints without --explain.
 _PLAIN_ANSWER: Final = (
     "result",
@@ -53,23 +48,15 @@ _PLAIN_ANSWER: Final = (
 )
 
 
-def _named(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    # Kafka's authorizer would decide on it, and no broker ever asks: a script's variable was empty.
-    if value == "":
-        raise click.BadParameter("the name is empty", ctx, param)
-    return value
-
-
 _resource_options = shared(
-    click.option("--topic", metavar="NAME", callback=_named, help="On this topic."),
-    click.option("--group", metavar="NAME", callback=_named, help="On this consumer group."),
+    click.option("--topic", metavar="NAME", help="On this topic."),
+    click.option("--group", metavar="NAME", help="On this consumer group."),
     click.option("--cluster", is_flag=True, help="On the cluster."),
-    click.option("--transactional-id", metavar="ID", callback=_named, help="On this transactional id."),
-    click.option("--delegation-token", metavar="TOKEN", callback=_named, help="On this delegation token."),
+    click.option("--transactional-id", metavar="ID", help="On this transactional id."),
+    click.option("--delegation-token", metavar="TOKEN", help="On this delegation token."),
     click.option(
         "--user-principal",
         metavar="TYPE:NAME",
-        callback=_named,
         help="On this user (CreateTokens, DescribeTokens).",
     ),
 )
@@ -77,6 +64,7 @@ _resource_options = shared(
 
 @click.command("check")
 @log_option
+@sidecar_options
 @snapshots_option
 @config_option
 @click.option("--principal", type=PRINCIPAL, help="Whose right is asked about.")
@@ -108,6 +96,7 @@ _resource_options = shared(
 @progress_option
 def check_command(
     *,
+    sidecar: str | None,
     principal: KafkaPrincipal | None,
     operation: AclOperation | None,
     host: str,
@@ -127,16 +116,29 @@ def check_command(
     authorizeByResourceType, acls or aclCount, each with an optional atOffset (after the first n records) or
     logOffset (after that offset of the log). Exit code 0 once all are answered.
 
+    --sidecar asks a running node, wherever its log is, with the node's own super users and settings. It has
+    the last states that it published (--at-offset), and its ACLs say who may ask about others: Describe on
+    the cluster, or aclog.describe.principals. Who you are there, a token or a certificate says.
+
     \b
     Examples:
       aclog check --log DIR --principal User:alice --operation Read --topic orders
       aclog check --log DIR --principal User:alice --operation Write --topic orders --host 10.0.0.1 --explain
       aclog check --log DIR --config server.properties --batch queries.jsonl > answers.jsonl
+      aclog check --sidecar http://127.0.0.1:8180 --principal User:a --operation Read --topic t --explain
     """
+    require_one_source(sidecar, "--log", "--snapshots", "--config")
     if queries is not None:
         _refuse_beside_batch(principal, operation, resource, at_offset, explain=explain)
         if queries == records == "-":
             raise click.UsageError("--batch and --records cannot both be stdin")
+        if sidecar is not None:
+            if records is not None:
+                raise click.UsageError("--records goes with --batch, and without --sidecar")
+            from authorizer.cli.check.batch import answer_batch_of_sidecar
+
+            answer_batch_of_sidecar(sidecar, queries)
+            return
         from authorizer.cli.check.batch import answer_batch
 
         workspace = Workspace.given()
@@ -144,37 +146,93 @@ def check_command(
         return
     if records is not None:
         raise click.UsageError("--records goes with --batch")
-    from authorizer.decisions.state import AuthorizerSettings, AuthorizerState
-    from authorizer.explanation.explain import explain as explain_action
-    from authorizer.index.acl_index import AclIndex
-
     context, action = _question(principal, operation, resource, host)
-    workspace = Workspace.given()
-    with workspace.log() as log:
-        found = workspace.state(log, at_offset=at_offset, with_offsets=True)
-    state = AuthorizerState(
-        AclIndex.of(found.image),
-        AuthorizerSettings.from_configs(workspace.config.properties),
-        is_ready=True,
-        not_ready_reason="",
-    )
-    explanation = explain_action(state, context, action)
+    if sidecar is None:
+        explanation, standing = _explained_by_log(context, action, at_offset)
+    else:
+        explanation, standing = _explained_by_sidecar(sidecar, context, action, at_offset)
     if explanation.remark is not None:
         note(f"note: {explanation.remark}")
     if as_json:
         shown = explanation.to_json()
         if not explain:
             shown = {key: shown[key] for key in _PLAIN_ANSWER}
-        print_json(shown | {"highWatermarkIsGuess": found.high_watermark_is_guess})
+        print_json(shown | standing.to_json())
     elif explain:
         # What only a broker writes, only a broker's tool can change.
-        flags = None if found.high_watermark_is_guess else words("--log", "--config")
-        for line in explanation_lines(explanation, columns=width(), log_flags=flags):
+        named = words("--log", "--config") if sidecar is None else ("--sidecar", sidecar)
+        flags = None if standing.is_only_read else named
+        certain_end = standing.uncommitted_from
+        for line in explanation_lines(
+            explanation, columns=width(), log_flags=flags, uncommitted_from=certain_end
+        ):
             click.echo(line)
+        if standing.age_ms is not None:
+            click.echo(f"The cluster answered {standing.age_ms / 1000:.1f} s ago.")
     else:
         answer(decision_line(explanation.decision, explanation.end_offset), indent=2)
     if not explanation.decision.is_allowed:
         raise click.exceptions.Exit(ExitCode.NO)
+
+
+class _Standing(NamedTuple):
+    """What an answer is worth.
+
+    Attributes:
+        is_only_read: whether the cluster's own tools alone change the ACLs, as far as is known.
+        uncommitted_from: as of MetadataLog.
+        age_ms: how old it may be; None: the log is not one of polls, or it is one of its past.
+    """
+
+    is_only_read: bool
+    uncommitted_from: int | None
+    age_ms: int | None = None
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "highWatermarkIsGuess": self.uncommitted_from is not None,
+            "uncommittedFrom": self.uncommitted_from,
+            "ageMs": self.age_ms,
+        }
+
+
+def _explained_by_log(
+    context: RequestContext, action: Action, at_offset: int | None
+) -> tuple[Explanation, _Standing]:
+    """The decision, and what it is worth."""
+    from authorizer.decisions.state import AuthorizerSettings, AuthorizerState
+    from authorizer.explanation.explain import explain
+
+    workspace = Workspace.given()
+    with workspace.log() as log:
+        found = workspace.state(log, at_offset=at_offset, with_offsets=True)
+        freshness = log.freshness() if at_offset is None else None
+        age_ms = None if freshness is None else freshness.age_ms
+        standing = _Standing(log.is_only_read, found.uncommitted_from, age_ms)
+    settings = AuthorizerSettings.from_configs(workspace.config.properties)
+    state = AuthorizerState(settings.index(found.image), settings, is_ready=True, not_ready_reason="")
+    return explain(state, context, action), standing
+
+
+def _explained_by_sidecar(
+    url: str, context: RequestContext, action: Action, at_offset: int | None
+) -> tuple[Explanation, _Standing]:
+    """The same by a running node."""
+    import msgspec
+
+    from authorizer.client import Question, calls
+    from authorizer.explanation.from_json import explanation_from_json
+
+    pattern = action.resource_pattern
+    question = Question(
+        context.principal, action.operation, pattern.resource_type, pattern.name, context.client_address
+    )
+    # The command names the last offset that counts, the sidecar the one after it.
+    end_offset = None if at_offset is None else at_offset + 1
+    with asked_sidecar(url) as client:
+        explained = client.ask(calls.explanation(question, at_offset=end_offset))
+    shown = explanation_from_json(msgspec.to_builtins(explained), context, action)
+    return shown, _Standing(explained.high_watermark_is_guess, explained.uncommitted_from, explained.age_ms)
 
 
 def _question(
@@ -185,21 +243,14 @@ def _question(
     ]
     if principal is None or operation is None:
         raise click.UsageError(f"Missing option {' and '.join(missing)} (or --batch).")
-    patterns = [
-        ResourcePattern(resource_type, CLUSTER_NAME if given is True else given, PatternType.LITERAL)
-        for resource_type, flag in _RESOURCE_FLAGS.items()
-        if (given := resource[flag]) not in (None, False)
-    ]
-    if len(patterns) != 1:
-        flags = ", ".join(f"--{flag.replace('_', '-')}" for flag in _RESOURCE_FLAGS.values())
-        raise click.UsageError(f"Name exactly one resource: {flags}.")
+    pattern = ResourcePattern(*only_resource(resource), PatternType.LITERAL)
     try:
         address = host_address(host)
     except ValueError as error:
         raise click.BadParameter(
             f"{error}; the broker sees addresses, never names", param_hint="--host"
         ) from error
-    return RequestContext(principal, address), Action(operation, patterns[0])
+    return RequestContext(principal, address), Action(operation, pattern)
 
 
 def _refuse_beside_batch(
@@ -215,7 +266,7 @@ def _refuse_beside_batch(
         "--operation": operation,
         "--at-offset": at_offset,
         "--explain": explain or None,
-        **{f"--{flag.replace('_', '-')}": value or None for flag, value in resource.items()},
+        **{flag_of(name): None if value is False else value for name, value in resource.items()},
     }
     for flag, value in given.items():
         if value is not None:

@@ -30,7 +30,11 @@ def decision_line(decision: Decision, end_offset: int) -> str:
 
 
 def explanation_lines(
-    explanation: Explanation, *, columns: int | None, log_flags: Sequence[str] | None
+    explanation: Explanation,
+    *,
+    columns: int | None,
+    log_flags: Sequence[str] | None,
+    uncommitted_from: int | None = None,
 ) -> Iterator[str]:
     """All of it; the ACLs in words, each with its place in the log and its id.
 
@@ -38,8 +42,9 @@ def explanation_lines(
         explanation: of one decision.
         columns: where to wrap; None for a pipe, which has one line for each thing.
         log_flags: those that lead ``aclog acls`` to the log; None where it cannot write to that.
+        uncommitted_from: ACLs written there or later are marked; None: all is known to be committed.
     """
-    for label, text in _lines(explanation):
+    for label, text in _lines(explanation, uncommitted_from):
         yield wrapped(f"  {label:11} {text}" if label else text, columns, _INDENT)
     ways = [_KAFKA_ACLS] if log_flags is None else [(*command_words(), "acls", *log_flags), _KAFKA_ACLS]
     narrower = None if columns is None else columns - _INDENT
@@ -49,7 +54,7 @@ def explanation_lines(
             yield f"  {'' if number else label:11} " + command.replace("\n", "\n" + " " * _INDENT)
 
 
-def _lines(explanation: Explanation) -> Iterator[tuple[str, str]]:
+def _lines(explanation: Explanation, uncommitted_from: int | None) -> Iterator[tuple[str, str]]:
     """Each line's label and text; the first has no label."""
     context, action, decision = explanation.context, explanation.action, explanation.decision
     yield "", f"{_result(decision)} by {decision.rule.value} at end offset {explanation.end_offset}"
@@ -58,12 +63,13 @@ def _lines(explanation: Explanation) -> Iterator[tuple[str, str]]:
     who, where = shown(str(context.principal)), shown(context.client_address)
     yield "asked", f"{who} {action.operation.name} on {resource} from {where}"
     yield "because", explanation.reason
+    yield "rules of", str(explanation.kafka_version)
     if decision.acl is not None:
-        yield "decided by", _acl(decision.acl)
+        yield "decided by", _acl(decision.acl, uncommitted_from)
     for acl in explanation.also_matched:
-        yield "matches too", _acl(acl)
+        yield "matches too", _acl(acl, uncommitted_from)
     for miss in explanation.near_misses:
-        yield "near miss", _acl(miss.acl)
+        yield "near miss", _acl(miss.acl, uncommitted_from)
         yield " ", f"{miss.field} would have to be {shown(miss.asked)}, not {shown(miss.has)}"
 
 
@@ -71,7 +77,7 @@ def _result(decision: Decision) -> str:
     return verdict(decision.result.value, is_good=decision.is_allowed)
 
 
-def _acl(acl: AppliedAcl) -> str:
+def _acl(acl: AppliedAcl, uncommitted_from: int | None) -> str:
     record = acl.record
     text = (
         f"{code_to_name(AclPermissionType, record.permission_type)} {record.principal} "
@@ -81,4 +87,6 @@ def _acl(acl: AppliedAcl) -> str:
     )
     # A checkpoint keeps neither the offset nor the time of the record that wrote an ACL.
     place = "from a checkpoint" if acl.offset is None else f"offset {acl.offset}, {utc(acl.timestamp_ms)}"
+    if acl.offset is not None and uncommitted_from is not None and acl.offset >= uncommitted_from:
+        place += ", not known to be committed"
     return f"{shown(text)} ({place}, {uuid_to_string(record.id)})"

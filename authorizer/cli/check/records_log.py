@@ -14,7 +14,7 @@ from records.errors import DecodeError, LogReadOnlyError, OffsetOutOfRangeError
 from records.ids import METADATA_TOPIC_ID
 from records.log.base import READ_BYTES_MAX, LogIdentity
 from records.log.history import shows_epoch
-from records.log.local import LocalLog
+from records.log.plain import PlainLog
 from records.log_batch import LogBatch, LogRecord
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _RECORDS_PER_READ: Final = 10_000
 
 
-class RecordsLog(LocalLog):
+class RecordsLog(PlainLog):
     """Implements MetadataLog over lines that were read before.
 
     Raises:
@@ -79,7 +79,7 @@ class RecordsLog(LocalLog):
     def wait(self, offset: int, timeout_s: float) -> bool:
         return offset < len(self._batches)
 
-    def append(self, records: Sequence[MetadataRecord]) -> int:
+    def append(self, records: Sequence[MetadataRecord], *, after: int | None = None) -> int:
         raise LogReadOnlyError(f"{self._source}: a file of records is only read, not {len(records)} appended")
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ from records.codecs.json import from_json
 from records.codecs.kraft import encode_frame
 from records.entries import AclRecord, MetadataRecord, OtherRecord
 from records.errors import DecodeError, EncodeError
-from records.log.open import TOPIC, kind_of
+from records.log.open import QUORUM, TOPIC, kind_of
 from records.transactions import Marker, Transaction, misplaced
 
 if TYPE_CHECKING:
@@ -77,7 +77,13 @@ def append_command(
     workspace = Workspace.given()
     with write_attempt() as attempt:
         with Progress("lines checked") as checked:
-            to_topic = kind_of(workspace.own_log_url) == TOPIC
+            kind = kind_of(workspace.own_log_url)
+            if kind == QUORUM:
+                raise click.UsageError(
+                    "a cluster's controllers alone append to its log. They change ACLs for `aclog acls "
+                    "--add` and `--remove`, `aclog apply` and `aclog log copy`"
+                )
+            to_topic = kind == TOPIC
             plan = _Plan(batch_size, skip_others=skip_others, to_topic=to_topic)
             with lines_of(payloads) as lines:
                 try:

@@ -16,7 +16,7 @@ import click
 
 from authorizer.cli.differences import LABEL, Differences
 from authorizer.cli.failure import ExitCode, Failure
-from authorizer.cli.log.node_state import NodeState, is_node, node_state
+from authorizer.cli.log.node_state import is_node, node_state
 from authorizer.cli.output import Waiting, answer, note, shown
 from authorizer.cli.terminal import bad, good
 from authorizer.cli.workspace import has_beginning, is_log, load_state, note_skipped
@@ -33,6 +33,7 @@ from snapshot.image import AclsImage
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from authorizer.client.answers import NodeState
     from records.log.base import LogIdentity, MetadataLog
     from replay.snapshot_source import SnapshotOffer, SnapshotSource
     from snapshot.store.layout import SnapshotRef

@@ -12,7 +12,7 @@ from authorizer.cli.output import answer, print_json, shown
 from authorizer.cli.workspace import Workspace
 from records.errors import LogError, LogNotFoundError
 from records.ids import uuid_to_string
-from records.log.open import QUORUM, TOPIC, kind_of, open_log
+from records.log.open import POLLED, QUORUM, TOPIC, kind_of, open_log
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -86,6 +86,8 @@ def create_command(
     kind = kind_of(url)
     if kind == QUORUM:
         raise click.UsageError(f"{url}: a cluster makes its own metadata log")
+    if kind == POLLED:
+        raise click.UsageError(f"{url}: what brokers describe is not made: `aclog serve` keeps it by itself")
     if kind == TOPIC and cluster_id is not None:
         raise click.UsageError(
             "--cluster-id is for a directory: a topic belongs to the cluster that it is on"

@@ -12,7 +12,8 @@ import click
 from authorizer.cli.differences import LABEL
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.options import config_option, json_option, log_option, progress_option, snapshots_option
-from authorizer.cli.output import Progress, answer, note, print_json, shown
+from authorizer.cli.output import Progress, Waiting, answer, note, print_json, shown
+from authorizer.cli.sidecar import credentials_options
 from authorizer.cli.workspace import Workspace, described, has_beginning, load_state
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from records.errors import OffsetOutOfRangeError
@@ -45,8 +46,9 @@ _WALKS: Final = 10
     metavar="URL|STORE",
     multiple=True,
     help="Also compare the state with that of another log, of a store's newest snapshot, or of a running "
-    "node (http://HOST:PORT of its sidecar), at one offset. Repeatable.",
+    "node (http(s)://HOST:PORT of its sidecar, or unix:PATH), at one offset. Repeatable.",
 )
+@credentials_options
 @click.option(
     "--at-offset",
     type=click.IntRange(min=0),
@@ -54,16 +56,25 @@ _WALKS: Final = 10
     help="Where to compare: the state after this record.  [default: the last offset that both have; the "
     "ends of two different logs]",
 )
+@click.option(
+    "--per-principal",
+    is_flag=True,
+    help="Also the meaning's digest of each principal, and of everybody else: whose rights differ?",
+)
 @snapshots_option
 @config_option
 @json_option
 @progress_option
-def verify_command(*, others: tuple[str, ...], at_offset: int | None, as_json: bool) -> None:
+def verify_command(
+    *, others: tuple[str, ...], at_offset: int | None, per_principal: bool, as_json: bool
+) -> None:
     """Read every committed batch of a log, and say what it holds.
 
     Checks each batch's CRC, that offsets rise, that every record that aclog must understand decodes, and that
-    the state can be built. Exit code 4 when the log is damaged, or a directory ends with bytes that are no
-    whole batch and are not being written; 1 when --with differs.
+    the state can be built. The meaning's digest is equal for two logs exactly if every question has the same
+    answer, with the super users and allow.everyone.if.no.acl.found of --config. Exit code 4 when the log is
+    damaged, or a directory ends with bytes that are no whole batch and are not being written; 1 when --with
+    differs.
 
     A log whose beginning was trimmed leads to its state from a snapshot only: one of --snapshots, or else of
     a store in --with. Such a store's newest snapshot is compared with what the log makes of another one.
@@ -88,7 +99,7 @@ def verify_command(*, others: tuple[str, ...], at_offset: int | None, as_json: b
             sources = stores_among(others)
         image = load_state(log, sources).image
         trailing = log.trailing(patience_s=_PATIENCE_S)
-        report = _report(log, walk, image, trailing)
+        report = _report(log, walk, image, trailing) | _meaning(image, workspace, per_principal=per_principal)
         comparisons = [compare(log, sources, other, at_offset, workspace.config.kafka) for other in others]
     if as_json:
         rows = [comparison.to_json() for comparison in comparisons]
@@ -169,6 +180,7 @@ def _type_name(record: object) -> str:
 def _report(
     log: MetadataLog, walk: _Walk, image: AclsImage, trailing: TrailingBytes | None
 ) -> dict[str, Any]:
+    from authorizer.known_metadata import metadata_json
     from snapshot.digest import digest_to_string
 
     return {
@@ -177,7 +189,8 @@ def _report(
         "topicId": uuid_to_string(log.identity.topic_id),
         "startOffset": walk.start,
         "highWatermark": walk.end,
-        "highWatermarkIsGuess": log.high_watermark_is_guess,
+        "highWatermarkIsGuess": log.uncommitted_from is not None,
+        "uncommittedFrom": log.uncommitted_from,
         "batches": walk.batches,
         "bytes": walk.size_bytes,
         "epochs": sorted(walk.epochs),
@@ -188,7 +201,23 @@ def _report(
         "trailing": None if trailing is None else _trailing_json(trailing),
         "aclCount": len(image),
         "digest": digest_to_string(image.digest),
+        "metadata": metadata_json(image.metadata),
     }
+
+
+def _meaning(image: AclsImage, workspace: Workspace, *, per_principal: bool) -> dict[str, Any]:
+    """The digest of all answers: equal where every question has the same answer, by whatever ACLs."""
+    from authorizer.analysis.meaning import Meaning
+    from authorizer.decisions.state import AuthorizerSettings
+
+    settings = AuthorizerSettings.from_configs(workspace.config.properties).with_version_of(image)
+    with Waiting("working out what the ACLs mean"):
+        found = Meaning.digest_of(image.merged().columns, settings)
+    report: dict[str, Any] = {"meaning": found.whole.hex()}
+    if per_principal:
+        principals = {each: found.principals[each].hex() for each in sorted(found.principals)}
+        report["meanings"] = {"everybody": found.everybody.hex(), "principals": principals}
+    return report
 
 
 def _trailing_json(trailing: TrailingBytes) -> dict[str, Any]:
@@ -203,7 +232,9 @@ def _trailing_json(trailing: TrailingBytes) -> dict[str, Any]:
 
 def _print(report: dict[str, Any]) -> None:
     answer(f"log         {shown(report['log'])}, cluster {shown(report['clusterId'])}", LABEL)
-    guess = " (a guess: the last whole batch)" if report["highWatermarkIsGuess"] else ""
+    guess = ""
+    if report["highWatermarkIsGuess"]:
+        guess = f" (a guess: the last whole batch; certain up to {report['uncommittedFrom']})"
     answer(
         f"offsets     {report['startOffset']} up to the high watermark {report['highWatermark']}{guess}",
         LABEL,
@@ -219,3 +250,32 @@ def _print(report: dict[str, Any]) -> None:
             LABEL,
         )
     answer(f"state       {report['aclCount']} ACLs, digest {report['digest']}", LABEL)
+    _print_metadata(report["metadata"])
+    answer(f"meaning     digest {report['meaning']}", LABEL)
+    if (meanings := report.get("meanings")) is not None:
+        for principal, digest in (("everybody else", meanings["everybody"]), *meanings["principals"].items()):
+            answer(f"{'':{LABEL}}{digest}  {shown(principal)}", LABEL)
+
+
+def _print_metadata(metadata: dict[str, Any]) -> None:
+    """What else the log knows; a log of aclog's own knows nothing else."""
+    known = [
+        *(f"{name} {level}" for name, level in metadata["features"].items()),
+        *(f"brokers of {release}: {count}" for release, count in metadata["brokers"].items()),
+        *(
+            f"{kind.replace('_', ' ')}: {metadata[kind]}"
+            for kind in ("topics", "scram_users", "delegation_tokens")
+            if metadata[kind]
+        ),
+    ]
+    if known:
+        partly = "" if metadata["is_whole"] else "; continued from a snapshot that did not keep these"
+        answer(f"besides     {', '.join(known)}{partly}", LABEL)
+    for each in metadata["unread"]:
+        answer(
+            f"unread      {each['records']} of {each['type']} version {each['version']}: newer than this "
+            "build, or damaged; not about ACLs",
+            LABEL,
+        )
+    if metadata["warning"] is not None:
+        note(f"warning: {metadata['warning']}")

@@ -19,10 +19,12 @@ from authorizer.cli.command_name import command_words
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.output import MARGIN, say, say_command, step
 from authorizer.cli.quickstart.spark_jobs import CHANGES, COUNTS, run_spark_beside
+from authorizer.cli.sidecar import asked_sidecar
 from authorizer.cli.signals import ends_on_signals
 from authorizer.cli.terminal import width
 from authorizer.configuration.keys.names import (
     ACLOG_LISTENERS,
+    CONSOLE_LISTENERS,
     DESCRIBE_PRINCIPALS,
     LOG_MODE,
     LOG_URL,
@@ -30,6 +32,7 @@ from authorizer.configuration.keys.names import (
 )
 from authorizer.errors import AuthorizerNotReadyError, ConfigError
 from records.acl import (
+    CLUSTER_NAME,
     AccessControlEntry,
     AccessControlEntryFilter,
     AclBinding,
@@ -65,6 +68,11 @@ _TOPIC: Final = ResourcePattern(ResourceType.TOPIC, "orders", PatternType.LITERA
 _GRANT: Final = AclBinding(
     _TOPIC, AccessControlEntry(str(_WHO), "*", AclOperation.READ, AclPermissionType.ALLOW)
 )
+#: All that the console shows takes Describe on the cluster.
+_SEES_ALL: Final = AclBinding(
+    ResourcePattern(ResourceType.CLUSTER, CLUSTER_NAME, PatternType.LITERAL),
+    AccessControlEntry(str(ANONYMOUS), "*", AclOperation.DESCRIBE, AclPermissionType.ALLOW),
+)
 
 
 @click.command("quickstart")
@@ -92,8 +100,9 @@ def quickstart_command(*, directory: Path, fresh: bool, port: int | None, stay: 
     """Run everything here and now, on an example log.
 
     Imports a real broker's metadata log into an embedded one, replays it, serves decisions over HTTP, and
-    shows how one ACL turns a DENIED into an ALLOWED, with the explanations. Then Spark makes snapshots,
-    counts and the history of the same log. No Kafka is needed. Stays up until Ctrl-C.
+    shows how one ACL turns a DENIED into an ALLOWED, with the explanations. The console is a page that has
+    all of it. Then Spark makes snapshots, counts and the history of the same log. No Kafka is needed. Stays
+    up until Ctrl-C.
 
     \b
     Examples:
@@ -114,6 +123,7 @@ def quickstart_command(*, directory: Path, fresh: bool, port: int | None, stay: 
         step("2. The node")
         audit = opened.enter_context(AuditWriter.configured(config, output))
         node = opened.enter_context(Node.open(config, audit=audit))
+        audit.show_to(node.metrics)
         sidecar = opened.enter_context(_open_sidecar(config, directory, port))
         _start(node, sidecar)
         url = sidecar.urls[0]
@@ -121,7 +131,7 @@ def quickstart_command(*, directory: Path, fresh: bool, port: int | None, stay: 
         code = _spark(node, directory) if spark else None
         _more(directory, url, made_by_spark=code == 0)
         if stay:
-            click.echo(f"\nServing on {url} until Ctrl-C.")
+            click.echo(f"\nThe console is at {url}/ in a browser.\nServing on {url} until Ctrl-C.")
             threading.Event().wait()
         if code:
             raise click.exceptions.Exit(code)
@@ -183,11 +193,12 @@ def _settings(directory: Path, port: int) -> Config:
         LOG_URL: f"file:{(directory / 'log').absolute()}",
         SNAPSHOT_STORE: str((directory / "snapshots").absolute()),
         ACLOG_LISTENERS: f"PLAINTEXT://127.0.0.1:{port}",
+        CONSOLE_LISTENERS: "*",
     }
     path = directory / _PROPERTIES
     path.write_text(
         "# Made by `aclog quickstart`; other commands take it with --config.\n"
-        "# Every caller of the sidecar on this machine may ask about everyone.\n"
+        "# Every caller of the sidecar on this machine may ask about everyone. The console is at `/`.\n"
         + "".join(f"{key}={escape_property(value)}\n" for key, value in values.items()),
         encoding="latin-1",
     )
@@ -242,11 +253,14 @@ class _Tour:
         step(f"3. A question: may {_WHO} read the topic {_TOPIC.name}?")
         self._explain()
         step("4. An ACL")
-        self._add()
+        self._add(_GRANT)
         step("5. The same question")
         self._explain()
         step("6. The same question over HTTP (AuthZEN)")
         self._ask_over_http()
+        step("7. The console: who may do what, why, and since when")
+        self._add(_SEES_ALL)
+        say(f"With that everyone on this machine sees all of it: {self._url}/")
 
     def _explain(self) -> None:
         explanation = self._node.authorizer.explain(self._context, self._action)
@@ -269,21 +283,21 @@ class _Tour:
         if result.acl_binding_delete_results:
             say("The ACL that an earlier run added is removed again.")
 
-    def _add(self) -> None:
+    def _add(self, binding: AclBinding) -> None:
         began_s = time.perf_counter()
-        (future,) = self._node.authorizer.create_acls(self._context, [_GRANT])
+        (future,) = self._node.authorizer.create_acls(self._context, [binding])
         result = future.result(_TIMEOUT_S)
         if result.exception is not None:
             raise result.exception
         elapsed_ms = (time.perf_counter() - began_s) * 1000
         say(
-            f"Added {_GRANT.entry} to {_TOPIC}.",
+            f"Added {binding.entry} to {binding.pattern}.",
             f"On disk, replayed and decisive after {elapsed_ms:.1f} ms; end offset "
             f"{self._node.status().end_offset}.",
         )
 
     def _ask_over_http(self) -> None:
-        import urllib.request
+        from authorizer.client.calls import Call
 
         question = {
             "subject": {"type": _WHO.principal_type, "id": _WHO.name},
@@ -292,14 +306,11 @@ class _Tour:
             "context": {"host": _HOST},
         }
         body = json.dumps(question)
-        endpoint = f"{self._url}/access/v1/evaluation"
-        say_command("curl", "-s", endpoint, "-H", "content-type: application/json", "-d", body)
-        request = urllib.request.Request(  # noqa: S310 - our own address
-            endpoint, data=body.encode(), headers={"content-type": "application/json"}
-        )
-        with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as response:  # noqa: S310
+        path = "/access/v1/evaluation"
+        say_command("curl", "-s", self._url + path, "-H", "content-type: application/json", "-d", body)
+        with asked_sidecar(self._url) as client:
             # In one piece, however wide: it is JSON.
-            click.echo(MARGIN + response.read().decode("utf-8").strip())
+            click.echo(MARGIN + client.ask(Call("POST", path, bytes.decode, body.encode())))
 
 
 def _spark(node: Node, directory: Path) -> int | None:
@@ -307,7 +318,7 @@ def _spark(node: Node, directory: Path) -> int | None:
     from snapshot.digest import digest_to_string
     from snapshot.store.snapshot_store import SnapshotStore
 
-    step("7. The same log through Spark: snapshots, counts and the history")
+    step("8. The same log through Spark: snapshots, counts and the history")
     code = run_spark_beside(directory / _PROPERTIES)
     if code == 0:
         status = node.status()

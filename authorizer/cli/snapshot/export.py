@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from authorizer.cli.options import (
+    METADATA_VERSION,
     at_offset_option,
     cluster_id_option,
     config_option,
@@ -20,6 +21,7 @@ from authorizer.cli.options import (
     store_option,
 )
 from authorizer.cli.output import Waiting, answer, note, print_json, shown
+from authorizer.cli.snapshot.bootstrap import write_bootstrap_and_print
 from authorizer.cli.snapshot.stored import only_cluster
 from authorizer.cli.workspace import Workspace
 from snapshot.errors import SnapshotMissingError
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from snapshot.store.snapshot_store import SnapshotStore
 
 _CHECKPOINT: Final = "checkpoint"
+_KRAFT: Final = "kraft"  # the same by the name of what reads it
+_OF_KAFKA: Final = (_KRAFT, _CHECKPOINT)
 _STDOUT: Final = "-"
 _CHUNK_BYTES: Final = 1024 * 1024
 
@@ -38,17 +42,30 @@ _CHUNK_BYTES: Final = 1024 * 1024
 @click.option(
     "--format",
     "export_format",
-    type=click.Choice([_CHECKPOINT, *(known.value for known in ExportFormat)]),
+    type=click.Choice([_KRAFT, _CHECKPOINT, *(known.value for known in ExportFormat)]),
     required=True,
-    help="checkpoint: Kafka's own file. avro: an object container. jsonl: kafka-dump-log's payloads. csv. "
-    "kip11: KIP-11's ACL JSON.",
+    help="kraft, or checkpoint: Kafka's own file. avro: an object container. jsonl: kafka-dump-log's "
+    "payloads. csv. kip11: KIP-11's ACL JSON.",
 )
 @click.option(
     "--output",
     default=_STDOUT,
     metavar="FILE",
-    help="Where to; for a checkpoint the directory, as its name says offset and epoch.  [default: stdout; "
-    "for a checkpoint the current directory]",
+    help="Where to; for a checkpoint the directory, as its name says offset and epoch; with --bootstrap a "
+    "formatted log directory, another one, or a file.  [default: stdout; for a checkpoint the current "
+    "directory]",
+)
+@click.option(
+    "--bootstrap",
+    is_flag=True,
+    help="With kraft: what a new cluster begins with, bootstrap.checkpoint, so that it has these ACLs, with "
+    "their ids, from its start.",
+)
+@click.option(
+    "--metadata-version",
+    type=METADATA_VERSION,
+    help="With --bootstrap into no formatted directory: 4.3-IV0, or 4.3.  [default: the features as the log "
+    "has them, else 3.9-IV0]",
 )
 @log_option
 @at_offset_option
@@ -64,6 +81,8 @@ def export_command(
     at_offset: int | None,
     cluster_id: str | None,
     end_offset: int | None,
+    bootstrap: bool,
+    metadata_version: int | None,
     as_json: bool,
 ) -> None:
     """Write a state as a file for other tools: a log's, or a stored snapshot.
@@ -71,12 +90,21 @@ def export_command(
     With --log the state of the log, at its high watermark or after --at-offset. Otherwise the newest whole
     snapshot of the store, or the one that ends at --end-offset. Equal states give equal files.
 
+    With --bootstrap a new cluster starts with these ACLs. Format the directories of its controllers first
+    (kafka-storage format), and name each of them as --output before any controller starts: what is there
+    stays, and the ACLs are added.
+
     \b
     Examples:
+      aclog snapshot export --log DIR --format kraft --bootstrap --output /var/kafka/data
       aclog snapshot export --log DIR --format csv --output acls.csv
       aclog snapshot export --snapshots STORE --format checkpoint --output /tmp
       aclog snapshot export --log DIR --at-offset 1000 --format kip11 | jq .resources
     """
+    if bootstrap and export_format not in _OF_KAFKA:
+        raise click.UsageError(f"--bootstrap is of --format {_KRAFT}")
+    if metadata_version is not None and not bootstrap:
+        raise click.UsageError("--metadata-version is of --bootstrap")
     workspace = Workspace.given()
     if workspace.config.log_url is not None:
         if end_offset is not None:
@@ -87,6 +115,9 @@ def export_command(
         if at_offset is not None:
             raise click.UsageError("--at-offset is of a log (--log); a store has --end-offset")
         image = _stored(workspace.store_to_read(), cluster_id, end_offset)
+    if bootstrap:
+        write_bootstrap_and_print(image, output, metadata_version, as_json=as_json)
+        return
     written = _write(image, export_format, output)
     if written is None:
         return
@@ -138,7 +169,7 @@ def _write(image: AclsImage, export_format: str, output: str) -> Path | None:
     from snapshot.files.export import export_image
     from snapshot.files.kraft_checkpoint import write_checkpoint
 
-    if export_format == _CHECKPOINT:
+    if export_format in _OF_KAFKA:
         with Waiting("writing"):
             return write_checkpoint(image, "." if output == _STDOUT else output)
     if output != _STDOUT:

@@ -1,4 +1,4 @@
-"""``aclog spark``: the jobs that build snapshots, counts and the history, and questions about it."""
+"""``aclog spark``: the jobs that build snapshots, counts and the history, and questions to them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import click
 from authorizer.cli.spark.changes import changes_command
 from authorizer.cli.spark.counts import counts_command
 from authorizer.cli.spark.history import history_command
+from authorizer.cli.spark.review import review_command
 from authorizer.cli.spark.snapshots import snapshots_command
 from authorizer.cli.spark.submit_file import submit_file_command
 
@@ -16,5 +17,12 @@ def spark_command() -> None:
     """Build snapshots, counts and the history of changes with Spark."""
 
 
-for _command in (snapshots_command, counts_command, changes_command, history_command, submit_file_command):
+for _command in (
+    snapshots_command,
+    counts_command,
+    changes_command,
+    history_command,
+    review_command,
+    submit_file_command,
+):
     spark_command.add_command(_command)

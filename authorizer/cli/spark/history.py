@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from authorizer.cli.options import PATTERN_TYPE, PRINCIPAL, completes, shared
+from authorizer.cli.options import EXAMPLE_TIME, PATTERN_TYPE, POINT, PRINCIPAL, TIME, completes, shared
 from authorizer.cli.output import JsonLines, answer, note, shown, utc
 from authorizer.cli.spark.job import located, note_start, spark_session_of
 from authorizer.cli.spark.needs import require_spark
@@ -22,41 +22,6 @@ if TYPE_CHECKING:
 
     from records.principal import KafkaPrincipal
     from snapshot.jobs.changes.history import Answer, History
-
-_TIME: Final = "2026-11-21T02:33:16Z"
-
-
-class _TimeType(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
-    """ISO 8601; UTC unless it says another zone."""
-
-    name = "TIME"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        if isinstance(value, datetime):
-            return value
-        try:
-            moment = datetime.fromisoformat(value)
-        except ValueError:
-            self.fail(f"`{value}` is not a time such as {_TIME}", param, ctx)
-        return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-
-
-class _PointType(_TimeType):
-    """An offset, or a time."""
-
-    name = "OFFSET|TIME"
-
-    def convert(  # type: ignore[override]  # a wider answer
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int | datetime:
-        if isinstance(value, int):
-            return value
-        # Ten digits and more are an offset too: a time has separators.
-        return int(value) if value.isascii() and value.isdigit() else super().convert(value, param, ctx)
-
-
-_TIME_TYPE: Final = _TimeType()
-_POINT_TYPE: Final = _PointType()
 
 _question_options: Final = (
     click.option(
@@ -154,7 +119,7 @@ def history_command() -> None:
     click.option(
         "--at-offset", type=click.IntRange(min=0), metavar="OFFSET", help="After the record at this one."
     ),
-    click.option("--at-time", type=_TIME_TYPE, help=f"At this time, such as {_TIME}."),
+    click.option("--at-time", type=TIME, help=f"At this time, such as {EXAMPLE_TIME}."),
     *_choice_options,
 )
 def in_force_command(*, at_offset: int | None, at_time: datetime | None, **question: Any) -> None:
@@ -180,13 +145,13 @@ def in_force_command(*, at_offset: int | None, at_time: datetime | None, **quest
     *_question_options,
     click.option(
         "--after",
-        type=_POINT_TYPE,
-        help=f"After the record at this offset, or after this time ({_TIME}).  [default: since its "
+        type=POINT,
+        help=f"After the record at this offset, or after this time ({EXAMPLE_TIME}).  [default: since its "
         "beginning]",
     ),
     click.option(
         "--until",
-        type=_POINT_TYPE,
+        type=POINT,
         help="Up to and with the record at this offset, or this time.  [default: the history's end]",
     ),
     *_choice_options,

@@ -39,8 +39,9 @@ _logs = shared(
         metavar="URL",
         multiple=True,
         shell_complete=completes("dir"),
-        help="A metadata log: file:DIR, the directory itself, or kafka://HOST:PORT[,HOST:PORT...]/TOPIC. "
-        "Repeatable: each log is of another cluster.  [default: aclog.log.url of --config]",
+        help="A metadata log: file:DIR, the directory itself, kafka://HOST:PORT[,HOST:PORT...]/TOPIC, or a "
+        "cluster's own: kraft://HOST:PORT[,HOST:PORT...], of its controllers. Repeatable: each log is of "
+        "another cluster.  [default: aclog.log.url of --config]",
     ),
     click.option(
         "--bootstrap-servers",

@@ -57,6 +57,8 @@ KAFKA_KEYS: Final = (
         doc="Principals that may do everything, before the log is loaded and whatever the ACLs say. "
         "`User:*` is an ordinary name here.",
         parse=parse_super_users,
+        dynamic=True,
+        of_cluster=True,
     ),
     ConfigKey(
         name=ALLOW_EVERYONE_CONFIG,
@@ -66,6 +68,8 @@ KAFKA_KEYS: Final = (
         doc="Whether a resource that no ACL covers is open to everyone. Any ACL that covers it, for "
         "whomever, ends that.",
         parse=parse_allow_everyone,
+        dynamic=True,
+        of_cluster=True,
     ),
     ConfigKey(
         name=EARLY_START_LISTENERS,

@@ -18,6 +18,10 @@ ACLOG_PREFIX: Final = "aclog."
 ENVIRONMENT_PREFIX: Final = "ACLOG_"
 #: Settings for the Kafka client, passed through as they are.
 CLIENT_PREFIX: Final = "aclog.kafka."
+#: The same for the producer of decision events.
+DECISION_CLIENT_PREFIX: Final = "aclog.decision.log.kafka."
+#: Keys below these are a client's.
+CLIENT_PREFIXES: Final = (CLIENT_PREFIX, DECISION_CLIENT_PREFIX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +36,8 @@ class ConfigKey:
         doc: what it is for, in full sentences.
         parse: text to value; ValueError means not allowed.
         environment: whether a variable sets it: ``listeners`` leaves its variable to ``aclog.listeners``.
+        dynamic: whether a running node takes a new value (``reconfiguration``).
+        of_cluster: whether each cluster of a fleet may have its own (``configuration.clusters``).
     """
 
     name: str
@@ -41,6 +47,8 @@ class ConfigKey:
     doc: str
     parse: Callable[[str], Any] = str
     environment: bool = True
+    dynamic: bool = False
+    of_cluster: bool = False
 
     @property
     def field(self) -> str:
@@ -50,7 +58,7 @@ class ConfigKey:
     @property
     def variable(self) -> str:
         """The environment variable."""
-        return ENVIRONMENT_PREFIX + self.name.removeprefix(ACLOG_PREFIX).upper().replace(".", "_")
+        return variable_of(self.name)
 
     def read(self, text: str | None) -> Any:
         """The value of ``text``, or of the default if there is none.
@@ -65,3 +73,8 @@ class ConfigKey:
             return self.parse(text)
         except ValueError as error:
             raise ConfigError(self.name, text, self.allowed) from error
+
+
+def variable_of(name: str) -> str:
+    """The environment variable of a key, or the beginning of those below a prefix."""
+    return ENVIRONMENT_PREFIX + name.removeprefix(ACLOG_PREFIX).upper().replace(".", "_").replace("-", "_")

@@ -14,6 +14,13 @@ from authorizer.configuration.keys.names import (
     AUTH_OIDC_JWKS,
     AUTH_REQUIRED_LISTENERS,
     AUTH_TOKENS_FILE,
+    CONSOLE_COUNTS,
+    CONSOLE_HISTORY,
+    CONSOLE_LISTENERS,
+    CONSOLE_PEERS,
+    CONSOLE_PEERS_CA,
+    CONSOLE_PEERS_CERTIFICATE,
+    CONSOLE_PEERS_TOKEN,
     DESCRIBE_PRINCIPALS,
     LISTENERS,
     PUBLIC_URL,
@@ -22,6 +29,8 @@ from authorizer.configuration.keys.names import (
     SSL_PRINCIPAL_RULES,
     TRUSTED_PROXIES,
     UNIX_PRINCIPALS,
+    WORKERS,
+    WORKERS_HANG_MS,
 )
 from authorizer.configuration.keys.values import (
     address,
@@ -35,6 +44,7 @@ from authorizer.configuration.keys.values import (
     networks,
     optional_text,
     required_text,
+    sidecars,
     some_of,
     unix_principals,
 )
@@ -56,6 +66,26 @@ SIDECAR_KEYS: Final = (
         default=None,
         allowed=LISTENERS_ALLOWED,
         doc=f"Where the sidecar listens, over {LISTENERS}: the key to add to a broker's own file.",
+    ),
+    ConfigKey(
+        name=WORKERS,
+        type="int",
+        default="1",
+        allowed="a whole number, 1 to 64",
+        doc="How many processes of `aclog serve` answer, on the same listeners: one for each core that is to "
+        "decide. Each follows the log by itself and has all ACLs in its memory. With 1 there is one process "
+        "in all; with more another one sees to them, and starts one again that dies.",
+        parse=integer(1, 64),
+    ),
+    ConfigKey(
+        name=WORKERS_HANG_MS,
+        type="int",
+        default="60000",
+        allowed="a whole number, 0 or more",
+        doc=f"With several {WORKERS}: one whose event loop has not turned for so long hangs. It is ended, "
+        "and started again as one that dies. 0: never.",
+        parse=integer(0),
+        dynamic=True,
     ),
     ConfigKey(
         name=ALLOW_PLAINTEXT,
@@ -94,6 +124,7 @@ SIDECAR_KEYS: Final = (
         doc="The host that an AuthZEN request is decided for when it carries none. Unset: such a request "
         "is refused.",
         parse=address,
+        of_cluster=True,
     ),
     ConfigKey(
         name="aclog.authzen.subject.aliases",
@@ -103,6 +134,7 @@ SIDECAR_KEYS: Final = (
         doc="What AuthZEN's clients call principal types. Kafka's own are `User` and what a principal "
         "builder makes; their case matters.",
         parse=aliases(str),
+        of_cluster=True,
     ),
     ConfigKey(
         name="aclog.authzen.resource.aliases",
@@ -111,6 +143,7 @@ SIDECAR_KEYS: Final = (
         allowed="alias:TYPE pairs, separated by semicolons, such as stream:TOPIC;record:TOPIC",
         doc="What AuthZEN's clients call resource types, beside Kafka's own names in any case.",
         parse=code_aliases(ResourceType),
+        of_cluster=True,
     ),
     ConfigKey(
         name="aclog.authzen.action.aliases",
@@ -120,16 +153,18 @@ SIDECAR_KEYS: Final = (
         doc="What AuthZEN's clients call operations, beside Kafka's own names in any case. An action search "
         "answers with an operation's aliases, and with Kafka's name where it has none.",
         parse=code_aliases(AclOperation),
+        of_cluster=True,
     ),
     ConfigKey(
         name=RESOURCE_NAMES,
         type="string",
         default=None,
         allowed="a file with a resource a line, its type and its name: TOPIC orders",
-        doc="Which resources exist, for resource searches: the log of ACLs does not know which topics there "
-        "are. The file is read again when it changes. Unset, and for a type that the file has none of: the "
-        "names that literal ACLs mention.",
+        doc="Which resources exist, for resource searches. The file is read again when it changes. Unset, "
+        "and for a type that the file has none of: a cluster's topics where the log is the cluster's own, "
+        "else the names that literal ACLs mention.",
         parse=optional_text,
+        of_cluster=True,
     ),
     ConfigKey(
         name=PUBLIC_URL,
@@ -160,6 +195,8 @@ SIDECAR_KEYS: Final = (
         "the cluster, and everyone may ask about themselves. They may not list or change ACLs by it. "
         "`User:ANONYMOUS` is every caller of a plaintext listener; `User:*` is an ordinary name here.",
         parse=partial(parse_principals, key=DESCRIBE_PRINCIPALS),
+        dynamic=True,
+        of_cluster=True,
     ),
     ConfigKey(
         name=AUTH_REQUIRED_LISTENERS,
@@ -169,6 +206,77 @@ SIDECAR_KEYS: Final = (
         doc="Listeners that answer User:ANONYMOUS nothing but /livez, /readyz and /openapi.json: a request "
         "without a token, on a connection without a principal of its own, gets 401.",
         parse=names,
+    ),
+    ConfigKey(
+        name=CONSOLE_LISTENERS,
+        type="list",
+        default="",
+        allowed=f"names out of {LISTENERS}, separated by commas; or * for all",
+        doc="Listeners with a page for people at `/`: who may do what, why, and since when. The page itself "
+        "says nothing of any ACL; what it shows it asks for as any client does, and who may not describe the "
+        "cluster sees their own answers alone.",
+        parse=names,
+    ),
+    ConfigKey(
+        name=CONSOLE_PEERS,
+        type="list",
+        default="",
+        allowed="addresses of sidecars, separated by commas: http(s)://HOST:PORT, where it follows several "
+        "clusters with /clusters/NAME behind it, or unix:PATH",
+        doc="Other nodes of the same log: the console shows where each stands, and whether it has the same "
+        "ACLs at the same offset. The node asks them for /v1/state, when the console is looked at.",
+        parse=sidecars,
+        of_cluster=True,
+    ),
+    ConfigKey(
+        name=CONSOLE_PEERS_TOKEN,
+        type="string",
+        default=None,
+        allowed="a file with a bearer token and nothing else",
+        doc=f"The token that {CONSOLE_PEERS} are asked with, where their listeners take one. It is read anew "
+        "each time, and sent over https, a Unix socket or to this machine only.",
+        parse=optional_text,
+        of_cluster=True,
+    ),
+    ConfigKey(
+        name=CONSOLE_PEERS_CA,
+        type="string",
+        default=None,
+        allowed="a file in PEM",
+        doc=f"Who may have signed the certificates of {CONSOLE_PEERS}. Unset: the system's authorities.",
+        parse=optional_text,
+        of_cluster=True,
+    ),
+    ConfigKey(
+        name=CONSOLE_PEERS_CERTIFICATE,
+        type="string",
+        default=None,
+        allowed="a file in PEM, with its key",
+        doc=f"The certificate that is shown to {CONSOLE_PEERS} (mutual TLS).",
+        parse=optional_text,
+        of_cluster=True,
+    ),
+    ConfigKey(
+        name=CONSOLE_HISTORY,
+        type="string",
+        default=None,
+        allowed="what --output of `aclog spark changes` named, as a path or a URL that fsspec knows",
+        doc="A history for the console's track of time: what was before the log's own beginning, and where "
+        "a compacted topic has holes. It is read without Spark, in the job's Parquet files, when the console "
+        "is looked at for the first time: up to 20,000 moments.",
+        parse=optional_text,
+        of_cluster=True,
+    ),
+    ConfigKey(
+        name=CONSOLE_COUNTS,
+        type="string",
+        default=None,
+        allowed="what --output of `aclog spark counts` named, as a path or a URL that fsspec knows",
+        doc="Counts that the console draws over time: from the first record that the job has read, where the "
+        "log itself has forgotten it. They are read without Spark, in the job's Parquet files, when somebody "
+        "looks; tables of Delta Lake are not.",
+        parse=optional_text,
+        of_cluster=True,
     ),
     ConfigKey(
         name=AUTH_TOKENS_FILE,

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import urlsplit
 
+from authorizer.cluster_names import is_cluster_name
 from authorizer.configuration.listeners import is_loopback, split_list
 from records.acl import AclOperation, ResourceType
 from records.principal import parse_kafka_principal
@@ -21,6 +22,10 @@ _Code = TypeVar("_Code", AclOperation, ResourceType)
 
 MEGABYTE: Final = 1024 * 1024
 INT64_MAX: Final = 2**63 - 1
+CLUSTERS_ALLOWED: Final = (
+    "names separated by commas, each of up to 64 letters, digits, `-` and `_`, no two of which differ in "
+    "case or in `-` and `_` alone"
+)
 
 
 def optional_text(text: str) -> str | None:
@@ -53,9 +58,32 @@ def base_url(text: str) -> str:
     return url.geturl().rstrip("/")
 
 
+def sidecars(text: str) -> tuple[str, ...]:
+    """Addresses of sidecars, separated by commas."""
+    found = tuple(split_list(text))
+    if found:
+        from authorizer.client.address import Address  # noqa: PLC0415 - an HTTP client, where one is wanted
+
+        for each in found:
+            if "@" in each:
+                raise ValueError(text)
+            Address(each)
+    return found
+
+
 def names(text: str) -> tuple[str, ...]:
     """Separated by commas, in upper case."""
     return tuple(name.upper() for name in split_list(text))
+
+
+def cluster_names(text: str) -> tuple[str, ...]:
+    """Clusters of a fleet: each name is a part of keys, of variables and of paths."""
+    found = tuple(split_list(text))
+    if not all(map(is_cluster_name, found)):
+        raise ValueError(text)
+    if len({name.upper().replace("-", "_") for name in found}) < len(found):
+        raise ValueError(text)
+    return found
 
 
 def aliases(parse: Callable[[str], _Term]) -> Callable[[str], Mapping[str, _Term]]:

@@ -107,7 +107,7 @@ class Authenticator:
             listener: where the request came in.
         """
         if authorization is None:
-            if connection == ANONYMOUS and listener.requires_authentication:
+            if listener.requires_authentication and connection == ANONYMOUS:
                 return None
             return connection
         if not listener.carries_tokens:

@@ -30,15 +30,15 @@ from records.log.directory.tail import SETTLE_S, LastWholeBatch
 from records.log.directory.writer import Writer, now_ms
 from records.log.directory.writer_lock import has_writer
 from records.log.history import shows_epoch
-from records.log.local import LocalLog
+from records.log.plain import PlainLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from records.batch import RecordBatch
     from records.entries import MetadataRecord
-    from records.log.base import CheckpointId, LogIdentity, TrailingBytes
-    from records.log.directory.segments import BatchPlace
+    from records.log.base import BatchPlace, CheckpointId, LogIdentity, TrailingBytes
+    from records.log.directory.committed import CommittedEnd
     from records.log_batch import LogBatch
 
 #: ``create`` makes the log if it is not there, and is ``write`` otherwise.
@@ -59,7 +59,7 @@ _LOOK_AGAIN_S: Final = 0.002
 _T = TypeVar("_T")
 
 
-class DirectoryLog(LocalLog):
+class DirectoryLog(PlainLog):
     """A log in a directory; made by ``open``.
 
     Any number of threads may use it, one at a time for what reads; ``wait`` and ``append`` do not
@@ -77,6 +77,7 @@ class DirectoryLog(LocalLog):
         self._segments = Segments(directory)
         self._reader = SegmentReader(self._segments, is_own=is_recorded)
         self._last_whole_batch = LastWholeBatch(self._segments)
+        self._committed: CommittedEnd | None = None
         self._stamp = identity_stamp(directory)
         self._reading = threading.Lock()
         # Guards _is_closed; notified when it is set, and after each append.
@@ -143,9 +144,28 @@ class DirectoryLog(LocalLog):
         return self._identity
 
     @property
-    def high_watermark_is_guess(self) -> bool:
-        """As MetadataLog: an own log records it, a broker's directory does not."""
+    def is_clusters_own(self) -> bool:
+        """As MetadataLog: a broker's or controller's directory is, and so is a copy of one."""
         return not self._is_recorded
+
+    @property
+    def is_only_read(self) -> bool:
+        """As MetadataLog: but for aclog's own."""
+        return not self._is_recorded
+
+    @property
+    def uncommitted_from(self) -> int | None:
+        """As MetadataLog: an own log records what is committed; a broker's cluster may be asked for it."""
+        return None if self._is_recorded or self._committed else self._segments.certain_end
+
+    def ask(self, committed: CommittedEnd) -> None:
+        """Have the cluster of this broker's directory say what is committed; before anything is read."""
+        self._committed = committed
+
+    def reach(self) -> None:
+        """As MetadataLog, where a cluster is asked."""
+        if self._committed is not None:
+            self.high_watermark()
 
     def trailing(self, *, patience_s: float = SETTLE_S) -> TrailingBytes | None:
         """What stands behind the last whole batch, if there is anything.
@@ -231,27 +251,32 @@ class DirectoryLog(LocalLog):
         self._poll_s = _POLL_MIN_S
         return not self._is_closed
 
-    def append(self, records: Sequence[MetadataRecord], *, timestamp_ms: int | None = None) -> int:
+    def append(
+        self, records: Sequence[MetadataRecord], *, after: int | None = None, timestamp_ms: int | None = None
+    ) -> int:
         """Append one atomic batch, with the clock's time or the one given; no records: no batch.
 
         Returns the end offset once it is durable and committed. From several threads at once, the appends
-        share their syncs.
+        share their syncs. ``after``: only if the log ends there.
 
         Raises:
+            LogMovedError: it does not end there; nothing was written.
             LogReadOnlyError: not opened for writing.
             EncodeError: a record that the format cannot hold, or too many at once; nothing was written.
             LogStorageError: the disk refused; the message says whether the log goes on.
         """
-        return self.append_batches([(records, timestamp_ms)])
+        return self.append_batches([(records, timestamp_ms)], after=after)
 
-    def append_batches(self, batches: Iterable[tuple[Sequence[MetadataRecord], int | None]]) -> int:
+    def append_batches(
+        self, batches: Iterable[tuple[Sequence[MetadataRecord], int | None]], *, after: int | None = None
+    ) -> int:
         """Append several batches, each atomic, in order and with few syncs: to import another log.
 
         Raises as ``append``; after a LogStorageError the batches below the high watermark are in the log.
         """
         if self._writer is None:
             raise LogReadOnlyError(f"{self._url}: the log was opened to read")
-        end_offset = self._writer.append(batches)
+        end_offset = self._writer.append(batches, after=after)
         with self._changed:
             self._changed.notify_all()
         return end_offset
@@ -261,16 +286,12 @@ class DirectoryLog(LocalLog):
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
+        if self._committed is not None:
+            self._committed.close()
         with self._reading:
             self._segments.close()
         if self._writer is not None:
             self._writer.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
 
     def _on_files(self, look: Callable[[], _T]) -> _T:
         """Do something with the files, again if another process changed them meanwhile."""
@@ -336,6 +357,9 @@ class DirectoryLog(LocalLog):
         else:
             self._list(may_be_empty=False)
             end_offset = self._last_whole_batch.end_offset()
+            if self._committed is not None:
+                epoch, certain_end = self._last_whole_batch.epoch, self._segments.certain_end
+                end_offset = self._committed.below(end_offset, epoch, certain_end)
         return end_offset
 
     def _list(self, *, may_be_empty: bool) -> None:

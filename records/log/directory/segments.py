@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from records.batch import HEADER_BYTES
+from records.log.base import BatchPlace
 from records.log.directory.files import Listing, list_directory
 from records.log.directory.segment import Segment
 
@@ -27,15 +28,6 @@ class Mark:
     position: int
     base_offset: int
     header: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class BatchPlace:
-    """Where the batch that begins at ``base_offset`` was met."""
-
-    segment_base_offset: int
-    position: int
-    base_offset: int
 
 
 class FilesChangedError(OSError):
@@ -83,6 +75,11 @@ class Segments:
     def start_offset(self) -> int:
         """First offset that the log still holds; 0 in a log that is just being created."""
         return self._base_offsets[0] if self._base_offsets else 0
+
+    @property
+    def certain_end(self) -> int:
+        """Below it all is committed: a broker makes its checkpoints, and trims, of committed records only."""
+        return max([self.start_offset, *(checkpoint.end_offset for checkpoint in self.checkpoints[-1:])])
 
     @property
     def last(self) -> Segment:

@@ -92,9 +92,12 @@ class LastWholeBatch:
             if self._segment is not None and segment.base_offset <= self._segment.base_offset:
                 self._segments.forget()
             self._begin(segment)
-        end = self._follow(segment)
-        newest = self._segments.checkpoints[-1:]
-        return max([end, *(checkpoint.end_offset for checkpoint in newest)])
+        return max(self._follow(segment), self._segments.certain_end)
+
+    @property
+    def epoch(self) -> int:
+        """Of the last whole batch; -1 where the last segment has none yet."""
+        return -1 if self._mark is None else parse_header(self._mark.header).epoch
 
     def trailing(self) -> TrailingBytes | None:
         """What stood behind the last whole batch when ``end_offset`` was asked last. Raises OSError."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from records.batch import encode_batch
 from records.codecs.kraft import encode_frame
-from records.errors import AclogError, EncodeError, LogError
+from records.errors import AclogError, EncodeError, LogError, LogMovedError
 from records.log.directory.appender import GROUP_BYTES_MAX, Appender, EncodedBatch
 from records.log.directory.creation import complete_creation, prepare_directory
 from records.log.directory.storage import storage_errors
@@ -40,13 +40,15 @@ class _Request:
     """The batches of one call. Done when its end is committed or it has an error.
 
     Attributes:
+        after: where the log is to end before it, if that matters.
         end_offset: where it will end; known when it is taken from the queue.
     """
 
-    __slots__ = ("batches", "end_offset", "error", "is_done", "record_count", "size_bytes")
+    __slots__ = ("after", "batches", "end_offset", "error", "is_done", "record_count", "size_bytes")
 
-    def __init__(self, batches: list[EncodedBatch]) -> None:
+    def __init__(self, batches: list[EncodedBatch], after: int | None) -> None:
         self.batches = batches
+        self.after = after
         self.record_count = sum(batch.record_count for batch in batches)
         self.size_bytes = sum(len(batch.data) for batch in batches)
         self.end_offset = 0
@@ -103,15 +105,18 @@ class Writer:
         """One past the last committed offset."""
         return self._appender.end_offset
 
-    def append(self, batches: Iterable[tuple[Sequence[MetadataRecord], int | None]]) -> int:
+    def append(
+        self, batches: Iterable[tuple[Sequence[MetadataRecord], int | None]], *, after: int | None = None
+    ) -> int:
         """Append batches, each with its timestamp or None for now; returns the end once all are committed.
 
         Raises:
+            LogMovedError: the log does not end at ``after``; nothing was written.
             EncodeError: a record that does not fit the format, or a batch that is too long; nothing was
             written. LogStorageError: the disk refused; batches up to ``end_offset`` were appended.
             LogError: closed.
         """
-        request = _Request([self._encode(records, at_ms) for records, at_ms in batches if records])
+        request = _Request([self._encode(records, at_ms) for records, at_ms in batches if records], after)
         if not request.batches:
             return self.end_offset
         self._requests.append(request)
@@ -149,6 +154,12 @@ class Writer:
         size_bytes, end_offset = 0, self.end_offset
         while self._requests and size_bytes < GROUP_BYTES_MAX:
             request = self._requests.popleft()
+            if request.after not in (None, end_offset):
+                request.error = LogMovedError(
+                    f"{self._directory}: it ends at {end_offset}, not at {request.after}; nothing was written"
+                )
+                request.is_done = True
+                continue
             group.append(request)
             size_bytes += request.size_bytes
             end_offset += request.record_count

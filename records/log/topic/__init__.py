@@ -11,6 +11,7 @@ What belongs to whom, from the bytes up:
     log            TopicLog, the MetadataLog made of these
     listing        which topics of a cluster have a name of some form
     feed           any topic that results are appended to, each once
+    outlet         any topic that messages are put on without waiting
 
 Committed: below the last stable offset, which is the high watermark of a topic log. The offsets just below it
 may hold nothing but transaction markers, which no reader sees.

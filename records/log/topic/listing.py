@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
+from records.log.servers import parse_servers
 from records.log.topic.admin import REQUEST_TIMEOUT_S
 from records.log.topic.client import ClientErrors, ClientSettings
 from records.log.topic.failure import Failure
-from records.log.topic.url import SCHEME, TopicUrl, check_servers
+from records.log.topic.url import FORM, SCHEME, TopicUrl
 
 if TYPE_CHECKING:
     import re
@@ -30,7 +31,7 @@ def matching_topics(bootstrap_servers: str, pattern: re.Pattern[str], client: Ma
         LogUnreachableError, LogRefusedError: the cluster is out of reach, or does not let us in.
     """
     url = f"{SCHEME}{bootstrap_servers}"
-    check_servers(url, bootstrap_servers)
+    parse_servers(url, bootstrap_servers, FORM)
     errors = ClientErrors()
     where = TopicUrl(url, bootstrap_servers, "")
     failure = Failure(where, errors)

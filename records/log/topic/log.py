@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Literal, Self
 
 from records.errors import (
@@ -19,6 +19,7 @@ from records.errors import (
 )
 from records.ids import uuid_to_string
 from records.log.base import READ_BYTES_MAX, LogIdentity
+from records.log.plain import PlainLog
 from records.log.topic.admin import TopicAdmin
 from records.log.topic.client import ClientErrors, ClientSettings
 from records.log.topic.creation import TopicSettings, make_topic, topic_exists
@@ -31,11 +32,9 @@ from records.log.topic.writer import TopicWriter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from records.entries import MetadataRecord
     from records.ids import Uuid
-    from records.log.base import CheckpointId, TrailingBytes
     from records.log_batch import LogBatch
 
 #: ``create`` makes the topic if it is not there, and is ``write`` otherwise.
@@ -47,7 +46,7 @@ _IDENTITY_AGE_S_MAX: Final = 1.0
 _HELD_BACK_S_MAX: Final = 5.0
 
 
-class TopicLog:
+class TopicLog(PlainLog):
     """A log in a topic; made by ``open``.
 
     One thread reads (``read``, ``wait``, ``high_watermark``, ``start_offset``, ``is_history``), any may
@@ -110,12 +109,7 @@ class TopicLog:
             LogUnreachableError, LogRefusedError: the cluster is out of reach, or does not let us in.
         """
         log = cls(parse_topic_url(url), client, settings, mode=mode)
-        if not lazily:
-            with ExitStack() as on_failure:
-                on_failure.callback(log.close)
-                log.reach()
-                on_failure.pop_all()
-        return log
+        return log if lazily else log.reached()
 
     def reach(self) -> None:
         """Look at the topic, unless that went well before; from any thread. Raises as ``open``."""
@@ -165,27 +159,9 @@ class TopicLog:
         return self._retention_ms
 
     @property
-    def directory(self) -> Path | None:
-        """None: its segments are the brokers'."""
-        return None
-
-    @property
     def is_shared(self) -> bool:
         """Any node may append to a topic."""
         return True
-
-    @property
-    def high_watermark_is_guess(self) -> bool:
-        """The cluster says what is committed."""
-        return False
-
-    def checkpoints(self) -> Sequence[CheckpointId]:
-        """None: Kafka makes them of its own metadata log only."""
-        return ()
-
-    def trailing(self, *, patience_s: float = 0) -> TrailingBytes | None:
-        """None: brokers return whole batches only."""
-        return None
 
     def start_offset(self) -> int:
         """First offset that the topic still holds."""
@@ -274,10 +250,11 @@ class TopicLog:
         with self._reading:
             return not self._closing.is_set() and self._reader.wait(offset, timeout_s)
 
-    def append(self, records: Sequence[MetadataRecord]) -> int:
+    def append(self, records: Sequence[MetadataRecord], *, after: int | None = None) -> int:
         """As MetadataLog.append: one transaction, its end offset once it is committed.
 
         Raises:
+            LogMovedError: something stands at ``after`` or behind it; nothing was written.
             LogReadOnlyError: opened to read.
             EncodeError: a record that a topic log cannot hold; nothing was written.
             LogOutcomeUnknownError: no answer came to the commit, or another topic was created in this one's
@@ -298,7 +275,7 @@ class TopicLog:
             is_checked = True
 
         try:
-            end_offset = self._writer.append(records, check)
+            end_offset = self._writer.append(records, check, after)
         except LogUnreachableError:
             if is_checked and not self._closing.is_set():
                 # So the client may also speak of a topic that is gone; the cluster knows.
@@ -318,12 +295,6 @@ class TopicLog:
         self._closing.set()
         with self._reading:
             self._reader.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
 
     def _check_held_up(self, batches: Sequence[LogBatch]) -> None:
         """Say why nothing is returned, once that has been so for some time."""

@@ -17,7 +17,14 @@ from typing import Final
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from records.entries import MetadataRecord
-from records.errors import EncodeError, LogOutcomeUnknownError, LogStorageError, LogUnreachableError
+from records.errors import (
+    EncodeError,
+    LogError,
+    LogMovedError,
+    LogOutcomeUnknownError,
+    LogStorageError,
+    LogUnreachableError,
+)
 from records.log.topic.client import ClientSettings
 from records.log.topic.failure import Failure
 from records.log.topic.message import encode_messages
@@ -65,12 +72,16 @@ class TopicWriter:
         self._lock = threading.Lock()
         self._producer: Producer | None = None
 
-    def append(self, records: Sequence[MetadataRecord], check: Callable[[], None]) -> int:
+    def append(
+        self, records: Sequence[MetadataRecord], check: Callable[[], None], after: int | None = None
+    ) -> int:
         """Write one operation; returns one past its last record's offset.
 
-        ``check`` is called before anything is sent, and raises if this is not the log any more.
+        ``check`` is called before anything is sent, and raises if this is not the log any more. ``after``:
+        commit only if the operation stands there, and nothing between its records.
 
         Raises:
+            LogMovedError: it does not; it was aborted.
             EncodeError: see `encode_messages`; or too much for one message or one operation.
             LogOutcomeUnknownError: the commit's answer did not come.
             LogError: nothing was written; the text says so.
@@ -105,9 +116,15 @@ class TopicWriter:
                 producer.begin_transaction()
                 for (key, value), header in zip(messages, headers, strict=True):
                     self._produce(producer, key, value, header, delivered)
+                if after is not None:
+                    producer.flush(COMMIT_TIMEOUT_S)
+                    self._require_place(after, ends, len(messages))
             except (KafkaException, BufferError) as error:
                 self._abort(producer)
                 raise self._wrapped(error, f"writing; {_NOTHING}") from error
+            except LogError:
+                self._abort(producer)
+                raise
             self._commit(producer)
         return max(ends)
 
@@ -152,6 +169,15 @@ class TopicWriter:
                     raise  # nothing moved: the cluster does not take any more
             else:
                 return
+
+    def _require_place(self, after: int, ends: Sequence[int], count: int) -> None:
+        """Refuse what does not stand directly at an offset: it is known before anyone can see it."""
+        if len(ends) < count:
+            raise LogUnreachableError(f"{self._where.text}: writing; {_NOTHING}: no answer came in time")
+        if (min(ends), max(ends)) != (after + 1, after + count):
+            raise LogMovedError(
+                f"{self._where.text}: it did not end at {after}, others write to it; {_NOTHING}"
+            )
 
     def _commit(self, producer: Producer) -> None:
         deadline_s = time.monotonic() + COMMIT_TIMEOUT_S

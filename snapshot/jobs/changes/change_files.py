@@ -43,6 +43,7 @@ class HistoryFile(NamedTuple):
     path: str
     start: int
     end: int
+    size_bytes: int
 
 
 def state_url(output: str) -> str:
@@ -60,9 +61,10 @@ def history_files(storage: Storage, cluster_id: str) -> Iterator[HistoryFile]:
     for table in TABLES:
         directory = cluster_path(table, cluster_id)
         for date in storage.directories(directory):
-            for name in storage.files(f"{directory}/{date}"):
+            for name, size_bytes in storage.files(f"{directory}/{date}").items():
                 if found := _FILE.fullmatch(name):
-                    yield HistoryFile(f"{directory}/{date}/{name}", int(found[1]), int(found[2]))
+                    path = f"{directory}/{date}/{name}"
+                    yield HistoryFile(path, int(found[1]), int(found[2]), size_bytes)
 
 
 def write_changes(storage: Storage, cluster_id: str, start: int, end: int, changes: pa.Table) -> None:

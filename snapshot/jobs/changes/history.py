@@ -26,10 +26,9 @@ from snapshot.code_names import code_to_name
 from snapshot.errors import HistoryMissingError, HistoryRangeError
 from snapshot.jobs.changes.change_files import CHANGES, INTERVALS, cluster_path, state_url
 from snapshot.jobs.changes.coverage import Coverage, covered_clusters, read_coverage
+from snapshot.jobs.engine.committed import committed_state
 from snapshot.jobs.engine.schema import CHANGE
-from snapshot.store.snapshot_store import SnapshotStore
 from snapshot.store.storage import Storage
-from snapshot.store.stored import SnapshotState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -117,7 +116,7 @@ class History:
                 )
             (cluster_id,) = clusters
         coverage = read_coverage(storage, cluster_id)
-        manifest = None if coverage is None else _newest_state(output, coverage)
+        manifest = None if coverage is None else committed_state(state_url(output), coverage.identity)
         if coverage is None or manifest is None:
             raise HistoryMissingError(
                 f"{storage.shown('')} holds no history of cluster {cluster_id}: `aclog spark changes` "
@@ -296,6 +295,11 @@ def in_force_at(rows: DataFrame, offset: int | Column) -> DataFrame:
     return rows.where(has_begun & goes_on)
 
 
+def of_id(rows: DataFrame, acl_id: bytes) -> DataFrame:
+    """Of intervals or changes those of the ACL with this id."""
+    return rows.where(F.col("id") == F.lit(bytearray(acl_id)))
+
+
 def of_principal(rows: DataFrame, principal: str) -> DataFrame:
     """Of intervals or changes those whose ACL, before or after, names this principal, to the letter."""
     return _about(rows, lambda field: field("principal") == principal)
@@ -342,12 +346,6 @@ def _all(spark: SparkSession, output: str) -> Sequence[History]:
     if not found:
         raise HistoryMissingError(f"{storage.shown('')} holds no history: `aclog spark changes` writes one")
     return found
-
-
-def _newest_state(output: str, coverage: Coverage) -> SnapshotManifest | None:
-    statuses = SnapshotStore(state_url(output)).survey(coverage.identity)
-    complete = [status.manifest for status in statuses if status.state is SnapshotState.COMPLETE]
-    return complete[-1] if complete else None
 
 
 def _named(column: str, kind: type[IntEnum]) -> Column:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from snapshot.errors import SparkJobError
+from snapshot.errors import SnapshotError, SparkJobError
 from snapshot.jobs.counts.count_rows import AclKind, CountRows, counts_by_kind
 from snapshot.store.layout import cluster_directory
 from snapshot.store.storage import Storage
@@ -29,6 +29,11 @@ COUNTS: Final = "counts"
 COUNTS_BY_TIME: Final = "counts_by_time"
 
 _FILE: Final = re.compile(r"([0-9]{20})\.parquet")
+
+
+def state_store(output: str) -> str:
+    """The store of the states that the tables are made of: what it holds is what counts."""
+    return f"{output.rstrip('/')}/state"
 
 
 class CountFiles:
@@ -53,9 +58,36 @@ class CountFiles:
         if not found:
             return {}
         _, path = max(found)
+        return counts_by_kind(self._read(path, ["count", *AclKind._fields]))
+
+    def deltas_by_end(self, cluster_id: str) -> dict[int, str]:
+        """Files for ``deltas``, by the ends of all batches that changed a count, committed or not.
+
+        Raises:
+            SnapshotError: the files cannot be listed, or the tables are Delta Lake's.
+        """
+        if "_delta_log" in self._storage.directories(COUNTS_BY_TIME):
+            raise SnapshotError(
+                f"{self._storage.shown(COUNTS_BY_TIME)} is a table of Delta Lake, which Spark alone reads: "
+                "have the counts written as Parquet (aclog spark counts --format parquet)"
+            )
+        return dict(self._files(COUNTS_BY_TIME, cluster_id))
+
+    def deltas(self, path: str) -> dict[int, int]:
+        """By how many the records of each minute (ms since the epoch) changed the count of all ACLs.
+
+        Raises:
+            SparkJobError: it is damaged.
+            SnapshotError: it cannot be read.
+        """
+        rows = self._read(path, ["minute", "delta"]).group_by("minute").aggregate([("delta", "sum")])
+        minutes = rows.column("minute").cast(pa.int64()).to_pylist()
+        return dict(zip(minutes, rows.column("delta_sum").to_pylist(), strict=True))
+
+    def _read(self, path: str, columns: list[str]) -> pa.Table:
         try:
-            rows = pq.read_table(pa.BufferReader(self._storage.read(path)))
-            return counts_by_kind(rows)
+            rows = pq.read_table(pa.BufferReader(self._storage.read(path)), columns=columns)
+            return rows.select(columns)
         except (pa.ArrowException, OSError, KeyError) as error:
             raise SparkJobError(
                 f"{self._storage.shown(path)} is not a table of counts: {error}. Start anew with another "

@@ -16,7 +16,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from snapshot.errors import SparkJobError
-from snapshot.jobs.counts.count_files import COUNTS, COUNTS_BY_TIME
+from snapshot.jobs.counts.count_files import COUNTS, COUNTS_BY_TIME, state_store
 from snapshot.jobs.counts.count_rows import MINUTE_MS, AclKind
 from snapshot.jobs.counts.delta_lake import MISSING
 from snapshot.jobs.engine.committed import committed_ends
@@ -34,11 +34,6 @@ _KIND: Final = ", ".join(f"{name} string" for name in _KINDS)
 _PARTITION: Final = "cluster_id string, date date"
 COUNTS_DDL: Final = f"end_offset long, time timestamp, {_KIND}, count long, {_PARTITION}"
 DELTAS_DDL: Final = f"end_offset long, minute timestamp, {_KIND}, delta long, {_PARTITION}"
-
-
-def state_store(output: str) -> str:
-    """The store of the states that the tables are made of: what it holds is what counts."""
-    return f"{output.rstrip('/')}/state"
 
 
 def read_counts(spark: SparkSession, output: str, table_format: TableFormat = "parquet") -> DataFrame:

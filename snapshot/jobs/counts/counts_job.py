@@ -12,10 +12,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from snapshot.errors import SparkJobError
-from snapshot.jobs.counts.count_files import CountFiles
+from snapshot.jobs.counts.count_files import CountFiles, state_store
 from snapshot.jobs.counts.count_metrics import AclCountMetric
 from snapshot.jobs.counts.count_rows import AclKind, CountRows, count_rows, counted_from
-from snapshot.jobs.counts.count_tables import state_store
 from snapshot.jobs.counts.delta_lake import DeltaTables, require_delta
 from snapshot.jobs.engine.committed import committed_ends
 from snapshot.jobs.engine.progress_metrics import LOOPBACK, serve_metrics

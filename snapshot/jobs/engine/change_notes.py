@@ -89,7 +89,7 @@ class ChangeNotes:
         """
         plan = self._plan
         was_there, there = (
-            AclsImage.restored(AclColumns.joined([rows]), digest=0, features={}, provenance=plan.provenance)
+            AclsImage.restored(AclColumns.joined([rows]), digest=0, provenance=plan.provenance)
             for rows in (before, now)
         )
         noted: dict[Uuid, AppliedAcl | None] = {}

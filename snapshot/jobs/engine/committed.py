@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from snapshot.store.snapshot_store import SnapshotStore
 from snapshot.store.stored import SnapshotState
+
+if TYPE_CHECKING:
+    from records.log.base import LogIdentity
+    from snapshot.store.manifest import SnapshotManifest
 
 
 def committed_ends(store_url: str) -> dict[str, int]:
@@ -12,10 +18,16 @@ def committed_ends(store_url: str) -> dict[str, int]:
     Raises:
         SnapshotError: the store cannot be read.
     """
-    store = SnapshotStore(store_url)
-    newest: dict[str, int] = {}
-    for cluster_id in store.clusters():
-        for status in store.survey(cluster_id):
-            if status.state is SnapshotState.COMPLETE:
-                newest[cluster_id] = status.ref.end_offset  # newest last
-    return newest
+    newest = {each: committed_state(store_url, each) for each in SnapshotStore(store_url).clusters()}
+    return {each: state.provenance.end_offset for each, state in newest.items() if state is not None}
+
+
+def committed_state(store_url: str, log: LogIdentity | str) -> SnapshotManifest | None:
+    """The newest complete state of a log, or of a cluster by its id; None if it has none.
+
+    Raises:
+        SnapshotError: the store cannot be read.
+    """
+    statuses = SnapshotStore(store_url).survey(log)
+    complete = [status.manifest for status in statuses if status.state is SnapshotState.COMPLETE]
+    return complete[-1] if complete else None

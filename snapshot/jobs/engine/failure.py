@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.errors import PySparkException
 
+from records.errors import LogUnreachableError
 from snapshot.errors import SparkBusyError, SparkJobError
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 _TRACEBACK: Final = "Traceback (most recent call last):"
 # The last line of a traceback, and lines of the same message; frames are indented, and Java's begin anew.
-_RAISED: Final = re.compile(r"^(?:[\w.]+\.)?\w+(?:: (?P<text>.*))?$")
+_RAISED: Final = re.compile(r"^(?:[\w.]+\.)?(?P<name>\w+)(?:: (?P<text>.*))?$")
 _JAVA_FRAME: Final = re.compile(r"^\s+at |^Caused by: |^\s*\.\.\. \d+ more")
 # What Spark puts behind a cause's text.
 _ADDED: Final = re.compile(r"\s+SQLSTATE: \w{5}|\s+=== Streaming Query ===")
@@ -38,21 +39,25 @@ def is_of_spark(error: BaseException) -> bool:
     return isinstance(error, PySparkException) or type(error).__module__.startswith("py4j.")
 
 
-def job_failure(error: BaseException) -> SparkJobError:
-    """The error of a job whose query, or action, ended with ``error``."""
+def job_failure(error: BaseException) -> SparkJobError | LogUnreachableError:
+    """The error of a job whose query, or action, ended with ``error``.
+
+    LogUnreachableError: a Python process of Spark's did not reach a log, which may pass.
+    """
     texts = [str(cause) for cause in _causes(error)]
     if any(_NO_WORKER in text for text in texts):
         return SparkBusyError("Spark waited ten seconds for a Python process to start, and it was not there")
     for text in reversed(texts):
         raised = _raised(text)
         if raised is not None:
-            return SparkJobError(raised)
+            name, message = raised
+            return (LogUnreachableError if name == LogUnreachableError.__name__ else SparkJobError)(message)
     return SparkJobError(_first_line(texts[-1]) if texts else type(error).__name__)
 
 
 @contextmanager
 def as_job_failure() -> Iterator[None]:
-    """What Spark raises in the block is raised as SparkJobError: for callers that do not import pyspark."""
+    """What Spark raises in the block is raised as ``job_failure`` of it: for callers without pyspark."""
     try:
         yield
     except Exception as error:
@@ -71,24 +76,25 @@ def _causes(error: BaseException) -> list[BaseException]:
     return found
 
 
-def _raised(text: str) -> str | None:
-    """What the last Python traceback in a text ends with, if there is one."""
+def _raised(text: str) -> tuple[str, str] | None:
+    """What the last Python traceback in a text ends with, if there is one: the error's name, its message."""
     _, found, tail = text.rpartition(_TRACEBACK)
     if not found:
         return None
-    message: list[str] = []
+    name, message = "", list[str]()
     for line in _ADDED.split(tail)[0].splitlines():
         if _JAVA_FRAME.match(line):
             break
         if not message:
             raised = _RAISED.match(line)
             if raised is not None and line[:1].strip():
+                name = raised["name"]
                 message.append(raised["text"] or line)
         elif not line.strip():
             break
         else:
             message.append(line)
-    return "\n".join(message) or None
+    return (name, "\n".join(message)) if message else None
 
 
 def _first_line(text: str) -> str:

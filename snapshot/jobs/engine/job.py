@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from records.entries import SupportedLevels
 from records.ids import uuid_to_string
 from snapshot.fold import DeltaCounts
 from snapshot.jobs.engine.sharding import SHARDS_DEFAULT
 from snapshot.store.layout import SnapshotRef
-from snapshot.store.manifest import SnapshotPart
+from snapshot.store.manifest import MetadataFile, SnapshotPart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -57,7 +58,8 @@ class LogPlan:
 
     Attributes:
         identity: the log.
-        is_directory: its rows are ranges (schema.SOURCE).
+        has_ranges: its rows are ranges (schema.SOURCE).
+        client: settings with which a task asks the log's cluster for them; maybe secrets.
         start: first offset of Spark's batch: changes are told from here on.
         end: where the state will stand.
         provenance: of that state.
@@ -73,7 +75,8 @@ class LogPlan:
     """
 
     identity: LogIdentity
-    is_directory: bool
+    has_ranges: bool
+    client: Mapping[str, str] = field(default_factory=dict, repr=False)
     start: int
     end: int
     provenance: Provenance
@@ -141,6 +144,8 @@ class LogSummary(msgspec.Struct, frozen=True, kw_only=True):
         parts: the files of its state.
         digest: of its ACLs, 32 hexadecimal digits (I12).
         features: all feature levels.
+        brokers: that are registered, and what their binaries support.
+        metadata: the file with what else the log knows.
         records: that were read, without control records.
         counts: what they did.
         acl_counts: all its ACLs, by kind.
@@ -150,6 +155,8 @@ class LogSummary(msgspec.Struct, frozen=True, kw_only=True):
     parts: list[SnapshotPart]
     digest: str
     features: dict[str, int]
+    brokers: dict[int, SupportedLevels] = {}
+    metadata: MetadataFile | None = None
     records: int
     counts: DeltaCounts
     acl_counts: list[AclCount]

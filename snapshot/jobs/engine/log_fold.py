@@ -1,8 +1,8 @@
 """The fold of logs, each by one Spark task: its records onto its stored state.
 
 A log is one sequence, read in order by one task, and folding its records costs less than handing them to
-others would: a directory log is read here, too. Side by side are logs, and a log's files where they are read
-and written.
+others would: a log of batches (a directory's, a quorum's) is read here, too. Side by side are logs, and a
+log's files where they are read and written.
 
 Many records are folded at once (snapshot.fold); where each change is to be noted, one by one (AclsDelta).
 KRaft metadata transactions (KIP-868) are resolved here: what one holds is kept until its end, and counts from
@@ -12,18 +12,24 @@ there; what an aborted one held never counts. A task holds whole transactions: t
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast
+from uuid import uuid4
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
 from records.columns.acl_table import AclTable, AppliedAcl
-from records.entries import AccessControlEntryRecord, FeatureLevelRecord, RemoveAccessControlEntryRecord
+from records.entries import (
+    AccessControlEntryRecord,
+    FeatureLevelRecord,
+    OtherRecord,
+    RemoveAccessControlEntryRecord,
+)
 from records.errors import DecodeError
 from records.log_batch import LazyRecords, LogRecord
 from records.transactions import Marker, Transaction, misplaced
 from snapshot.columns import heads_of
-from snapshot.delta import AclsDelta, with_level
+from snapshot.delta import AclsDelta
 from snapshot.digest import DIGEST_MASK, digest_to_string
 from snapshot.errors import SparkJobError
 from snapshot.fold import DeltaCounts, Fold
@@ -32,7 +38,10 @@ from snapshot.jobs.engine.change_notes import ChangeNotes
 from snapshot.jobs.engine.decode import decode_rows, rows_by_log
 from snapshot.jobs.engine.job import AclCount, LogPlan, LogSummary
 from snapshot.jobs.engine.stored_state import StoredState
-from snapshot.jobs.sources.directory_range import read_ranges
+from snapshot.jobs.sources.log_range import read_ranges
+from snapshot.metadata_image import MetadataImage
+from snapshot.store.metadata_file import put_metadata
+from snapshot.store.reading import read_metadata
 from snapshot.store.storage import Storage
 
 if TYPE_CHECKING:
@@ -60,17 +69,17 @@ def fold_logs(
 
     Raises:
         DecodeError: a record that cannot be decoded, with log and offset; a row of a log that nobody knows.
-        LogError: a directory log is not what it was when the batch was planned.
+        LogError: a log of batches is not what it was when the batch was planned.
         SnapshotError: a base is damaged, or a store cannot be read or written.
-        SparkJobError: rows out of order or beyond a plan's end.
+        SparkJobError: rows out of order or beyond a plan's end; such a log was trimmed, or truncated.
     """
     folds: dict[str, LogFold] = {}
     for cluster_id, rows in rows_by_log(batches):
         plan = plans[cluster_id]
         if cluster_id not in folds:
             folds[cluster_id] = LogFold(plan)
-        if plan.is_directory:
-            for batch in read_ranges(rows, plan.rows_from):
+        if plan.has_ranges:
+            for batch in read_ranges(rows, plan.rows_from, plan.client):
                 folds[cluster_id].take(batch.records)
         else:
             folds[cluster_id].take(decode_rows(rows, plan.rows_from, plan.source))
@@ -92,7 +101,7 @@ class LogFold:
         self._storage = Storage(plan.store_url)
         self._state = StoredState.read(self._storage, plan.base, plan.shards)
         self._digest = 0 if plan.base is None else plan.base.digest
-        self._features: Mapping[str, int] = {} if plan.base is None else plan.base.features
+        self._metadata = MetadataImage.EMPTY if plan.base is None else read_metadata(self._storage, plan.base)
         self._counts = DeltaCounts()
         self._fold = Fold(self._state.held)
         self._notes = ChangeNotes(plan)
@@ -166,8 +175,8 @@ class LogFold:
                     self._fold.put(AppliedAcl(record, logged.offset, logged.timestamp_ms))
                 case RemoveAccessControlEntryRecord() as record:
                     self._fold.remove(record.id)
-                case FeatureLevelRecord() as record:
-                    self._features = with_level(self._features, record)
+                case FeatureLevelRecord() | OtherRecord() as record:
+                    self._metadata = self._metadata.with_record(record)
 
     def _fold_noting(self) -> None:
         """Fold what waits one by one, and note what each record changes."""
@@ -180,7 +189,12 @@ class LogFold:
         ]
         held = state.held(np.unique(heads_of(b"".join(about))))
         delta = AclsDelta(
-            AclsImage.restored(held, digest=self._digest, features=self._features, provenance=plan.provenance)
+            AclsImage.restored(
+                held,
+                digest=self._digest,
+                provenance=plan.provenance,
+                metadata=self._metadata,
+            )
         )
         for logged in waiting:
             if not isinstance(logged.record, AccessControlEntryRecord | RemoveAccessControlEntryRecord):
@@ -193,7 +207,7 @@ class LogFold:
         changed = delta.changes
         state.apply(changed, AclTable.of([acl for acl in changed.values() if acl is not None]))
         after = delta.apply(plan.provenance)
-        self._digest, self._features = after.digest, after.features
+        self._digest, self._metadata = after.digest, after.metadata
         self._counts.add(delta.counts)
 
     def finish(self, write_changes: Callable[[LogPlan, pa.Table], None] | None) -> LogSummary:
@@ -217,10 +231,14 @@ class LogFold:
             noted = self._notes.note_difference(before.rows(), state.rows())
             if plan.wants_changes:
                 state = StoredState(plan.shards, noted)
+        # Spark may run a task twice: each run has names of its own.
+        attempt = f"{plan.attempt}-{uuid4().hex[:8]}"
         summary = LogSummary(
-            parts=state.put(self._storage, plan.ref, attempt=plan.attempt),
+            parts=state.put(self._storage, plan.ref, attempt=attempt),
             digest=digest_to_string(self._digest),
-            features=dict(self._features),
+            features=dict(self._metadata.features),
+            brokers=dict(self._metadata.brokers),
+            metadata=put_metadata(self._storage, plan.ref, self._metadata, attempt=attempt),
             records=self._records,
             counts=self._counts,
             acl_counts=[AclCount(*kind, count) for kind, count in sorted(state.count_by_kind().items())],

@@ -26,6 +26,8 @@ def log_result(plan: LogPlan, summary: LogSummary, *, gap_until: int = 0) -> Log
         count_by_resource_type=dict(by_type),
         digest=digest_from_string(summary.digest),
         features=summary.features,
+        brokers=summary.brokers,
+        metadata=summary.metadata,
         parts=tuple(summary.parts),
         gap_until=gap_until,
     )

@@ -16,10 +16,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from records.errors import DecodeError, LogError
+from records.errors import DecodeError, LogError, OffsetOutOfRangeError
 from records.ids import uuid_to_string
 from snapshot.errors import SnapshotError, SparkJobError
+from snapshot.files.kraft_checkpoint import checkpoint_of
 from snapshot.image import Provenance
+from snapshot.jobs.sources.logs import ends_early
 from snapshot.may_continue import reason_diverged, reason_too_old
 from snapshot.store.stored import SnapshotState
 
@@ -84,17 +86,27 @@ class LogStates:
         if log is not None:
             log.close()
 
-    def choose_start(self) -> int:
+    def choose_start(self, *, keep: int) -> int:
         """Where a job without a checkpoint begins: the end of the newest state that can be continued, or 0.
 
+        Where the log does not reach back to its start, and no stored state stands in for that, the newest of
+        Kafka's own snapshots of it is stored, and does; ``keep`` as SnapshotStore.write.
+
         Raises:
-            SparkJobError: the log does not reach back to its start, and no stored state stands in for that.
+            SparkJobError: it has none, either.
+            SnapshotError: that cannot be read, or stored.
             LogError: the log cannot be read.
         """
         log = self._opened()
         base, _ = self._base(log, log.high_watermark(), self._clock_ms())
         if base is not None:
             return base.provenance.end_offset
+        if log.start_offset() and (checkpoints := log.checkpoints()):
+            image = checkpoint_of(log, checkpoints[-1])
+            end_time_ms = image.provenance.timestamp_ms
+            return self._store.write(
+                image, self.followed.identity, log_end_time_ms=end_time_ms, keep=keep
+            ).end_offset
         self._check_start(log)
         return 0
 
@@ -114,10 +126,7 @@ class LogStates:
         high_watermark = log.high_watermark()
         self._check_identity(log.identity.topic_id)
         if high_watermark < end:
-            raise SparkJobError(
-                f"{self.followed.url} ends at {high_watermark}, and the batch at {end}: the log was "
-                "truncated. Start with another --checkpoint"
-            )
+            raise ends_early(self.followed.url, high_watermark, end)
         base, before = self._base(log, end, now_ms)
         newest = base or before
         if newest is not None and newest.provenance.end_offset == end:
@@ -204,14 +213,14 @@ class LogStates:
         self, log: MetadataLog, end: int, now_ms: int
     ) -> tuple[SnapshotManifest | None, SnapshotManifest | None]:
         """The newest usable stored state up to ``end``, and, if there is none, the newest outdated one."""
-        start = log.start_offset()
         before: SnapshotManifest | None = None
         for status in reversed(self._store.survey(self.followed.identity)):
             manifest = status.manifest
             if (
                 status.state is not SnapshotState.COMPLETE
                 or manifest is None
-                or not start <= manifest.provenance.end_offset <= end
+                or manifest.provenance.end_offset > end
+                or not _is_continued(log, manifest.provenance.end_offset)
                 or log.log_end_offset() < manifest.gap_until
                 or reason_diverged(log, manifest.provenance)
                 or not self._is_whole(manifest)
@@ -232,6 +241,17 @@ class LogStates:
                 return False
             self._whole_parts = manifest.parts
         return True
+
+
+def _is_continued(log: MetadataLog, offset: int) -> bool:
+    """Whether the log can be read from there on; a leader may have some of it before its newest snapshot."""
+    if offset >= log.start_offset():
+        return True
+    try:
+        log.read(offset, max_bytes=_ONE_BATCH_BYTES)
+    except OffsetOutOfRangeError:
+        return False
+    return True
 
 
 def _log_end_time_ms(base: SnapshotManifest | None, end_time_ms: int | None, now_ms: int) -> int:

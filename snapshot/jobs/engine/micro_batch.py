@@ -117,7 +117,8 @@ class MicroBatches:
             plans.append(
                 LogPlan(
                     identity=log.identity,
-                    is_directory=log.topic is None,
+                    has_ranges=log.topic is None,
+                    client=log.kafka,
                     start=start,
                     end=end,
                     provenance=state.provenance,
@@ -179,7 +180,7 @@ class MicroBatches:
     def _source(self, rows: DataFrame, plans: Sequence[LogPlan]) -> DataFrame:
         """SOURCE rows of the plans: those that came with the batch, and topics that are read again."""
         logs = {log.identity.cluster_id: log for log in self._settings.logs}
-        again = [plan for plan in plans if plan.is_read_again and not plan.is_directory]
+        again = [plan for plan in plans if plan.is_read_again and not plan.has_ranges]
         with_batch = [plan.identity.cluster_id for plan in plans if plan not in again]
         sources = []
         if len(with_batch) == len(logs):

@@ -19,8 +19,8 @@ from snapshot.jobs.engine.first_offsets import read_first_offsets
 from snapshot.jobs.engine.log_states import LogStates
 from snapshot.jobs.engine.micro_batch import MicroBatches
 from snapshot.jobs.engine.planned_offsets import OffsetLog
-from snapshot.jobs.sources.directory_source import read_directory_stream
 from snapshot.jobs.sources.logs import bind_checkpoint, sources_of
+from snapshot.jobs.sources.range_source import read_ranges_stream
 from snapshot.jobs.sources.topic_source import read_topics_stream
 from snapshot.store.snapshot_store import SnapshotStore
 
@@ -88,7 +88,7 @@ def _run_query(
         first_offsets = read_first_offsets(
             settings.checkpoint,
             settings.logs,
-            lambda log: states[log.identity.cluster_id].choose_start(),
+            lambda log: states[log.identity.cluster_id].choose_start(keep=settings.keep),
         )
         micro_batches = MicroBatches(
             settings, sink, first_offsets, states, OffsetLog(spark, settings.checkpoint), on_batch
@@ -140,7 +140,7 @@ def _stream(spark: SparkSession, settings: JobSettings, starts: Mapping[str, int
         if first.topic is None:
             start = starts[first.identity.cluster_id]
             streams.append(
-                read_directory_stream(spark, first, max_offsets=settings.max_offsets, starting_offset=start)
+                read_ranges_stream(spark, first, max_offsets=settings.max_offsets, starting_offset=start)
             )
             continue
         pattern = settings.topics_pattern

@@ -10,7 +10,8 @@ from typing import Final
 import pyarrow as pa
 
 #: Rows of a log. Of a topic: its messages, without control records; a null ``value`` is a tombstone. Of a
-#: directory: one row for each batch, whose ``value`` says where the records are (sources.directory_range).
+#: directory or a quorum: one row for each batch, whose ``value`` says where the records are
+#: (sources.log_range).
 SOURCE: Final = (
     "cluster_id string, topic_id string, partition int, offset long, timestamp timestamp, "
     "key binary, value binary"

@@ -14,7 +14,6 @@ import hashlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
-from uuid import uuid4
 
 import numpy as np
 
@@ -25,7 +24,14 @@ from snapshot.errors import SnapshotCorruptError
 from snapshot.jobs.engine.sharding import shards_of
 from snapshot.store.layout import parse_shard_part_name, shard_changes_name, shard_part_name
 from snapshot.store.manifest import ChangePart, SnapshotPart
-from snapshot.store.parquet import PartTable, decode_changes, encode_changes, encode_part, to_rows
+from snapshot.store.parquet import (
+    PartTable,
+    decode_changes,
+    encode_changes,
+    encode_part,
+    read_part_table,
+    to_rows,
+)
 from snapshot.store.reading import read_part, read_rows
 
 if TYPE_CHECKING:
@@ -142,16 +148,16 @@ class StoredState:
     def put(self, storage: Storage, ref: SnapshotRef, *, attempt: str) -> list[SnapshotPart]:
         """Write the files of all shards that have an ACL into the directory of a snapshot to come.
 
+        ``attempt``: unique to this one attempt.
+
         Raises:
             SnapshotError: the store cannot be written.
         """
-        # Spark may run a task twice: each run has names of its own.
-        name = f"{attempt}-{uuid4().hex[:8]}"
         shard_of, stay = shards_of(self._changed.ids, self._shards), self._by_shard(self._stays)
 
         def put(shard: int) -> SnapshotPart | None:
             stored = replace(self._stored[shard], stays=stay[shard]) if shard in stay else None
-            return self._put(storage, ref, shard, stored, self._changed.taken(shard_of == shard), name)
+            return self._put(storage, ref, shard, stored, self._changed.taken(shard_of == shard), attempt)
 
         with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
             return [part for part in pool.map(put, range(self._shards)) if part is not None]
@@ -205,7 +211,7 @@ def _own_parts(manifest: SnapshotManifest, shards: int) -> dict[int, SnapshotPar
 def _read_own(storage: Storage, ref: SnapshotRef, part: SnapshotPart) -> tuple[_StoredPart, AclTable]:
     """One shard's part, and what changed in it."""
     data = read_part(storage, ref, part)
-    table = PartTable(data, source=storage.shown(ref.file(part.name)))
+    table = read_part_table(data, source=storage.shown(ref.file(part.name)))
     if part.changes is None:
         return _StoredPart(part, data, table, np.ones(len(table), np.bool_)), AclColumns.EMPTY
     source = storage.shown(ref.file(part.changes.name))

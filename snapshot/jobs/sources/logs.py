@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from records.errors import LogError, LogNotFoundError
+from records.errors import LogError, LogNotFoundError, LogUnreachableError
 from records.ids import uuid_to_string
 from records.log.base import LogIdentity
-from records.log.open import DIRECTORY, TOPIC, kind_of, matching_topics, open_log
+from records.log.open import DIRECTORY, POLLED, QUORUM, TOPIC, kind_of, matching_topics, open_log
 from records.log.topic.url import SCHEME, parse_topic_url
-from snapshot.errors import CheckpointForeignError
+from snapshot.errors import CheckpointForeignError, SparkJobError
 from snapshot.store.storage import Storage
 
 if TYPE_CHECKING:
@@ -46,9 +46,9 @@ class FollowedLog:
     """One log of a job. Goes to executors.
 
     Attributes:
-        url: ``file:DIR``, a path, or ``kafka://HOST:PORT/TOPIC``.
+        url: ``file:DIR``, a path, ``kafka://HOST:PORT/TOPIC``, or ``kraft://HOST:PORT``.
         identity: which log it was when the job started; its cluster id is the log's key everywhere.
-        kafka: client settings for looking at a topic, ``aclog.kafka.*`` without that prefix; maybe secrets.
+        kafka: client settings for asking its cluster, ``aclog.kafka.*`` without that prefix; maybe secrets.
         is_of_fleet: the cluster id is from the topic's name, and not that of the cluster which has the topic.
     """
 
@@ -59,12 +59,12 @@ class FollowedLog:
 
     @property
     def topic(self) -> str | None:
-        """Its topic's name; None for a directory."""
+        """Its topic's name; None where it is in none."""
         return parse_topic_url(self.url).topic if kind_of(self.url) == TOPIC else None
 
     @property
     def bootstrap_servers(self) -> str | None:
-        """Where its topic is, ``HOST:PORT[,HOST:PORT...]``; None for a directory."""
+        """Where its topic is, ``HOST:PORT[,HOST:PORT...]``; None where it is in none."""
         return parse_topic_url(self.url).bootstrap_servers if kind_of(self.url) == TOPIC else None
 
     def open(self) -> MetadataLog:
@@ -97,7 +97,7 @@ def resolve_logs(
 
     Args:
         urls: of logs, in an order that decides nothing but the order of the answer.
-        kafka: ``aclog.kafka.*`` without that prefix, for all topics.
+        kafka: ``aclog.kafka.*`` without that prefix, for all clusters.
         topics_pattern: bootstrap servers, and a regular expression: all topics there whose whole names match.
             Its group, if it has one, gives the cluster id; without a group only one topic may match.
 
@@ -123,14 +123,28 @@ def resolve_logs(
 
 
 def sources_of(logs: Sequence[FollowedLog]) -> list[tuple[FollowedLog, ...]]:
-    """The logs by the source that reads them: each directory by one, all topics of one bootstrap by one.
+    """The logs by the source that reads them: each log of batches by one, all topics of one bootstrap by one.
 
     The order of the sources in a job's plan, and so in Spark's checkpoint, is the order of this list.
     """
     sources: dict[str, list[FollowedLog]] = {}
     for log in logs:
-        sources.setdefault(log.bootstrap_servers or f"{DIRECTORY}:{log.url}", []).append(log)
+        sources.setdefault(log.bootstrap_servers or f"{kind_of(log.url)}:{log.url}", []).append(log)
     return [tuple(source) for source in sources.values()]
+
+
+def ends_early(url: str, end: int, wanted: int) -> LogUnreachableError | SparkJobError:
+    """The error where a log has less than it had: a controller's word may be that of a leader of the past."""
+    if kind_of(url) == QUORUM:
+        return LogUnreachableError(
+            f"{url}: the controller that answered says that the log is committed up to offset {end}, and "
+            f"{wanted} was: it leads no more, which passes, or the cluster was put back from a backup. Start "
+            "again; with another checkpoint only if this stays"
+        )
+    return SparkJobError(
+        f"{url}: the log was truncated: it ends at offset {end}, and {wanted} was to be read next. Start "
+        "again with another checkpoint"
+    )
 
 
 def bind_checkpoint(checkpoint_url: str, logs: Sequence[FollowedLog]) -> None:
@@ -151,7 +165,7 @@ def bind_checkpoint(checkpoint_url: str, logs: Sequence[FollowedLog]) -> None:
                 cluster_id=log.identity.cluster_id,
                 topic_id=uuid_to_string(log.identity.topic_id),
                 url=log.url,
-                kind=TOPIC if log.topic is not None else DIRECTORY,
+                kind=kind_of(log.url),
             )
             for log in source
         ]
@@ -232,7 +246,12 @@ def _names(sources: Sequence[Sequence[_BoundLog]]) -> str:
 
 
 def _named(url: str, kafka: Mapping[str, str]) -> FollowedLog:
-    client = kafka if kind_of(url) == TOPIC else {}
+    if kind_of(url) == POLLED:
+        raise LogError(
+            f"{url}: jobs do not poll brokers; give them the directory that a node keeps the answers in "
+            "(file:DIR), or what it writes with `aclog serve --snapshots`"
+        )
+    client = {} if kind_of(url) == DIRECTORY else kafka
     log = open_log(url, client=client)
     try:
         return FollowedLog(url=url, identity=log.identity, kafka=dict(client))

@@ -1,0 +1,262 @@
+"""ACLs at their places, one by one: which of them cover a name or prefix, and which lie below it.
+
+`patterns` says what the ACLs of a place say together; here each of them is known by its number among the
+rows that decide.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from authorizer.network import address_of, network_of
+from records.acl import WILDCARD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from authorizer.analysis.patterns import Rows
+    from authorizer.network import Network
+
+#: The host of an ACL for every host; others are numbered from 0.
+EVERY_HOST: Final = -1
+#: Around a place that no prefix is around.
+NOWHERE: Final = -1
+# Places with more ACLs have a table of them by host.
+_FEW_ACLS: Final = 16
+
+
+class Acls:
+    """The rows that decide, as lists: one ACL is looked at after the other.
+
+    Attributes:
+        keys: of the place of each (see `patterns.Rows`).
+        masks: what each says.
+        hosts: the host of each.
+        wider: of a host, the networks that have it, and more; ``narrower``: the other way round.
+    """
+
+    __slots__ = ("hosts", "keys", "masks", "narrower", "principals", "texts", "types", "wider")
+
+    def __init__(self, rows: Rows, *, networks: bool) -> None:
+        codes = np.arange(len(rows.host_texts))
+        codes[[host == WILDCARD for host in rows.host_texts]] = EVERY_HOST
+        self.wider: dict[int, list[int]] = {}
+        self.narrower: dict[int, list[int]] = {}
+        if networks:
+            self._relate(rows.host_texts, codes)
+        self.hosts: list[int] = codes[rows.hosts].tolist()
+        self.keys: list[int] = rows.keys.tolist()
+        self.masks: list[int] = rows.masks.tolist()
+        self.types: list[int] = rows.types.tolist()
+        self.principals: list[int] = rows.principals.tolist()
+        self.texts: Sequence[str] = rows.texts
+
+    def _relate(self, texts: Sequence[str], codes: npt.NDArray[np.int64]) -> None:
+        """Which networks have which hosts and networks; one that is written in two ways has one code."""
+        first: dict[Network, int] = {}
+        for code, text in enumerate(texts):
+            if (network := network_of(text)) is not None:
+                codes[code] = first.setdefault(network, code)
+        for code, text in enumerate(texts) if first else ():
+            place = network_of(text) or address_of(text)
+            if place is not None and codes[code] == code:
+                for network, other in first.items():
+                    if other != code and place.within(network):
+                        self.wider.setdefault(code, []).append(other)
+                        self.narrower.setdefault(other, []).append(code)
+
+    def narrower_of(self, host: int, other: int) -> int:
+        """The host that both are about, of two that have one in common."""
+        return other if host == EVERY_HOST or other in self.narrower.get(host, ()) else host
+
+
+class Forest:
+    """Some of the ACLs, in a tree for each resource type and principal, or for each resource type."""
+
+    def __init__(self, rows: Rows, acls: Acls, numbers: npt.NDArray[np.int64], *, of_all: bool) -> None:
+        """Of the ACLs with these numbers; ``of_all``: principals share a tree."""
+        principals = np.zeros_like(numbers) if of_all else rows.principals[numbers]
+        types, keys = rows.types[numbers], rows.keys[numbers]
+        order = np.lexsort((numbers, keys, principals, types))
+        self.acls = acls
+        #: The ACLs in the order of their places.
+        self.numbers: list[int] = numbers[order].tolist()
+        self.masks = rows.masks[numbers][order]
+        whose = (types * (len(rows.principal_texts) + 1) + principals)[order]
+        begins = (np.diff(whose, prepend=-1) != 0) | (np.diff(keys[order], prepend=-1) != 0)
+        starts = np.flatnonzero(begins)
+        #: By place: its key, and where its ACLs begin.
+        self.keys: list[int] = keys[order][starts].tolist()
+        self.starts: list[int] = [*starts.tolist(), len(order)]
+        firsts = np.flatnonzero(np.diff(whose[starts], prepend=-1)).tolist()
+        # One more than there are: of whom there are no ACLs.
+        self._principals = len(rows.principal_texts) + 1
+        self._ranges = dict(
+            zip(whose[starts][firsts].tolist(), pairwise((*firsts, len(starts))), strict=True)
+        )
+        self._trees: dict[int, AclTree] = {}
+
+    def tree(self, resource_type: int, principal: int = 0) -> AclTree:
+        """Of one type and principal, which may have no ACLs."""
+        whose = resource_type * self._principals + principal
+        found = self._trees.get(whose)
+        if found is None:
+            found = self._trees[whose] = AclTree(self, *self._ranges.get(whose, (0, 0)))
+        return found
+
+    def ranges(self) -> Iterator[tuple[int, int, AclTree]]:
+        """Each type and principal with its tree, which is made for this once and not kept."""
+        for whose, (first, end) in self._ranges.items():
+            tree = self._trees.get(whose) or AclTree(self, first, end)
+            yield *divmod(whose, self._principals), tree
+
+
+class AclTree:
+    """The ACLs of one resource type, of one principal or of all.
+
+    Attributes:
+        first: the number of the first place.
+        outer: of each place, from the first one on, the next prefix around it, or ``NOWHERE``.
+    """
+
+    __slots__ = ("_by_host", "_every_host", "_forest", "_named", "end", "first", "outer")
+
+    def __init__(self, forest: Forest, first: int, end: int) -> None:
+        self._forest = forest
+        self.first = first
+        self.end = end
+        self.outer: list[int] = []
+        # What is said to every host, there and around it; and at a place to hosts that are named.
+        self._every_host: list[int] = []
+        self._named: dict[int, dict[int, int]] = {}
+        self._by_host: dict[int, dict[int, list[int]]] = {}
+        keys, starts, numbers, acls = forest.keys, forest.starts, forest.numbers, forest.acls
+        texts, hosts, masks = acls.texts, acls.hosts, acls.masks
+        around: list[tuple[str, int]] = []
+        for place in range(first, end):
+            key = keys[place]
+            name = texts[key >> 1]
+            while around and not name.startswith(around[-1][0]):
+                around.pop()
+            outer = around[-1][1] if around else NOWHERE
+            self.outer.append(outer)
+            said = self._every_host[outer - first] if around else 0
+            for number in numbers[starts[place] : starts[place + 1]]:
+                host = hosts[number]
+                if host == EVERY_HOST:
+                    said |= masks[number]
+                else:
+                    named = self._named.setdefault(place, {})
+                    named[host] = named.get(host, 0) | masks[number]
+            self._every_host.append(said)
+            if not key & 1:
+                around.append((name, place))
+
+    def at(self, place: int) -> list[int]:
+        """The ACLs of a place."""
+        starts = self._forest.starts
+        return self._forest.numbers[starts[place] : starts[place + 1]]
+
+    def around(self, key: int) -> int:
+        """The narrowest place that covers the key; ``NOWHERE`` if none does."""
+        if self.first == self.end:
+            return NOWHERE
+        keys, texts = self._forest.keys, self._forest.acls.texts
+        place = bisect_right(keys, key, self.first, self.end) - 1
+        name = texts[key >> 1]
+        while place >= self.first:
+            here = keys[place]
+            if here == key or (not here & 1 and name.startswith(texts[here >> 1])):
+                return place
+            place = self.outer[place - self.first]
+        return NOWHERE
+
+    def said(self, place: int, host: int) -> int:
+        """What is said to a host, at a place and around it."""
+        if place == NOWHERE:
+            return 0
+        said = self._every_host[place - self.first]
+        if host != EVERY_HOST and self._named:
+            while place != NOWHERE:
+                if place in self._named:
+                    named = self._named[place]
+                    said |= named.get(host, 0)
+                    for wider in self._forest.acls.wider.get(host, ()):
+                        said |= named.get(wider, 0)
+                place = self.outer[place - self.first]
+        return said
+
+    def covering(self, key: int, host: int) -> list[int]:
+        """The ACLs for the host, or for every host, that cover the key, the narrowest places first."""
+        found: list[int] = []
+        place = self.around(key)
+        while place != NOWHERE:
+            found += self._of_host(place, host)
+            place = self.outer[place - self.first]
+        return found
+
+    def overlapping(self, key: int, host: int, bits: int) -> Iterator[int]:
+        """The ACLs with some of these bits that are about a name with the key, and about the host.
+
+        Of those for every host nothing is left out where ``host`` is ``EVERY_HOST``.
+        """
+        acls = self._forest.acls
+        narrower = acls.narrower.get(host, ())
+        shared = {EVERY_HOST, host, *acls.wider.get(host, ()), *narrower}
+        place = self.around(key)
+        while place != NOWHERE:
+            near = self.at(place) if host == EVERY_HOST or narrower else self._of_host(place, host)
+            for number in near:
+                if acls.masks[number] & bits and (host == EVERY_HOST or acls.hosts[number] in shared):
+                    yield number
+            place = self.outer[place - self.first]
+        for at in self._below(key, bits):
+            number = self._forest.numbers[at]
+            if host == EVERY_HOST or acls.hosts[number] in shared:
+                yield number
+
+    def _below(self, key: int, bits: int) -> Iterator[int]:
+        """Where the ACLs with some of the bits are whose places are within the key, without its own."""
+        if key & 1:
+            return
+        forest, texts = self._forest, self._forest.acls.texts
+        prefix = texts[key >> 1]
+        begin = bisect_right(forest.keys, key, self.first, self.end)
+        end = bisect_left(
+            forest.keys,
+            True,
+            begin,
+            self.end,
+            key=lambda each: not texts[each >> 1].startswith(prefix),
+        )
+        start = forest.starts[begin] if begin < end else 0
+        stop = forest.starts[end] if begin < end else 0
+        # In pieces: mostly one of the first is enough.
+        for piece in range(start, stop, _PIECE):
+            masks = forest.masks[piece : min(piece + _PIECE, stop)]
+            yield from (piece + np.flatnonzero(masks & bits)).tolist()
+
+    def _of_host(self, place: int, host: int) -> list[int]:
+        acls, here = self._forest.acls, self.at(place)
+        hosts, wider = acls.hosts, acls.wider.get(host, ())
+        if len(here) <= _FEW_ACLS:
+            about = (EVERY_HOST, host, *wider)
+            return [number for number in here if hosts[number] in about]
+        by_host = self._by_host.get(place)
+        if by_host is None:
+            by_host = self._by_host[place] = {}
+            for number in here:
+                by_host.setdefault(hosts[number], []).append(number)
+        every = by_host.get(EVERY_HOST, [])
+        if host == EVERY_HOST:
+            return every
+        return [number for each in (host, *wider) for number in by_host.get(each, ())] + every
+
+
+_PIECE: Final = 4096

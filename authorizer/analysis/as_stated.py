@@ -1,0 +1,53 @@
+"""Whether authorize-by-resource-type (KIP-679) can miss an ACL that `authorize` does not need.
+
+Its rules are not those of single names: it goes by operations as they are stated, without implication, by
+patterns as they are written, whether or not such a name can exist, and the empty prefix denies nothing. So an
+ACL that another one makes needless may still change its answer. What is said here errs towards that.
+
+Source: Authorizer.authorizeByResourceType; `authorizer.decisions.by_resource_type`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from authorizer.index.masks import ALLOW_BITS, ASKED_AS_STATED, OPERATIONS, denied
+from authorizer.index.places import LITERAL_PATTERN, is_odd
+from records.acl import WILDCARD, AclPermissionType
+
+if TYPE_CHECKING:
+    from records.entries import AccessControlEntryRecord
+
+_STATED: Final = tuple(
+    (ASKED_AS_STATED[operation] & ALLOW_BITS, denied(ASKED_AS_STATED[operation])) for operation in OPERATIONS
+)
+_ALL_STATED: Final = sum(bit for bit, _ in _STATED)
+
+
+@cache
+def stated(mask: int) -> int:
+    """The operations that a mask allows or denies by their names, as bits."""
+    return mask & _ALL_STATED | sum(bit for bit, deny in _STATED if denied(mask) & deny)
+
+
+def stands_in(other: AccessControlEntryRecord, record: AccessControlEntryRecord) -> bool:
+    """Whether what ``other`` says of all that ``record`` is about counts there, too.
+
+    ``other`` is known to cover the same names, hosts and principals.
+    """
+    if is_odd(other):
+        return False
+    if other.pattern_type == LITERAL_PATTERN:
+        if other.resource_name == WILDCARD:
+            return True
+        return record.pattern_type == LITERAL_PATTERN and record.resource_name == other.resource_name
+    return bool(other.resource_name) or other.permission_type == AclPermissionType.ALLOW
+
+
+def counts(record: AccessControlEntryRecord) -> bool:
+    """Whether it is looked at at all; an empty prefix that denies is not."""
+    if is_odd(record):
+        return False
+    is_prefix = record.pattern_type != LITERAL_PATTERN
+    return not (is_prefix and not record.resource_name and record.permission_type != AclPermissionType.ALLOW)

@@ -1,0 +1,132 @@
+"""Which ACLs one set has and another one has not: by what they say, whatever their ids are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+
+import numpy as np
+
+from authorizer.analysis.name_space import NAME_SPACES
+from authorizer.index.places import LITERAL_PATTERN
+from authorizer.network import network_of
+from records.acl import ResourceType
+from records.columns.acl_table import CODES, TEXTS, AclTable
+from records.columns.text_column import TextColumn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from authorizer.analysis.name_map import Key
+
+#: An ACL is one number: of an int64.
+_NUMBERS_MAX: Final = 1 << 63
+
+
+class ChangedAcls(NamedTuple):
+    """The rows that only one of two tables has; of equal ACLs under two ids one.
+
+    Attributes:
+        removed: of the first one alone.
+        added: of the second one alone.
+    """
+
+    removed: AclTable
+    added: AclTable
+
+    @classmethod
+    def between(cls, before: AclTable, after: AclTable) -> Self:
+        """Compare two tables."""
+        ours, theirs = acl_numbers((before, after))
+        either = np.sort(np.concatenate([_distinct(ours), _distinct(theirs)]))
+        # What both have is there twice.
+        is_other = np.diff(either, prepend=-1) != 0
+        of_one = either[is_other & np.append(is_other, True)[1:]]
+        return cls(before.taken(_firsts(ours, of_one)), after.taken(_firsts(theirs, of_one)))
+
+    def applied_to(self, table: AclTable) -> AclTable:
+        """A table without what is removed, and with what is added."""
+        numbers, gone = acl_numbers((table, self.removed))
+        return AclTable.joined([table.taken(~_is_among(_distinct(gone), numbers)), self.added])
+
+    @property
+    def names(self) -> dict[ResourceType, set[Key]]:
+        """The names that can exist and that they are about, as names and prefixes by resource type."""
+        found: dict[ResourceType, set[Key]] = {}
+        for table in self:
+            for record in table.records(slice(None)):
+                resource_type = ResourceType.from_code(record.resource_type)
+                if (space := NAME_SPACES.get(resource_type)) is not None:
+                    is_prefix = record.pattern_type != LITERAL_PATTERN
+                    if (key := space.pattern(record.resource_name, is_prefix=is_prefix)) is not None:
+                        found.setdefault(resource_type, set()).add(key)
+        return found
+
+    @property
+    def principals(self) -> set[str]:
+        """Whose ACLs they are."""
+        return {*self.removed.principals.texts, *self.added.principals.texts}
+
+
+def equal_acls(table: AclTable) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The rows in an order in which those that say the same are neighbours, and where each such run begins.
+
+    Among themselves equal rows are in the order of the table.
+    """
+    (numbers,) = acl_numbers((table,))
+    order = np.argsort(numbers, kind="stable")
+    return order, np.flatnonzero(np.diff(numbers[order], prepend=-1))
+
+
+def acl_numbers(tables: Sequence[AclTable]) -> list[npt.NDArray[np.int64]]:
+    """For each row of each table a number, none below 0: ACLs that say the same have the same one."""
+    numbers, count = np.zeros(sum(map(len, tables)), np.int64), 1
+    for codes, size in _columns(tables):
+        if count * size > _NUMBERS_MAX:
+            distinct, numbers = np.unique(numbers, return_inverse=True)
+            count = len(distinct)
+        numbers *= size
+        numbers += codes
+        count *= size
+    return np.split(numbers, np.cumsum([len(table) for table in tables])[:-1])
+
+
+def _columns(tables: Sequence[AclTable]) -> Iterator[tuple[npt.NDArray[Any], int]]:
+    """What an ACL says but for its id, as numbers from 0 on, and how many there may be."""
+    for name in TEXTS:
+        parts = [getattr(table, name) for table in tables]
+        texts = TextColumn.joined(parts) if len(parts) > 1 else parts[0]
+        yield texts.codes, len(texts.distinct)
+    for name in CODES:
+        codes = np.concatenate([getattr(table, name).view(np.uint8) for table in tables])
+        yield codes, int(codes.max(initial=0)) + 1
+
+
+def _distinct(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """In order, each once."""
+    ordered = np.sort(numbers)
+    distinct: npt.NDArray[np.int64] = ordered[np.diff(ordered, prepend=-1) != 0]
+    return distinct
+
+
+def _is_among(wanted: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Which of the numbers are among the wanted ones, which are sorted."""
+    if not len(wanted):
+        return np.zeros(len(numbers), np.bool_)
+    places = np.minimum(np.searchsorted(wanted, numbers), len(wanted) - 1)
+    return np.equal(wanted[places], numbers)
+
+
+def _firsts(numbers: npt.NDArray[np.int64], wanted: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Where each of the wanted numbers that is there is first; these are sorted."""
+    rows = np.flatnonzero(_is_among(wanted, numbers))
+    _, first = np.unique(numbers[rows], return_index=True)
+    return rows[first]
+
+
+def with_networks(table: AclTable) -> set[str]:
+    """Whose ACLs have a network as their host: what releases differ in."""
+    is_network = np.array([network_of(host) is not None for host in table.hosts.texts], np.bool_)
+    codes = np.unique(table.principals.codes[is_network[table.hosts.codes]])
+    return {table.principals.texts[code] for code in codes.tolist()}

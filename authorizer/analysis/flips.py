@@ -1,0 +1,132 @@
+"""Flips: the questions that two sets of ACLs answer differently, in classes; granted and revoked apart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from authorizer.analysis.answers import NOTHING, without
+from authorizer.analysis.meaning import EVERYBODY, Meaning
+from authorizer.analysis.name_map import NameMap, overlay
+from authorizer.analysis.name_space import NAME_SPACES
+from authorizer.analysis.near import near
+from authorizer.analysis.questions import Asker, Questions, questions_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from authorizer.analysis.answers import Answer
+    from authorizer.analysis.changed_acls import ChangedAcls
+    from authorizer.analysis.meaning import Answers, Departures
+    from authorizer.analysis.name_space import NameSpace
+    from authorizer.decisions.state import AuthorizerSettings
+    from records.columns.acl_table import AclTable
+
+Direction = Literal["granted", "revoked"]
+
+
+class Flip(NamedTuple):
+    """Questions that the second set allows and the first one does not, or the other way round."""
+
+    direction: Direction
+    questions: Questions
+
+
+class _Changes(NamedTuple):
+    """What is granted and what is revoked, name by name."""
+
+    granted: Answers
+    revoked: Answers
+
+
+_NOTHING: Answers = NameMap(NOTHING)
+_SAME = _Changes(_NOTHING, _NOTHING)
+
+
+def flips_by(changed: ChangedAcls, table: AclTable, settings: AuthorizerSettings) -> list[Flip]:
+    """Every class of questions that some changes of a table's ACLs make flip.
+
+    Worked out from the ACLs that have to do with the names that the changes are about: about others every
+    question has the answer that it had.
+    """
+    before = _near(changed, table, settings)
+    return _flips(changed, before, changed.applied_to(before), settings)
+
+
+def flips_of_states(
+    changed: ChangedAcls, before: AclTable, after: AclTable, settings: AuthorizerSettings
+) -> list[Flip]:
+    """The same between two tables, which differ in no more than what is ``changed``."""
+    return _flips(changed, _near(changed, before, settings), _near(changed, after, settings), settings)
+
+
+def _near(changed: ChangedAcls, table: AclTable, settings: AuthorizerSettings) -> AclTable:
+    return near(table, changed.names, None if settings.allow_everyone else _whose(changed))
+
+
+def _flips(
+    changed: ChangedAcls, before: AclTable, after: AclTable, settings: AuthorizerSettings
+) -> list[Flip]:
+    whose = _whose(changed)
+    return list(flips_between(*(Meaning.of(each, settings, whose) for each in (before, after))))
+
+
+def _whose(changed: ChangedAcls) -> set[str] | None:
+    """Whose answers may be others: an ACL for a principal changes that one's, one for everybody anyone's."""
+    return None if EVERYBODY in changed.principals else changed.principals
+
+
+def flips_between(before: Meaning, after: Meaning) -> Iterator[Flip]:
+    """Every class of questions whose answer differs: by resource type, everybody first."""
+    known = before.principals.keys() | after.principals.keys()
+    for resource_type, space in NAME_SPACES.items():
+        usual = before.everybody[resource_type], after.everybody[resource_type]
+        everybody = _changes(usual, space)
+        listed = {}
+        for principal in sorted(known):
+            theirs = before.departures(principal, resource_type), after.departures(principal, resource_type)
+            changes = _changes_of_principal(usual, everybody, theirs, space)
+            if changes != everybody:
+                listed[principal] = changes
+        askers = [(Asker.everybody(listed, known), everybody)]
+        askers += [(Asker.of(principal), changes) for principal, changes in listed.items()]
+        for asker, (granted, revoked) in askers:
+            for questions in questions_of(granted, asker, resource_type):
+                yield Flip("granted", questions)
+            for questions in questions_of(revoked, asker, resource_type):
+                yield Flip("revoked", questions)
+
+
+def _changes(pair: tuple[Answers, Answers], space: NameSpace) -> _Changes:
+    return _SAME if pair[0] == pair[1] else _made(overlay(pair), space)
+
+
+def _changes_of_principal(
+    usual: tuple[Answers, Answers],
+    everybody: _Changes,
+    theirs: tuple[Departures, Departures],
+    space: NameSpace,
+) -> _Changes:
+    """As `_changes`, of a principal that departs from what is usual."""
+    if theirs[0] == theirs[1]:
+        return everybody if everybody == _SAME else _elsewhere(everybody, theirs[0], space)
+    places = (
+        (name, is_name, (both[0] if before is None else before, both[1] if after is None else after))
+        for name, is_name, (before, after, *both) in overlay((*theirs, *usual))
+    )
+    return _made(places, space)
+
+
+def _elsewhere(everybody: _Changes, departures: Departures, space: NameSpace) -> _Changes:
+    """What changes for everybody, where a principal does not depart from that before and after."""
+    granted, revoked = (
+        departures.combined(changes, lambda own, change: change if own is None else NOTHING, space)
+        for changes in everybody
+    )
+    return _Changes(granted, revoked)
+
+
+def _made(places: Iterable[tuple[str, bool, Sequence[Answer]]], space: NameSpace) -> _Changes:
+    known = list(places)
+    granted = ((name, is_name, without(after, before)) for name, is_name, (before, after) in known)
+    revoked = ((name, is_name, without(before, after)) for name, is_name, (before, after) in known)
+    return _Changes(NameMap.of(NOTHING, granted, space), NameMap.of(NOTHING, revoked, space))

@@ -1,0 +1,273 @@
+"""Findings: what is amiss with single ACLs of a set, why, and which can go without a change of meaning.
+
+The rules:
+
+- ``duplicate``: it is there under several ids, and in force until all are gone.
+- ``unknown-code``: its pattern or permission type is none of Kafka's, and is read as PREFIXED, or as DENY.
+- ``principal-type``: no principal has the type of the one that it is for.
+- ``topic-gone``: it is on a topic by its name that does not exist, where the log knows the topics. An ACL may
+  come before its topic.
+- ``dead``: no question can match it.
+- ``super-user``: who it is for is allowed everything anyway.
+- ``shadowed``: an ALLOW of what is denied.
+- ``broader-twin``: an ALLOW beside the same one for every host, name or operation, or for everybody. Either
+  it is needless, or the broad one is a mistake.
+- ``redundant``: other ACLs say all that it says.
+- ``idle-deny``: a DENY of what no ALLOW allows: needless, or a guard against ALLOWs to come.
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from authorizer.analysis.dead import dead_because
+from authorizer.analysis.distinct_acls import DistinctAcls
+from authorizer.analysis.lint_rules import RULES, LintRules, Rule
+from authorizer.analysis.needless import Needless, needless_acls
+from authorizer.decisions.reason import allows
+from authorizer.index.places import PATTERNS, PERMISSIONS
+from records.acl import WILDCARD, PatternType, ResourceType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from authorizer.decisions.state import AuthorizerSettings
+    from records.columns.acl_table import AclTable
+    from records.entries import AccessControlEntryRecord
+    from records.ids import Uuid
+
+
+class Finding(NamedTuple):
+    """One ACL, and what is amiss.
+
+    Attributes:
+        rule: see the module.
+        acl: the ACL.
+        ids: all that it is there under.
+        because: in words.
+        by: the ACLs that are the reason, if some are.
+        can_go: whether it is one of those that go together without a change of meaning.
+        alone: of one that can go, whether it can whatever stays of the others; else ``by`` is one that is to
+            go first.
+        by_type_stays: of one that can go, whether authorize-by-resource-type (KIP-679) is known to be
+            answered as before without it.
+    """
+
+    rule: Rule
+    acl: AccessControlEntryRecord
+    ids: tuple[Uuid, ...]
+    because: str
+    by: tuple[AccessControlEntryRecord, ...] = ()
+    can_go: bool = False
+    alone: bool = True
+    by_type_stays: bool = True
+
+
+class Lint:
+    """A set of ACLs that was looked at.
+
+    Attributes:
+        acls: without repeats.
+        needless: those of them that can go together, but for what the rules accept.
+        accepted: how many findings the rules accept.
+    """
+
+    def __init__(
+        self,
+        table: AclTable,
+        settings: AuthorizerSettings,
+        rules: LintRules,
+        *,
+        keep_by_type: bool = False,
+        topics: Container[str] | None = None,
+    ) -> None:
+        """Look at a set.
+
+        Args:
+            table: of any order, with repeats.
+            settings: the super users, and what no ACL covers.
+            rules: which findings are wanted; what they accept stays.
+            keep_by_type: whether an ACL stays, and is no finding, if authorize-by-resource-type may be
+                answered otherwise without it.
+            topics: those that exist, if that is known.
+        """
+        self._rules = rules
+        self._topics = topics
+        self._keep_by_type = keep_by_type
+        self._distinct = DistinctAcls.of(table)
+        self.acls = self._distinct.table
+        self.accepted = 0
+        self.needless = needless_acls(self.acls, settings, self._stays)
+        self._go = np.zeros(len(self.acls), np.bool_)
+        self._go[[each.row for each in self.needless]] = True
+
+    def findings(self) -> Iterator[Finding]:
+        """All of them, rule by rule; among those of one rule in the order of the ACLs."""
+        yield from self._of_rule("duplicate", self._is_duplicate(), _duplicate)
+        yield from self._of_rule("unknown-code", self._has_unknown_code(), _unknown_code)
+        yield from self._of_rule("principal-type", self._has_unused_type(), _unused_type)
+        yield from self._of_rule("topic-gone", self._is_on_no_topic(), _on_no_topic)
+        found: dict[Rule, list[Needless]] = {rule: [] for rule in RULES}
+        for each in self.needless:
+            found[each.why].append(each)
+        for same in found.values():
+            for needless in sorted(same, key=attrgetter("row")):
+                acl = self._record(needless.row)
+                by = tuple(map(self._record, needless.by))
+                because = _BECAUSE[needless.why](acl, by)
+                yield Finding(
+                    needless.why,
+                    acl,
+                    self._ids(needless.row),
+                    because,
+                    by,
+                    can_go=True,
+                    alone=needless.alone,
+                    by_type_stays=needless.by_type_stays,
+                )
+
+    def needed(self) -> AclTable:
+        """The ACLs without those that can go."""
+        return self.acls.taken(np.flatnonzero(~self._go))
+
+    def can_go(self) -> Iterator[AccessControlEntryRecord]:
+        """The ACLs that can go together, in order."""
+        return self.acls.records(np.flatnonzero(self._go))
+
+    def _stays(self, needless: Needless) -> bool:
+        if self._keep_by_type and not needless.by_type_stays:
+            return True
+        return self._accepts(needless.why, needless.row)
+
+    def _accepts(self, rule: Rule, row: int) -> bool:
+        # A record is only made where there is something to look at.
+        if not (self._rules.off or self._rules.accepted):
+            return False
+        is_accepted = self._rules.accepts(rule, self._record(row))
+        self.accepted += is_accepted
+        return is_accepted
+
+    def _of_rule(
+        self,
+        rule: Rule,
+        is_one: npt.NDArray[np.bool_],
+        because: Callable[[AccessControlEntryRecord], str],
+    ) -> Iterator[Finding]:
+        # What can go has a finding that says so.
+        for row in np.flatnonzero(is_one & ~self._go).tolist():
+            if not self._accepts(rule, row):
+                acl = self._record(row)
+                yield Finding(rule, acl, self._ids(row), because(acl))
+
+    def _is_duplicate(self) -> npt.NDArray[np.bool_]:
+        is_duplicate = np.zeros(len(self.acls), np.bool_)
+        is_duplicate[[*self._distinct.ids]] = True
+        return is_duplicate
+
+    def _has_unknown_code(self) -> npt.NDArray[np.bool_]:
+        acls = self.acls
+        return ~(np.isin(acls.pattern_types, PATTERNS) & np.isin(acls.permission_types, PERMISSIONS))
+
+    def _has_unused_type(self) -> npt.NDArray[np.bool_]:
+        used = self._rules.principal_types
+        is_unused = [
+            ":" in text and text.partition(":")[0] not in used for text in self.acls.principals.texts
+        ]
+        return np.array(is_unused, np.bool_)[self.acls.principals.codes]
+
+    def _is_on_no_topic(self) -> npt.NDArray[np.bool_]:
+        acls, topics = self.acls, self._topics
+        if topics is None:
+            return np.zeros(len(acls), np.bool_)
+        is_missing = [name != WILDCARD and name not in topics for name in acls.names.texts]
+        is_topic = (acls.resource_types == ResourceType.TOPIC) & (acls.pattern_types == PatternType.LITERAL)
+        found: npt.NDArray[np.bool_] = is_topic & np.array(is_missing, np.bool_)[acls.names.codes]
+        return found
+
+    def _record(self, row: int) -> AccessControlEntryRecord:
+        return self.acls.acl(row).record
+
+    def _ids(self, row: int) -> tuple[Uuid, ...]:
+        return self._distinct.ids.get(row) or (self.acls.id_of(row),)
+
+
+def _duplicate(_: AccessControlEntryRecord) -> str:
+    return "it is there under several ids, and in force until all of these are gone"
+
+
+def _unknown_code(acl: AccessControlEntryRecord) -> str:
+    read = []
+    if acl.pattern_type not in PATTERNS:
+        read.append(f"the pattern type {acl.pattern_type} is read as PREFIXED")
+    if acl.permission_type not in PERMISSIONS:
+        read.append(f"the permission type {acl.permission_type} is read as DENY")
+    return " and ".join(read)
+
+
+def _unused_type(acl: AccessControlEntryRecord) -> str:
+    kind = acl.principal.partition(":")[0]
+    return f"no principal has the type `{kind}`, unless `principal_types` of the rules has it"
+
+
+def _on_no_topic(acl: AccessControlEntryRecord) -> str:
+    return f"there is no topic {acl.resource_name}: it is gone, or is yet to come"
+
+
+def _dead(acl: AccessControlEntryRecord, _: Sequence[AccessControlEntryRecord]) -> str:
+    return dead_because(acl)
+
+
+def _of_super_user(acl: AccessControlEntryRecord, _: Sequence[AccessControlEntryRecord]) -> str:
+    return f"{acl.principal} is a super user, who is allowed everything whatever the ACLs are"
+
+
+def _shadowed(_: AccessControlEntryRecord, by: Sequence[AccessControlEntryRecord]) -> str:
+    return f"all that it allows is denied by {_count(by)}"
+
+
+def _has_twin(acl: AccessControlEntryRecord, by: Sequence[AccessControlEntryRecord]) -> str:
+    (twin,) = by
+    if twin.principal != acl.principal:
+        wide = "to everybody"
+    elif twin.host != acl.host:
+        wide = "from every host"
+    elif twin.operation != acl.operation:
+        wide = "for every operation"
+    else:
+        wide = "on every name"
+    return f"the same is allowed {wide}: this one is needless, or that one is too broad"
+
+
+def _redundant(acl: AccessControlEntryRecord, by: Sequence[AccessControlEntryRecord]) -> str:
+    if not allows(acl):
+        return f"all that it denies is denied by {_count(by)}"
+    if all(map(allows, by)):
+        return f"all that it allows is allowed by {_count(by)}"
+    return f"all that it allows is allowed or denied by {_count(by)}"
+
+
+def _idle(_: AccessControlEntryRecord, by: Sequence[AccessControlEntryRecord]) -> str:
+    if by:
+        return (
+            "what it denies is allowed only by ALLOWs that can go, such as this one; these must go before it"
+        )
+    return "no ALLOW allows what it denies: it is needless, or a guard against ALLOWs to come"
+
+
+def _count(by: Sequence[AccessControlEntryRecord]) -> str:
+    return "one other ACL" if len(by) == 1 else f"{len(by)} other ACLs"
+
+
+_BECAUSE = {
+    "dead": _dead,
+    "super-user": _of_super_user,
+    "shadowed": _shadowed,
+    "broader-twin": _has_twin,
+    "redundant": _redundant,
+    "idle-deny": _idle,
+}

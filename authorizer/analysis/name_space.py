@@ -1,0 +1,116 @@
+"""Which names of a resource type can exist, and what a pattern says about those.
+
+A name that cannot exist is never asked about: an ACL for it has no meaning, and it can be no witness.
+
+- Topics: 1 to 249 of the characters ``a-z A-Z 0-9 . _ -``, but neither ``.`` nor ``..``.
+- The cluster: ``kafka-cluster`` alone.
+- Any other type: every text, the empty one too (the group of a simple consumer).
+
+Source: org.apache.kafka.common.internals.Topic, org.apache.kafka.common.resource.Resource.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from string import ascii_letters, digits
+from typing import TYPE_CHECKING, Final
+
+from records.acl import CLUSTER_NAME, WILDCARD, ResourceType
+from records.topic_name import NO_TOPICS, TOPIC_CHARACTERS, TOPIC_LENGTH_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from authorizer.analysis.name_map import Key
+
+# A witness is read by people: letters come first.
+_TRIED_FIRST: Final = ascii_letters[:26] + digits + "-_." + ascii_letters[26:]
+#: Where any character may be.
+_TRIED_NEXT: Final = "~!#%&=@"
+_TRIED_LENGTH: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class NameSpace:
+    """The names of one resource type.
+
+    Attributes:
+        characters: those that a name may have; None for all.
+        max_length: in characters; None without a limit.
+        never: names that cannot exist, though their characters may be there.
+    """
+
+    characters: str | None = None
+    max_length: int | None = None
+    never: frozenset[str] = frozenset()
+
+    def has(self, name: str) -> bool:
+        """Whether something can have this name."""
+        return self._is_text(name) and name not in self.never
+
+    def pattern(self, name: str, *, is_prefix: bool) -> Key | None:
+        """What an ACL's name covers, of names that can exist; None if it is nothing.
+
+        The literal ``*`` covers what the empty prefix does, and a prefix that nothing can follow is a name.
+        """
+        if name == WILDCARD and not is_prefix:
+            return "", False
+        if is_prefix:
+            if not self._is_text(name):
+                return None
+            if len(name) != self.max_length:
+                return name, False
+        return (name, True) if self.has(name) else None
+
+    def shortest(self, prefix: str, but: Iterable[Key]) -> str | None:
+        """The shortest name with this prefix, none of ``but`` and below none of its prefixes.
+
+        None if there is none among continuations by three characters, which are more than 200,000.
+        """
+        names = {name for name, is_name in but if is_name}
+        prefixes = tuple(name for name, is_name in but if not is_name)
+        characters = _TRIED_FIRST if self.characters else _TRIED_FIRST + _TRIED_NEXT
+        room = _TRIED_LENGTH if self.max_length is None else min(_TRIED_LENGTH, self.max_length - len(prefix))
+        for length in range(room + 1):
+            for more in product(characters, repeat=length):
+                name = prefix + "".join(more)
+                if self.has(name) and name not in names and not name.startswith(prefixes):
+                    return name
+        return None
+
+    def _is_text(self, text: str) -> bool:
+        if self.max_length is not None and len(text) > self.max_length:
+            return False
+        return self.characters is None or not text.strip(self.characters)
+
+
+@dataclass(frozen=True, slots=True)
+class OneName(NameSpace):
+    """Of a type that has one resource."""
+
+    name: str = CLUSTER_NAME
+
+    def has(self, name: str) -> bool:
+        return name == self.name
+
+    def pattern(self, name: str, *, is_prefix: bool) -> Key | None:
+        covers = self.name.startswith(name) if is_prefix else name in (self.name, WILDCARD)
+        return (self.name, True) if covers else None
+
+    def shortest(self, prefix: str, but: Iterable[Key]) -> str | None:
+        is_left = all(
+            self.name != name if is_name else not self.name.startswith(name) for name, is_name in but
+        )
+        return self.name if is_left and self.name.startswith(prefix) else None
+
+
+#: Of the types that a question can be about.
+NAME_SPACES: Final[Mapping[ResourceType, NameSpace]] = {
+    ResourceType.TOPIC: NameSpace(TOPIC_CHARACTERS, TOPIC_LENGTH_MAX, NO_TOPICS),
+    ResourceType.GROUP: NameSpace(),
+    ResourceType.CLUSTER: OneName(),
+    ResourceType.TRANSACTIONAL_ID: NameSpace(),
+    ResourceType.DELEGATION_TOKEN: NameSpace(),
+    ResourceType.USER: NameSpace(),
+}

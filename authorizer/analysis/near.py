@@ -1,0 +1,51 @@
+"""The ACLs that have to do with some names: those that cover one of them, and a few others.
+
+What they answer about these names is what all ACLs answer, so that a question about few names is worked out
+from few ACLs.
+"""
+
+from __future__ import annotations
+
+from itertools import repeat
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from authorizer.analysis.meaning import EVERYBODY, is_of
+from records.acl import WILDCARD
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from authorizer.analysis.name_map import Key
+    from records.acl import ResourceType
+    from records.columns.acl_table import AclTable
+
+#: Each name is compared with each prefix: with so many all ACLs are taken instead.
+_PREFIXES_MAX: Final = 100
+
+
+def near(
+    table: AclTable,
+    wheres: Mapping[ResourceType, Collection[Key]],
+    principals: Collection[str] | None = None,
+) -> AclTable:
+    """Of each of these resource types the ACLs about these names, or about any name with these prefixes.
+
+    Of some principals and everybody alone, where not all are wanted.
+    """
+    keys = {key for keys in wheres.values() for key in keys}
+    above = {text[:length] for text, _ in keys for length in range(len(text) + 1)} | {WILDCARD}
+    below = tuple({text for text, is_name in keys if not is_name})
+    is_kept = np.zeros(len(table), np.bool_)
+    for resource_type in wheres:
+        is_kept |= table.resource_types == int(resource_type)
+    if principals is not None:
+        is_kept &= is_of(table, {*principals, EVERYBODY})
+    if "" not in below and len(below) <= _PREFIXES_MAX:
+        names = table.names.texts
+        is_near = np.fromiter(map(above.__contains__, names), np.bool_, len(names))
+        if below:
+            is_near |= np.fromiter(map(str.startswith, names, repeat(below)), np.bool_, len(names))
+        is_kept &= is_near[table.names.codes]
+    return table.taken(np.flatnonzero(is_kept))

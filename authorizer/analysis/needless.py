@@ -1,0 +1,341 @@
+"""Which ACLs a set does not need: each with its proof, and all together, so that the rest means the same.
+
+What an ALLOW and a DENY say grows from a prefix to what is below it, from every host to a named one and from
+``User:*`` to a principal. So an ALLOW is needless exactly if all that it says is said there by others that
+are no narrower, or is denied; and a DENY if others deny the same, or if nothing that it denies is allowed by
+an ALLOW that overlaps it. ALLOWs come first: without one a DENY may be needless, never the other way round.
+The narrow ones go and the broad ones stay. What is left is irreducible: an ACL that is needed stays needed
+when others go.
+
+Two exceptions, both towards keeping more: what places with each of a topic's 65 characters behind a prefix
+say is not added up, nor what the halves of a network say; and where ``allow.everyone.if.no.acl.found`` opens
+what no ACL covers, the last one that covers a place stays, though it allow everything to everybody.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+import numpy as np
+
+from authorizer.analysis.acl_tree import EVERY_HOST, Acls, AclTree, Forest
+from authorizer.analysis.as_stated import counts, stands_in, stated
+from authorizer.analysis.dead import why_dead
+from authorizer.analysis.last_covers import LastCovers
+from authorizer.analysis.meaning import EVERYBODY
+from authorizer.analysis.patterns import Rows
+from authorizer.index.masks import ALLOW_MASKS, EVERYTHING, denied, settled
+from records.acl import AclOperation, ResourceType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from authorizer.decisions.state import AuthorizerSettings
+    from records.columns.acl_table import AclTable
+    from records.entries import AccessControlEntryRecord
+
+#: ``dead``: it can match no question. ``super-user``: who it is for is allowed everything anyway.
+#: ``shadowed``: an ALLOW of what is denied. ``broader-twin``: an ALLOW that is there a second time, with a
+#: wildcard in one of its fields. ``redundant``: others say the same. ``idle-deny``: a DENY of what no ALLOW
+#: allows.
+Why = Literal["dead", "super-user", "shadowed", "broader-twin", "redundant", "idle-deny"]
+
+# The literal `*` and the empty prefix: the empty text sorts first.
+_EVERY_NAME: Final = 0
+_ALLOW_ALL: Final = ALLOW_MASKS[int(AclOperation.ALL)]
+
+
+class Needless(NamedTuple):
+    """An ACL that is not needed.
+
+    Attributes:
+        row: of the table.
+        why: see `Why`.
+        by: the rows that make it so; none where no other ACL is the reason.
+        by_type_stays: whether authorize-by-resource-type is known to be answered as before without it.
+        alone: whether it can go whatever stays of the others; else ``by`` is one of the ALLOWs that are to go
+            first, because it denies them.
+    """
+
+    row: int
+    why: Why
+    by: tuple[int, ...]
+    by_type_stays: bool
+    alone: bool = True
+
+
+def needless_acls(
+    table: AclTable, settings: AuthorizerSettings, stays: Callable[[Needless], bool] = lambda _: False
+) -> list[Needless]:
+    """All that can go together.
+
+    Args:
+        table: no two rows of which say the same.
+        settings: the super users, and what no ACL covers.
+        stays: is asked about each before it goes; what stays is not in the answer.
+    """
+    return list(_Search(table, settings, stays))
+
+
+class _Search:
+    def __init__(
+        self, table: AclTable, settings: AuthorizerSettings, stays: Callable[[Needless], bool]
+    ) -> None:
+        self._table = table
+        self._stays = stays
+        self._covers = LastCovers(table) if settings.allow_everyone else None
+        self._networks = settings.networks
+        self._rows = rows = Rows.of(table, networks=self._networks)
+        self._acls = Acls(rows, networks=self._networks)
+        self._at: list[int] = rows.at.tolist()
+        supers = settings.super_users - {EVERYBODY}
+        is_super = np.array([each in supers for each in rows.principal_texts], np.bool_)
+        self._of_supers = np.flatnonzero(is_super[rows.principals])
+        self._others = np.flatnonzero(~is_super[rows.principals])
+        codes = {each: code for code, each in enumerate(rows.principal_texts)}
+        self._nobody = len(codes)
+        self._everybody = codes.get(EVERYBODY, self._nobody)
+        self._gone: set[int] = set()
+        # Those with ACLs for names that cannot exist, to which authorize-by-resource-type listens.
+        self._heard_types: set[int] = set()
+
+    def __iter__(self) -> Iterator[Needless]:
+        yield from self._dead()
+        for number in self._of_supers.tolist():
+            found = self._needless(self._at[number], "super-user", (), by_type_stays=True)
+            if self._goes(found):
+                yield found
+        is_allow = self._rows.masks & EVERYTHING != 0
+        mine = dict(self._needless_allows())
+        is_kept = is_allow.copy()
+        is_kept[[*mine]] = False
+        self._denies = Forest(self._rows, self._acls, self._others[~is_allow[self._others]], of_all=False)
+        self._allows = Forest(self._rows, self._acls, self._others[is_kept[self._others]], of_all=False)
+        for number, is_denied in mine.items():
+            found = self._allow(number, is_denied=is_denied)
+            if self._stays(found):
+                is_kept[number] = True
+                if self._covers is not None:
+                    self._covers.went(found.row, -1)
+            else:
+                yield found
+        allows = self._others[is_allow[self._others]]
+        left, gone = allows[is_kept[allows]], allows[~is_kept[allows]]
+        self._allows_left, self._allows_gone = (
+            tuple(Forest(self._rows, self._acls, each, of_all=of_all) for of_all in (False, True))
+            for each in (left, gone)
+        )
+        for number in sorted(self._denies.numbers, key=self._breadth):
+            if (idle := self._deny(number)) is not None and self._goes(idle):
+                self._gone.add(number)
+                yield idle
+
+    def _goes(self, found: Needless) -> bool:
+        """Whether it can be left out, and does not stay for another reason."""
+        if (self._covers is not None and not self._covers.can_go(found.row)) or self._stays(found):
+            return False
+        if self._covers is not None:
+            self._covers.went(found.row)
+        return True
+
+    def _dead(self) -> Iterator[Needless]:
+        """What `Rows` leaves out."""
+        is_dead = np.ones(len(self._table), np.bool_)
+        is_dead[self._rows.at] = False
+        dead = np.flatnonzero(is_dead)
+        for row, record in zip(dead.tolist(), self._table.records(dead), strict=True):
+            is_heard = why_dead(record, networks=self._networks) == "name" and counts(record)
+            if is_heard:
+                self._heard_types.add(record.resource_type)
+            found = self._needless(row, "dead", (), by_type_stays=not is_heard)
+            if self._goes(found):
+                yield found
+
+    def _needless_allows(self) -> Iterator[tuple[int, bool]]:
+        """Each, and whether a DENY is about some of what it allows."""
+        forest = Forest(self._rows, self._acls, self._others, of_all=False)
+        for resource_type, principal, tree in forest.ranges():
+            everybody = self._nobody if principal == self._everybody else self._everybody
+            everybodys = forest.tree(resource_type, everybody)
+            for place in range(tree.first, tree.end):
+                for number, is_denied in self._needless_at(place, tree, everybodys, forest.keys[place]):
+                    row = self._at[number]
+                    if self._covers is not None:
+                        if not self._covers.can_go(row):
+                            continue
+                        self._covers.went(row)
+                    yield number, is_denied
+
+    def _needless_at(
+        self, place: int, tree: AclTree, everybodys: AclTree, key: int
+    ) -> Iterator[tuple[int, bool]]:
+        masks, hosts = self._acls.masks, self._acls.hosts
+        numbers = tree.at(place)
+        outer, around = tree.outer[place - tree.first], everybodys.around(key)
+        by_host: dict[int, list[int]] = {}
+        every = 0
+        for number in numbers:
+            host = hosts[number]
+            by_host.setdefault(host, []).append(number)
+            if host == EVERY_HOST:
+                every |= masks[number]
+        for host, here in by_host.items():
+            said = tree.said(outer, host) | everybodys.said(around, host)
+            if host != EVERY_HOST:
+                said |= every
+                for wider in self._acls.wider.get(host, ()):
+                    for number in by_host.get(wider, ()):
+                        said |= masks[number]
+            if len(here) == 1:
+                allowed = masks[here[0]] & EVERYTHING
+                if allowed and not allowed & ~settled(said):
+                    yield here[0], bool(allowed & denied(said))
+                continue
+            # Of ACLs that differ in the operation alone those with the fewest go first.
+            left = sorted(here, key=lambda each: (masks[each].bit_count(), each))
+            for number in tuple(left):
+                others = said
+                for each in left:
+                    if each != number:
+                        others |= masks[each]
+                allowed = masks[number] & EVERYTHING
+                if allowed and not allowed & ~settled(others):
+                    left.remove(number)
+                    yield number, bool(allowed & denied(others))
+
+    def _covering(self, number: int, forest: Forest) -> list[int]:
+        """The ACLs of a forest that are no narrower than this one, the broadest last."""
+        acls = self._acls
+        resource_type, whose = acls.types[number], acls.principals[number]
+        key, host = acls.keys[number], acls.hosts[number]
+        found = forest.tree(resource_type, whose).covering(key, host)
+        if whose != self._everybody:
+            found += forest.tree(resource_type, self._everybody).covering(key, host)
+        return [each for each in found if each != number and each not in self._gone] if found else found
+
+    def _allow(self, number: int, *, is_denied: bool) -> Needless:
+        """Why an ALLOW is needless: by DENYs, and by ALLOWs that are needed."""
+        masks = self._acls.masks
+        allowed = masks[number] & EVERYTHING
+        denies = self._covering(number, self._denies) if is_denied else []
+        shadows = self._chosen(allowed, denies)
+        if shadows is not None:
+            return self._found(number, "shadowed", shadows, denies)
+        allows = self._covering(number, self._allows)
+        twin = next((each for each in reversed(allows) if self._is_twin(each, number)), None)
+        if twin is not None:
+            return self._found(number, "broader-twin", [twin], [*allows, *denies])
+        # Those that allow come first: a DENY is named for what no other ACL allows.
+        chosen = self._chosen(allowed, [*denies, *allows])
+        return self._found(number, "redundant", chosen or [], [*allows, *denies])
+
+    def _deny(self, number: int) -> Needless | None:
+        """Why a DENY is needless, if it is."""
+        acls = self._acls
+        mine = denied(acls.masks[number])
+        others = self._covering(number, self._denies)
+        chosen = self._chosen(mine, others)
+        if chosen is not None:
+            return self._found(number, "redundant", chosen, others)
+        is_heard = acls.types[number] in self._heard_types
+        for allow in self._overlapping(number, mine, self._allows_left):
+            if self._denies_alone(number, allow):
+                return None
+            is_heard = True
+        first = next(
+            (
+                allow
+                for allow in self._overlapping(number, mine, self._allows_gone)
+                if self._denies_alone(number, allow)
+            ),
+            None,
+        )
+        by = () if first is None else (self._at[first],)
+        idle = self._needless(self._at[number], "idle-deny", by, by_type_stays=not is_heard)
+        return idle._replace(alone=first is None)
+
+    def _overlapping(self, number: int, bits: int, allows: tuple[Forest, ...]) -> Iterator[int]:
+        """The ALLOWs of some of these operations that share a name, a host and a principal with a DENY."""
+        acls = self._acls
+        key, host = acls.keys[number], acls.hosts[number]
+        resource_type, whose = acls.types[number], acls.principals[number]
+        by_principal, of_all = allows
+        if whose == self._everybody:
+            trees = [of_all.tree(resource_type)]
+        else:
+            trees = [by_principal.tree(resource_type, each) for each in (whose, self._everybody)]
+        for tree in trees:
+            yield from tree.overlapping(key, host, bits)
+
+    def _denies_alone(self, number: int, allow: int) -> bool:
+        """Whether a DENY denies some of what an overlapping ALLOW allows, and no other DENY does."""
+        acls, everybody = self._acls, self._everybody
+        # The names, hosts and principals of both, of which nothing narrower is said.
+        key = max(acls.keys[number], acls.keys[allow])
+        host = acls.narrower_of(acls.hosts[number], acls.hosts[allow])
+        whose = acls.principals[allow] if acls.principals[number] == everybody else acls.principals[number]
+        rest = acls.masks[allow] & denied(acls.masks[number])
+        for each in dict.fromkeys((whose, everybody)):
+            for other in self._denies.tree(acls.types[number], each).covering(key, host):
+                if other != number and other not in self._gone:
+                    rest &= ~denied(acls.masks[other])
+        return bool(rest)
+
+    def _chosen(self, wanted: int, among: Iterable[int]) -> list[int] | None:
+        """A few ACLs that together settle these operations, the last first; None if all of them do not."""
+        masks, chosen = self._acls.masks, []
+        for each in reversed([*among]):
+            if wanted & settled(masks[each]):
+                chosen.append(each)
+                wanted &= ~settled(masks[each])
+                if not wanted:
+                    return chosen
+        return None
+
+    def _is_twin(self, other: int, number: int) -> bool:
+        """Whether ``other`` differs in one field, in which it has a wildcard."""
+        acls = self._acls
+        wider = 0
+        for column, wildcard in (
+            (acls.principals, self._everybody),
+            (acls.hosts, EVERY_HOST),
+            (acls.keys, _EVERY_NAME),
+            (acls.masks, _ALLOW_ALL),
+        ):
+            if column[other] != column[number]:
+                if column[other] != wildcard:
+                    return False
+                wider += 1
+        return wider == 1
+
+    def _found(self, number: int, why: Why, chosen: list[int], others: Iterable[int]) -> Needless:
+        row = self._at[number]
+        record = self._record(number)
+        wanted = stated(self._acls.masks[number]) if counts(record) else 0
+        for each in others:
+            if wanted & stated(self._acls.masks[each]) and stands_in(self._record(each), record):
+                wanted &= ~stated(self._acls.masks[each])
+        by = tuple(self._at[each] for each in chosen)
+        return self._needless(row, why, by, by_type_stays=not wanted)
+
+    def _needless(self, row: int, why: Why, by: tuple[int, ...], *, by_type_stays: bool) -> Needless:
+        # Authorize-by-resource-type asks for a name, also of the cluster, that only other types can have; and
+        # what no ACL covers may be open.
+        is_asked = self._covers is not None and self._table.resource_types[row] == ResourceType.CLUSTER
+        return Needless(row, why, by, by_type_stays=by_type_stays and not is_asked)
+
+    def _record(self, number: int) -> AccessControlEntryRecord:
+        return self._table.acl(self._at[number]).record
+
+    def _breadth(self, number: int) -> tuple[bool, bool, int, bool, int, int]:
+        """Sorts narrow ACLs before broad ones."""
+        acls = self._acls
+        key, mask = acls.keys[number], acls.masks[number]
+        return (
+            acls.principals[number] == self._everybody,
+            not key & 1,
+            -len(acls.texts[key >> 1]),
+            acls.hosts[number] == EVERY_HOST,
+            mask.bit_count(),
+            number,
+        )

@@ -1,0 +1,153 @@
+"""The ACLs of a table as patterns: for each principal and resource type, what is said at each name or prefix.
+
+Only ACLs that can decide a question are there: of a resource type, a host and a name that can exist. Those
+for ``User:*`` are everybody's.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from authorizer.analysis.answers import can_be_asked_from
+from authorizer.analysis.name_space import NAME_SPACES
+from authorizer.index.masks import ALLOW_MASKS, DENY_MASKS, OwnLeaf, add_to_leaf, said_to, shared_masks
+from authorizer.index.places import LITERAL_PATTERN
+from records.acl import CLUSTER_NAME, WILDCARD, AclPermissionType, ResourceType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from authorizer.analysis.name_map import Key
+    from records.columns.acl_table import AclTable
+    from records.columns.text_column import TextColumn
+
+#: A prefix, or with True a single name, and what its ACLs say; sorted as in `name_map`.
+Said = tuple[str, bool, OwnLeaf]
+
+_CODES: Final = 1 << 8
+_MASKS: Final = {
+    is_allow: np.array([masks.get(code, 0) for code in range(_CODES)], np.int64)
+    for is_allow, masks in ((True, ALLOW_MASKS), (False, DENY_MASKS))
+}
+
+
+class Patterns(NamedTuple):
+    """Of one principal and resource type."""
+
+    principal: str
+    resource_type: ResourceType
+    said: list[Said]
+
+
+def patterns_of(table: AclTable, *, networks: bool) -> Iterator[Patterns]:
+    """By principal and resource type, each once; ``networks``: whether hosts may be some."""
+    rows = Rows.of(table, networks=networks)
+    read = said_to(networks=networks)
+    order = np.lexsort((rows.keys, rows.types, rows.principals))
+    keys, masks = rows.keys[order], rows.masks[order]
+    whose = rows.principals[order] * len(ResourceType) + rows.types[order]
+    whose_changes = np.diff(whose, prepend=-1) != 0
+    starts = np.flatnonzero(whose_changes | (np.diff(keys, prepend=-1) != 0))
+    if not len(starts):
+        return
+    hosts = rows.hosts[order]
+    has_host = np.array([host != WILDCARD for host in rows.host_texts], np.bool_)
+    is_narrow = np.logical_or.reduceat(has_host[hosts], starts)
+    leaves: list[OwnLeaf] = list(shared_masks(np.bitwise_or.reduceat(masks, starts).tolist()))
+    ends = np.append(starts[1:], len(order))
+    for at in np.flatnonzero(is_narrow).tolist():
+        here = slice(starts[at], ends[at])
+        leaf: OwnLeaf | None = None
+        for host, mask in zip(hosts[here].tolist(), masks[here].tolist(), strict=True):
+            leaf = add_to_leaf(leaf, read(rows.host_texts[host]), mask)
+        leaves[at] = leaf or 0
+    said = [(*key, leaf) for key, leaf in zip(rows.named(keys[starts]), leaves, strict=True)]
+    firsts = np.flatnonzero(whose_changes[starts]).tolist()
+    for first, end in pairwise((*firsts, len(said))):
+        principal, resource_type = divmod(whose[starts[first]].item(), len(ResourceType))
+        yield Patterns(rows.principal_texts[principal], ResourceType(resource_type), said[first:end])
+
+
+def covered(table: AclTable) -> dict[ResourceType, list[Key]]:
+    """By resource type, every name and prefix that an ACL is about, whoever it is for; sorted."""
+    rows = Rows.of(table, networks=False, only_deciding=False)
+    return {each: list(rows.named(np.unique(rows.keys[rows.types == int(each)]))) for each in NAME_SPACES}
+
+
+class Rows(NamedTuple):
+    """The rows that count, by column; ``at`` is where they are in the table.
+
+    A row's key is twice the place of its prefix or name among the sorted texts, and one more for a name: keys
+    sort as a `name_map.Key` does.
+    """
+
+    at: npt.NDArray[np.int64]
+    types: npt.NDArray[np.int64]
+    keys: npt.NDArray[np.int64]
+    texts: Sequence[str]
+    principals: npt.NDArray[np.int64]
+    principal_texts: Sequence[str]
+    hosts: npt.NDArray[np.int32]
+    host_texts: Sequence[str]
+    masks: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, table: AclTable, *, networks: bool, only_deciding: bool = True) -> Rows:
+        is_allow = table.permission_types == int(AclPermissionType.ALLOW)
+        operations = table.operations.view(np.uint8)
+        masks = np.where(is_allow, _MASKS[True][operations], _MASKS[False][operations])
+        kept = np.ones(len(table), np.bool_)
+        if only_deciding:
+            kept &= masks != 0
+            kept &= _where(
+                table.hosts, lambda host: host == WILDCARD or can_be_asked_from(host, networks=networks)
+            )
+            kept &= _where(table.principals, lambda principal: ":" in principal)
+        keys, texts = _keys(table, kept)
+        kept &= keys >= 0
+        return cls(
+            np.flatnonzero(kept),
+            table.resource_types[kept].astype(np.int64),
+            keys[kept],
+            texts,
+            table.principals.codes[kept].astype(np.int64),
+            table.principals.texts,
+            table.hosts.codes[kept],
+            table.hosts.texts,
+            masks[kept],
+        )
+
+    def named(self, keys: npt.NDArray[np.int64]) -> Iterator[Key]:
+        """The keys as texts."""
+        return zip(
+            map(self.texts.__getitem__, (keys >> 1).tolist()),
+            (keys & 1).astype(np.bool_).tolist(),
+            strict=True,
+        )
+
+
+def _where(column: TextColumn, is_wanted: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
+    """For each row whether its text is wanted."""
+    return np.fromiter(map(is_wanted, column.texts), np.bool_, len(column.texts))[column.codes]
+
+
+def _keys(table: AclTable, kept: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.int64], list[str]]:
+    """The key of each row, -1 where nothing can have such a name; and the sorted texts."""
+    texts = sorted({"", CLUSTER_NAME, *table.names.texts})
+    ranks = {text: rank for rank, text in enumerate(texts)}
+    keys = np.full(len(table), -1, np.int64)
+    is_prefix = table.pattern_types != LITERAL_PATTERN
+    for resource_type, space in NAME_SPACES.items():
+        rows = np.flatnonzero(kept & (table.resource_types == int(resource_type)))
+        distinct, places = np.unique(table.names.codes[rows] * 2 + is_prefix[rows], return_inverse=True)
+        patterns = (
+            space.pattern(table.names.texts[each >> 1], is_prefix=each & 1) for each in distinct.tolist()
+        )
+        found = [-1 if each is None else 2 * ranks[each[0]] + each[1] for each in patterns]
+        keys[rows] = np.array(found, np.int64)[places]
+    return keys, texts

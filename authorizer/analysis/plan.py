@@ -1,0 +1,237 @@
+"""AclPlan: ACLs to add and to remove, and the meaning that they were looked at with. Pure.
+
+    made       on a log, whose meaning is known before and after
+    applied    to that log, if its meaning is still the one before, and becomes the one after
+
+Both are compared, as ACLs may be others and mean the same: what a plan shows is true of every log that it is
+applied to. Other writes may come between, if they leave the meaning as it is.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import msgspec
+import numpy as np
+
+from authorizer.acl_json import content_from_json, content_json
+from authorizer.analysis.changed_acls import ChangedAcls
+from authorizer.analysis.meaning import Meaning
+from authorizer.decisions.state import AuthorizerSettings
+from authorizer.errors import PlanOutdatedError, PlanUnreadableError
+from authorizer.kafka_version import KafkaVersion
+from records.acl import AclPermissionType
+from records.columns.acl_table import AclTable, AppliedAcl
+from records.entries import AccessControlEntryRecord, AclContent
+from records.ids import content_uuid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from authorizer.analysis.meaning_digest import MeaningDigest
+    from snapshot.image import AclsImage
+
+#: Of the file; another one is refused.
+VERSION: Final = 1
+_DIGEST_BYTES: Final = 16
+
+
+class PlanOrigin(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """Which log a plan is for, and where it was made on it.
+
+    Attributes:
+        log: how it was named, for people and for who looks at the plan before it is applied.
+        cluster_id, topic_id: which log it is; no topic where a cluster was asked for its ACLs.
+        end_offset: of the state that the plan was made on; None as the topic.
+    """
+
+    log: str
+    cluster_id: str
+    topic_id: str | None = None
+    end_offset: int | None = None
+
+
+class AclPlan(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """See the module; as JSON it is the file.
+
+    Attributes:
+        version: of the form.
+        origin: which log it is for.
+        super_users, allow_everyone, kafka_version: the settings that the meanings are of.
+        digest: of the ACLs that the plan was made on (I12), hexadecimal.
+        meaning_before, meaning_after: digests of the meaning, hexadecimal.
+        remove, add: ACLs as ``acl_json`` has them, without ids.
+        checksum: of all of this, so that a plan is applied as it was made.
+    """
+
+    version: int = msgspec.field(name="aclogPlan")
+    origin: PlanOrigin
+    super_users: list[str]
+    allow_everyone: bool
+    kafka_version: str
+    digest: str
+    meaning_before: str
+    meaning_after: str
+    remove: list[dict[str, str]]
+    add: list[dict[str, str]]
+    checksum: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        origin: PlanOrigin,
+        image: AclsImage,
+        changed: ChangedAcls,
+        settings: AuthorizerSettings,
+        known: MeaningDigest | None = None,
+    ) -> Self:
+        """The plan that makes these changes to ``image``.
+
+        What all of that means is worked out here, unless it is ``known``.
+        """
+        table = image.merged().columns
+        settings = settings.with_version_of(image)
+        remove, add = (_contents(table) for table in (changed.removed, changed.added))
+        before = Meaning.digest_of(table, settings) if known is None else known
+        after = Meaning.digest_after(before, changed.applied_to(table), settings, changed.principals)
+        plan = cls(
+            VERSION,
+            origin,
+            sorted(settings.super_users),
+            settings.allow_everyone,
+            str(settings.kafka_version),
+            f"{image.digest:032x}",
+            before.whole.hex(),
+            after.whole.hex(),
+            [*map(content_json, remove)],
+            [*map(content_json, add)],
+        )
+        return msgspec.structs.replace(plan, checksum=_checksum(plan))
+
+    @classmethod
+    def from_json(cls, text: bytes) -> Self:
+        """The plan of a file.
+
+        Raises:
+            PlanUnreadableError: it is none, is not as it was made, or of a version that is not known.
+        """
+        try:
+            plan = msgspec.json.decode(text, type=cls)
+            KafkaVersion(plan.kafka_version)
+            [*map(content_from_json, plan.remove), *map(content_from_json, plan.add)]
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError, ValueError) as error:
+            raise PlanUnreadableError(f"not a plan as `aclog plan --output` writes it: {error}") from error
+        if plan.version != VERSION:
+            raise PlanUnreadableError(
+                f"a plan of version {plan.version}, and this aclog reads version {VERSION}"
+            )
+        if plan.checksum != _checksum(plan):
+            raise PlanUnreadableError("the plan is not as it was made: its checksum is of something else")
+        return plan
+
+    def to_json(self) -> bytes:
+        """The file."""
+        return msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n"
+
+    @property
+    def settings(self) -> AuthorizerSettings:
+        """Those that the meanings are of."""
+        version = KafkaVersion(self.kafka_version)
+        return AuthorizerSettings(frozenset(self.super_users), self.allow_everyone, version)
+
+    @property
+    def removed(self) -> list[AclContent]:
+        """What goes, each ALLOW before any DENY: half of it allows nothing that the whole does not."""
+        return sorted(map(content_from_json, self.remove), key=_is_deny)
+
+    @property
+    def added(self) -> list[AclContent]:
+        """What comes, each DENY before any ALLOW, for the same reason."""
+        return sorted(map(content_from_json, self.add), key=lambda content: not _is_deny(content))
+
+    def result(self, table: AclTable) -> AclTable:
+        """The ACLs after it."""
+        return replaced(table, self.removed, self.added)
+
+    def undone(self, table: AclTable) -> AclTable:
+        """The ACLs before it, where a part of it was carried out."""
+        return replaced(table, self.added, self.removed)
+
+    def held(self, table: AclTable) -> AclTable:
+        """The rows that the plan is about, equal ones under several ids too."""
+        return table.taken(_rows_of(table, [*self.removed, *self.added]))
+
+    def left(self, held: AclTable) -> tuple[list[AclContent], list[AclContent]]:
+        """What is still to be removed and added, by ``held``."""
+        there = set(_contents(held))
+        return (
+            [content for content in self.removed if content in there],
+            [content for content in self.added if content not in there],
+        )
+
+    def require_log(self, cluster_id: str, topic_id: str | None) -> None:
+        """PlanOutdatedError if it was made for another log, as far as one can know."""
+        for kind, made_on, here in (
+            ("cluster id", self.origin.cluster_id, cluster_id),
+            ("topic id", self.origin.topic_id, topic_id),
+        ):
+            if made_on != here and None not in (made_on, here):
+                raise PlanOutdatedError(
+                    f"the plan was made for another log: {kind} {made_on}, and here it is {here}; "
+                    "nothing was written"
+                )
+
+    def require_meaning(self, image: AclsImage) -> None:
+        """PlanOutdatedError unless the meaning is the one before, and becomes the one after."""
+        if f"{image.digest:032x}" == self.digest:
+            return
+        table, settings = image.merged().columns, self.settings
+        meaning = Meaning.digest_of(table, settings)
+        if meaning.whole.hex() != self.meaning_before:
+            raise PlanOutdatedError(
+                "the meaning has moved since the plan was made: some question has another answer now; "
+                "nothing was written"
+            )
+        principals = {content[3] for content in (*self.removed, *self.added)}
+        after = Meaning.digest_after(meaning, self.result(table), settings, principals)
+        if after.whole.hex() != self.meaning_after:
+            raise PlanOutdatedError(
+                "the meaning is the same as when the plan was made, but with other ACLs, on which these "
+                "changes would not lead to what the plan says; nothing was written"
+            )
+
+
+def _checksum(plan: AclPlan) -> str:
+    bare = msgspec.structs.replace(plan, checksum="")
+    return blake2b(msgspec.json.encode(bare), digest_size=_DIGEST_BYTES).hexdigest()
+
+
+def _is_deny(content: AclContent) -> bool:
+    return content[-1] == AclPermissionType.DENY
+
+
+def _contents(table: AclTable) -> list[AclContent]:
+    """Each once, in order."""
+    return sorted({acl.record.content for acl in table})
+
+
+def _rows_of(table: AclTable, contents: Iterable[AclContent]) -> Any:
+    """The rows that say one of these."""
+    wanted = set(contents)
+    names = {content[1] for content in wanted}
+    texts = table.names.texts
+    is_named = np.fromiter((text in names for text in texts), np.bool_, len(texts))
+    rows = np.flatnonzero(is_named[table.names.codes])
+    is_wanted = (record.content in wanted for record in table.records(rows))
+    return rows[np.fromiter(is_wanted, np.bool_, len(rows))]
+
+
+def replaced(table: AclTable, less: Sequence[AclContent], more: Sequence[AclContent]) -> AclTable:
+    """The table without the rows that say ``less``, and with ``more`` once each."""
+    return ChangedAcls(_table_of([*less, *more]), _table_of(more)).applied_to(table)
+
+
+def _table_of(contents: Iterable[AclContent]) -> AclTable:
+    records = [AccessControlEntryRecord(content_uuid(content), *content) for content in contents]
+    return AclTable.of([AppliedAcl(record, None, 0) for record in records])

@@ -1,0 +1,85 @@
+"""What changes of ACLs are worth a second look: by what they add and take away, and by requests of a log."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+
+from authorizer.analysis.meaning import EVERYBODY
+from authorizer.analysis.question import question_of
+from authorizer.decisions.authorize import decide
+from records.acl import AclOperation, AclPermissionType, ResourceType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from authorizer.analysis.changed_acls import ChangedAcls
+    from authorizer.decisions.state import AuthorizerState
+    from records.columns.acl_table import AclTable
+    from records.entries import AccessControlEntryRecord
+    from records.request_line import Request
+    from records.request_traffic import Traffic
+
+_ALTERING = (AclOperation.ALTER, AclOperation.ALL)
+
+
+class Warned(NamedTuple):
+    """One thing to look at.
+
+    Attributes:
+        kind: for programs.
+        text: for people.
+        principal: whom it is about.
+        acl: that is added, if it is one.
+    """
+
+    kind: Literal["deny-everybody", "cluster-alter", "last-allow", "denied-traffic"]
+    text: str
+    principal: str
+    acl: AccessControlEntryRecord | None = None
+
+
+def warnings_of(changed: ChangedAcls, after: AclTable) -> Iterator[Warned]:
+    """What to look at in changes that lead to the ACLs ``after``."""
+    for acl in changed.added:
+        record = acl.record
+        if record.permission_type == AclPermissionType.DENY and record.principal == EVERYBODY:
+            yield Warned("deny-everybody", "a DENY for everybody is added", EVERYBODY, record)
+        elif (
+            record.permission_type == AclPermissionType.ALLOW
+            and record.resource_type == ResourceType.CLUSTER
+            and record.operation in _ALTERING
+        ):
+            text = f"{record.principal} may alter the cluster, and so every ACL"
+            yield Warned("cluster-alter", text, record.principal, record)
+    for principal in sorted(_allowed(changed.removed) - _allowed(after)):
+        yield Warned("last-allow", f"{principal} loses its last ALLOW", principal)
+
+
+def denied_traffic(traffic: Traffic, before: AuthorizerState, after: AuthorizerState) -> Iterator[Warned]:
+    """Whose requests of a log ``before`` allows and ``after`` does not, one warning for each of them."""
+    decisions: Counter[str] = Counter()
+    examples: dict[str, Request] = {}
+    for logged, count in traffic.counts.items():
+        request = logged.request
+        question = question_of(request)
+        if not logged.is_probe and decide(before, *question).is_allowed > decide(after, *question).is_allowed:
+            principal = request.principal
+            decisions[principal] += count
+            examples[principal] = min(request, examples.get(principal, request))
+    for principal, example in sorted(examples.items()):
+        _, host, operation, resource_type, name = example
+        yield Warned(
+            "denied-traffic",
+            f"{decisions[principal]:,} recorded requests of {principal} would be denied, such as "
+            f"{operation.title} {resource_type.name} {name} from {host}",
+            principal,
+        )
+
+
+def _allowed(table: AclTable) -> set[str]:
+    """The principals that have an ALLOW."""
+    codes = np.unique(table.principals.codes[table.permission_types == AclPermissionType.ALLOW])
+    return {table.principals.texts[code] for code in codes.tolist()}

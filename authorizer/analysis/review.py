@@ -1,0 +1,338 @@
+"""A review: which ACLs the requests of a window needed, and which could go.
+
+An ACL is needed by a request that it allows if no other ACL that stays allows it, too: not because a log
+happens to name it. What super users ask, and what is open to everybody, needs none. Of the others
+
+- an ALLOW goes if all that was allowed is allowed without it;
+- a DENY goes if no ALLOW that stays is about anything that it denies;
+- where everything without ACLs is open to everybody (``allow.everyone.if.no.acl.found``), one ACL stays on
+  each name that had some: the plan grants nothing;
+- an ACL with a code that this build does not know stays.
+
+ACLs that say the same under two ids are one here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from authorizer.analysis.least_acls import Fewest, fewest, narrowest
+from authorizer.analysis.name_space import NAME_SPACES
+from authorizer.analysis.question import question_of
+from authorizer.decisions.audit import AuditLog
+from authorizer.decisions.audit_levels import OFF
+from authorizer.decisions.authorize import authorize_actions
+from authorizer.decisions.by_resource_type import allows_some_resource
+from authorizer.decisions.decision import BY_SUPER_USER, Answered
+from authorizer.decisions.decision_counts import DecisionCounts
+from authorizer.decisions.reason import allows, matching_acls
+from authorizer.index.masks import ALLOW_MASKS, EVERYTHING, acl_mask
+from authorizer.index.places import LITERAL_PATTERN, is_odd
+from authorizer.network import address_of, network_of
+from records.acl import WILDCARD, AclOperation
+from records.principal import WILDCARD_PRINCIPAL
+from records.request_line import DEFAULT_ALLOW, SUPER_USER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from authorizer.analysis.least_acls import Need
+    from authorizer.decisions.state import AuthorizerState
+    from records.columns.acl_table import AclTable, AppliedAcl
+    from records.entries import AccessControlEntryRecord
+    from records.request_line import Logged, Request
+    from records.request_traffic import Traffic
+
+#: ``needed``: by a request; ``denies``: something that an ALLOW which stays is about; ``closes``: without it
+#: a name would be open to everybody; ``unknown``: it has a code that this build does not know.
+WhyKept = Literal["needed", "denies", "closes", "unknown"]
+#: ``unused``: it allowed nothing; ``covered``: what it allowed, ACLs that stay allow; ``denies nothing``.
+WhyNot = Literal["unused", "covered", "denies nothing"]
+
+_SILENT: Final = AuditLog(OFF)
+_DENY_SHIFT: Final = 16
+#: They are allowed by ACLs for others, too; of a probe they are not.
+_IMPLIED: Final = (AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS)
+
+
+class Kept(NamedTuple):
+    """An ACL that stays.
+
+    Attributes:
+        requests: different ones that it alone allows, of the ACLs that stay.
+        example: the first of them in order.
+    """
+
+    acl: AccessControlEntryRecord
+    why: WhyKept
+    requests: int = 0
+    example: Request | None = None
+
+
+class Unneeded(NamedTuple):
+    """An ACL that could go."""
+
+    acl: AccessControlEntryRecord
+    why: WhyNot
+
+
+class Turned(NamedTuple):
+    """A request that is answered otherwise now than when it was logged."""
+
+    request: Request
+    decisions: int
+    is_allowed_now: bool
+
+
+class Answers(NamedTuple):
+    """Of the window's requests: how many decisions, and how many different requests."""
+
+    decisions: int
+    requests: int
+
+
+class Review(NamedTuple):
+    """See the module; ACLs are sorted by what they are about.
+
+    Attributes:
+        by_acls: allowed then, and now by ACLs that are needed for it.
+        by_super_users: allowed then, and no ACL's doing, as ``by_default`` are.
+        denied: then.
+        least: of which kind ``kept`` is: None: the narrowest; else how the fewest were found.
+    """
+
+    unneeded: list[Unneeded]
+    kept: list[Kept]
+    turned: list[Turned]
+    by_acls: Answers
+    by_super_users: Answers
+    by_default: Answers
+    denied: Answers
+    least: Fewest | None
+
+
+def review(
+    table: AclTable,
+    state: AuthorizerState,
+    traffic: Traffic,
+    *,
+    is_fewest: bool = False,
+    on_progress: Callable[[int, int], None] = lambda _done, _total: None,
+) -> Review:
+    """Judge the ACLs of ``table``, which are those of ``state``, by traffic.
+
+    Args:
+        table: by column.
+        state: at the same offset.
+        traffic: of a window.
+        is_fewest: keep as few ACLs as possible, rather than the narrowest.
+        on_progress: called with how many of how many different requests were looked at.
+    """
+    acls = _Acls(table)
+    seen = _Seen(acls, state)
+    # Probes last: whether one matters, other requests say.
+    found = sorted(traffic.counts.items(), key=lambda each: each[0].is_probe)
+    for number, (logged, decisions) in enumerate(found):
+        on_progress(number, len(found))
+        seen.look_at(logged, decisions)
+    least = fewest(seen.needs) if is_fewest else None
+    needed = narrowest(seen.needs) if least is None else least.acls
+    kept: dict[int, Kept] = {place: Kept(acls.records[place], "needed") for place in needed}
+    for need, (requests, example) in seen.needs.items():
+        only, *others = need & needed
+        if not others:
+            acl, why, before, first = kept[only]
+            kept[only] = Kept(acl, why, before + requests, example if first is None else min(first, example))
+    acls.keep_beside(kept, closes=state.settings.allow_everyone)
+    used = frozenset().union(*seen.needs)
+    unneeded = [
+        Unneeded(acl, ("covered" if place in used else "unused") if allows(acl) else "denies nothing")
+        for place, acl in enumerate(acls.records)
+        if place not in kept
+    ]
+    return Review(
+        sorted(unneeded, key=lambda each: each.acl.content),
+        sorted(kept.values(), key=lambda each: each.acl.content),
+        sorted(seen.turned),
+        seen.answers("acl"),
+        seen.answers("super"),
+        seen.answers("default"),
+        seen.answers("denied"),
+        least,
+    )
+
+
+class _Seen:
+    """What was asked, and which ACLs would do."""
+
+    def __init__(self, acls: _Acls, state: AuthorizerState) -> None:
+        self.needs: dict[Need, tuple[int, Request]] = {}
+        self.turned: list[Turned] = []
+        self._acls = acls
+        self._state = state
+        self._decisions: Counter[str] = Counter()
+        self._requests: Counter[str] = Counter()
+        self._named: set[tuple[object, ...]] = set()
+
+    def answers(self, kind: str) -> Answers:
+        return Answers(self._decisions[kind], self._requests[kind])
+
+    def look_at(self, logged: Logged, decisions: int) -> None:
+        """One more of the different requests."""
+        kind = self._kind(logged, decisions)
+        self._decisions[kind] += decisions
+        self._requests[kind] += 1
+
+    def _kind(self, logged: Logged, decisions: int) -> str:
+        request = logged.request
+        if logged.is_allowed and logged.rule == SUPER_USER:
+            return "super"
+        if logged.is_probe:
+            if not logged.is_allowed:
+                return "denied"  # it is, and the request may have been allowed
+            if request.operation not in _IMPLIED and request[:4] in self._named:
+                return "acl"  # it may do that on a name that it asked for
+        context, action = question_of(request)
+        decided: list[Answered] = []
+        authorize_actions(self._state, context, (action,), _SILENT, DecisionCounts(), decided)
+        (now,) = decided
+        if not logged.is_allowed:
+            if now.is_allowed:
+                self.turned.append(Turned(request, decisions, True))
+            return "denied"
+        if now.found is BY_SUPER_USER:
+            return "super"
+        if now.is_allowed and not now.answer:
+            return "default"
+        if now.is_allowed:
+            need = self._acls.allowing(matching_acls(self._state.index, context, action))
+            requests, example = self.needs.get(need, (0, request))
+            self.needs[need] = requests + 1, min(example, request)
+            if not logged.is_probe:
+                self._named.add(request[:4])
+            return "acl"
+        index = self._state.index
+        if logged.is_probe and allows_some_resource(index, context.principal, request.host, *request[2:4]):
+            return "acl"  # by what Kafka logs no line of
+        resources = index.resources
+        if logged.rule == DEFAULT_ALLOW and not resources.covers(
+            request.resource_type, request.resource_name
+        ):
+            return "default"  # the settings are others than the log's
+        self.turned.append(Turned(request, decisions, False))
+        return "turned"
+
+
+class _Acls:
+    """The ACLs, the narrowest first, each once.
+
+    Attributes:
+        records: of ACLs that say the same, the first.
+    """
+
+    def __init__(self, table: AclTable) -> None:
+        distinct: dict[object, AccessControlEntryRecord] = {}
+        for acl in table:
+            distinct.setdefault(acl.record.content, acl.record)
+        self.records = sorted(distinct.values(), key=_breadth)
+        self._places = {record.content: place for place, record in enumerate(self.records)}
+
+    def allowing(self, matching: Iterable[AppliedAcl]) -> Need:
+        """Of ACLs that match a request, those that allow it."""
+        places = self._places
+        return frozenset(places[acl.record.content] for acl in matching if allows(acl.record))
+
+    def keep_beside(self, kept: dict[int, Kept], *, closes: bool) -> None:
+        """Add what stays for other reasons than requests."""
+        for place, record in enumerate(self.records):
+            if (
+                is_odd(record)
+                or record.operation not in ALLOW_MASKS
+                or record.resource_type not in NAME_SPACES
+            ):
+                kept.setdefault(place, Kept(record, "unknown"))
+        self._keep_denies(kept)
+        if closes:
+            self._keep_closing(kept)
+            self._keep_denies(kept)
+
+    def _keep_denies(self, kept: dict[int, Kept]) -> None:
+        allowing: dict[tuple[int, str], list[AccessControlEntryRecord]] = defaultdict(list)
+        for each in kept.values():
+            if allows(each.acl):
+                allowing[each.acl.resource_type, each.acl.principal].append(each.acl)
+                allowing[each.acl.resource_type, ""].append(each.acl)
+        for place, record in enumerate(self.records):
+            if place in kept or allows(record):
+                continue
+            whose = (
+                ("",) if record.principal == WILDCARD_PRINCIPAL else (record.principal, WILDCARD_PRINCIPAL)
+            )
+            near = (acl for each in whose for acl in allowing.get((record.resource_type, each), ()))
+            if any(_denies_some(record, acl) for acl in near):
+                kept[place] = Kept(record, "denies")
+
+    def _keep_closing(self, kept: dict[int, Kept]) -> None:
+        by_pattern: dict[tuple[int, bool, str], list[int]] = defaultdict(list)
+        for place, record in enumerate(self.records):
+            name, is_prefix = _pattern(record)
+            by_pattern[record.resource_type, not is_prefix, name].append(place)
+        closed: set[tuple[int, bool, str]] = set()
+        # A prefix before what is below it, and prefixes before names.
+        for pattern in sorted(by_pattern):
+            resource_type, is_name, name = pattern
+            here = by_pattern[pattern]
+            lengths = range(len(name) + is_name)
+            if any(place in kept for place in here):
+                closed.add(pattern)
+            elif not any((resource_type, False, name[:length]) in closed for length in lengths):
+                closed.add(pattern)
+                place = min(here, key=lambda each: (allows(self.records[each]), each))
+                kept[place] = Kept(self.records[place], "closes")
+
+
+def _pattern(record: AccessControlEntryRecord) -> tuple[str, bool]:
+    """A name, or a prefix: of all names the empty one."""
+    if record.pattern_type == LITERAL_PATTERN:
+        return ("", True) if record.resource_name == WILDCARD else (record.resource_name, False)
+    return record.resource_name, True
+
+
+def _breadth(record: AccessControlEntryRecord) -> tuple[object, ...]:
+    """For whom, on which names, for which operations, from where: the narrowest first."""
+    name, is_prefix = _pattern(record)
+    return (
+        record.principal == WILDCARD_PRINCIPAL,
+        is_prefix,
+        -len(name) if is_prefix else 0,
+        (ALLOW_MASKS.get(record.operation, 0) & EVERYTHING).bit_count(),
+        record.host == WILDCARD,
+        network_of(record.host) is not None,
+        record.content,
+    )
+
+
+def _may_share(host: str, other: str) -> bool:
+    """Whether two ACLs may be about one client."""
+    if host == other or WILDCARD in (host, other):
+        return True
+    places = [network_of(each) or address_of(each) for each in (host, other)]
+    one, another = places
+    return one is not None and another is not None and (one.within(another) or another.within(one))
+
+
+def _denies_some(deny: AccessControlEntryRecord, allow: AccessControlEntryRecord) -> bool:
+    """Whether a DENY is about anything that an ALLOW is about; their types and principals are."""
+    if not acl_mask(deny.operation, deny.permission_type) >> _DENY_SHIFT & ALLOW_MASKS.get(
+        allow.operation, 0
+    ):
+        return False
+    if not _may_share(deny.host, allow.host):
+        return False
+    (denied, denies_prefix), (allowed, allows_prefix) = _pattern(deny), _pattern(allow)
+    return (
+        denied == allowed
+        or (denies_prefix and allowed.startswith(denied))
+        or (allows_prefix and denied.startswith(allowed))
+    )

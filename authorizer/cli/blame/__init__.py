@@ -1,0 +1,1 @@
+"""``aclog blame``: what in a history made an answer what it is."""

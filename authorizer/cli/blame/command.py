@@ -1,0 +1,236 @@
+"""``aclog blame``: every change of an answer through the history, and the records that made it."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from authorizer.cli.failure import ExitCode
+from authorizer.cli.options import (
+    OPERATION,
+    PATTERN_TYPE,
+    PRINCIPAL,
+    completes,
+    config_option,
+    json_option,
+    log_option,
+    progress_option,
+    shared,
+    snapshots_option,
+)
+from authorizer.cli.resources import only_resource
+from authorizer.cli.spark.options import SparkFlags, spark_options
+from authorizer.cli.workspace import Workspace
+from authorizer.host import host_address
+from records.acl import AclOperation, AclPermissionType, PatternType
+from records.errors import DecodeError
+from records.ids import uuid_from_string
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from authorizer.analysis.blame import AskedAcl, AskedQuestion
+    from authorizer.cli.blame.histories import Past
+    from records.principal import KafkaPrincipal
+
+_ANY_HOST: Final = "*"
+
+_asked_options: Final = shared(
+    click.option("--principal", type=PRINCIPAL, help="Ask: may this principal do it?"),
+    click.option(
+        "--allow-principal", metavar="TYPE:NAME", help="Ask: is the ACL in force that allows it to this one?"
+    ),
+    click.option(
+        "--deny-principal", metavar="TYPE:NAME", help="Ask: is the ACL in force that denies it to this one?"
+    ),
+    click.option("--id", "acl_id", metavar="ID", help="Ask: is the ACL with this id in force?"),
+    click.option("--operation", type=OPERATION, help="For what: Read, Write, DescribeConfigs, ..."),
+    click.option("--topic", metavar="NAME", help="On this topic."),
+    click.option("--group", metavar="NAME", help="On this consumer group."),
+    click.option("--cluster", is_flag=True, help="On the cluster."),
+    click.option("--transactional-id", metavar="ID", help="On this transactional id."),
+    click.option("--delegation-token", metavar="TOKEN", help="On this delegation token."),
+    click.option("--user-principal", metavar="TYPE:NAME", help="On this user."),
+    click.option(
+        "--host",
+        metavar="ADDRESS",
+        help="From where: an IP address.  [default: 127.0.0.1; of an ACL *, all hosts]",
+    ),
+    click.option(
+        "--resource-pattern-type",
+        type=PATTERN_TYPE,
+        default=PatternType.LITERAL.name,
+        show_default=True,
+        help="Of an ACL: LITERAL or PREFIXED.",
+    ),
+)
+
+
+@click.command("blame")
+@log_option
+@snapshots_option
+@click.option(
+    "--history",
+    metavar="DIR",
+    shell_complete=completes("dir"),
+    help="Instead of --log what `aclog spark changes` has kept, though the log forgot it; Spark reads it.",
+)
+@click.option("--cluster-id", metavar="ID", help="Which cluster of --history.  [default: the only one]")
+@click.option(
+    "--from",
+    "first",
+    type=click.IntRange(min=0),
+    metavar="OFFSET",
+    help="Begin with this offset.  [default: as early as can be]",
+)
+@_asked_options
+@spark_options
+@config_option
+@json_option
+@progress_option
+def blame_command(
+    *, history: str | None, cluster_id: str | None, first: int | None, as_json: bool, **flags: Any
+) -> None:
+    """Which records made an answer what it is?
+
+    Every change of the answer, oldest first: the records that made it, with their offsets and times, and what
+    decided before and after. Then the answer now, and each ACL that makes it so. The answer to a question, or
+    whether an ACL is in force. Exit code 0 if it is yes now, 1 if it is no.
+
+    A log is read from its start; where that was trimmed, from the oldest checkpoint or snapshot on; or --from
+    an offset on, from the state that there was by then. In a compacted topic records are missing, and with
+    them what was between: a history of `aclog spark changes` has it.
+
+    The rules are those of the Kafka release that the log's brokers had registered as at the time (of a
+    history, which has no brokers, of the newest), or that aclog.kafka.version of --config names.
+
+    \b
+    Examples:
+      aclog blame --log DIR --principal User:alice --operation Read --topic orders
+      aclog blame --log DIR --deny-principal 'User:*' --operation All --topic pii- \\
+          --resource-pattern-type prefixed
+      aclog blame --log DIR --from 1200 --id u5Hxq0mDQ8WDiSU5EuFUwA
+      aclog blame --history DIR --id u5Hxq0mDQ8WDiSU5EuFUwA --json
+    """
+    from authorizer.analysis.blame import Followed
+    from authorizer.cli.blame.report import Report
+
+    spark = SparkFlags(**{flag: flags.pop(flag) for flag in ("master", "packages", "spark_conf")})
+    if cluster_id is not None and history is None:
+        raise click.UsageError("--cluster-id says which cluster of --history: it goes with that")
+    workspace = Workspace.given()
+    subject = _subject(workspace, **flags)
+    with _past(workspace, subject, history, cluster_id, spark, first) as past:
+        followed = Followed(subject, past.held(), past.metadata)
+        report = Report(past, subject, as_json=as_json)
+        report.begin(followed.answer)
+        for step in past.steps(followed.ids):
+            turn = followed.after(step.records)
+            if step.unknown_from is not None:
+                report.unknown(step.unknown_from, step.end_offset)
+            if turn is not None:
+                report.turn(step, turn)
+        report.end(followed.answer)
+    if not followed.answer.holds:
+        raise click.exceptions.Exit(ExitCode.NO)
+
+
+def _subject(
+    workspace: Workspace,
+    *,
+    principal: KafkaPrincipal | None,
+    allow_principal: str | None,
+    deny_principal: str | None,
+    acl_id: str | None,
+    operation: AclOperation | None,
+    host: str | None,
+    resource_pattern_type: PatternType,
+    **resource: Any,
+) -> AskedQuestion | AskedAcl:
+    """What the flags ask about."""
+    from authorizer.analysis.blame import AskedAcl
+
+    flags = {
+        "--principal": principal,
+        "--allow-principal": allow_principal,
+        "--deny-principal": deny_principal,
+        "--id": acl_id,
+    }
+    if sum(value is not None for value in flags.values()) != 1:
+        raise click.UsageError(f"Name exactly one of {', '.join(flags)}.")
+    if acl_id is not None:
+        if operation is not None or host is not None or any(resource.values()):
+            raise click.UsageError("--id alone says which ACL it is")
+        try:
+            return AskedAcl(id=uuid_from_string(acl_id))
+        except DecodeError as error:
+            raise click.BadParameter(str(error), param_hint="--id") from error
+    if operation is None:
+        raise click.UsageError("Missing option '--operation'.")
+    resource_type, name = only_resource(resource)
+    if principal is not None:
+        return _question(workspace, principal, host, operation, resource_type, name)
+    permission = AclPermissionType.DENY if allow_principal is None else AclPermissionType.ALLOW
+    if resource_pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
+        raise click.UsageError("--resource-pattern-type: an ACL is LITERAL or PREFIXED")
+    return AskedAcl(
+        content=(
+            int(resource_type),
+            name,
+            int(resource_pattern_type),
+            allow_principal or deny_principal or "",
+            host or _ANY_HOST,
+            int(operation),
+            int(permission),
+        )
+    )
+
+
+def _question(
+    workspace: Workspace,
+    principal: KafkaPrincipal,
+    host: str | None,
+    operation: AclOperation,
+    resource_type: Any,
+    name: str,
+) -> AskedQuestion:
+    from authorizer.analysis.blame import AskedQuestion
+    from authorizer.api import Action, RequestContext
+    from authorizer.decisions.state import AuthorizerSettings
+    from records.acl import ResourcePattern
+
+    try:
+        address = host_address(host or "127.0.0.1")
+    except ValueError as error:
+        raise click.BadParameter(
+            f"{error}; the broker sees addresses, never names", param_hint="--host"
+        ) from error
+    return AskedQuestion(
+        RequestContext(principal, address),
+        Action(operation, ResourcePattern(resource_type, name, PatternType.LITERAL)),
+        AuthorizerSettings.from_configs(workspace.config.properties),
+    )
+
+
+@contextmanager
+def _past(
+    workspace: Workspace,
+    subject: AskedQuestion | AskedAcl,
+    history: str | None,
+    cluster_id: str | None,
+    spark: SparkFlags,
+    first: int | None,
+) -> Iterator[Past]:
+    """Where the history is."""
+    if history is not None:
+        from authorizer.cli.blame.spark_history import spark_past
+
+        with spark_past(history, cluster_id, spark, subject, first) as found:
+            yield found
+        return
+    from authorizer.cli.blame.histories import LogPast
+
+    with workspace.log() as log:
+        yield LogPast.of(log, workspace.sources(), subject, first)

@@ -1,0 +1,116 @@
+"""SidecarAuthorizer: what ``batch_query.answer`` asks, asked of a sidecar."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn
+
+import msgspec
+
+from authorizer.acl_json import acl_from_json, applied_acl_from_json
+from authorizer.api import AuthorizationResult
+from authorizer.client import Question, calls
+from authorizer.decisions.decision import Decision, Rule, require_literal
+from authorizer.errors import SidecarError, SidecarRequestError
+from records.errors import DecodeError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from authorizer.api import Action, AuthorizableRequestContext
+    from authorizer.client import Client
+    from authorizer.client.answers import Decision as Answer
+    from authorizer.decisions.state import AuthorizerState
+    from records.acl import AclBinding, AclBindingFilter, AclOperation, ResourceType
+
+
+class SidecarAuthorizer:
+    """Implements batch_query.Answering, on one state of a sidecar.
+
+    Each call may raise DecodeError, for what a sidecar is not asked or refuses; another SidecarError is not
+    about the question.
+    """
+
+    def __init__(self, client: Client, at_offset: int | None) -> None:
+        """``at_offset``: where the state ends; None for the newest."""
+        self._client = client
+        self._at_offset = at_offset
+        self._known: dict[Question, Answer | SidecarError] = {}
+
+    @property
+    def state(self) -> AuthorizerState:
+        raise DecodeError("a sidecar answers without the line of its audit log: ask without `audit`")
+
+    def ask_all(self, asked: Iterable[tuple[AuthorizableRequestContext, Action]]) -> None:
+        """Get what ``decide`` will be asked, many in one request."""
+        questions = [_question(context, action) for context, action in asked]
+        for at in range(0, len(questions), calls.QUESTIONS_MAXIMUM):
+            part = questions[at : at + calls.QUESTIONS_MAXIMUM]
+            answers = self._client.ask(calls.decisions(part, at_offset=self._at_offset))
+            self._known.update(zip(part, answers, strict=True))
+
+    def decide(self, context: AuthorizableRequestContext, action: Action) -> Decision:
+        require_literal(action)
+        question = _question(context, action)
+        if question not in self._known:
+            self.ask_all([(context, action)])
+        answer = self._known[question]
+        if isinstance(answer, SidecarError):
+            _refuse(answer)
+        acl = None if answer.acl is None else applied_acl_from_json(msgspec.to_builtins(answer.acl))
+        result = AuthorizationResult.ALLOWED if answer.is_allowed else AuthorizationResult.DENIED
+        return Decision(result, Rule(answer.rule), acl)
+
+    def authorize(
+        self, context: AuthorizableRequestContext, actions: Sequence[Action]
+    ) -> list[AuthorizationResult]:
+        self.ask_all((context, action) for action in actions)
+        return [self.decide(context, action).result for action in actions]
+
+    def authorize_by_resource_type(
+        self, context: AuthorizableRequestContext, operation: AclOperation, resource_type: ResourceType
+    ) -> AuthorizationResult:
+        call = calls.by_resource_type(
+            context.principal,
+            operation,
+            resource_type,
+            host=context.client_address,
+            at_offset=self._at_offset,
+        )
+        try:
+            return AuthorizationResult(self._client.ask(call).result)
+        except SidecarRequestError as error:
+            _refuse(error)
+
+    def acls(self, acl_filter: AclBindingFilter) -> Iterator[AclBinding]:
+        try:
+            listing = self._client.ask(calls.listing(acl_filter, at_offset=self._at_offset))
+        except SidecarRequestError as error:
+            _refuse(error)
+        # An ACL with two ids is one ACL here.
+        return iter(dict.fromkeys(acl_from_json(msgspec.to_builtins(acl)).binding() for acl in listing.acls))
+
+    def acl_count(self) -> int:
+        if self._at_offset is None:
+            return self._client.ask(calls.state()).acl_count
+        return len(self._client.ask(calls.listing(at_offset=self._at_offset)).acls)
+
+
+def _question(context: AuthorizableRequestContext, action: Action) -> Question:
+    pattern = action.resource_pattern
+    return Question(
+        context.principal,
+        action.operation,
+        pattern.resource_type,
+        pattern.name,
+        context.client_address,
+        action.log_if_allowed,
+        action.log_if_denied,
+        explain=True,
+    )
+
+
+def _refuse(error: SidecarError) -> NoReturn:
+    """A question that cannot be answered is its line's fault; who may not ask fails the command."""
+    if isinstance(error, SidecarRequestError):
+        raise DecodeError(str(error)) from error
+    raise error

@@ -1,0 +1,84 @@
+"""``aclog apply``: carry out a plan, if what it was made on still means the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from authorizer.cli.failure import ExitCode, Failure, failure_of
+from authorizer.cli.options import config_option, json_option, log_option, progress_option, snapshots_option
+from authorizer.cli.output import answer, print_json, shown
+from authorizer.cli.plans.planned import bootstrap_option, given_planned
+from authorizer.cli.sidecar import sidecar_options
+from authorizer.cli.workspace import Workspace
+from authorizer.errors import PlanOutdatedError, SidecarRefusedError
+
+if TYPE_CHECKING:
+    from authorizer.api import PlanResult
+
+
+@click.command("apply")
+@click.argument("plan", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="PLAN")
+@log_option
+@sidecar_options
+@bootstrap_option
+@snapshots_option
+@config_option
+@json_option
+@progress_option
+def apply_command(*, plan: Path, sidecar: str | None, bootstrap_servers: str | None, as_json: bool) -> None:
+    """Carry out a plan of `aclog plan --output`.
+
+    To a log that aclog writes, or by the node that holds it, a plan is one atomic batch: all of it, or
+    nothing. It is checked against the state that it is written upon, also while others write. It is refused,
+    with exit code 1, if some question has another answer than when the plan was made; other writes do not
+    matter. A plan that was applied already has nothing to do, with exit code 0.
+
+    A cluster that writes its own ACLs (--bootstrap-server, or --log kraft://HOST:PORT) is changed by Kafka's
+    own requests, which are not atomic: what others write between the check and the end is not noticed before
+    the end. First come DENYs, then ALLOWs; then ALLOWs go, then DENYs: nothing is allowed on the way that is
+    not allowed before or after. Then the ACLs are read again, and exit code 1 says that they do not mean what
+    the plan says. A plan that was carried out in part goes on where it stopped.
+
+    \b
+    Examples:
+      aclog apply plan.json --log DIR
+      aclog apply plan.json --sidecar http://127.0.0.1:8180 --token-file admin.token
+      aclog apply plan.json --bootstrap-server HOST:9092 --config client.properties
+    """
+    from authorizer.cli.plans.plan_file import read_plan
+
+    wanted = read_plan(plan)
+    planned = given_planned(Workspace.given(), sidecar, bootstrap_servers)
+    try:
+        end_offset, result = planned.apply(wanted)
+    except (SidecarRefusedError, PlanOutdatedError) as error:
+        # This is what was asked for: the node's own ACLs deny it, or the meaning is another one.
+        failure = failure_of(error)
+        raise Failure(failure.message, ExitCode.NO, failure.way_out) from error
+    _print(end_offset, result, as_json=as_json)
+
+
+def _print(end_offset: int | None, result: PlanResult, *, as_json: bool) -> None:
+    from authorizer.acl_json import acl_json
+
+    if as_json:
+        print_json(
+            {
+                "applied": bool(result.removed or result.added),
+                "endOffset": end_offset,
+                "removed": [*map(acl_json, result.removed)],
+                "added": [*map(acl_json, result.added)],
+            }
+        )
+        return
+    if not result.removed and not result.added:
+        answer("nothing to do: all of the plan is in force already")
+        return
+    where = "" if end_offset is None else f"; the log ends at offset {end_offset}"
+    answer(f"applied: {len(result.removed)} ACLs removed, {len(result.added)} added{where}")
+    for sign, records in (("-", result.removed), ("+", result.added)):
+        for record in records:
+            answer(f"  {sign} {shown(record.standard_acl())}", indent=6)

@@ -1,0 +1,192 @@
+"""``aclog plan``: what a file of changes, or of a wanted set, would change, and what that means."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from authorizer.cli.failure import ExitCode
+from authorizer.cli.input import bad_line
+from authorizer.cli.options import (
+    PRINCIPAL,
+    completes,
+    config_option,
+    json_option,
+    log_option,
+    progress_option,
+    shared,
+    snapshots_option,
+)
+from authorizer.cli.output import Waiting, answer, note, print_json, shown
+from authorizer.cli.plans.planned import bootstrap_option, given_planned
+from authorizer.cli.resources import RESOURCES, flag_of
+from authorizer.cli.sidecar import sidecar_options
+from authorizer.cli.workspace import Workspace
+from records.errors import RecordError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from authorizer.analysis.plan_warnings import Warned
+    from authorizer.cli.sets.diff_report import Report
+
+
+_scope_options = shared(
+    click.option("--all", "everything", is_flag=True, help="FILE is all ACLs that are wanted."),
+    click.option(
+        "--principal",
+        type=PRINCIPAL,
+        multiple=True,
+        help="FILE is all that is wanted for this principal. Repeatable.",
+    ),
+    *(
+        click.option(
+            flag_of(parameter),
+            metavar="NAME",
+            multiple=True,
+            help=f"FILE is all that is wanted on this {kind.name.lower().replace('_', ' ')}; NAME* is every "
+            "pattern that begins so. Repeatable.",
+        )
+        for parameter, kind in RESOURCES.items()
+        if parameter != "cluster"
+    ),
+    click.option("--cluster", is_flag=True, help="FILE is all that is wanted on the cluster."),
+)
+
+
+@click.command("plan")
+@click.argument("file", metavar="FILE")
+@_scope_options
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="PLAN",
+    help="Write the plan, for `aclog apply`.",
+)
+@click.option(
+    "--requests",
+    multiple=True,
+    metavar="FILE",
+    shell_complete=completes("file"),
+    help="Lines of requests, as `aclog review` reads them: which of them would be denied? Repeatable.",
+)
+@log_option
+@sidecar_options
+@bootstrap_option
+@snapshots_option
+@config_option
+@json_option
+@progress_option
+def plan_command(
+    *,
+    file: str,
+    everything: bool,
+    output: Path | None,
+    requests: tuple[str, ...],
+    sidecar: str | None,
+    bootstrap_servers: str | None,
+    as_json: bool,
+    **scope: Any,
+) -> None:
+    """What would a file of ACLs change, and what does that mean?
+
+    Prints the ACLs to be removed and added, every class of questions whose answer flips, with one concrete
+    question each (as `aclog diff`), and what is worth a second look: a DENY for everybody, who may alter the
+    cluster, a principal's last ALLOW, and with --requests whose recorded requests would be denied. Nothing is
+    written but the plan.
+
+    FILE is one of changes: command lines of kafka-acls (--add ..., --remove ...), or the JSON lines of `aclog
+    diff --json` ({"acl": "added", ...}). Or it is the set that is wanted, in any form that `aclog diff`
+    takes: then ACLs are added, and removed only where it is said of what FILE speaks: --all, --principal, or
+    resources (--topic 'pii-*'; both: ACLs of these principals on these resources). All else stays as it is.
+    - is stdin.
+
+    A plan holds the log's cluster id, the offset and the meaning that it was made on. `aclog apply` refuses
+    it if the meaning is another one by then. As a set of ACLs (`aclog test --acls PLAN`, `aclog diff`, ...)
+    it is what there will be once it is applied.
+
+    Super users and allow.everyone.if.no.acl.found come from --config. Exit code 0: there is nothing to do;
+    1: there are changes.
+
+    \b
+    Examples:
+      aclog plan changes.txt --log DIR --output plan.json
+      aclog plan alice.jsonl --principal User:alice --log kafka://HOST:9092/acls
+      aclog plan changes.txt --log DIR --requests /var/log/kafka/kafka-authorizer.log
+      aclog plan wanted.csv --topic 'pii-*' --bootstrap-server HOST:9092 --config client.properties
+    """
+    from authorizer.analysis.flips import flips_by
+    from authorizer.analysis.plan import AclPlan
+    from authorizer.analysis.plan_warnings import denied_traffic, warnings_of
+    from authorizer.cli.plans.plan_file import write_plan
+    from authorizer.cli.plans.scope import Scope
+    from authorizer.cli.plans.wanted import WantedFile
+    from authorizer.cli.reviews.request_files import read_requests
+    from authorizer.cli.sets.diff_report import Report
+    from authorizer.cli.sets.source import AclSet
+    from authorizer.decisions.state import AuthorizerSettings
+    from records.request_traffic import Window
+    from snapshot.restore import image_of
+
+    of_what = Scope.given(scope, everything=everything)
+    workspace = Workspace.given()
+    planned = given_planned(workspace, sidecar, bootstrap_servers)
+    settings = AuthorizerSettings.from_configs(workspace.config.properties)
+    with _bad_lines():
+        wanted = WantedFile.read(file)
+    if wanted.steps is not None and of_what is not None:
+        raise click.UsageError(f"{file} says itself what it removes: no scope (--all, ...) goes with it")
+    origin, image = planned.state()
+    settings = settings.with_version_of(image)
+    before = AclSet(origin.log, image)
+    with _bad_lines():
+        changed = wanted.changed(before.table(), of_what, lambda text: note(f"note: {text}"))
+    with Waiting("comparing"):
+        result = changed.applied_to(before.table())
+        after = AclSet(f"after {file}", image_of(result))
+        flips = flips_by(changed, before.table(), settings)
+        warnings = list(warnings_of(changed, result))
+    if requests:
+        traffic = read_requests(requests, Window())
+        warnings += denied_traffic(traffic, before.state(settings), after.state(settings))
+    report = Report((before, after), changed, flips, (settings, settings), ("now", "then"))
+    _print(report, warnings, as_json=as_json)
+    if output is not None:
+        with Waiting("working out what all of it means"):
+            plan = AclPlan.of(origin, image, changed, settings)
+        write_plan(plan, output)
+        note(f"note: the plan is in {output}: `aclog apply {output}` carries it out")
+    if len(changed.added) or len(changed.removed):
+        raise click.exceptions.Exit(ExitCode.NO)
+
+
+@contextmanager
+def _bad_lines() -> Iterator[None]:
+    """Around what reads FILE: a line of it is wrong, not a log."""
+    try:
+        yield
+    except RecordError as error:
+        raise bad_line(error, "`aclog plan --help` says what FILE can be.") from error
+
+
+def _print(report: Report, warnings: list[Warned], *, as_json: bool) -> None:
+    from authorizer.acl_json import acl_json
+    from authorizer.cli.terminal import doubtful
+
+    if as_json:
+        *rows, last = report.to_json()
+        for row in rows:
+            print_json(row)
+        for kind, text, principal, acl in warnings:
+            added = None if acl is None else acl_json(acl)
+            print_json({"warning": kind, "principal": principal, "acl": added, "message": text})
+        print_json(last | {"warnings": len(warnings)})
+        return
+    report.print()
+    for _, text, _, acl in warnings:
+        what = "" if acl is None else f": {acl.standard_acl()}"
+        answer(f"{doubtful('warning')}  {shown(text + what)}", 9)

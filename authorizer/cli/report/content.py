@@ -1,0 +1,208 @@
+"""Content: what a report says, whatever its form: all of it of one state, and of what led there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.metadata import version
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from authorizer.analysis.classes import decided
+from authorizer.analysis.flips import Flip
+from authorizer.analysis.matrix import Matrix
+from authorizer.analysis.meaning import Meaning
+from authorizer.api import Action, RequestContext
+from authorizer.cli.output import Waiting
+from authorizer.cli.report.sheet import Sheet
+from authorizer.cli.sets.source import AclSet
+from authorizer.decisions.listing import Listing, list_acls
+from authorizer.explanation.explain import explain
+from authorizer.sidecar.console.findings import ACLS_MAXIMUM, findings_json
+from authorizer.sidecar.console.flips import flips_of
+from authorizer.sidecar.console.lines import change_lines
+from records.acl import AclBindingFilter, PatternType, ResourcePattern
+from records.principal import parse_kafka_principal
+from snapshot.digest import digest_to_string
+from snapshot.restore import restore_image
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from authorizer.cli.report.scope import Scope
+    from authorizer.cli.report.source import Source
+    from authorizer.decisions.decision import Decision
+    from authorizer.decisions.state import AuthorizerSettings, AuthorizerState
+    from authorizer.explanation.explain import Explanation
+    from authorizer.kafka_version import VersionInForce
+    from records.ids import Uuid
+    from snapshot.image import AclsImage
+
+#: Offsets and times of ACLs that were not read from a log.
+_NOT_OF_A_LOG: Final = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """See the module.
+
+    Attributes:
+        source: where it comes from.
+        scope: what it is narrowed to.
+        made_ms: when it was made.
+        version: whose rules are followed.
+        state: to ask it single questions; ``before``: the one that it is compared with.
+        meaning: what all answers within the scope are.
+        sheets: a matrix for each resource type.
+        acls: those that have to do with the scope, in Kafka's order.
+        findings: what is amiss with them, by their ids; None: that was not looked for.
+        flips: classes of questions that the state before answered otherwise.
+        lines_maximum: of changes and of flips that are listed; None: all.
+        left_out: what is not in it, and how to get that.
+    """
+
+    source: Source
+    scope: Scope
+    made_ms: int
+    version: VersionInForce
+    state: AuthorizerState
+    before: AuthorizerState | None
+    meaning: Meaning
+    sheets: list[Sheet]
+    acls: Listing
+    findings: Mapping[Uuid, list[dict[str, Any]]] | None
+    flips: list[Flip]
+    lines_maximum: int | None
+    left_out: list[str]
+
+    def facts(self) -> dict[str, Any]:
+        """Which state it is of, by what rules, and what it is narrowed to."""
+        settings = self.state.settings
+        return {
+            "source": self.source.name,
+            "clusterId": self.source.cluster_id,
+            "uncommittedFrom": self.source.uncommitted_from,
+            **_place(self.source.image),
+            "meaning": self.meaning.digest.hex() if self.scope.is_whole else None,
+            "kafkaVersion": self.version.to_json(),
+            "superUsers": sorted(settings.super_users),
+            "allowEveryoneIfNoAclFound": settings.allow_everyone,
+            "narrowedTo": self.scope.words(),
+            "since": None if self.source.before is None else _place(self.source.before),
+            "leftOut": self.left_out,
+            "aclogVersion": version("aclog"),
+            "made": self.made_ms,
+        }
+
+    def amiss(self, acl_id: Uuid) -> list[dict[str, Any]]:
+        """What is amiss with an ACL."""
+        return [] if self.findings is None else self.findings.get(acl_id, [])
+
+    def changes(self) -> Iterator[dict[str, Any]]:
+        """Record by record, the newest first; those that are listed."""
+        return islice(self._changes(), self.lines_maximum)
+
+    def _changes(self) -> Iterator[dict[str, Any]]:
+        for moment in reversed(self.source.moments):
+            wanted = tuple(
+                each
+                for each in moment.changes or ()
+                if any(acl is not None and self.scope.has_acl(acl.record) for acl in each)
+            )
+            yield from change_lines(moment._replace(changes=wanted))
+
+    def decided(self, flip: Flip) -> list[Decision]:
+        """What decides the witness before and after, for the first of the operations."""
+        return [
+            decided(each, flip.questions, flip.questions.operations[0])
+            for each in (self.before, self.state)
+            if each is not None
+        ]
+
+    def explained(self, flip: Flip) -> list[Explanation]:
+        """The same, explained."""
+        witness = flip.questions.witness
+        pattern = ResourcePattern(witness.resource_type, witness.name, PatternType.LITERAL)
+        context = RequestContext(parse_kafka_principal(witness.principal), witness.host)
+        action = Action(flip.questions.operations[0], pattern)
+        return [explain(each, context, action) for each in (self.before, self.state) if each is not None]
+
+
+def gather(
+    source: Source,
+    scope: Scope,
+    settings: AuthorizerSettings,
+    made_ms: int,
+    lines_maximum: int | None = None,
+) -> Report:
+    """Work it out, see `Report`. That takes seconds for each 100,000 ACLs."""
+    left_out = []
+    own = settings.with_version_of(source.image)
+    with Waiting("working out who may do what"):
+        state, now, meaning = _understood(source.image, scope, own)
+        before, then = None, None
+        if source.before is not None:
+            others = settings.with_version_of(source.before)
+            before, earlier, was = _understood(source.before, scope, others)
+            then = {each: (Matrix.of(earlier.index, others, each), was) for each in scope.types}
+        sheets = [
+            Sheet(Matrix.of(now.index, own, each), meaning, scope, None if then is None else then[each])
+            for each in scope.types
+        ]
+    findings = None
+    if len(source.image) > ACLS_MAXIMUM:
+        left_out.append(
+            f"what is amiss: {len(source.image):,} ACLs are more than the {ACLS_MAXIMUM:,} that are looked "
+            "through here; `aclog lint` looks through all"
+        )
+    else:
+        with Waiting("looking for what is amiss"):
+            findings = findings_json(source.image, own)
+    flips = []
+    if before is not None:
+        with Waiting("comparing"):
+            flips = [each for each in flips_of(before, state) if scope.has_some(each.questions)]
+    changes = sum(len(each.changes or ()) for each in source.moments)
+    for total, what in ((changes, "changes"), (len(flips), "classes that are answered otherwise")):
+        if lines_maximum is not None and total > lines_maximum:
+            left_out.append(
+                f"of {total:,} {what} all but {lines_maximum:,}: --format json has all, a later --since fewer"
+            )
+    return Report(
+        source=source,
+        scope=scope,
+        made_ms=made_ms,
+        version=settings.version_for(source.image),
+        state=state,
+        before=before,
+        meaning=meaning,
+        sheets=sheets,
+        acls=list_acls(now.index, AclBindingFilter()),
+        findings=findings,
+        flips=flips,
+        lines_maximum=lines_maximum,
+        left_out=left_out,
+    )
+
+
+def _understood(
+    image: AclsImage, scope: Scope, settings: AuthorizerSettings
+) -> tuple[AuthorizerState, AuthorizerState, Meaning]:
+    """The whole state, that of the ACLs in the scope, and what these mean."""
+    state = AclSet("", image).state(settings)
+    if scope.is_whole:
+        return state, state, Meaning.of(image.merged().columns, settings)
+    table = scope.table(image.merged().columns)
+    part = restore_image([table], provenance=image.provenance, metadata=image.metadata)
+    return state, AclSet("", part).state(settings), Meaning.of(table, settings, scope.principals or None)
+
+
+def _place(image: AclsImage) -> dict[str, Any]:
+    where = image.provenance
+    is_of_a_log = where.epoch != _NOT_OF_A_LOG
+    return {
+        "endOffset": where.end_offset,
+        "epoch": where.epoch if is_of_a_log else None,
+        "timestamp": where.timestamp_ms if is_of_a_log and where.timestamp_ms else None,
+        "aclCount": len(image),
+        "digest": digest_to_string(image.digest),
+    }

@@ -1,0 +1,172 @@
+"""The report for programs: JSON lines, and CSV of one table."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING, Any, Final
+
+from authorizer.acl_json import applied_acl_json
+from authorizer.analysis.answers import by_host, operations_of
+from authorizer.analysis.classes import (
+    decided,
+    decision_json,
+    example,
+    hosts,
+    operations,
+    operations_text,
+    questions_json,
+    where,
+    who,
+)
+from authorizer.cli.output import json_line, utc
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from authorizer.analysis.answers import Answer
+    from authorizer.cli.report.content import Report
+
+#: Of everybody who has no column.
+EVERYONE: Final = "*"
+_HEADER: Final = (
+    "section",
+    "kind",
+    "principal",
+    "operations",
+    "resourceType",
+    "name",
+    "patternType",
+    "hosts",
+    "offset",
+    "time",
+    "detail",
+)
+
+
+def json_lines(report: Report) -> Iterator[bytes]:
+    """As ``aclog report --help`` describes them."""
+    return map(json_line, _objects(report))
+
+
+def _objects(report: Report) -> Iterator[dict[str, Any]]:
+    yield {"report": report.facts()}
+    counts = {"access": 0, "acls": len(report.acls), "findings": 0, "changes": 0, "flips": len(report.flips)}
+    for sheet in report.sheets:
+        for principal in sheet.who:
+            for (text, is_name), answer in sheet.said(principal):
+                counts["access"] += 1
+                yield {
+                    "access": sheet.resource_type.name,
+                    "principal": principal or EVERYONE,
+                    "name" if is_name else "prefix": text,
+                } | _answer_json(answer)
+    for acl in report.acls.acls():
+        found = report.amiss(acl.record.id)
+        counts["findings"] += len(found)
+        yield {"acl": "inForce"} | applied_acl_json(acl) | {"findings": found}
+    for line in report.changes():
+        counts["changes"] += 1
+        yield {"change": line["kind"], "endOffset": line["offset"], "timestamp": line["timestamp"]} | {
+            "acl": line["acl"]
+        }
+    for flip in report.flips:
+        if report.before is None:
+            continue
+        for operation in flip.questions.operations:
+            yield {
+                "flip": flip.direction,
+                **questions_json(flip.questions, operation),
+                "before": decision_json(decided(report.before, flip.questions, operation)),
+                "after": decision_json(decided(report.state, flip.questions, operation)),
+            }
+    yield {"summary": counts}
+
+
+def _answer_json(answer: Answer | None) -> dict[str, Any]:
+    if answer is None:
+        return {"as": EVERYONE}
+    said = {host or "*": [each.name for each in operations_of(mask)] for host, (mask,) in by_host(answer)}
+    return {"allowed": said}
+
+
+def csv_lines(report: Report) -> Iterator[bytes]:
+    """All sections in one table, with a header."""
+    text = io.StringIO()
+    lines = csv.DictWriter(text, _HEADER, restval="", lineterminator="\r\n")
+    lines.writeheader()
+    for row in _rows(report):
+        lines.writerow(row)
+        yield text.getvalue().encode("utf-8", "backslashreplace")
+        text.seek(0)
+        text.truncate()
+
+
+def _rows(report: Report) -> Iterator[dict[str, Any]]:
+    for name, value in report.facts().items():
+        yield {"section": "report", "kind": name, "detail": _plain(value)}
+    for sheet in report.sheets:
+        for principal in sheet.who:
+            for (text, is_name), answer in sheet.said(principal):
+                place = {
+                    "section": "access",
+                    "principal": principal or EVERYONE,
+                    "resourceType": sheet.resource_type.name,
+                    "name": text,
+                    "patternType": "LITERAL" if is_name else "PREFIXED",
+                }
+                if answer is None:
+                    yield place | {"kind": "as everyone"}
+                    continue
+                for host, (mask,) in by_host(answer):
+                    said = {"operations": operations_text(operations_of(mask)), "hosts": host or "*"}
+                    yield place | {"kind": "allowed" if mask else "nothing"} | said
+    for acl in report.acls.acls():
+        fields = _acl_row(applied_acl_json(acl))
+        yield {"section": "acl"} | fields
+        for finding in report.amiss(acl.record.id):
+            yield {"section": "finding"} | fields | {"kind": finding["rule"], "detail": finding["because"]}
+    for line in report.changes():
+        place = {"offset": line["offset"] - 1, "time": utc(line["timestamp"])}
+        permission = line["acl"]["permissionType"]
+        yield (
+            {"section": "change"}
+            | _acl_row(line["acl"])
+            | place
+            | {
+                "kind": line["kind"],
+                "detail": permission,
+            }
+        )
+    for flip in report.flips:
+        questions = flip.questions
+        before, after = (f"{each.result.value} by {each}" for each in report.decided(flip))
+        yield {
+            "section": "flip",
+            "kind": flip.direction,
+            "principal": who(questions),
+            "operations": operations(questions),
+            "resourceType": questions.resource_type.name,
+            "name": where(questions),
+            "hosts": hosts(questions),
+            "detail": f"such as {example(questions)}: before {before}; after {after}",
+        }
+
+
+def _acl_row(acl: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "kind": acl["permissionType"],
+        "principal": acl["principal"],
+        "operations": acl["operation"],
+        "resourceType": acl["resourceType"],
+        "name": acl["resourceName"],
+        "patternType": acl["patternType"],
+        "hosts": acl["host"],
+        "offset": "" if acl["offset"] is None else acl["offset"],
+        "time": utc(acl["timestamp"]) if acl["timestamp"] else "",
+        "detail": acl["id"],
+    }
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json_line(value).decode().rstrip("\n")

@@ -1,0 +1,30 @@
+// Which moment the file is of, and what changed since the one that it is compared with.
+
+import { html } from "./htm-preact.js";
+import { Changes } from "./time_bar.js";
+import { count, time as timeOf } from "./words.js";
+
+function moment({ endOffset, timestamp, aclCount }) {
+  const when = timestamp === null ? "" : `, ${timeOf(timestamp)}`;
+  return `${timestamp === null && !endOffset ? "not of a log" : `offset ${endOffset}`}${when}, ${count(aclCount, "ACL")}`;
+}
+
+export function TimeBar({ view, go, time }) {
+  if (!time) return null;
+  const { facts } = time;
+  const isCompared = facts.since !== null && view.since === String(facts.since.endOffset);
+  return html`<section class="time" aria-label="Time">
+    <p class="moment">This file: ${moment(facts)}</p>
+    ${facts.since === null
+      ? html`<p class="notice">It is compared with no other moment: aclog report --since OFFSET|TIME does that.</p>`
+      : html`<div class="since">
+            ${isCompared
+              ? html`<button onClick=${() => go({ since: null })}>stop comparing</button>`
+              : html`<button onClick=${() => go({ since: facts.since.endOffset })}>what changed</button>`}
+            <span class="notice">since ${moment(facts.since)}</span>
+          </div>
+          ${isCompared
+            ? html`<details><summary>What changed</summary><${Changes} view=${view} offset=${time.offset} /></details>`
+            : null}`}
+  </section>`;
+}

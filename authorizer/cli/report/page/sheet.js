@@ -1,0 +1,78 @@
+// The rows and columns of a matrix as the file holds them, all of them in order, outlined as the console does.
+
+// Characters that end a part of a name.
+const SEPARATORS = /[.\-_:/]/g;
+
+// A name up to the end of its next part behind a place; null if that is all of it.
+function part(text, begin) {
+  SEPARATORS.lastIndex = begin;
+  const found = SEPARATORS.exec(text);
+  return found ? text.slice(0, found.index + 1) : null;
+}
+
+// Those that agree up to the end of their next part are one, with all of them inside.
+function grouped(items, under, partOf = part) {
+  const found = [];
+  for (let first = 0, end = 0; first < items.length; first = end) {
+    const group = partOf(items[first].text, under.length);
+    end = first + 1;
+    while (group !== null && end < items.length && items[end].text.startsWith(group)) end += 1;
+    const inside = items.slice(first, end);
+    found.push({ text: inside.length === 1 ? inside[0].text : group, inside });
+  }
+  return found;
+}
+
+// The rows below a prefix, all of it first; null where there is no such row.
+export function rowsOf(sheet, under, containing) {
+  const { rows, names, keys } = sheet;
+  const prefixes = new Map(rows.flatMap((text, at) => (names[at] ? [] : [[text, at]])));
+  const root = under ? prefixes.get(under) : 0;
+  if (root === undefined) return null;
+  const wanted = containing.toLowerCase();
+  const items = [];
+  for (let at = root + 1; at < rows.length && !names[root] && rows[at].startsWith(rows[root]); at += 1) {
+    if (keys[at] && rows[at].toLowerCase().includes(wanted)) items.push({ text: rows[at], at });
+  }
+  const found = grouped(items, rows[root]);
+  return [
+    { at: root, inside: 0 },
+    ...found.map(({ text, inside }) =>
+      inside.length === 1 ? { at: inside[0].at, inside: 0 } : { at: prefixes.get(text), inside: inside.length },
+    ),
+  ];
+}
+
+// Principals by their teams. Where all are in one, it is opened; the type of a principal is no part of it.
+function teamsOf(principals, under) {
+  const team = (text, begin) => part(text, Math.max(begin, text.indexOf(":") + 1));
+  let found = grouped(principals, under, team);
+  while (found.length === 1 && found[0].inside.length > 1) found = grouped(found[0].inside, found[0].text, team);
+  return found;
+}
+
+// The columns: everybody else, and principals, or teams of them.
+export function headsOf(sheet, { who, teams, team }) {
+  const wanted = (who ?? "").toLowerCase();
+  const under = team ?? "";
+  const [everybody, ...named] = sheet.columns.map((column) => ({ text: column.principal, column }));
+  const some = named.filter(({ text }) => text.toLowerCase().includes(wanted) && text.startsWith(under));
+  const only = (item) => ({ text: item.text, members: [item.column] });
+  let heads = some.map(only);
+  if (teams) {
+    heads = teamsOf(some, under).map(({ text, inside }) => ({ text, members: inside.map((each) => each.column) }));
+  }
+  return wanted || under ? heads : [only(everybody), ...heads];
+}
+
+// What a column says of a row: runs are the first row of each, and what is said from there on.
+export function codeAt(runs, row) {
+  let low = 0;
+  let high = runs.length / 2 - 1;
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if (runs[2 * middle] <= row) low = middle;
+    else high = middle - 1;
+  }
+  return runs[2 * low + 1];
+}

@@ -1,0 +1,246 @@
+"""The report for paper: tables without any script, whose heads come again on each page."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import unicodedata
+from typing import TYPE_CHECKING, Any, Final
+
+from authorizer.acl_json import acl_json, applied_acl_json
+from authorizer.analysis.answers import by_host, operations_of
+from authorizer.analysis.classes import example, operations_text, what, who
+from authorizer.cli.output import utc
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from authorizer.analysis.answers import Answer
+    from authorizer.analysis.name_map import Key
+    from authorizer.cli.report.content import Report
+    from authorizer.cli.report.sheet import Sheet
+    from authorizer.decisions.decision import Decision
+
+_STYLE: Final = """
+@page { size: A4; margin: 16mm 14mm 18mm;
+  @bottom-left { content: "aclog report"; font: 8pt sans-serif; }
+  @bottom-right { content: counter(page) " / " counter(pages); font: 8pt sans-serif; } }
+html { font: 9pt/1.35 sans-serif; color: #000; background: #fff; }
+body { margin: 0 auto; max-width: 190mm; padding: 4mm; }
+h1 { font-size: 16pt; margin: 0 0 4mm; } h2 { font-size: 12pt; margin: 8mm 0 2mm; break-after: avoid; }
+section + section { break-before: page; margin-top: 12mm; }
+p { margin: 0 0 3mm; }
+table { width: 100%; border-collapse: collapse; table-layout: fixed; }
+thead { display: table-header-group; } tr { break-inside: avoid; }
+th, td { text-align: left; vertical-align: top; padding: 1mm 1.5mm; border-bottom: .2mm solid #999;
+  overflow-wrap: anywhere; }
+thead th { border-bottom: .4mm solid #000; }
+.rule { font-weight: 700; } .quiet { color: #444; }
+@media print { body { padding: 0; max-width: none; } section + section { margin-top: 0; } }
+"""
+_PAGE: Final = """\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="content-security-policy" content="default-src 'none'; style-src '{hash}'; base-uri 'none'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+<main>
+"""
+_END: Final = "</main>\n</body>\n</html>\n"
+_UNSEEN: Final = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+
+
+def pages(report: Report) -> Iterator[bytes]:
+    """The whole file, piece by piece."""
+    return (each.encode() for each in _pieces(report))
+
+
+def _pieces(report: Report) -> Iterator[str]:
+    digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+    yield _PAGE.format(
+        hash=f"sha256-{digest}", style=_STYLE, title=_text(f"aclog report: {report.source.name}")
+    )
+    yield "<section><h1>Who may do what</h1>"
+    yield from _table("The state", ("What", "Is"), (30, 70), _facts(report.facts()))
+    yield "</section>"
+    for sheet in report.sheets:
+        if len(sheet.rows) > 1 or sheet.rows[0].is_key:
+            yield f"<section><h1>{sheet.resource_type.title}</h1>"
+            yield (
+                "<p>The narrowest row of a principal counts: what is said of a prefix is of the names that "
+                "have no row of their own, and no longer prefix with one. Where there is none, everyone "
+                "else's does.</p>"
+            )
+            yield from _table(None, ("Principal", "Names", "May"), (28, 32, 40), _access(sheet))
+            yield "</section>"
+    yield f"<section><h1>{len(report.acls):,} ACLs</h1>"
+    head = ("ACL", "Host", "Written", "Amiss")
+    yield from _table(None, head, (40, 12, 18, 30), _acls(report))
+    yield "</section>"
+    if report.before is not None:
+        yield "<section><h1>What changed</h1>"
+        heads = ("Change", "ACL", "Written")
+        yield from _table("Records, the newest first", heads, (12, 66, 22), _changes(report))
+        yield from _table(
+            f"{len(report.flips):,} classes of questions answered otherwise",
+            ("Change", "Who and what", "Such as, before and after"),
+            (12, 40, 48),
+            _flips(report),
+        )
+        yield "</section>"
+    yield _END
+
+
+def _table(
+    title: str | None, head: Sequence[str], widths: Sequence[int], rows: Iterable[Sequence[str]]
+) -> Iterator[str]:
+    """Cells are HTML; widths are percents, which the head's cells have for all."""
+    if title is not None:
+        yield f"<h2>{_text(title)}</h2>"
+    columns = "".join(f'<col width="{width}%">' for width in widths)
+    heads = "".join(f'<th scope="col">{_text(each)}</th>' for each in head)
+    yield f"<table><colgroup>{columns}</colgroup><thead><tr>{heads}</tr></thead><tbody>\n"
+    count = 0
+    for row in rows:
+        count += 1
+        yield f"<tr>{''.join(f'<td>{each}</td>' for each in row)}</tr>\n"
+    if not count:
+        yield f'<tr><td colspan="{len(head)}">nothing</td></tr>\n'
+    yield "</tbody></table>\n"
+
+
+def _facts(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    version = facts["kafkaVersion"]["version"]
+    said = [
+        ("From", facts["source"]),
+        ("Cluster", facts["clusterId"] or "not known"),
+        *_place(facts),
+        ("Digest of all answers", facts["meaning"] or "not of all ACLs"),
+        ("Rules of", f"Kafka {version}"),
+        (
+            "Certainly committed",
+            "all of it" if facts["uncommittedFrom"] is None else f"up to offset {facts['uncommittedFrom']}",
+        ),
+        ("Super users", ", ".join(facts["superUsers"]) or "none"),
+        (
+            "Where no ACL is",
+            "everyone is allowed" if facts["allowEveryoneIfNoAclFound"] else "everyone is denied",
+        ),
+        ("About", ", ".join(facts["narrowedTo"]) or "all principals and names"),
+    ]
+    if facts["since"] is not None:
+        said += [(f"Compared with: {name}", value) for name, value in _place(facts["since"])]
+    said += [
+        ("Left out", "; ".join(facts["leftOut"]) or "nothing"),
+        ("Made", f"{utc(facts['made'])} by aclog {facts['aclogVersion']}"),
+    ]
+    return ((_text(name), _name(value)) for name, value in said)
+
+
+def _place(place: dict[str, Any]) -> list[tuple[str, str]]:
+    epoch, time = place["epoch"], place["timestamp"]
+    offset = str(place["endOffset"] or "not of a log")
+    return [
+        ("End offset", offset if epoch is None else f"{place['endOffset']}, epoch {epoch}"),
+        ("Time", "unknown" if time is None else utc(time)),
+        ("ACLs", f"{place['aclCount']:,}"),
+        ("Digest", place["digest"]),
+    ]
+
+
+def _access(sheet: Sheet) -> Iterator[tuple[str, ...]]:
+    for principal in sheet.who:
+        whose = "everyone else" if principal is None else _name(principal)
+        if principal in sheet.super_users:
+            whose += " (super user)"
+        for key, answer in sheet.said(principal):
+            yield whose, _key(key), "as everyone else" if answer is None else _answer(answer)
+
+
+def _answer(answer: Answer) -> str:
+    (_, (others,)), *named = by_host(answer)
+    said = [operations_text(operations_of(others)) or "nothing"]
+    said += [f"from {host}: {operations_text(operations_of(mask)) or 'nothing'}" for host, (mask,) in named]
+    return "".join(f"<div>{_text(each)}</div>" for each in said)
+
+
+def _key(key: Key) -> str:
+    text, is_name = key
+    if is_name:
+        return _name(text) if text else "(the empty name)"
+    return f"{_name(text)}*" if text else "every name"
+
+
+def _acls(report: Report) -> Iterator[tuple[str, ...]]:
+    for acl in report.acls.acls():
+        amiss = [
+            f'<div><span class="rule">{_text(each["rule"])}</span> {_name(each["because"])}</div>'
+            for each in report.amiss(acl.record.id)
+        ]
+        shown = applied_acl_json(acl)
+        yield (
+            _acl(shown),
+            "any" if shown["host"] == "*" else _name(shown["host"]),
+            _written(shown["offset"], shown["timestamp"]),
+            "".join(amiss),
+        )
+
+
+def _acl(acl: dict[str, Any]) -> str:
+    star = "*" if acl["patternType"] == "PREFIXED" else ""
+    kind = f"{acl['permissionType']} {acl['operation']} on {acl['resourceType']}"
+    return (
+        f"{_name(acl['principal'])} <b>{_text(kind)}</b> {_name(acl['resourceName'])}{star}"
+        f' <span class="quiet">{_text(acl["id"])}</span>'
+    )
+
+
+def _changes(report: Report) -> Iterator[tuple[str, ...]]:
+    for line in report.changes():
+        acl = line["acl"]
+        offset = acl["offset"] if line["kind"] != "removed" else line["offset"] - 1
+        host = "any host" if acl["host"] == "*" else _name(acl["host"])
+        yield _text(line["kind"]), f"{_acl(acl)} from {host}", _written(offset, line["timestamp"])
+
+
+def _flips(report: Report) -> Iterator[tuple[str, ...]]:
+    for flip in report.flips[: report.lines_maximum]:
+        questions = flip.questions
+        answers = [
+            f"<div>{label}: {_decision(each)}</div>"
+            for label, each in zip(("before", "after"), report.decided(flip), strict=True)
+        ]
+        yield (
+            _text(flip.direction),
+            f"{_name(who(questions))}: {_name(what(questions))}",
+            f"<div>{_name(example(questions))}</div>{''.join(answers)}",
+        )
+
+
+def _decision(decision: Decision) -> str:
+    acl = decision.acl
+    by = _text(decision.rule.value) if acl is None else _acl(acl_json(acl.record))
+    return f"{decision.result.value} by {by}"
+
+
+def _written(offset: int | None, timestamp_ms: int) -> str:
+    parts = [] if offset is None else [f"offset {offset}"]
+    return ", ".join([*parts, utc(timestamp_ms)] if timestamp_ms else parts)
+
+
+def _text(text: str) -> str:
+    """As HTML; a character that is not seen, or turns others around, is written out, as on the page."""
+    visible = "".join(
+        f"\\u{{{ord(each):x}}}" if unicodedata.category(each) in _UNSEEN else each for each in text
+    )
+    return html.escape(visible)
+
+
+def _name(text: str) -> str:
+    return f"<bdi>{_text(text)}</bdi>"

@@ -1,0 +1,148 @@
+"""Sheet: the matrix of one resource type, whole: every row, and every principal's column.
+
+A column is said by what it departs from everybody's in, so it is short where few names have to do with it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from authorizer.analysis.matrix import Column, Matrix, each_once, gained, outline, range_of
+from authorizer.analysis.name_space import NAME_SPACES
+from authorizer.analysis.rights import answers_of
+from authorizer.analysis.within import Within
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from authorizer.analysis.answers import Answer
+    from authorizer.analysis.matrix import Cell
+    from authorizer.analysis.meaning import Meaning
+    from authorizer.analysis.name_map import Key, NameMap
+    from authorizer.cli.report.scope import Scope
+    from records.acl import ResourceType
+
+Said = TypeVar("Said")
+
+
+class SheetRow(NamedTuple):
+    """A row of the matrix.
+
+    Attributes:
+        key: the name or prefix.
+        is_key: whether an ACL is about it; else it is there to be opened.
+    """
+
+    key: Key
+    is_key: bool
+
+
+class Sheet:
+    """See the module.
+
+    Attributes:
+        resource_type: whose names are its rows.
+        super_users: those of the settings.
+        who: everybody who is not named (None), and everyone whose column it has.
+        rows: in order, a prefix before what begins with it.
+    """
+
+    def __init__(
+        self,
+        matrix: Matrix,
+        meaning: Meaning,
+        scope: Scope,
+        before: tuple[Matrix, Meaning] | None = None,
+    ) -> None:
+        """``before``: of the state that it is compared with."""
+        self.resource_type: ResourceType = matrix.resource_type
+        self.super_users = matrix.settings.super_users
+        self._meaning, self._scope = meaning, scope
+        self._before = None if before is None else before[1]
+        keys, named = matrix.keys, matrix.principals
+        if before is not None:
+            keys, named = each_once(keys + before[0].keys), named | before[0].principals
+        if scope.principals:
+            named = frozenset(scope.principals)
+        self.who: list[str | None] = [None, *sorted(named)]
+        self.rows = _rows([key for key in keys if scope.has(key)], scope.top)
+        self._keys = [row.key for row in self.rows]
+        self._numbers = {key: at for at, key in enumerate(self._keys)}
+
+    def cells(self, principal: str | None) -> list[tuple[int, Cell | None]]:
+        """Of a column, each with the first of the rows that have it; None: what everybody has there."""
+        column = self._column(self._meaning, principal)
+        if principal is None:
+            return self._runs(column.answers.keys, column.cell)
+        departures = self._meaning.departures(principal, self.resource_type)
+        departing = Within(departures)
+
+        def cell(key: Key) -> Cell | None:
+            return None if all(each is None for each in departing.values(key)) else column.cell(key)
+
+        return self._runs(departures.keys, cell)
+
+    def changes(self, principal: str | None) -> tuple[list[tuple[int, Cell]], list[tuple[int, Cell]]]:
+        """What is granted and what is revoked since the other state, in the same form."""
+        if self._before is None:
+            return [], []
+        now, then = (self._column(each, principal) for each in (self._meaning, self._before))
+        space = NAME_SPACES[self.resource_type]
+        granted, revoked = gained(now, then, space), gained(then, now, space)
+        return (
+            self._runs(granted.answers.keys, granted.cell),
+            self._runs(revoked.answers.keys, revoked.cell),
+        )
+
+    def said(self, principal: str | None) -> Iterator[tuple[Key, Answer | None]]:
+        """What is answered at each place where it is another answer; None: what everybody is answered there.
+
+        That of a prefix holds for the names without a narrower place. Who departs nowhere has one for all
+        names, as everybody has.
+        """
+        answers: NameMap[Answer] | NameMap[Answer | None] = (
+            self._meaning.everybody[self.resource_type]
+            if principal is None
+            else self._meaning.departures(principal, self.resource_type)
+        )
+        within = Within[Any](answers)
+        said = [
+            (key, next(within.values(key)))
+            for key in sorted({self._scope.top, *filter(self._scope.has, answers.keys)})
+        ]
+        yield from said if len(said) == 1 or said[0][1] is not None else said[1:]
+
+    def _column(self, meaning: Meaning, principal: str | None) -> Column:
+        if principal is None:
+            return Column(meaning.everybody[self.resource_type])
+        return Column(answers_of(meaning, principal, self.resource_type))
+
+    def _runs(self, places: Iterable[Key], said: Callable[[Key], Said]) -> list[tuple[int, Said]]:
+        """What is said of each row, where it begins; it differs at these places and above them alone."""
+        begin = {0}
+        for key in places:
+            text, is_name = key
+            above = (self._numbers.get((text[:length], False)) for length in range(len(text) + 1))
+            marked = [at for at in (*above, self._numbers.get(key)) if at is not None]
+            begin.update(marked, (at + 1 for at in marked))
+            if not is_name:
+                begin.update(range_of(self._keys, text))
+        runs: list[tuple[int, Said]] = []
+        for at in sorted(begin):
+            if at < len(self._keys):
+                found = said(self._keys[at])
+                if not runs or runs[-1][1] != found:
+                    runs.append((at, found))
+        return runs
+
+
+def _rows(keys: Sequence[Key], top: Key) -> list[SheetRow]:
+    """Every row that there is, however far one opens them."""
+    found = set(keys)
+    closed = [] if top[1] else [top[0]]
+    while closed:
+        inside = [row.key for row in outline(keys, closed.pop())[1:] if row.inside]
+        found.update(inside)
+        closed += [text for text, _ in inside]
+    known = frozenset(keys)
+    return [SheetRow(key, key in known) for key in (top, *sorted(found - {top}))]

@@ -1,0 +1,96 @@
+"""The state that a report is of, and what became of an earlier one up to it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+from authorizer.cli.failure import ExitCode, Failure
+from authorizer.cli.output import Progress, utc
+from authorizer.cli.sets.source import load_set
+from authorizer.sidecar.console.moments import moments_between
+from records.log.patience import read_patiently
+
+if TYPE_CHECKING:
+    from authorizer.cli.workspace import Workspace
+    from authorizer.sidecar.console.moments import Moment
+    from records.log.base import MetadataLog
+    from snapshot.image import AclsImage
+
+
+class Source(NamedTuple):
+    """See the module.
+
+    Attributes:
+        name: as the user gave it.
+        flags: by which commands find it.
+        image: the state.
+        cluster_id: None where it is not known.
+        uncommitted_from: what is there or later is not certain to be committed; None: all is.
+        before: an earlier state that it is compared with, if there is one.
+        moments: each at which something changed since then.
+    """
+
+    name: str
+    flags: tuple[str, ...]
+    image: AclsImage
+    cluster_id: str | None = None
+    uncommitted_from: int | None = None
+    before: AclsImage | None = None
+    moments: tuple[Moment, ...] = ()
+
+
+def of_set(name: str, workspace: Workspace) -> Source:
+    """Any set of ACLs that `aclog diff` takes. Raises as ``load_set``."""
+    _, image, cluster_id = load_set(name, workspace)
+    return Source(name, ("--acls", name), image, cluster_id)
+
+
+def of_log(workspace: Workspace, at: int | datetime | None, since: int | datetime | None) -> Source:
+    """A log: after its last record, or the one that ``at`` says; compared with ``since``.
+
+    Raises:
+        Failure: there is no state at that time, or they are in another order.
+        LogError, DecodeError, ReplayError: the log cannot be read, or not up to there.
+    """
+    with workspace.log() as log:
+        last, first = _offset(log, at), _offset(log, since)
+        loaded = workspace.state(log, at_offset=last, with_offsets=True)
+        image, certain = loaded.image, loaded.uncommitted_from
+        source = Source(log.url, ("--log", log.url), image, log.identity.cluster_id, certain)
+        if first is None:
+            return source
+        if first >= image.provenance.end_offset - 1:
+            raise Failure(
+                f"nothing is between offset {first}, with which it is to be compared, and the last record of "
+                f"the state, at offset {image.provenance.end_offset - 1}",
+                ExitCode.USAGE,
+                "--since names an earlier one than --at-offset, --at-time or the log's end.",
+            )
+        before = workspace.state(log, at_offset=first, with_offsets=True).image
+        with Progress("offsets") as shown:
+            _, *moments = moments_between(log, before, image, shown.at)
+        return source._replace(before=before, moments=tuple(moments))
+
+
+def _offset(log: MetadataLog, at: int | datetime | None) -> int | None:
+    """The last record that counts; by a time: that of the last batch that was written by then."""
+    if not isinstance(at, datetime):
+        return at
+    wanted_ms = round(at.astimezone(UTC).timestamp() * 1000)
+    position, end, last = log.start_offset(), log.high_watermark(), None
+    with Progress("offsets") as shown:
+        while position < end and (batches := read_patiently(log, position)):
+            for batch in batches:
+                if batch.timestamp_ms > wanted_ms:
+                    return _known(last, log, wanted_ms)
+                position = batch.end_offset
+                last = position - 1
+            shown.at(position, end)
+    return _known(last, log, wanted_ms)
+
+
+def _known(last: int | None, log: MetadataLog, wanted_ms: int) -> int:
+    if last is None:
+        raise Failure(f"{log.url} has no record of {utc(wanted_ms)} or before", ExitCode.USAGE)
+    return last

@@ -1,0 +1,1 @@
+"""``aclog review``: which ACLs the requests of a window needed."""

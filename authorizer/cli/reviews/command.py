@@ -1,0 +1,83 @@
+"""``aclog review``: which ACLs did the requests of an authorizer's log need?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from authorizer.cli.failure import ExitCode
+from authorizer.cli.options import completes, progress_option
+from authorizer.cli.reviews.options import reviewed, window_of, window_options
+from authorizer.cli.sets.allowed import given_set, set_source_options
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+
+@click.command("review")
+@click.option(
+    "--requests",
+    "first",
+    metavar="FILE",
+    required=True,
+    multiple=True,
+    shell_complete=completes("file"),
+    help="Lines of requests, gzip or not; - is stdin. Several: --requests FILE FILE ...",
+)
+@click.argument("more", nargs=-1, metavar="")
+@window_options
+@click.option(
+    "--plan",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Also write what is to be removed as `aclog diff --json` prints it, for `aclog plan`.",
+)
+@set_source_options
+@progress_option
+def review_command(
+    *,
+    first: tuple[str, ...],
+    more: tuple[str, ...],
+    since: datetime | None,
+    until: datetime | None,
+    fewest: bool,
+    plan: Path | None,
+    source: str | None,
+    as_json: bool,
+) -> None:
+    """Which ACLs did the requests of an authorizer's log need?
+
+    What could go: each ALLOW without which all that was allowed in the window still is, and each DENY of
+    nothing that is allowed then. What stays are the narrowest ACLs that suffice, whichever of them the log
+    names; super users need none. Requests that are answered otherwise now are listed.
+
+    FILE has lines of Kafka's own kafka-authorizer.log, with anything before them, of `aclog serve`'s audit
+    log in JSON, or its decision events. Kafka logs what it allows at DEBUG, and denials alone by default: set
+    the level of its logger kafka.authorizer.logger to DEBUG, on every broker and controller, and give the
+    lines of all of them. A time without a zone is taken as UTC, and --since and --until by the same clock.
+
+    Super users and allow.everyone.if.no.acl.found come from --config. What is asked once a quarter is in no
+    log of a week: look at the window before anything is removed. Exit code 0: all ACLs are needed; 1: some
+    could go.
+
+    \b
+    Examples:
+      aclog review --requests /var/log/kafka/kafka-authorizer.log* --log DIR --config server.properties
+      aclog review --requests decisions.jsonl.gz --acls http://127.0.0.1:8180 --plan removals.jsonl
+      zcat logs/*.gz | aclog review --requests - --acls file:DIR@281 --since 2026-11-01 --json
+    """
+    from authorizer.cli.reviews.report import Report, print_report
+    from authorizer.cli.reviews.request_files import read_requests
+
+    window = window_of(since, until)
+    acls, settings = given_set(source)
+    traffic = read_requests((*first, *more), window)
+    found = reviewed(acls, settings, traffic, fewest=fewest)
+    report = Report(acls, found, traffic.coverage, window)
+    if plan is not None:
+        report.write_plan(plan)
+    print_report(report, as_json=as_json)
+    if found.unneeded:
+        raise click.exceptions.Exit(ExitCode.NO)

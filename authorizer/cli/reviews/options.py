@@ -1,0 +1,66 @@
+"""What both review commands take, and what they make of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from authorizer.cli.failure import ExitCode, Failure
+from authorizer.cli.options import EXAMPLE_TIME, TIME, shared
+from authorizer.cli.output import Progress
+from records.request_traffic import Window
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from authorizer.analysis.review import Review
+    from authorizer.cli.sets.source import AclSet
+    from authorizer.decisions.state import AuthorizerSettings
+    from records.request_traffic import Traffic
+
+#: How Kafka is made to log what a review needs.
+LOGGED: Final = (
+    "Kafka logs what it allows at DEBUG: set the level of kafka.authorizer.logger in log4j2.yaml, or on a "
+    "running broker by `kafka-configs --alter --entity-type broker-loggers`; `aclog serve` logs it with "
+    "aclog.audit.level=DEBUG, or as aclog.decision.log."
+)
+
+window_options: Final = shared(
+    click.option("--since", type=TIME, help=f"Requests at this time and after it, such as {EXAMPLE_TIME}."),
+    click.option("--until", type=TIME, help="Requests before this time."),
+    click.option(
+        "--fewest",
+        is_flag=True,
+        help="Keep as few ACLs as possible, and not the narrowest that will do.",
+    ),
+)
+
+
+def window_of(since: datetime | None, until: datetime | None) -> Window:
+    """The window that the flags name."""
+    if since is not None and until is not None and until <= since:
+        raise click.UsageError("--until is not after --since")
+    return Window(*(None if each is None else int(each.timestamp() * 1000) for each in (since, until)))
+
+
+def reviewed(acls: AclSet, settings: AuthorizerSettings, traffic: Traffic, *, fewest: bool) -> Review:
+    """The review of a set.
+
+    Raises:
+        Failure: nothing was allowed in the window: every ACL would seem to be needless.
+    """
+    from authorizer.analysis.review import review
+
+    if not traffic.has_allowed:
+        requests = traffic.coverage.requests
+        what = f"all {requests:,} requests were denied" if requests else "there are no requests"
+        raise Failure(
+            f"nothing can be said of {acls.name}: {what} in the lines of the window "
+            f"({traffic.coverage.lines:,} lines were read)",
+            ExitCode.BAD_DATA,
+            LOGGED,
+        )
+    with Progress("requests") as progress:
+        state = acls.state(settings)
+        return review(acls.table(), state, traffic, is_fewest=fewest, on_progress=progress.at)

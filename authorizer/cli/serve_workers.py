@@ -1,0 +1,101 @@
+"""``aclog serve`` with several workers: what the supervisor is, and what each worker does."""
+
+from __future__ import annotations
+
+import traceback
+from contextlib import closing, nullcontext
+from functools import partial
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from authorizer.audit_writer import AuditWriter
+from authorizer.cli.failure import ExitCode, Failure, failure_of
+from authorizer.cli.signals import run_beside_parent
+from authorizer.configuration.log_setup import set_logging_level, setup_logging
+from authorizer.decisions.audit_levels import AUDIT_LEVELS
+from authorizer.fleet import Fleet
+from authorizer.node import Node
+from authorizer.sidecar.server import Sidecar
+from authorizer.sidecar.workers.followed_nodes import WHOLE
+from authorizer.sidecar.workers.forwarded import ForwardedWrites
+from authorizer.sidecar.workers.messages import Stopped
+from authorizer.sidecar.workers.supervisor import Supervisor, WorkerStoppedError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from authorizer.configuration.load import Config
+    from authorizer.sidecar.workers.worker import Worker
+
+
+def serve_workers(config: Config) -> NoReturn:
+    """Until a signal, which is raised.
+
+    Raises:
+        Failure: a worker could not start.
+        ConfigError: a listener's address cannot be had.
+    """
+    with Supervisor(config, _work, _explained) as supervisor:
+        supervisor.settings[WHOLE].add(_set_level)
+        setup_logging(config.logging_format, config.logging_level, shared_by=supervisor.place.output_lock)
+        try:
+            supervisor.run()
+        except WorkerStoppedError as error:
+            stopped = error.stopped
+            raise Failure(stopped.message, ExitCode(stopped.code), stopped.way_out) from error
+
+
+def _work(settings: Mapping[str, Config], worker: Worker, lifeline: int) -> None:
+    config = settings[WHOLE]
+    serve = partial(_serve_fleet, settings) if config.clusters else partial(_serve, config)
+    run_beside_parent(lifeline, partial(serve, worker))
+
+
+def _serve(config: Config, worker: Worker) -> None:
+    place = worker.place
+    output = setup_logging(config.logging_format, config.logging_level, shared_by=place.output_lock)
+    writer = (
+        nullcontext()
+        if worker.is_writer
+        else closing(ForwardedWrites(place, config.acl_update_timeout_ms, writable=worker.writable))
+    )
+    with (
+        AuditWriter.configured(config, output, worker.number) as audit,
+        Sidecar(config, worker) as sidecar,
+        writer as elsewhere,
+        Node.open(config, lazily=True, audit=audit, writer=elsewhere) as node,
+    ):
+        audit.show_to(node.metrics)
+        node.reconfiguration.add(_set_level)
+        node.start()
+        sidecar.serve(node)
+
+
+def _serve_fleet(settings: Mapping[str, Config], worker: Worker) -> None:
+    config, place = settings[WHOLE], worker.place
+    output = setup_logging(config.logging_format, config.logging_level, shared_by=place.output_lock)
+
+    def writer(cluster: str, config: Config) -> ForwardedWrites:
+        return ForwardedWrites.of_cluster(place, config.acl_update_timeout_ms, cluster)
+
+    with (
+        AuditWriter.configured(config, output, worker.number) as audit,
+        Sidecar(config, worker) as sidecar,
+        Fleet(config, audit=audit, clusters=settings, writer=None if worker.is_writer else writer) as fleet,
+    ):
+        audit.show_to(fleet.metrics)
+        fleet.reconfiguration.add(_set_level)
+        fleet.reconfiguration.add(lambda config: audit.set_level(AUDIT_LEVELS[config.audit_level]))
+        sidecar.serve_fleet(fleet)
+
+
+def _set_level(config: Config) -> None:
+    set_logging_level(config.logging_level)
+
+
+def _explained(error: Exception) -> Stopped:
+    if click.get_current_context().find_root().params.get("debug"):
+        traceback.print_exception(error)
+    failure = failure_of(error)
+    return Stopped(failure.message, failure.exit_code, failure.way_out)

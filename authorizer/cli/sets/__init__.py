@@ -1,0 +1,1 @@
+"""Commands about sets of ACLs: what they mean, and where two of them answer differently."""

@@ -1,0 +1,115 @@
+"""``aclog who-can`` and ``aclog what-can``: what is allowed, in classes, with the ACLs that decide."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from authorizer.cli.failure import ExitCode
+from authorizer.cli.options import OPERATION, PRINCIPAL, config_option, json_option, log_option, shared
+from authorizer.cli.output import Waiting, note
+from authorizer.cli.resources import names_of, only_resource
+from authorizer.cli.sidecar import credentials_options
+from authorizer.cli.workspace import Workspace
+from records.acl import AclOperation
+
+if TYPE_CHECKING:
+    from authorizer.analysis.questions import Questions
+    from authorizer.cli.sets.source import AclSet
+    from authorizer.decisions.state import AuthorizerSettings, AuthorizerState
+    from records.principal import KafkaPrincipal
+
+
+#: Which set of ACLs, and how it is printed.
+set_source_options: Final = shared(
+    log_option,
+    click.option(
+        "--acls",
+        "source",
+        metavar="SET",
+        help="Instead of --log any set of ACLs that `aclog diff` takes: LOG@OFFSET, a snapshot store, a "
+        "running node, a live cluster, a plan, a file.",
+    ),
+    credentials_options,
+    config_option,
+    json_option,
+)
+_set_options = shared(set_source_options, click.option("--csv", "as_csv", is_flag=True, help="Print CSV."))
+
+
+@click.command("who-can")
+@click.option("--operation", type=OPERATION, required=True, help="Read, Write, ... in any case.")
+@click.option("--topic", metavar="NAME", help="On this topic; NAME* is all topics that begin so.")
+@click.option("--group", metavar="NAME", help="On this consumer group, or NAME*.")
+@click.option("--cluster", is_flag=True, help="On the cluster.")
+@click.option("--transactional-id", metavar="ID", help="On this transactional id, or ID*.")
+@click.option("--delegation-token", metavar="TOKEN", help="On this delegation token, or TOKEN*.")
+@click.option("--user-principal", metavar="TYPE:NAME", help="On this user, or on TYPE:NAME*.")
+@_set_options
+def who_can_command(
+    *, operation: AclOperation, source: str | None, as_csv: bool, as_json: bool, **resource: Any
+) -> None:
+    """Who may do this on a name, or on any name that begins so?
+
+    The answer is exact, for all names that could exist: who, on which of the names, from which hosts, and the
+    ACL that decides. Everybody stands for all principals without ACLs of their own there. Exit code 1 if
+    nobody may.
+
+    \b
+    Examples:
+      aclog who-can --log DIR --operation Write --topic orders
+      aclog who-can --acls acls.txt --operation Read --topic 'pii-*' --json
+      aclog who-can --log kafka://HOST:9092/acls --config server.properties --operation Alter --cluster
+    """
+    from authorizer.analysis.classes import state_about
+    from authorizer.analysis.rights import who_can
+
+    resource_type, name = only_resource(resource)
+    acls, settings = given_set(source)
+    with Waiting("looking for who can"):
+        found = list(who_can(acls.table(), settings, resource_type, names_of(name), operation))
+    _print(found, state_about(acls.table(), found, settings), as_csv=as_csv, as_json=as_json)
+
+
+@click.command("what-can")
+@click.option("--principal", type=PRINCIPAL, required=True, help="Whose rights.")
+@_set_options
+def what_can_command(*, principal: KafkaPrincipal, source: str | None, as_csv: bool, as_json: bool) -> None:
+    """What may this principal do?
+
+    Every class of questions that is allowed: operations, on which names, from which hosts, and the ACL that
+    decides. What is allowed to everybody is among it. Exit code 1 if it may do nothing.
+
+    \b
+    Examples:
+      aclog what-can --log DIR --principal User:alice
+      aclog what-can --acls s3://bucket/snapshots --principal User:alice --csv
+    """
+    from authorizer.analysis.classes import state_about
+    from authorizer.analysis.rights import what_can
+
+    acls, settings = given_set(source)
+    with Waiting("looking for what it can"):
+        found = list(what_can(acls.table(), settings, str(principal)))
+    _print(found, state_about(acls.table(), found, settings), as_csv=as_csv, as_json=as_json)
+
+
+def given_set(source: str | None) -> tuple[AclSet, AuthorizerSettings]:
+    """The set that --acls or --log names, and the settings of --config."""
+    from authorizer.cli.sets.source import load_set
+    from authorizer.decisions.state import AuthorizerSettings
+
+    workspace = Workspace.given()
+    settings = AuthorizerSettings.from_configs(workspace.config.properties)
+    acls = load_set(workspace.log_url if source is None else source, workspace)
+    return acls, settings.with_version_of(acls.image)
+
+
+def _print(classes: list[Questions], state: AuthorizerState, *, as_csv: bool, as_json: bool) -> None:
+    from authorizer.cli.sets.allowed_report import print_allowed
+
+    print_allowed(classes, state, as_csv=as_csv, as_json=as_json)
+    if not classes:
+        note("note: nobody, and nothing: no question of these is allowed")
+        raise click.exceptions.Exit(ExitCode.NO)

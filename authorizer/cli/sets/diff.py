@@ -1,0 +1,96 @@
+"""``aclog diff``: how two sets of ACLs differ, and what that means."""
+
+from __future__ import annotations
+
+import click
+
+from authorizer.cli.failure import ExitCode
+from authorizer.cli.options import config_option, json_option
+from authorizer.cli.output import Waiting, print_json
+from authorizer.cli.sidecar import credentials_options
+from authorizer.cli.workspace import Workspace
+from authorizer.kafka_version import KafkaVersion
+
+
+@click.command("diff")
+@click.argument("before", metavar="A")
+@click.argument("after", metavar="[B]", required=False)
+@click.option(
+    "--as",
+    "releases",
+    metavar="RELEASE",
+    multiple=True,
+    type=click.Choice([version.value for version in KafkaVersion]),
+    help="The Kafka release whose rules are followed, for both sets; twice: for A, then for B. Without B it "
+    "is A by the one and by the other: what an upgrade flips.",
+)
+@credentials_options
+@config_option
+@json_option
+def diff_command(*, before: str, after: str | None, releases: tuple[str, ...], as_json: bool) -> None:
+    """How do two sets of ACLs differ, and what does that mean?
+
+    First the ACLs that only one of them has. Then every class of questions that they answer differently:
+    whose, about which names, from which hosts, for which operations; what B grants and what it revokes apart,
+    each with one concrete question and what decides it on both sides. This is exact: names that no ACL
+    mentions, other hosts and other principals are classes too.
+
+    A and B are each a log (file:DIR, DIR, kafka://HOST:PORT/TOPIC, a live cluster's kraft://HOST:PORT of its
+    controllers or describe://HOST:PORT of its brokers, with aclog.kafka.* of --config), a log after one of
+    its records (LOG@OFFSET), a snapshot store (its newest, or STORE@END-OFFSET) or one of Kafka's .checkpoint
+    files, a running node (http://HOST:PORT of its sidecar), a plan of `aclog plan` (what there will be then),
+    or a file: what kafka-acls --list prints, JSON lines, KIP-11's JSON or CSV; - is stdin.
+
+    Super users and allow.everyone.if.no.acl.found come from --config, for both. Each set is followed by the
+    rules of the Kafka release that its brokers have registered as, or --config names, or the newest; --as
+    says which. Exit code 0: every question has the same answer; 1: some have another one.
+
+    \b
+    Examples:
+      aclog diff /var/kafka/__cluster_metadata-0 wanted-acls.txt
+      aclog diff file:DIR@281 file:DIR
+      aclog diff file:DIR --as 4.3 --as 4.4
+      aclog diff s3://bucket/snapshots http://127.0.0.1:8180 --config server.properties
+      aclog diff describe://HOST:9092 wanted-acls.txt --config client.properties
+      kafka-acls --bootstrap-server HOST:9092 --list | aclog diff - kafka://HOST:9092/acls --json
+    """
+    from authorizer.analysis.changed_acls import ChangedAcls, with_networks
+    from authorizer.analysis.flips import flips_between, flips_by
+    from authorizer.analysis.meaning import EVERYBODY, Meaning
+    from authorizer.cli.sets.diff_report import Report
+    from authorizer.cli.sets.source import load_set
+    from authorizer.decisions.state import AuthorizerSettings
+
+    if before == after == "-":
+        raise click.UsageError("A and B cannot both be stdin")
+    if len(releases) > len(("A", "B")) or (after is None and len(releases) < len(("A", "B"))):
+        raise click.UsageError("name A and B; or A alone, and two releases: --as 4.3 --as 4.4")
+    workspace = Workspace.given()
+    settings = AuthorizerSettings.from_configs(workspace.config.properties)
+    one = load_set(before, workspace)
+    sets = one, one if after is None else load_set(after, workspace)
+    by = settings.with_version_of(sets[0].image), settings.with_version_of(sets[1].image)
+    labels = "A", "B"
+    if releases:
+        first, last = releases[0], releases[-1]
+        by = settings.by_rules_of(KafkaVersion(first)), settings.by_rules_of(KafkaVersion(last))
+        labels = labels if after is not None else (first, last)
+    with Waiting("comparing"):
+        changed = ChangedAcls.between(*(each.table() for each in sets))
+        if by[0].networks is by[1].networks:
+            flips = flips_by(changed, sets[0].table(), by[0])
+        else:
+            whose = changed.principals | with_networks(sets[0].table())
+            # An ACL for everybody may change what others' ACLs lead to; one for a principal, that principal
+            # only.
+            chosen = None if EVERYBODY in whose else whose
+            meanings = (Meaning.of(each.table(), how, chosen) for each, how in zip(sets, by, strict=True))
+            flips = list(flips_between(*meanings)) if whose else []
+    report = Report(sets, changed, flips, by, labels)
+    if as_json:
+        for row in report.to_json():
+            print_json(row)
+    else:
+        report.print()
+    if flips:
+        raise click.exceptions.Exit(ExitCode.NO)

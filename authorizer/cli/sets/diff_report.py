@@ -1,0 +1,111 @@
+"""What ``aclog diff`` prints: the ACLs that differ, and the classes of questions that flip."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from authorizer.acl_json import acl_json
+from authorizer.analysis.classes import (
+    decided,
+    decision_json,
+    example,
+    questions_json,
+    state_about,
+    what,
+    who,
+)
+from authorizer.cli.output import answer, shown
+from authorizer.cli.terminal import bad, good
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from authorizer.analysis.changed_acls import ChangedAcls
+    from authorizer.analysis.flips import Flip
+    from authorizer.cli.sets.source import AclSet
+    from authorizer.decisions.decision import Decision
+    from authorizer.decisions.state import AuthorizerSettings
+    from records.columns.acl_table import AclTable
+    from records.entries import AccessControlEntryRecord
+
+#: Where a line begins, after its label.
+_LABEL: Final = 9
+
+
+class Report(NamedTuple):
+    """What differs, and what that means.
+
+    Attributes:
+        settings: by which each of them answers.
+        labels: what the sets are called where both answer.
+    """
+
+    sets: tuple[AclSet, AclSet]
+    changed: ChangedAcls
+    flips: list[Flip]
+    settings: tuple[AuthorizerSettings, AuthorizerSettings]
+    labels: tuple[str, str] = ("A", "B")
+
+    def to_json(self) -> Iterator[dict[str, Any]]:
+        """For ``--json``: the ACLs, the flips of each operation, and whether all is the same."""
+        for kind, table in (("removed", self.changed.removed), ("added", self.changed.added)):
+            for record in _sorted(table):
+                yield {"acl": kind} | acl_json(record)
+        counts: Counter[str] = Counter()
+        for flip, decisions in self._decided():
+            for operation, (before, after) in zip(flip.questions.operations, decisions, strict=True):
+                counts[flip.direction] += 1
+                yield {
+                    "flip": flip.direction,
+                    **questions_json(flip.questions, operation),
+                    "before": decision_json(before),
+                    "after": decision_json(after),
+                }
+        yield {
+            "same": not self.flips,
+            "aclsRemoved": len(self.changed.removed),
+            "aclsAdded": len(self.changed.added),
+            "granted": counts["granted"],
+            "revoked": counts["revoked"],
+        }
+
+    def print(self) -> None:
+        """The same for people."""
+        for label, each in zip(self.labels, self.sets, strict=True):
+            answer(f"{label:{_LABEL}}{shown(each.name)}, {len(each.image):,} ACLs", _LABEL)
+        removed, added = _sorted(self.changed.removed), _sorted(self.changed.added)
+        answer(f"{'ACLs':{_LABEL}}{len(removed)} removed, {len(added)} added", _LABEL)
+        for sign, records in (("-", removed), ("+", added)):
+            for record in records:
+                answer(f"  {sign} {shown(record.standard_acl())}", indent=6)
+        if not self.flips:
+            answer(f"{'meaning':{_LABEL}}{good('the same')}: every question has the same answer", _LABEL)
+            return
+        answer(f"{'meaning':{_LABEL}}{bad('DIFFERENT')}", _LABEL)
+        for flip, decisions in self._decided():
+            title = good("GRANTED") if flip.direction == "granted" else bad("REVOKED")
+            questions, ((before, after), *_) = flip.questions, decisions
+            answer(f"  {title}  {shown(f'{who(questions)}: {what(questions)}')}", indent=6)
+            answer(f"    such as {shown(example(questions))}", indent=6)
+            for label, decision in zip(self.labels, (before, after), strict=True):
+                answer(f"    {label}: {decision.result.value} by {shown(str(decision))}", indent=6)
+
+    def _decided(self) -> Iterator[tuple[Flip, list[tuple[Decision, Decision]]]]:
+        """Each class with what decides its witness on both sides, operation by operation."""
+        if not self.flips:
+            return
+        classes = [flip.questions for flip in self.flips]
+        before, after = (
+            state_about(each.table(), classes, settings)
+            for each, settings in zip(self.sets, self.settings, strict=True)
+        )
+        for flip, asked in zip(self.flips, classes, strict=True):
+            yield (
+                flip,
+                [(decided(before, asked, each), decided(after, asked, each)) for each in asked.operations],
+            )
+
+
+def _sorted(table: AclTable) -> list[AccessControlEntryRecord]:
+    return sorted((acl.record for acl in table), key=lambda record: (record.content, record.id))

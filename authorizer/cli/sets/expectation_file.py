@@ -1,0 +1,121 @@
+"""A file of expectations, in TOML.
+
+[[expect]]
+name = "nobody but team-pii ever reads pii-*"
+only = ["User:team-pii"]                # or allow = [...], deny = [...]
+operation = ["Read"]                    # one or several
+topic = "pii-*"                         # or group, transactional_id, ...; cluster = true
+host = "10.0.0.0/8"                     # an address or a network; all, where it is left out
+"""
+
+from __future__ import annotations
+
+from ipaddress import ip_network
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+
+from authorizer.analysis.expectations import Expectation
+from authorizer.cli.failure import ExitCode, Failure
+from authorizer.cli.resources import RESOURCES, names_of
+from records.acl import CLUSTER_NAME, AclOperation
+from records.principal import parse_kafka_principal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_KINDS: Final = ("allow", "deny", "only")
+_WAY_OUT: Final = "`aclog test --help` has an example."
+
+
+class AccessTest(NamedTuple):
+    """One entry: it holds if all of its expectations do."""
+
+    name: str
+    expected: tuple[Expectation, ...]
+
+
+class _Entry(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    operation: str | list[str]
+    allow: list[str] | None = None
+    deny: list[str] | None = None
+    only: list[str] | None = None
+    topic: str | None = None
+    group: str | None = None
+    cluster: bool | None = None
+    transactional_id: str | None = None
+    delegation_token: str | None = None
+    user_principal: str | None = None
+    host: str | None = None
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    expect: list[_Entry]
+
+
+def read_tests(path: Path) -> list[AccessTest]:
+    """What the file says.
+
+    Raises:
+        OSError: it cannot be read.
+        Failure: it is not such a file; the line of what is no TOML, or the entry that is wrong, is named.
+    """
+    try:
+        entries = msgspec.toml.decode(path.read_bytes(), type=_File).expect
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Failure(f"{path}: {error}", ExitCode.USAGE, _WAY_OUT) from error
+    if not entries:
+        raise Failure(f"{path}: there is no [[expect]] in it", ExitCode.USAGE, _WAY_OUT)
+    tests = []
+    for number, entry in enumerate(entries, 1):
+        try:
+            tests.append(AccessTest(entry.name, tuple(_expectations(entry))))
+        except ValueError as error:
+            where = f"{path}: [[expect]] {number} ({entry.name})"
+            raise Failure(f"{where}: {error}", ExitCode.USAGE, _WAY_OUT) from error
+    return tests
+
+
+def _expectations(entry: _Entry) -> Sequence[Expectation]:
+    kind: Any = _one_of(entry, _KINDS)
+    resource = _one_of(entry, tuple(RESOURCES))
+    principals = getattr(entry, kind)
+    for each in principals:
+        parse_kafka_principal(each)
+    if not principals and kind != "only":
+        raise ValueError(f"`{kind}` names nobody")
+    network = None
+    if entry.host is not None:
+        try:
+            network = ip_network(entry.host)
+        except ValueError as error:
+            raise ValueError(f"`{entry.host}` is neither an address nor a network: {error}") from error
+    given = getattr(entry, resource)
+    named = [entry.operation] if isinstance(entry.operation, str) else entry.operation
+    return [
+        Expectation(
+            kind,
+            tuple(principals),
+            _operation(each),
+            RESOURCES[resource],
+            names_of(CLUSTER_NAME if given is True else given),
+            network,
+        )
+        for each in named
+    ]
+
+
+def _one_of(entry: _Entry, names: tuple[str, ...]) -> str:
+    given = [name for name in names if getattr(entry, name) not in (None, False)]
+    if len(given) != 1:
+        raise ValueError(f"exactly one of {', '.join(names)} is to be there")
+    return given[0]
+
+
+def _operation(text: str) -> AclOperation:
+    operation = AclOperation.from_name(text)
+    if operation < AclOperation.ALL:
+        raise ValueError(f"`{text}` is no operation")
+    return operation

@@ -1,0 +1,25 @@
+"""JUnit's XML, as CI servers read it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from xml.etree.ElementTree import Element, ElementTree, SubElement, indent
+
+from snapshot.files.atomic_file import atomic_write
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+
+def write_junit(path: Path, suite: str, results: Sequence[tuple[str, Sequence[str]]]) -> None:
+    """One test case for each name, with what is wrong."""
+    failures = sum(bool(found) for _, found in results)
+    root = Element("testsuite", name=suite, tests=str(len(results)), failures=str(failures))
+    for name, found in results:
+        case = SubElement(root, "testcase", classname=suite, name=name)
+        if found:
+            SubElement(case, "failure", message=found[0]).text = "\n".join(found)
+    indent(root)
+    with atomic_write(path) as file:
+        ElementTree(root).write(file, "utf-8", xml_declaration=True)

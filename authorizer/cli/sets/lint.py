@@ -1,0 +1,163 @@
+"""``aclog lint``: ACLs of a set that are needless, without effect or doubtful, each with the proof."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from authorizer.cli.failure import ExitCode
+from authorizer.cli.output import Waiting, note
+from authorizer.cli.sets.allowed import given_set, set_source_options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from authorizer.analysis.lint import Finding, Lint
+
+
+@click.command("lint")
+@set_source_options
+@click.option(
+    "--rules",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="What to say nothing about, in TOML.  [default: .aclog-lint.toml of the working directory, if it "
+    "is there]",
+)
+@click.option(
+    "--changes",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help='Write the ACLs that can go together as JSON lines, {"acl": "removed", ...}, for `aclog plan`.',
+)
+@click.option(
+    "--keep-by-resource-type",
+    "keep_by_type",
+    is_flag=True,
+    help="Keep each ACL without which authorize-by-resource-type (KIP-679) may answer otherwise.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="Findings of each rule that are shown to people; 0 for all. JSON has all.",
+)
+@click.option(
+    "--junit",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Also write JUnit's XML, for CI.",
+)
+def lint_command(
+    *,
+    source: str | None,
+    rules: Path | None,
+    changes: Path | None,
+    keep_by_type: bool,
+    limit: int,
+    as_json: bool,
+    junit: Path | None,
+) -> None:
+    """Which ACLs are needless, without effect, or doubtful?
+
+    Each finding names the ACLs that prove it, and the command that mends it. The ACLs that can go are proven
+    to go together: without all of them every question has the same answer, and no further one can go.
+    --changes writes them down. Each can go by itself, too, but for a DENY of which it is said that ALLOWs
+    must go before it. Exit code 0: nothing was found; 1: something was.
+
+    \b
+    duplicate        it is there under several ids, and in force until all are gone
+    unknown-code     its pattern or permission type is none of Kafka's
+    principal-type   no principal has its type
+    topic-gone       it is on a topic that does not exist, by the records of the cluster's log;
+                     only to be known, as an ACL may come before its topic: no exit code 1
+    dead             no question can match it: its name or host cannot exist, ...
+    super-user       who it is for is allowed everything anyway
+    shadowed         an ALLOW of what is denied
+    broader-twin     an ALLOW beside the same one for every host, name or operation, or for
+                     everybody: needless, or a sign that the broad one is a mistake
+    redundant        other ACLs say all that it says
+    idle-deny        a DENY of what no ALLOW allows: needless, or a guard against ALLOWs to come
+
+    Authorize-by-resource-type goes by other rules (it knows no implied operations, for one): of an ACL
+    without which it may answer otherwise that is said, and --keep-by-resource-type keeps it. Brokers ask it
+    of idempotent producers, for WRITE on topics. Super users and allow.everyone.if.no.acl.found come from
+    --config: where that is true, the last ACL that covers a name stays.
+
+    Some rules, or some ACLs, can be left out in a file in the repository:
+
+    \b
+      principal_types = ["User", "Group"]    # that principals have; User alone, if it is left out
+      off = ["idle-deny"]
+    \b
+      [[accept]]
+      rules = ["broader-twin"]               # all, if it is left out
+      principal = "User:legacy-*"            # * and ?, as in resource_name
+      resource_type = "Topic"
+      resource_name = "pii-*"
+      reason = "ticket 1234"
+
+    \b
+    Examples:
+      aclog lint --log DIR
+      aclog lint --acls acls.txt --rules lint.toml --junit report.xml
+      aclog lint --log kafka://HOST:9092/acls --changes needless.jsonl --json
+    """
+    from authorizer.analysis.lint import Lint
+    from authorizer.analysis.lint_rules import INFORMATIVE, LintRules
+    from authorizer.cli.sets.lint_file import USUAL_FILE, read_rules
+    from authorizer.cli.sets.lint_report import print_json_lines, print_text
+
+    if rules is None and USUAL_FILE.is_file():
+        rules = USUAL_FILE
+        note(f"note: with the rules of {rules}")
+    wanted = LintRules() if rules is None else read_rules(rules)
+    acls, settings = given_set(source)
+    with Waiting("looking for what is amiss"):
+        lint = Lint(
+            acls.table(),
+            settings,
+            wanted,
+            keep_by_type=keep_by_type,
+            topics=acls.image.metadata.known_topics,
+        )
+    gathered: dict[str, list[str]] = {}
+    findings = lint.findings()
+    if junit is not None:
+        findings = _gathered(findings, gathered)
+    counts = print_json_lines(lint, findings) if as_json else print_text(lint, findings, limit)
+    if changes is not None:
+        _write_changes(lint, changes)
+    if junit is not None:
+        _write_junit(junit, gathered)
+    if counts.keys() - INFORMATIVE:
+        raise click.exceptions.Exit(ExitCode.NO)
+
+
+def _gathered(findings: Iterable[Finding], by_rule: dict[str, list[str]]) -> Iterator[Finding]:
+    for each in findings:
+        by_rule.setdefault(each.rule, []).append(f"{each.acl.standard_acl()}: {each.because}")
+        yield each
+
+
+def _write_junit(path: Path, by_rule: dict[str, list[str]]) -> None:
+    from authorizer.analysis.lint_rules import INFORMATIVE, RULES
+    from authorizer.cli.sets.junit import write_junit
+
+    rules = [rule for rule in RULES if rule not in INFORMATIVE]
+    write_junit(path, "aclog lint", [(rule, by_rule.get(rule, ())) for rule in rules])
+
+
+def _write_changes(lint: Lint, path: Path) -> None:
+    from authorizer.acl_json import acl_json
+    from authorizer.cli.output import json_line
+    from snapshot.files.atomic_file import atomic_write
+
+    removed: dict[str, Any] = {"acl": "removed"}
+    with atomic_write(path) as file:
+        for record in lint.can_go():
+            file.write(json_line(removed | acl_json(record)))

@@ -1,0 +1,63 @@
+"""A file of what `aclog lint` is to say nothing about, in TOML.
+
+principal_types = ["User", "Group"]     # that principals have; User alone, where it is left out
+off = ["idle-deny"]                     # rules
+
+[[accept]]
+rules = ["broader-twin", "redundant"]   # all, where it is left out
+principal = "User:legacy-*"             # * and ?; and so below
+resource_type = "Topic"
+resource_name = "pii-*"
+reason = "guards, ticket 1234"          # for people
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from authorizer.analysis.lint_rules import RULES, USUAL_TYPES, Accepted, LintRules, Rule
+from authorizer.cli.failure import ExitCode, Failure
+from records.acl import ResourceType
+
+#: Looked for in the working directory.
+USUAL_FILE: Final = Path(".aclog-lint.toml")
+_WAY_OUT: Final = "`aclog lint --help` has an example."
+
+
+class _Entry(msgspec.Struct, forbid_unknown_fields=True):
+    rules: tuple[Rule, ...] = RULES
+    principal: str = "*"
+    resource_type: str | None = None
+    resource_name: str = "*"
+    reason: str = ""
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    principal_types: frozenset[str] = USUAL_TYPES
+    off: frozenset[Rule] = frozenset()
+    accept: list[_Entry] = []
+
+
+def read_rules(path: Path) -> LintRules:
+    """What the file says.
+
+    Raises:
+        OSError: it cannot be read.
+        Failure: it is not such a file; what is wrong is named.
+    """
+    try:
+        file = msgspec.toml.decode(path.read_bytes(), type=_File)
+        accepted = tuple(_accepted(number, entry) for number, entry in enumerate(file.accept, 1))
+    except (msgspec.DecodeError, ValueError) as error:
+        raise Failure(f"{path}: {error}", ExitCode.USAGE, _WAY_OUT) from error
+    return LintRules(principal_types=file.principal_types, off=file.off, accepted=accepted)
+
+
+def _accepted(number: int, entry: _Entry) -> Accepted:
+    kind = None if entry.resource_type is None else ResourceType.from_name(entry.resource_type)
+    if kind in (ResourceType.UNKNOWN, ResourceType.ANY):
+        raise ValueError(f"[[accept]] {number}: `{entry.resource_type}` is no resource type")
+    return Accepted(frozenset(entry.rules), entry.principal, kind, entry.resource_name)

@@ -1,0 +1,119 @@
+"""What ``aclog lint`` prints: findings, with their proof and what mends them."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from authorizer.acl_json import acl_json
+from authorizer.analysis.lint_rules import INFORMATIVE, RULES
+from authorizer.cli.output import JsonLines, answer, shown, step
+from authorizer.cli.terminal import good
+from authorizer.explanation.fix import change_flags, removal_flags
+from records.ids import uuid_to_string
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from authorizer.analysis.lint import Finding, Lint
+
+_KAFKA_ACLS: Final = ("kafka-acls", "--bootstrap-server", "localhost:9092")
+# Most words come again and again.
+_quoted: Final = lru_cache(1 << 12)(shlex.quote)
+#: Of an ACL, below its rule.
+_INDENT: Final = "  "
+
+
+def commands(finding: Finding) -> list[str]:
+    """What mends it, as lines of a shell; none for what kafka-acls cannot name."""
+    removal = removal_flags(finding.acl)
+    if removal is None:
+        return []
+    lines = [removal]
+    if finding.rule == "duplicate":
+        # A removal is one of all ids.
+        lines.append(("--add", *(change_flags(finding.acl) or ())))
+    return [" ".join(map(_quoted, (*_KAFKA_ACLS, *words))) for words in lines]
+
+
+def finding_json(finding: Finding) -> dict[str, Any]:
+    """A line of ``--json``."""
+    acl = acl_json(finding.acl)
+    return {
+        "finding": finding.rule,
+        "severity": "info" if finding.rule in INFORMATIVE else "warning",
+        "reason": finding.because,
+        "acl": acl,
+        "ids": [acl["id"]] if len(finding.ids) == 1 else [uuid_to_string(each) for each in finding.ids],
+        "by": [acl_json(each) for each in finding.by],
+        "canGo": finding.can_go,
+        "alone": finding.alone,
+        "byResourceType": "same" if finding.by_type_stays else "may differ",
+        "commands": commands(finding),
+    }
+
+
+def print_json_lines(lint: Lint, findings: Iterable[Finding]) -> Counter[str]:
+    """All findings, and a summary; how many there are by rule."""
+    counts: Counter[str] = Counter()
+    with JsonLines() as lines:
+        for finding in findings:
+            counts[finding.rule] += 1
+            lines.write(finding_json(finding))
+        lines.write(
+            {
+                "clean": not counts.keys() - INFORMATIVE,
+                "acls": len(lint.acls),
+                "needed": len(lint.acls) - len(lint.needless),
+                "findings": {rule: counts[rule] for rule in RULES},
+                "accepted": lint.accepted,
+            }
+        )
+    return counts
+
+
+def print_text(lint: Lint, findings: Iterable[Finding], limit: int) -> Counter[str]:
+    """At most so many of each rule, and a summary; how many there are by rule."""
+    counts: Counter[str] = Counter()
+    for finding in findings:
+        if not counts[finding.rule]:
+            step(finding.rule)
+        counts[finding.rule] += 1
+        if not limit or counts[finding.rule] <= limit:
+            _print(finding)
+    answer("")
+    for rule in RULES:
+        if counts[rule]:
+            left_out = max(counts[rule] - limit, 0) if limit else 0
+            more = f", {left_out:,} of them not shown (--limit 0 shows all)" if left_out else ""
+            answer(f"{rule:16}{counts[rule]:,}{more}", 16)
+    if not counts:
+        answer(f"{good('clean')}: nothing was found in {len(lint.acls):,} ACLs")
+    if lint.needless:
+        answer(
+            f"{len(lint.needless):,} of {len(lint.acls):,} ACLs can go together: every question has the same "
+            "answer as before",
+            indent=2,
+        )
+    if lint.accepted:
+        answer(f"{lint.accepted:,} findings are accepted by the rules")
+    return counts
+
+
+def _print(finding: Finding) -> None:
+    answer(f"{_INDENT}{shown(finding.acl.standard_acl())}", indent=6)
+    answer(f"{_INDENT * 2}{shown(finding.because)}", indent=6)
+    for each in finding.by:
+        answer(f"{_INDENT * 3}{shown(each.standard_acl())}", indent=8)
+    if not finding.by_type_stays:
+        answer(f"{_INDENT * 2}authorize-by-resource-type may answer otherwise without it", indent=6)
+    ids = ", ".join(map(uuid_to_string, finding.ids))
+    if len(finding.ids) > 1:
+        answer(f"{_INDENT * 2}ids {ids}", indent=6)
+    lines = commands(finding)
+    for line in lines:
+        answer(f"{_INDENT * 2}$ {shown(line)}", indent=6)
+    if not lines:
+        answer(f"{_INDENT * 2}kafka-acls cannot name it; its id: {ids}", indent=6)

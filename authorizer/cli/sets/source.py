@@ -1,0 +1,139 @@
+"""A set of ACLs by its name: a log, also at an offset, a snapshot, a running node, a cluster, or a file."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import click
+
+from authorizer.cli.failure import ExitCode, Failure
+from authorizer.cli.input import bad_line
+from authorizer.cli.log.node_state import is_node
+from authorizer.cli.output import Waiting, shown
+from authorizer.cli.plans.plan_file import is_plan, read_plan
+from authorizer.cli.sets.acl_file import read_acl_file
+from authorizer.cli.snapshot.stored import only_cluster
+from authorizer.cli.workspace import is_log, load_state, note_age, note_guess
+from authorizer.decisions.state import AuthorizerSettings, AuthorizerState
+from records.columns.acl_table import AclTable, AppliedAcl
+from records.errors import RecordError
+from records.log.open import open_log
+from snapshot.errors import SnapshotMissingError
+from snapshot.image import AclsImage, Provenance
+from snapshot.restore import image_of, restore_image
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from authorizer.analysis.plan import AclPlan
+    from authorizer.cli.workspace import Workspace
+    from records.entries import AccessControlEntryRecord
+
+_SEE: Final = "`aclog diff --help` says what a set of ACLs can be."
+
+
+class AclSet(NamedTuple):
+    """ACLs, what they were called, and whose they are: None where that is not known."""
+
+    name: str
+    image: AclsImage
+    cluster_id: str | None = None
+
+    def table(self) -> AclTable:
+        """The ACLs by column."""
+        return self.image.merged().columns
+
+    def state(self, settings: AuthorizerSettings) -> AuthorizerState:
+        """To ask it single questions."""
+        return AuthorizerState(settings.index(self.image), settings, is_ready=True, not_ready_reason="")
+
+
+def load_set(name: str, workspace: Workspace, cluster_id: str | None = None) -> AclSet:
+    """Read the ACLs that are named; ``cluster_id``: of a store that has those of several clusters.
+
+    Raises:
+        click.UsageError: nothing like that is there.
+        LogError, SnapshotError, DecodeError, Failure: it cannot be read.
+    """
+    source, at = _split(name)
+    client = workspace.config.kafka
+    if is_node(name):
+        return AclSet(name, _of_node(name, workspace))
+    if is_log(source):
+        return _of_log(name, source, at, client)
+    path = Path(name.removeprefix("file:"))
+    if path.suffix == ".checkpoint":
+        from snapshot.files.kraft_checkpoint import read_checkpoint
+
+        return AclSet(name, read_checkpoint(path))
+    if name == "-" or path.is_file():
+        if is_plan(path):
+            return AclSet(name, _after(read_plan(path), workspace))
+        with Waiting(f"reading {shown(name)}"):
+            try:
+                records = read_acl_file(str(path))
+            except RecordError as error:
+                raise bad_line(error, _SEE) from error
+        return AclSet(name, _of_records(records))
+    if "://" in source or Path(source.removeprefix("file:")).is_dir():
+        return _of_store(name, source, at, cluster_id)
+    raise click.UsageError(f"`{name}` is no log, snapshot store, node, cluster or file. {_SEE}")
+
+
+def _split(name: str) -> tuple[str, int | None]:
+    """``LOG@OFFSET``; a name that is there with an @ in it is that."""
+    source, separator, offset = name.rpartition("@")
+    if separator and offset.isascii() and offset.isdigit() and not Path(name.removeprefix("file:")).exists():
+        return source, int(offset)
+    return name, None
+
+
+def _of_log(name: str, url: str, at_offset: int | None, client: Mapping[str, str]) -> AclSet:
+    with Waiting(f"looking at {shown(url)}"):
+        opened = open_log(url, mode="read", client=client)
+    with closing(opened) as log:
+        note_guess(log)
+        note_age(log)
+        image = load_state(log, at_offset=at_offset, with_offsets=True).image
+        return AclSet(name, image, log.identity.cluster_id)
+
+
+def _of_store(name: str, url: str, end_offset: int | None, cluster_id: str | None) -> AclSet:
+    from snapshot.store.snapshot_store import SnapshotStore
+    from snapshot.store.stored import SnapshotState
+
+    store = SnapshotStore(url)
+    store.require()
+    cluster = only_cluster(store, cluster_id)
+    with Waiting(f"reading {shown(url)}"):
+        complete = [each.ref for each in store.survey(cluster) if each.state is SnapshotState.COMPLETE]
+        for ref in reversed(complete):
+            if end_offset in (None, ref.end_offset):
+                return AclSet(name, store.read(ref).image, cluster)
+    which = "" if end_offset is None else f" with end offset {end_offset}"
+    raise SnapshotMissingError(f"{url} has no usable snapshot of cluster {cluster}{which}")
+
+
+def _of_node(url: str, workspace: Workspace) -> AclsImage:
+    from authorizer.cli.acls.node_acls import NodeAcls
+
+    address, at = _split(url)
+    if at is not None:
+        raise Failure(f"{url}: a node gives its newest state", ExitCode.USAGE)
+    with Waiting(f"asking {shown(url)}"):
+        end_offset, table = NodeAcls(address, workspace.config.acl_update_timeout_ms).listed(())
+    return restore_image([table], provenance=Provenance(end_offset, -1, 0))
+
+
+def _after(plan: AclPlan, workspace: Workspace) -> AclsImage:
+    """What there will be once a plan is applied, if it still can be: to its log as it is now."""
+    url = plan.origin.log if workspace.config.log_url is None else workspace.config.log_url
+    image = load_set(url, workspace).image
+    plan.require_meaning(image)
+    return image_of(plan.result(image.merged().columns))
+
+
+def _of_records(records: Sequence[AccessControlEntryRecord]) -> AclsImage:
+    return image_of(AclTable.of([AppliedAcl(record, None, 0) for record in records]))

@@ -1,0 +1,90 @@
+"""``aclog test``: expectations in a file, proven for all names, hosts and principals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from authorizer.cli.failure import ExitCode
+from authorizer.cli.output import Waiting, answer, print_json, shown
+from authorizer.cli.sets.allowed import given_set, set_source_options
+from authorizer.cli.terminal import bad, good
+
+if TYPE_CHECKING:
+    from authorizer.analysis.questions import Questions
+
+
+@click.command("test")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE")
+@set_source_options
+@click.option(
+    "--junit",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Also write JUnit's XML, for CI.",
+)
+def test_command(*, file: Path, source: str | None, as_json: bool, junit: Path | None) -> None:
+    """Is access as it is expected to be?
+
+    FILE has expectations in TOML, as below. Each is proven for every name that could exist, every host and
+    every principal, or else shown to be wrong by one concrete question. Super users are no exception to
+    allow and deny, and always one to only. Exit code 1 if one does not hold.
+
+    \b
+      [[expect]]
+      name = "nobody but team-pii ever reads pii-*"
+      only = ["User:team-pii"]               # or allow, or deny
+      operation = "Read"                     # or a list of them
+      topic = "pii-*"                        # or group, transactional_id, ...; cluster = true
+    \b
+      [[expect]]
+      name = "orders-service writes orders from our network"
+      allow = ["User:orders-service"]
+      operation = ["Write", "Describe"]
+      topic = "orders"
+      host = "10.0.0.0/8"                    # an address or a network; all, if it is left out
+
+    \b
+    Examples:
+      aclog test access.toml --log kafka://HOST:9092/acls
+      aclog test access.toml --acls wanted-acls.txt --junit report.xml
+      aclog test access.toml --acls plan.json          # before it is applied
+    """
+    from authorizer.analysis.expectations import violations
+    from authorizer.cli.sets.expectation_file import read_tests
+    from authorizer.cli.sets.junit import write_junit
+
+    tests = read_tests(file)
+    acls, settings = given_set(source)
+    table = acls.table()
+    results: list[tuple[str, list[Questions]]] = []
+    with Waiting("testing"):
+        for name, expected in tests:
+            results.append((name, [each for one in expected for each in violations(table, settings, one)]))
+    for name, found in results:
+        if as_json:
+            print_json({"name": name, "holds": not found, "violations": [_json(each) for each in found]})
+        else:
+            verdict = bad("FAILED  ") if found else good("holds   ")
+            answer(f"{verdict} {shown(name)}", 9)
+            for each in found:
+                answer(f"{'':9}{shown(sentence(each))}", 13)
+    if junit is not None:
+        write_junit(junit, file.name, [(name, [sentence(each) for each in found]) for name, found in results])
+    if any(found for _, found in results):
+        raise click.exceptions.Exit(ExitCode.NO)
+
+
+def sentence(questions: Questions) -> str:
+    """Whose questions they are, and one of them."""
+    from authorizer.analysis.classes import example, what, who
+
+    return f"{who(questions)}: {what(questions)}; such as {example(questions)}"
+
+
+def _json(questions: Questions) -> dict[str, Any]:
+    from authorizer.analysis.classes import questions_json
+
+    return questions_json(questions, questions.operations[0])

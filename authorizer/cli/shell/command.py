@@ -1,0 +1,62 @@
+"""``aclog shell``."""
+
+from __future__ import annotations
+
+import click
+
+from authorizer.cli.failure import ExitCode
+from authorizer.cli.sets.allowed import set_source_options
+
+
+@click.command("shell")
+@click.argument("words", metavar="[COMMAND [PATH]...]", nargs=-1)
+@set_source_options
+def shell_command(*, words: tuple[str, ...], source: str | None, as_json: bool) -> None:
+    """Walk through a state like a file system: ls, cd, cat, tree, find.
+
+    Without COMMAND it asks for one after the other, on a terminal with completion (Tab) and a history; help
+    says which there are. What is walked through is read once, at the start.
+
+    \b
+      /acl/id/ID                           /acl/principal/PRINCIPAL/ID
+      /acl/resource/TYPE/NAME/PATTERN/ID   /topics/NAME
+      /features/NAME                       /cluster/brokers/ID
+      /image: kafka-metadata-shell's own paths
+
+    Any set that `aclog diff` takes will do, as --acls: a log, LOG@OFFSET, a snapshot store, a .checkpoint
+    file, a running node, a cluster. Only logs, stores and checkpoints know more than ACLs. What
+    kafka-metadata-shell has too, looks the same below /image; secrets are neither kept nor shown.
+
+    In paths * ? and {a,b} match names. A name with such a character, a space or a slash is shown with a
+    backslash before it, what cannot be printed by its number, and either can be typed like that.
+
+    Exit code 1 if a path was not there. --json: a line for each entry, leaves of cat and tree with their
+    value.
+
+    \b
+    Examples:
+      aclog shell --log /var/kafka/__cluster_metadata-0
+      aclog shell --log DIR ls /acl/principal
+      aclog shell --log DIR cat '/acl/principal/User:alice/*' --json
+      aclog shell --acls 00000000000000000264-0000000001.checkpoint tree /features
+    """
+    from authorizer.cli.output import note
+    from authorizer.cli.sets.source import load_set
+    from authorizer.cli.shell.interactive import interact
+    from authorizer.cli.shell.session import Session
+    from authorizer.cli.shell.tree import tree_of
+    from authorizer.cli.shell.walk import Walk
+    from authorizer.cli.workspace import Workspace
+
+    workspace = Workspace.given()
+    image = load_set(workspace.log_url if source is None else source, workspace).image
+    if not image.metadata.is_whole:
+        note(
+            "this goes back to a snapshot from before topics, SCRAM users and delegation tokens were kept: "
+            "of these there is only what the log has said since"
+        )
+    walk = Walk(tree_of(image))
+    if not words:
+        interact(walk, as_json=as_json)
+    elif not Session(walk, as_json=as_json).run(words):
+        raise click.exceptions.Exit(ExitCode.NO)

@@ -1,0 +1,122 @@
+"""A sidecar as commands name it: the flags that say who asks, and the client that they make.
+
+Every command that asks a sidecar takes these flags and no others.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from authorizer.cli.failure import ExitCode, Failure
+from authorizer.cli.invocation import given, remember, words
+from authorizer.cli.options import completes, shared
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from authorizer.client import Client, Credentials
+
+#: For scripts that are given their secrets so.
+_TOKEN_VARIABLE: Final = "ACLOG_SIDECAR_TOKEN"  # noqa: S105 - no password
+
+#: For an answer; a node that has just been started is loading, and waited for.
+_ANSWER_TIMEOUT_S: Final = 10.0
+
+
+def _file(flag: str, text: str) -> Any:
+    return click.option(
+        flag,
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE",
+        expose_value=False,
+        callback=remember,
+        shell_complete=completes("file"),
+        help=text,
+    )
+
+
+credentials_options: Final = shared(
+    _file("--token-file", "The bearer token for a node, alone in a file.  [default: ACLOG_SIDECAR_TOKEN]"),
+    _file("--ca-file", "PEM: who may have signed a node's certificate.  [default: the system's authorities]"),
+    _file("--certificate-file", "PEM: a certificate to show to a node, with its key (mutual TLS)."),
+)
+sidecar_options: Final = shared(
+    click.option(
+        "--sidecar",
+        metavar="URL",
+        help="A running node instead of a log: http://HOST:PORT (or https) of its sidecar, with "
+        "/clusters/NAME behind it where that follows several, or unix:PATH of the aclog.sock in its log's "
+        "directory.",
+    ),
+    credentials_options,
+)
+_CREDENTIALS: Final = ("--token-file", "--ca-file", "--certificate-file")
+
+
+def require_one_source(sidecar: str | None, *of_a_log: str) -> None:
+    """click.UsageError where flags say both a node and a log, or who asks no node."""
+    if sidecar is not None and words(*of_a_log):
+        raise click.UsageError("--sidecar names a node, which has a log and a store of its own")
+    if sidecar is None and (flags := words(*_CREDENTIALS)):
+        raise click.UsageError(f"{flags[0]} says who asks a node: name it by --sidecar")
+
+
+@contextmanager
+def asked_sidecar(
+    url: str, *, timeout_s: float = _ANSWER_TIMEOUT_S, names_caller: bool = True
+) -> Iterator[Client]:
+    """A client of the sidecar at ``url``, with the credentials that the command was given.
+
+    Args:
+        url: ``http://HOST:PORT``, https or ``unix:PATH``.
+        timeout_s: for each call.
+        names_caller: send the credentials; a log's owner needs none on the socket in its directory.
+
+    Raises:
+        Failure: the URL is none of these, a file is no token or certificate, or others would see the token.
+    """
+    import ssl
+
+    from authorizer.client import Client
+
+    credentials = _credentials() if names_caller else None
+    try:
+        # A wrong address is said at once.
+        client = Client(url, credentials=credentials, timeout_s=timeout_s, retries_unanswered=False)
+    except ssl.SSLError as error:
+        raise Failure(
+            f"--ca-file and --certificate-file are PEM files, the latter with its key: {error}",
+            ExitCode.USAGE,
+        ) from error
+    except ValueError as error:
+        raise Failure(str(error), ExitCode.USAGE) from error
+    with client:
+        yield client
+
+
+def _credentials() -> Credentials:
+    from authorizer.client import Credentials
+
+    return Credentials(
+        token=_token(given("--token-file")),
+        ca_file=given("--ca-file"),
+        certificate_file=given("--certificate-file"),
+    )
+
+
+def _token(file: Path | None) -> str | None:
+    """The bearer token that was given, if one was."""
+    text = os.environ.get(_TOKEN_VARIABLE) if file is None else file.read_text("utf-8", "replace")
+    if text is None:
+        return None
+    from authorizer.client.address import bearer_token
+
+    try:
+        return bearer_token(text)
+    except ValueError as error:
+        raise Failure(f"{file or _TOKEN_VARIABLE}: {error}", ExitCode.USAGE) from error

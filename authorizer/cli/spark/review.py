@@ -1,0 +1,150 @@
+"""``aclog spark review``."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from authorizer.cli.failure import ExitCode, Failure
+from authorizer.cli.options import completes, config_option, json_option, log_option, progress_option
+from authorizer.cli.output import note
+from authorizer.cli.reviews.options import LOGGED, reviewed, window_of, window_options
+from authorizer.cli.sidecar import credentials_options
+from authorizer.cli.spark.job import note_start, spark_session_of
+from authorizer.cli.spark.needs import require_spark
+from authorizer.cli.spark.options import SparkFlags, spark_options
+from snapshot.store.layout import cluster_directory
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+
+@click.command("review")
+@click.option(
+    "--requests",
+    "first",
+    metavar="PATH",
+    required=True,
+    multiple=True,
+    shell_complete=completes("file"),
+    help="Files of request lines, directories or patterns of them: paths, or URLs that Hadoop has a file "
+    "system for. What ends in .gz is unpacked. Several: --requests PATH PATH ...",
+)
+@click.argument("more", nargs=-1, metavar="")
+@click.option(
+    "--format",
+    "file_format",
+    default="text",
+    show_default=True,
+    metavar="NAME",
+    help="text, or a table of lines: parquet, json, orc, delta.",
+)
+@click.option(
+    "--line-column",
+    default="value",
+    show_default=True,
+    metavar="NAME",
+    help="Of a table, the one with the lines.",
+)
+@click.option(
+    "--cluster-column",
+    metavar="NAME",
+    help="Of a fleet: whose lines they are, a column of the table or of directories NAME=CLUSTER.",
+)
+@click.option(
+    "--cluster-pattern",
+    metavar="REGEX",
+    help="Of a fleet: a regular expression whose group is the cluster, in the URL of a file: 'logs/(.+?)/'.",
+)
+@window_options
+@log_option
+@click.option(
+    "--acls",
+    "sources",
+    metavar="SET|CLUSTER=SET",
+    multiple=True,
+    help="Instead of --log any set of ACLs that `aclog diff` takes. Of a fleet: that of a cluster, "
+    "repeatable; or a snapshot store that has those of all.",
+)
+@click.option(
+    "--plan",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Also write what is to be removed, for `aclog plan`: a file; of a fleet a directory, with "
+    "CLUSTER.jsonl for each.",
+)
+@credentials_options
+@config_option
+@spark_options
+@json_option
+@progress_option
+def review_command(
+    *,
+    first: tuple[str, ...],
+    more: tuple[str, ...],
+    file_format: str,
+    line_column: str,
+    cluster_column: str | None,
+    cluster_pattern: str | None,
+    since: datetime | None,
+    until: datetime | None,
+    fewest: bool,
+    sources: tuple[str, ...],
+    plan: Path | None,
+    as_json: bool,
+    **spark_flags: Any,
+) -> None:
+    """Which ACLs did the requests of an authorizer's log need, of a fleet and of any number of lines?
+
+    As `aclog review`, with its answer, for more lines than one machine reads: Spark counts equal requests,
+    and what is left of them is judged. Lines of several clusters are told apart by a column or by their
+    files' names, and each cluster has its own answer, with the window and the coverage of its lines.
+
+    Exit code 0: all ACLs are needed; 1: some could go.
+
+    \b
+    Examples:
+      aclog spark review --requests 's3a://logs/kafka-authorizer/*.gz' --acls kafka://b1:9092/acls --json
+      aclog spark review --requests logs --cluster-pattern 'logs/(.+?)/' --acls s3://bucket/snapshots
+      aclog spark review --requests logs --cluster-column cluster --acls prod=DIR --acls test=DIR2 --plan out
+    """
+    from authorizer.cli.reviews.report import Report, print_report
+    from authorizer.cli.spark.review_clusters import Sets
+    from snapshot.jobs.requests.counted_lines import LineSource, counted_lines, traffic_of
+
+    if cluster_column is not None and cluster_pattern is not None:
+        raise click.UsageError("--cluster-column and --cluster-pattern are two ways to say the same")
+    require_spark()
+    window = window_of(since, until)
+    is_fleet = cluster_column is not None or cluster_pattern is not None
+    sets = Sets.of_fleet(sources) if is_fleet else Sets.of_one(sources)
+    source = LineSource((*first, *more), file_format, line_column, cluster_column, cluster_pattern)
+    unneeded = reports = 0
+    note_start()
+    with spark_session_of(SparkFlags(**spark_flags), "review", needs_kafka=False) as spark:
+        counted = counted_lines(spark, source, window)
+        for cluster, rows in groupby(counted, key=lambda each: each.cluster):
+            traffic = traffic_of(rows)
+            if is_fleet and (why := sets.lacks(cluster, traffic)):
+                note(f"note: {why}")
+                continue
+            acls = sets.load(cluster)
+            found = reviewed(acls, sets.settings, traffic, fewest=fewest)
+            report = Report(acls, found, traffic.coverage, window, cluster if is_fleet else None)
+            if plan is not None:
+                report.write_plan(_plan_of(cluster, plan) if is_fleet else plan)
+            print_report(report, as_json=as_json)
+            unneeded += len(found.unneeded)
+            reports += 1
+    if not reports:
+        raise Failure("there are no lines that a set of ACLs could be judged by", ExitCode.BAD_DATA, LOGGED)
+    if unneeded:
+        raise click.exceptions.Exit(ExitCode.NO)
+
+
+def _plan_of(cluster: str, directory: Path) -> Path:
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory / f"{cluster_directory(cluster)}.jsonl"

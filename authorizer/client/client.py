@@ -1,0 +1,104 @@
+"""Client: a sidecar, asked by threads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self, TypeVar
+
+import tenacity
+
+from authorizer.client import calls
+from authorizer.client.base import ClientBase
+from authorizer.client.exchange import FAULTS, fault_of, value_of
+from authorizer.client.following import FollowingThread
+from authorizer.errors import SidecarUnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
+    from authorizer.client.answers import Decision, NodeState, Question
+
+_T = TypeVar("_T")
+
+
+class Client(ClientBase):
+    """A sidecar; for any number of threads. Use it as a context manager, and keep it: connections are kept.
+
+    Every method may raise a SidecarError (``authorizer.errors``). A call is tried again until
+    ``timeout_s`` is over while the sidecar is not reached, not ready or overloaded; a change only where
+    nothing was done.
+    """
+
+    def _open(self) -> None:
+        self._pool = self._address.pool(self._opened)
+        if self._cache is not None:
+            self._opened.callback(FollowingThread(self._address, self._cache).close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._opened.close()
+
+    def wait_until_ready(self, timeout_s: float) -> NodeState:
+        """Return once the sidecar may decide; SidecarUnavailableError, with the reason, if it does not."""
+        return self.ask(calls.readiness(), timeout_s)
+
+    def decide(
+        self, question: Question, *, min_offset: int | None = None, at_offset: int | None = None
+    ) -> Decision:
+        """One decision.
+
+        Args:
+            question: what.
+            min_offset: on a state that knows everything below it, such as the offset of a change.
+            at_offset: on the state that ends there, as far back as the node holds it.
+        """
+        [decision] = self.decide_all([question], min_offset=min_offset, at_offset=at_offset)
+        return decision
+
+    def decide_all(
+        self, questions: Sequence[Question], *, min_offset: int | None = None, at_offset: int | None = None
+    ) -> list[Decision]:
+        """One for each, in order; what the cache does not have on one state for 5,000 at a time.
+
+        Raises:
+            SidecarRefusedError: the caller may not ask one of them; none is answered then.
+        """
+        asked = self._asked(questions, min_offset, at_offset)
+        try:
+            for part in asked.parts():
+                asked.take(part, self.ask(asked.call(part)))
+        except SidecarUnavailableError as error:
+            asked.unavailable(error)
+        return asked.decisions()
+
+    def ask(self, call: calls.Call[_T], timeout_s: float | None = None) -> _T:
+        """The answer to any call of ``authorizer.client.calls``, from the sidecar itself.
+
+        Args:
+            call: what.
+            timeout_s: another one than the client's.
+
+        Raises:
+            SidecarOutcomeUnknownError: a change was sent and not answered; it may be in the log.
+        """
+        ends_s, rules = self._tries(timeout_s)
+        answer: _T = tenacity.Retrying(**rules)(self._try, call, ends_s)
+        return answer
+
+    def _try(self, call: calls.Call[_T], ends_s: float) -> _T:
+        try:
+            response = self._pool.request(**self._request(call, ends_s))
+        except FAULTS as error:
+            raise fault_of(self._address.url, call, error) from error
+        return value_of(self._address.url, call, response)

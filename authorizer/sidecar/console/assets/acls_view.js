@@ -1,0 +1,85 @@
+// The ACLs in force: a page of them, with a filter; and what is to be changed of them.
+
+import { html } from "./htm-preact.js";
+import { useAnswer } from "./asked.js";
+import { ChangePanel, withRemoval, without, isGoing, whyNot } from "./change.js";
+import { numberOf } from "./view.js";
+import { aclText, count, time as timeOf, title, visible } from "./words.js";
+
+const PAGE = 100;
+
+export function AclsView({ view, go, time, lookAgain, change, setChange }) {
+  const first = numberOf(view.first) ?? 0;
+  const question = { containing: view.text || null, at_offset: numberOf(view.at), first, count: PAGE };
+  const { answer, error, busy } = useAnswer("console/v1/acls", question, [
+    JSON.stringify(question),
+    numberOf(view.at) === null ? time?.offset : time?.past?.first,
+  ]);
+  const amiss = useAnswer("console/v1/findings", view.lint ? question : null, [
+    JSON.stringify(question),
+    view.lint,
+    numberOf(view.at) === null ? time?.offset : time?.past?.first,
+  ]);
+  const findings = view.lint ? amiss.answer : null;
+  const mayChange = whyNot(view, time) === null;
+  const mark = (acl) => (event) => setChange(event.target.checked ? withRemoval(change, acl) : without(change, acl));
+  return html`<section aria-label="ACLs">
+    <form class="filters" onSubmit=${(event) => event.preventDefault()}>
+      <label>With
+        <input type="search" value=${view.text ?? ""} placeholder="a principal, a name or a host"
+          onInput=${(event) => go({ text: event.target.value, first: null }, { replace: true })} />
+      </label>
+      <label><input type="checkbox" checked=${Boolean(view.lint)}
+        onChange=${(event) => go({ lint: event.target.checked ? "yes" : null })} /> what is amiss</label>
+      ${view.lint && amiss.busy ? html`<span class="notice">looking…</span>` : null}
+      ${view.lint && amiss.error ? html`<span class="error" role="alert">${amiss.error.message}</span>` : null}
+    </form>
+    <${ChangePanel} ...${{ view, go, time, lookAgain, change, setChange }} />
+    ${error ? html`<p class="error" role="alert">${error.message}</p>` : null}
+    ${answer
+      ? html`<div class="counts" aria-live="polite">
+            <span>${count(answer.total, "ACL")}</span>
+            <span class="pager">
+              <button disabled=${first === 0} aria-label="Earlier ACLs"
+                onClick=${() => go({ first: Math.max(0, first - PAGE) || null })}>◀</button>
+              <span>${answer.total ? first + 1 : 0}–${Math.min(answer.total, first + PAGE)}</span>
+              <button disabled=${first + PAGE >= answer.total} aria-label="Later ACLs"
+                onClick=${() => go({ first: first + PAGE })}>▶</button>
+            </span>
+          </div>
+          <div class=${`scroll ${busy ? "busy" : ""}`} tabindex="0" role="region" aria-label="ACL table">
+            <table class="list">
+              <thead><tr>
+                ${mayChange ? html`<th scope="col">Remove</th>` : null}
+                <th scope="col">Principal</th><th scope="col">May</th><th scope="col">Operation</th>
+                <th scope="col">Resource</th><th scope="col">Host</th><th scope="col">Written</th>
+                ${findings ? html`<th scope="col">Amiss</th>` : null}
+              </tr></thead>
+              <tbody>
+                ${answer.acls.map(
+                  (acl) => html`<tr key=${acl.id} class=${isGoing(change, acl) ? "going" : ""}>
+                    ${mayChange
+                      ? html`<td><input type="checkbox" aria-label=${`Remove ${aclText(acl)}`}
+                          checked=${isGoing(change, acl)} onChange=${mark(acl)} /></td>`
+                      : null}
+                    <td><bdi>${visible(acl.principal)}</bdi></td>
+                    <td class=${acl.permissionType === "ALLOW" ? "allowed" : "denied"}>${acl.permissionType}</td>
+                    <td>${title(acl.operation)}</td>
+                    <td><small>${title(acl.resourceType)}</small>
+                      <bdi>${visible(acl.resourceName)}${acl.patternType === "PREFIXED" ? "*" : ""}</bdi></td>
+                    <td><bdi>${acl.host === "*" ? "any" : visible(acl.host)}</bdi></td>
+                    <td>${acl.offset === null ? "" : `offset ${acl.offset}, `}${timeOf(acl.timestamp)}</td>
+                    ${findings
+                      ? html`<td>${(findings[acl.id] ?? []).map(
+                          (each) => html`<div title=${visible(each.by.map(aclText).join("\n"))}>
+                            <b>${each.rule}</b> <bdi>${visible(each.because)}</bdi></div>`,
+                        )}</td>`
+                      : null}
+                  </tr>`,
+                )}
+              </tbody>
+            </table>
+          </div>`
+      : error ? null : html`<p class="notice">Working it out…</p>`}
+  </section>`;
+}

@@ -1,0 +1,69 @@
+// All names with a prefix, or everyone who may: which classes of questions are answered alike, exact.
+
+import { html } from "./htm-preact.js";
+import { useAnswer } from "./asked.js";
+import { numberOf } from "./view.js";
+import { count, decisionText, nameOf, title, visible } from "./words.js";
+
+const PAGE = 50;
+const SUMMARIES = {
+  all: ["allowed", "✓ ALL NAMES, from every host"],
+  some: ["some", "◐ SOME of the names, or from some hosts"],
+  none: ["denied", "✗ NONE"],
+};
+
+function Names({ names, total }) {
+  return html`${names.map(
+      (each, at) => html`${at ? ", " : ""}<bdi>${nameOf(each)}</bdi>${each.but_total
+          ? html` <small>but for ${each.but.map((one, place) => html`${place ? ", " : ""}<bdi>${nameOf(one)}</bdi>`)}${each
+                .but_total > each.but.length
+                ? ` and ${(each.but_total - each.but.length).toLocaleString("en")} more`
+                : ""}</small>`
+          : null}`,
+    )}${total > names.length ? ` and ${(total - names.length).toLocaleString("en")} more` : ""}`;
+}
+
+function Class({ found, asked, go }) {
+  const { witness } = found;
+  const question = { principal: witness.principal, name: witness.name, host: witness.host, prefix: null, anyone: null };
+  return html`<li class=${found.allowed ? "allowed" : "denied"}>
+    <b><span aria-hidden="true">${found.allowed ? "✓" : "✗"}</span> ${found.allowed ? "allowed" : "denied"}</b>
+    <span class="plain"> <bdi>${visible(found.who)}</bdi> on <${Names} names=${found.names} total=${found.names_total} />${` from ${visible(found.hosts)}`}</span>
+    <div class="why"><bdi>${decisionText(found.decision)}</bdi></div>
+    <div class="plain">
+      <button onClick=${() => go({ ...question, operation: asked.operation })}>
+        ask ${visible(`${witness.principal} ${title(asked.operation)} ${witness.name || "(the empty name)"} from ${witness.host}`)}
+      </button>
+    </div>
+  </li>`;
+}
+
+export function AllowedView({ asked, view, go, time }) {
+  const question = { ...asked, at_offset: numberOf(view.at), first: numberOf(view.first) ?? 0, count: PAGE };
+  const { answer, error } = useAnswer("console/v1/allowed", question, [
+    JSON.stringify(question),
+    question.at_offset === null ? time?.offset : time?.past?.first,
+  ]);
+  if (error) return html`<p class="error" role="alert">${error.message}</p>`;
+  if (!answer) return html`<p class="notice">Working it out…</p>`;
+  const [style, said] = SUMMARIES[answer.summary] ?? [];
+  const end = answer.first + answer.classes.length;
+  return html`<div class="verdict" aria-live="polite">
+      ${answer.summary
+        ? html`<p class=${`result ${style}`}>${said}</p>`
+        : html`<p class="result">${answer.total ? count(answer.total, "answer") : "Nobody"}</p>`}
+      <p>As of offset ${answer.offset}, for all names and hosts that there could be.</p>
+    </div>
+    <ul class="flips classes">
+      ${answer.classes.map((each) => html`<${Class} found=${each} asked=${asked} go=${go} />`)}
+    </ul>
+    ${answer.total > PAGE
+      ? html`<p class="pager">
+          <button disabled=${!answer.first} aria-label="Earlier answers"
+            onClick=${() => go({ first: Math.max(0, answer.first - PAGE) || null })}>◀</button>
+          <span> ${answer.first + 1}–${end} of ${answer.total.toLocaleString("en")} </span>
+          <button disabled=${end >= answer.total} aria-label="Later answers"
+            onClick=${() => go({ first: end })}>▶</button>
+        </p>`
+      : null}`;
+}

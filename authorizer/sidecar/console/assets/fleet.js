@@ -1,0 +1,53 @@
+// A fleet's root: its clusters, where each stands, and the way to the console of each.
+
+import { html, render } from "./htm-preact.js";
+import { useAgain } from "./again.js";
+import { SignIn } from "./sign_in.js";
+import { agreementText, count, visible } from "./words.js";
+
+function Cluster({ cluster }) {
+  const isOpen = cluster.digest !== undefined;
+  const name = visible(cluster.cluster);
+  return html`<tr>
+    <th scope="row"><bdi>${isOpen ? html`<a href=${`clusters/${cluster.cluster}/`}>${name}</a>` : name}</bdi></th>
+    <td class=${cluster.ready ? "allowed" : "denied"}>
+      ${cluster.ready ? "✓ ready" : html`✗ not ready: <bdi>${visible(cluster.reason)}</bdi>`}
+    </td>
+    ${isOpen
+      ? html`<td><span class="narrow">offset </span>${cluster.offset.toLocaleString("en")}</td>
+          <td>${cluster.lag_records === null ? "lag not known yet" : count(cluster.lag_records, "record")}<span class="narrow"> behind</span></td>
+          <td>${count(cluster.acl_count, "ACL")}</td>
+          <td><code>${cluster.digest}</code></td>
+          <td>${agreementText(cluster.nodes)}</td>`
+      : html`<td colspan="5">it has no node here: <bdi>${visible(cluster.log)}</bdi></td>`}
+  </tr>`;
+}
+
+function Fleet() {
+  const [found, error, lookAgain] = useAgain("console/v1/clusters");
+  const ready = found?.clusters.filter((each) => each.ready).length;
+  return html`
+    <header>
+      <h1>aclog</h1>
+      <p class="standing">${found ? html`<bdi>${visible(found.caller)}</bdi>` : null}</p>
+    </header>
+    <main>
+      ${error?.status === 401
+        ? html`<${SignIn} message=${error.message} onGiven=${lookAgain} />`
+        : error ? html`<p class="error" role="alert">${error.message}</p>` : null}
+      ${found
+        ? html`<p>${count(found.clusters.length, "cluster")}, ${ready} ready</p>
+            <div class="scroll" tabindex="0" role="region" aria-label="Clusters">
+            <table class="list fleet">
+              <thead><tr><th>Cluster</th><th>State</th><th>Offset</th><th>Behind</th><th>ACLs</th><th>Digest</th><th>Its other nodes</th></tr></thead>
+              <tbody>${found.clusters.map((each) => html`<${Cluster} key=${each.cluster} cluster=${each} />`)}</tbody>
+            </table></div>`
+        : error ? null : html`<p class="notice">Loading…</p>`}
+    </main>
+    <footer></footer>
+  `;
+}
+
+const root = document.getElementById("console");
+root.replaceChildren();
+render(html`<${Fleet} />`, root);

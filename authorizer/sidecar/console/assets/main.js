@@ -1,0 +1,85 @@
+// The console: one view of the node's state at a time, and the track of time below it.
+
+import { html, render, useEffect, useRef, useState } from "./htm-preact.js";
+import { AclsView } from "./acls_view.js";
+import { useAgain } from "./again.js";
+import { useAnswer } from "./asked.js";
+import { AskView } from "./ask_view.js";
+import { NO_CHANGE } from "./change.js";
+import { CompareView } from "./compare_view.js";
+import { MatrixView } from "./matrix_view.js";
+import { LABEL, NodeView } from "./node_view.js";
+import { SignIn } from "./sign_in.js";
+import { TimeBar } from "./time_bar.js";
+import { useView } from "./view.js";
+import { visible } from "./words.js";
+
+const VIEWS = {
+  matrix: ["Matrix", MatrixView],
+  ask: ["Ask", AskView],
+  compare: ["Compare", CompareView],
+  acls: ["ACLs", AclsView],
+  node: [LABEL, NodeView],
+};
+
+// How often the page looks how far the past is known.
+const PROGRESS_MS = 1000;
+
+// Where the node stands, and the moments of its past: these follow when it has moved.
+function useTime() {
+  const [now, error, lookAgain] = useAgain("console/v1/now");
+  // While the past is still looked through, more of it is known each time.
+  const [looked, setLooked] = useState(0);
+  const past = useAnswer("console/v1/moments", now?.sees_all ? {} : null, [now?.offset, now?.sees_all, looked]);
+  useEffect(() => {
+    if (!past.answer?.progress) return undefined;
+    const timer = setTimeout(() => setLooked(looked + 1), PROGRESS_MS);
+    return () => clearTimeout(timer);
+  }, [past.answer]);
+  const time = now && { ...now, past: past.answer, pastError: past.error };
+  return [time, error, lookAgain];
+}
+
+function Console() {
+  const [view, go] = useView();
+  const [time, error, lookAgain] = useTime();
+  const [change, setChange] = useState(NO_CHANGE);
+  const firstField = useRef(null);
+  useEffect(() => {
+    const pressed = (event) => {
+      if (event.key !== "/" || event.target.closest("input, select, textarea, dialog")) return;
+      event.preventDefault();
+      go({ view: "ask" });
+      setTimeout(() => firstField.current?.focus(), 0);
+    };
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  });
+  const [, Shown] = VIEWS[view.view] ?? VIEWS.matrix;
+  return html`
+    <header>
+      <h1>aclog</h1>
+      <nav aria-label="Views">
+        ${Object.entries(VIEWS).map(
+          ([name, [label]]) => html`<button aria-current=${view.view === name ? "page" : null}
+            onClick=${() => go({ view: name })}>${label}</button>`,
+        )}
+      </nav>
+      <p class="standing">
+        ${time ? html`${time.caller ? html`<bdi>${visible(time.caller)}</bdi> · ` : null}offset ${time.offset}${view.at ? html` · <b>showing ${view.at}</b>` : null}` : null}
+      </p>
+    </header>
+    <main>
+      ${error?.status === 401
+        ? html`<${SignIn} message=${error.message} onGiven=${lookAgain} />`
+        : error
+          ? html`<p class="error" role="alert">${error.message}</p>`
+          : !time ? html`<p class="notice">Loading…</p>` : html`<${Shown} ...${{ view, go, time, lookAgain, change, setChange, firstField }} />`}
+    </main>
+    <footer>${error ? null : html`<${TimeBar} view=${view} go=${go} time=${time} />`}</footer>
+  `;
+}
+
+const root = document.getElementById("console");
+root.replaceChildren();
+render(html`<${Console} />`, root);

@@ -1,0 +1,242 @@
+// Principals and resources: what each may do, a window of it at a time.
+
+import { html, useEffect, useMemo, useRef, useState } from "./htm-preact.js";
+import { useAnswer } from "./asked.js";
+import { numberOf } from "./view.js";
+import { TYPES, count, group, letters, nameOf, operationsOf, title, visible } from "./words.js";
+
+const ROW_PX = 36;
+// Of the window's height, at most; console.css says the same.
+const SEEN = 0.62;
+const SEPARATORS = ".-_:/";
+
+function chips(mask, names, kind) {
+  return operationsOf(mask, names).map(
+    (each) => html`<span class=${`chip ${group(each)} ${kind}`} aria-hidden="true">${letters(each)}</span>`,
+  );
+}
+
+function said([always, sometimes], names, inside) {
+  const part = sometimes & ~always;
+  const parts = [];
+  if (always) parts.push(`${inside ? "all of them " : ""}${operationsOf(always, names).map(title).join(", ")}`);
+  if (part) parts.push(`partly ${operationsOf(part, names).map(title).join(", ")}`);
+  return parts.join("; ") || "nothing";
+}
+
+function Cell({ cell, granted, revoked, names, inside, onOpen }) {
+  if (cell === null) {
+    const label = `${inside.toLocaleString("en")} principals are too many to sum up: open the team`;
+    return html`<td><button class="cell" title=${label} onClick=${onOpen}>
+      <span class="hidden">${label}</span><span class="none" aria-hidden="true">…</span>
+    </button></td>`;
+  }
+  const [always, sometimes] = cell;
+  const flips = [];
+  if (granted?.[1]) flips.push(`granted ${operationsOf(granted[1], names).map(title).join(", ")}`);
+  if (revoked?.[1]) flips.push(`revoked ${operationsOf(revoked[1], names).map(title).join(", ")}`);
+  const label = [said(cell, names, inside), ...flips].join("; ");
+  return html`<td class=${flips.length ? "flipped" : ""}>
+    <button class="cell" title=${label} onClick=${onOpen}>
+      <span class="hidden">${label}</span>
+      ${chips(always, names, "always")}${chips(sometimes & ~always & ~1, names, "partly")}
+      ${granted?.[1] ? html`<span class="flip granted" aria-hidden="true">+</span>` : null}
+      ${revoked?.[1] ? html`<span class="flip revoked" aria-hidden="true">−</span>` : null}
+      ${sometimes || flips.length ? null : html`<span class="none" aria-hidden="true">·</span>`}
+    </button>
+  </td>`;
+}
+
+// The way to what is open: every part of it goes back there.
+function Path({ label, all, under, begin = 0, go }) {
+  const parts = [];
+  for (let at = begin; at < under.length; at += 1) {
+    if (SEPARATORS.includes(under[at]) || at === under.length - 1) parts.push(under.slice(0, at + 1));
+  }
+  return html`<nav class="path" aria-label=${label}>
+    <button onClick=${() => go("")}>${all}</button>
+    ${parts.map(
+      (each) => html`<span aria-hidden="true">›</span>
+        <button aria-current=${each === under ? "true" : null} onClick=${() => go(each)}><bdi>${visible(each)}</bdi></button>`,
+    )}
+  </nav>`;
+}
+
+function Head({ head, go }) {
+  if (head.principal === null) return html`<th scope="col" title="who has no ACLs"><bdi>everyone else</bdi></th>`;
+  if (head.inside) {
+    const open = () => go({ team: head.principal, column: null });
+    return html`<th scope="col" title=${visible(head.principal)} onDblClick=${open}>
+      <button class="open" onClick=${open}><bdi>${visible(head.principal)}*</bdi>
+        <small> ${head.inside.toLocaleString("en")}</small></button>
+    </th>`;
+  }
+  return html`<th scope="col" title=${visible(head.principal)}>
+    <bdi>${visible(head.principal)}</bdi>${head.super ? html` <abbr title="super user">★</abbr>` : null}
+  </th>`;
+}
+
+// Room for columns that are not in the window.
+function Pad({ count, px }) {
+  return count > 0 ? html`<td class="pad" aria-hidden="true" style=${{ width: `${count * px}px` }}></td>` : null;
+}
+
+export function MatrixView({ view, go, time }) {
+  const scrolled = useRef(null);
+  const [top, setTop] = useState(0);
+  const [left, setLeft] = useState(null);
+  const [width, setWidth] = useState(innerWidth);
+  useEffect(() => {
+    const sized = () => setWidth(innerWidth);
+    addEventListener("resize", sized);
+    return () => removeEventListener("resize", sized);
+  }, []);
+  const isNarrow = width <= 700;
+  const px = isNarrow ? 96 : 110;
+  // A window is asked for that stays until as much is scrolled as is seen: each cell takes the browser time.
+  const seen = Math.ceil((innerHeight * SEEN) / ROW_PX) + 1;
+  const passed = Math.floor(top / ROW_PX / seen);
+  const block = Math.max(0, passed - 1) * seen;
+  const visibleColumns = Math.max(2, Math.ceil((width - (isNarrow ? 160 : 320)) / px));
+  const first = left === null ? numberOf(view.column) ?? 0 : Math.round(left / px);
+  const column = Math.max(0, Math.floor(first / visibleColumns) * visibleColumns - (first ? visibleColumns : 0));
+  const columns = Math.min(200, (first ? 3 : 2) * visibleColumns);
+  const question = {
+    type: view.type,
+    under: view.under || null,
+    containing: view.containing || null,
+    who: view.who || null,
+    teams: view.teams ? true : null,
+    team: (view.teams && view.team) || null,
+    at_offset: numberOf(view.at),
+    since: numberOf(view.since),
+    row: block,
+    rows: Math.min(200, (passed ? 3 : 2) * seen),
+    column,
+    columns,
+  };
+  const { answer, error, busy } = useAnswer("console/v1/matrix", question, [
+    JSON.stringify(question),
+    numberOf(view.at) === null ? time?.offset : time?.past?.first,
+  ]);
+  const rows = answer?.rows;
+  const who = answer?.columns;
+  // What is looked at is in the URL, and what the URL says is scrolled to.
+  useEffect(() => {
+    if (scrolled.current && left === null) scrolled.current.scrollLeft = first * px;
+    else if (left !== null && first !== (numberOf(view.column) ?? 0)) go({ column: first || null }, { replace: true });
+  }, [first, Boolean(answer)]);
+  const turn = (to) => scrolled.current?.scrollTo({ left: Math.max(0, to) * px });
+  const narrowed = (changes, how) => {
+    if (scrolled.current) scrolled.current.scrollLeft = 0;
+    go({ ...changes, column: null }, how);
+  };
+  const open = (row, { principal, inside }) =>
+    inside ? narrowed({ team: principal }) : go({
+      view: "ask",
+      principal: principal ?? "User:anyone",
+      anyone: null,
+      name: row.text || null,
+      prefix: row.is_name ? null : "yes",
+      operation: view.operation || null,
+    });
+  // As it was while the next answer is on its way: each cell takes time to be looked at again.
+  const table = useMemo(
+    () => answer && html`<table class="matrix" data-offset=${answer.offset}>
+      <thead>
+        <tr>
+          <th scope="col">${title(answer.type)}</th>
+          <${Pad} count=${who.first} px=${px} />
+          ${who.items.map((each) => html`<${Head} key=${each.principal} head=${each} go=${narrowed} />`)}
+          <${Pad} count=${who.total - who.first - who.items.length} px=${px} />
+        </tr>
+      </thead>
+      <tbody>
+        <tr class="spacer" aria-hidden="true"><td style=${{ height: `${rows.first * ROW_PX}px` }}></td></tr>
+        ${rows.items.map(
+          (row, at) => html`<tr key=${`${row.text}\n${row.is_name}`}>
+            <th scope="row" onDblClick=${row.inside ? () => go({ under: row.text }) : null}>
+              ${row.inside
+                ? html`<button class="open" onClick=${() => go({ under: row.text })}>
+                    <bdi>${nameOf(row)}</bdi> <small>${row.inside.toLocaleString("en")}</small>
+                  </button>`
+                : html`<bdi>${nameOf(row)}</bdi>`}
+            </th>
+            <${Pad} count=${who.first} px=${px} />
+            ${who.items.map(
+              (each, column) => html`<${Cell}
+                key=${each.principal}
+                cell=${answer.cells[at][column]}
+                granted=${answer.granted?.[at][column]}
+                revoked=${answer.revoked?.[at][column]}
+                names=${answer.operations}
+                inside=${each.inside}
+                onOpen=${() => open(row, each)}
+              />`,
+            )}
+            <${Pad} count=${who.total - who.first - who.items.length} px=${px} />
+          </tr>`,
+        )}
+        <tr class="spacer" aria-hidden="true">
+          <td style=${{ height: `${Math.max(0, rows.total - rows.first - rows.items.length) * ROW_PX}px` }}></td>
+        </tr>
+      </tbody>
+    </table>`,
+    [answer, px, view.operation],
+  );
+  return html`<section aria-label="Matrix">
+    <form class="filters" onSubmit=${(event) => event.preventDefault()}>
+      <label>Resources
+        <select value=${view.type} onChange=${(event) => narrowed({ type: event.target.value, under: null })}>
+          ${TYPES.map((each) => html`<option value=${each}>${title(each)}</option>`)}
+        </select>
+      </label>
+      <label>Names with
+        <input type="search" value=${view.containing ?? ""} placeholder="orders"
+          onInput=${(event) => go({ containing: event.target.value }, { replace: true })} />
+      </label>
+      <label>Principals with
+        <input type="search" value=${view.who ?? ""} placeholder="User:alice"
+          onInput=${(event) => narrowed({ who: event.target.value }, { replace: true })} />
+      </label>
+      <label><input type="checkbox" checked=${Boolean(view.teams)}
+        onChange=${(event) => narrowed({ teams: event.target.checked ? "yes" : null, team: null })} /> by team</label>
+    </form>
+    ${view.under
+      ? html`<${Path} label="Open rows" all="all names" under=${view.under}
+          go=${(under) => go({ under, row: null })} />`
+      : null}
+    ${view.teams && view.team
+      ? html`<${Path} label="Open columns" all="all principals" under=${view.team} begin=${view.team.indexOf(":") + 1}
+          go=${(team) => narrowed({ team })} />`
+      : null}
+    ${error ? html`<p class="error" role="alert">${error.message}</p>` : null}
+    ${answer
+      ? html`<div class="counts" aria-live="polite">
+            <span>${count(rows.total - 1, "row")}, ${count(who.total, view.teams ? "column" : "principal")}</span>
+            <span class="pager">
+              <button disabled=${first === 0} aria-label="Earlier principals"
+                onClick=${() => turn(first - visibleColumns + 1)}>◀</button>
+              <span>${who.total ? first + 1 : 0}–${Math.min(who.total, first + visibleColumns)}</span>
+              <button disabled=${first + visibleColumns > who.total} aria-label="Later principals"
+                onClick=${() => turn(first + visibleColumns - 1)}>▶</button>
+            </span>
+          </div>
+          <div class=${`scroll ${busy ? "busy" : ""}`} ref=${scrolled} tabindex="0" role="region"
+            aria-label="Rows" onScroll=${(event) => {
+              setTop(event.target.scrollTop);
+              setLeft(event.target.scrollLeft);
+            }}>
+            ${table}
+          </div>
+          <p class="legend">
+            <span class="chip read always">R</span> on all names of the row, from every host${" "}
+            <span class="chip read partly">R</span> on some, or from some hosts${view.teams ? "; of a team, for all of them, and for some" : ""}
+            ${answer.granted
+              ? html`<span class="flip granted">+</span> granted <span class="flip revoked">−</span> revoked
+                  since offset ${view.since}`
+              : null}
+          </p>`
+      : error ? null : html`<p class="notice">Working it out…</p>`}
+  </section>`;
+}

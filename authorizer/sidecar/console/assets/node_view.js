@@ -1,0 +1,48 @@
+// Where the node stands, and how the number of ACLs came to be.
+
+import { html } from "./htm-preact.js";
+import { Decisions } from "./decisions.js";
+import { KeptCounts } from "./kept_counts.js";
+import { OtherNodes } from "./other_nodes.js";
+import { count, visible } from "./words.js";
+
+export const LABEL = "Node";
+const WIDTH = 600;
+const HEIGHT = 80;
+
+function Chart({ moments }) {
+  const most = Math.max(1, ...moments.map((each) => each.acls));
+  const from = moments[0].offset;
+  const span = Math.max(1, moments.at(-1).offset - from);
+  const points = moments.map(
+    (each) => `${((each.offset - from) / span) * WIDTH},${HEIGHT - (each.acls / most) * (HEIGHT - 4)}`,
+  );
+  return html`<figure>
+    <svg viewBox=${`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label=${`up to ${count(most, "ACL")}`} class="chart">
+      <polyline points=${points.join(" ")} />
+    </svg>
+    <figcaption>ACLs from offset ${from} to ${moments.at(-1).offset}; at most ${most.toLocaleString("en")}</figcaption>
+  </figure>`;
+}
+
+export function NodeView({ time }) {
+  const state = time.state;
+  const facts = [
+    ["State", state.ready ? "ready" : `not ready: ${state.reason}`],
+    ["Log", state.log],
+    ["Cluster", state.cluster_id ?? "not known yet"],
+    ["Offset", `${state.offset}, epoch ${state.epoch}`],
+    ["Behind", `${state.lag_records ?? "?"} records, ${state.lag_ms} ms`],
+    ["ACLs", state.acl_count.toLocaleString("en")],
+    ["Digest", state.digest],
+    ["Rules of", `Kafka ${state.kafka_version.version ?? ""}`],
+    ["You are", `${time.caller}${time.sees_all ? "" : ", who sees own answers only"}`],
+  ];
+  const chart = time.past?.moments.length > 1 ? html`<${Chart} moments=${time.past.moments} />` : null;
+  return html`<section aria-label="Node">
+    <dl class="facts">
+      ${facts.map(([name, value]) => html`<div><dt>${name}</dt><dd><bdi>${visible(value)}</bdi></dd></div>`)}
+    </dl>
+    ${time.sees_all ? html`<${OtherNodes} /><${Decisions} /><${KeptCounts} otherwise=${chart} />` : null}
+  </section>`;
+}

@@ -1,0 +1,26 @@
+// What changes add and remove, and what is worth a second look.
+
+import { html } from "./htm-preact.js";
+import { aclText, count, visible } from "./words.js";
+
+function Lines({ acls, mark, kind }) {
+  return html`<ul class="changes">
+      ${acls.acls.map((acl) => html`<li class=${kind}><span class="mark">${mark}</span> <bdi>${aclText(acl)}</bdi></li>`)}
+    </ul>
+    ${acls.total > acls.acls.length ? html`<p class="notice">and ${acls.total - acls.acls.length} more</p>` : null}`;
+}
+
+// `isListed`: the ACLs one by one, where they do not stand beside it already.
+export function PlanSummary({ answer, isListed = true }) {
+  const { added, removed, warnings, notes } = answer;
+  return html`<p><b>${count(added.total, "ACL")} added, ${count(removed.total, "ACL")} removed</b>, on what is in force at offset ${answer.offset}</p>
+    ${isListed
+      ? html`<${Lines} acls=${added} mark="+" kind="added" /><${Lines} acls=${removed} mark="−" kind="removed" />`
+      : null}
+    ${warnings.length
+      ? html`<ul class="warnings" aria-label="Warnings">${warnings.map(
+          (each) => html`<li>⚠ <bdi>${visible(each.text)}</bdi>${each.acl ? html`: <bdi>${aclText(each.acl)}</bdi>` : null}</li>`,
+        )}</ul>`
+      : null}
+    ${notes.map((each) => html`<p class="notice"><bdi>${visible(each)}</bdi></p>`)}`;
+}

@@ -1,0 +1,93 @@
+// Offsets, times and operations as people read them.
+
+export const TYPES = ["TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER"];
+export const OPERATIONS = [
+  "READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "CLUSTER_ACTION", "DESCRIBE_CONFIGS",
+  "ALTER_CONFIGS", "IDEMPOTENT_WRITE", "CREATE_TOKENS", "DESCRIBE_TOKENS", "TWO_PHASE_COMMIT", "ALL",
+];
+
+// The letter of each operation in a cell, and the group whose colour it has.
+const CHIPS = {
+  ALL: ["all", "all"],
+  READ: ["R", "read"],
+  WRITE: ["W", "write"],
+  CREATE: ["C", "manage"],
+  DELETE: ["X", "manage"],
+  ALTER: ["A", "manage"],
+  DESCRIBE: ["D", "look"],
+  CLUSTER_ACTION: ["K", "manage"],
+  DESCRIBE_CONFIGS: ["dc", "look"],
+  ALTER_CONFIGS: ["ac", "manage"],
+  IDEMPOTENT_WRITE: ["I", "write"],
+  CREATE_TOKENS: ["ct", "manage"],
+  DESCRIBE_TOKENS: ["dt", "look"],
+  TWO_PHASE_COMMIT: ["2p", "write"],
+};
+
+export function title(operation) {
+  return operation
+    .split("_")
+    .map((word) => word[0] + word.slice(1).toLowerCase())
+    .join("");
+}
+
+export function letters(operation) {
+  return CHIPS[operation]?.[0] ?? operation;
+}
+
+export function group(operation) {
+  return CHIPS[operation]?.[1] ?? "manage";
+}
+
+// The operations of a mask; every one of them is said by ALL. Who may ALL may be denied others.
+export function operationsOf(mask, names) {
+  if (mask === 1 || mask === 2 ** names.length - 1) return ["ALL"];
+  return names.filter((_, bit) => bit && mask & (1 << bit));
+}
+
+export function time(ms) {
+  return ms > 0 ? new Date(ms).toISOString().replace("T", " ").replace(/\.\d+Z$/, " UTC") : "unknown time";
+}
+
+// A name as it is, but for characters that are not seen or turn others around: these are written out.
+export function visible(text) {
+  return text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (each) => `\\u{${each.codePointAt(0).toString(16)}}`);
+}
+
+export function count(number, one, many = `${one}s`) {
+  return `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
+}
+
+// Whether two nodes agree: a mark, the words for it, and how it looks.
+export const VERDICTS = {
+  agrees: ["✓", "agrees", "allowed"],
+  differs: ["✗", "DIFFERS", "denied"],
+  "other log": ["✗", "another log", "denied"],
+  unknown: ["?", "not compared", "plain"],
+  away: ["✗", "away", "denied"],
+};
+
+// How many nodes of a log there are by verdict; null where that is not for the caller.
+export function agreementText(verdicts) {
+  if (verdicts === null) return "";
+  const found = Object.entries(verdicts);
+  if (!found.length) return "none configured";
+  return found.map(([verdict, number]) => `${VERDICTS[verdict][0]} ${number} ${VERDICTS[verdict][1]}`).join(", ");
+}
+
+export function nameOf(row) {
+  if (row.is_name) return visible(row.text) || "(the empty name)";
+  return row.text ? `${visible(row.text)}*` : "every name";
+}
+
+export function aclText(acl) {
+  const name = acl.patternType === "PREFIXED" ? `${acl.resourceName}*` : acl.resourceName;
+  const host = acl.host === "*" ? "any host" : acl.host;
+  const { permissionType, principal, operation, resourceType } = acl;
+  return visible(`${permissionType} ${principal} ${title(operation)} on ${resourceType} ${name} from ${host}`);
+}
+
+// What decided, in words: the ACL, or the rule where there is none.
+export function decisionText({ result, rule, acl }) {
+  return `${result} by ${acl ? aclText(acl) : rule.replace(/\B[A-Z]/g, " $&").toLowerCase()}`;
+}

@@ -1,0 +1,80 @@
+"""What the changes between two states mean, in classes of questions and in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from authorizer.analysis.changed_acls import ChangedAcls
+from authorizer.analysis.classes import decided, decision_json, what, who
+from authorizer.analysis.flips import flips_between, flips_of_states
+from authorizer.analysis.meaning import Meaning
+from records.columns.acl_table import AclTable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from authorizer.analysis.flips import Flip
+    from authorizer.decisions.state import AuthorizerState
+    from authorizer.sidecar.console.moments import Moment
+    from authorizer.sidecar.console.past import Walked
+
+
+def flips_of(before: AuthorizerState, after: AuthorizerState, walked: Walked | None = None) -> list[Flip]:
+    """Every class of questions that two states answer differently; ``walked``: the log that both are of."""
+    old, new = (each.index.image.merged().columns for each in (before, after))
+    ours, theirs = (each.settings.with_version_of(each.index.image) for each in (before, after))
+    if ours != theirs:
+        # By the rules of another release any answer may be another one.
+        return list(flips_between(Meaning.of(old, ours), Meaning.of(new, theirs)))
+    changed = None if walked is None else _changed(walked, before.end_offset, after.end_offset)
+    return flips_of_states(changed or ChangedAcls.between(old, new), old, new, theirs)
+
+
+def _changed(walked: Walked, first: int, last: int) -> ChangedAcls | None:
+    """What was changed in between, and maybe back again; None where not all of it is held."""
+    first, last = min(first, last), max(first, last)
+    if walked.at(first) is None or walked.at(last) is None:
+        return None
+    between = [each for each in walked.moments if first < each.end_offset <= last]
+    if any(each.changes is None for each in between):
+        return None
+    return ChangedAcls(_table(between, after=False), _table(between, after=True))
+
+
+def _table(moments: Sequence[Moment], *, after: bool) -> AclTable:
+    acls = (each.after if after else each.before for moment in moments for each in moment.changes or ())
+    return AclTable.of([acl for acl in acls if acl is not None])
+
+
+def flips_json(
+    flips: Sequence[Flip], count: int, before: AuthorizerState, after: AuthorizerState
+) -> dict[str, Any]:
+    """How many there are, and the first ones, with what decides on both sides."""
+    granted = sum(flip.direction == "granted" for flip in flips)
+    return {
+        "total": len(flips),
+        "granted": granted,
+        "revoked": len(flips) - granted,
+        "flips": [_flip_json(flip, before, after) for flip in flips[:count]],
+    }
+
+
+def _flip_json(flip: Flip, before: AuthorizerState, after: AuthorizerState) -> dict[str, Any]:
+    """In words, with the question that stands for the class."""
+    questions = flip.questions
+    operation = questions.operations[0]
+    witness = questions.witness
+    return {
+        "direction": flip.direction,
+        "who": who(questions),
+        "what": what(questions),
+        "witness": {
+            "principal": witness.principal,
+            "operation": operation.name,
+            "type": witness.resource_type.name,
+            "name": witness.name,
+            "host": witness.host,
+        },
+        "before": decision_json(decided(before, questions, operation)),
+        "after": decision_json(decided(after, questions, operation)),
+    }

@@ -1,0 +1,135 @@
+"""The moments between two states of a log: each state at which an ACL changed, and what changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from records.entries import BrokerRecord, RemoveAccessControlEntryRecord
+from records.log_batch import LogRecord
+from replay.errors import InvariantError
+from replay.steps import Beginning, steps
+from snapshot.delta import AclsDelta
+from snapshot.image import Provenance
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from records.columns.acl_table import AppliedAcl
+    from records.log.base import MetadataLog
+    from replay.steps import Step
+    from snapshot.image import AclsImage
+
+
+class Change(NamedTuple):
+    """What one step did to one ACL: before and after, None where it was not in force."""
+
+    before: AppliedAcl | None
+    after: AppliedAcl | None
+
+
+class Moment(NamedTuple):
+    """A state of the ACLs, and what led to it.
+
+    Attributes:
+        image: the state, which ends where the step did.
+        timestamp_ms: of the last record of the step, since the epoch; 0 for what came before all steps.
+        changes: from the state before; None where they are too many to be held.
+        added: how many ACLs came, or became others.
+        removed: how many went.
+        unknown_from: where records are missing before it, the offset of the first one (I6).
+        brokers: registrations of brokers that came in between, by which the rules may be another release's.
+    """
+
+    image: AclsImage
+    timestamp_ms: int
+    changes: tuple[Change, ...] | None
+    added: int
+    removed: int
+    unknown_from: int | None = None
+    brokers: tuple[LogRecord, ...] = ()
+
+    @property
+    def end_offset(self) -> int:
+        """Last contained offset + 1."""
+        return self.image.provenance.end_offset
+
+
+def moments_between(
+    log: MetadataLog, before: AclsImage, after: AclsImage, on_progress: Callable[[int, int], None]
+) -> list[Moment]:
+    """The moments from one state on, that one first, to a later one, on whose columns all of them stand.
+
+    Raises:
+        LogError, DecodeError, ReplayError: the log cannot be read, or not up to there.
+        InvariantError: it does not lead from the one to the other.
+    """
+    found: list[tuple[Step, tuple[Change, ...], AclsImage]] = []
+    image, end = before, after.provenance.end_offset
+    for whole in steps(log, Beginning(image=before, origin="", end=end), None, (), on_progress):
+        step = _within(whole, end)
+        delta = AclsDelta(image)
+        for logged in step.records:
+            delta.replay(logged)
+        changes = tuple(Change(old, new) for old, new in delta.changed() if old != new)
+        if changes or _brokers(step) or step.unknown_from is not None:
+            found.append((step, changes, image))
+            image = delta.apply(_provenance(step))
+    image, moments = after, []
+    for step, changes, earlier in reversed(found):
+        if image.provenance.end_offset != step.end_offset:
+            image = msgspec.structs.replace(image, provenance=_provenance(step))
+        added, brokers = sum(each.after is not None for each in changes), _brokers(step)
+        moments.append(
+            Moment(
+                image,
+                image.provenance.timestamp_ms,
+                changes,
+                added,
+                len(changes) - added,
+                step.unknown_from,
+                brokers,
+            )
+        )
+        image = _undone(image, changes, earlier.provenance)
+        if brokers:
+            image = msgspec.structs.replace(image, metadata=earlier.metadata)
+    if image.digest != before.digest:
+        raise InvariantError(f"from offset {before.provenance.end_offset} on, the log does not lead to {end}")
+    first = msgspec.structs.replace(image, provenance=before.provenance)
+    moments.append(Moment(first, first.provenance.timestamp_ms, (), 0, 0))
+    return moments[::-1]
+
+
+def _within(step: Step, end: int) -> Step:
+    """What of it is before an end offset: the last batch may go on behind that."""
+    if step.end_offset <= end:
+        return step
+    return replace(step, records=tuple(each for each in step.records if each.offset < end), end_offset=end)
+
+
+def _undone(image: AclsImage, changes: Sequence[Change], provenance: Provenance) -> AclsImage:
+    """The state before these changes."""
+    delta = AclsDelta(image)
+    for before, after in changes:
+        if after is not None:
+            gone = RemoveAccessControlEntryRecord(after.record.id)
+            delta.replay(LogRecord(provenance.end_offset, provenance.timestamp_ms, gone))
+        if before is not None:
+            delta.put(before)
+    return delta.apply(provenance)
+
+
+def _provenance(step: Step) -> Provenance:
+    return Provenance(step.end_offset, 0, step.records[-1].timestamp_ms if step.records else 0)
+
+
+def _brokers(step: Step) -> tuple[LogRecord, ...]:
+    return tuple(each for each in step.records if isinstance(each.record, BrokerRecord))
+
+
+def acls_in(moments: Sequence[Moment]) -> int:
+    """How many ACLs are held as changes."""
+    return sum(len(each.changes or ()) for each in moments)

@@ -1,0 +1,186 @@
+"""``/console/v1/plan`` and ``/console/v1/apply``: what changes of ACLs would do, and to do just that.
+
+The rules:
+
+- What they would do is for who may describe the cluster. A plan to be applied is made for who may alter it,
+  of the ACLs of now, where the node changes ACLs at all.
+- Only that plan is applied, and by its meaning as any other (`writing.plan_application`).
+- Both are asked by this page alone (`own_page`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from authorizer.acl_json import acl_json, content_from_json
+from authorizer.analysis.changed_acls import ChangedAcls
+from authorizer.analysis.classes import state_about
+from authorizer.analysis.flips import flips_by
+from authorizer.analysis.plan import AclPlan, PlanOrigin, replaced
+from authorizer.analysis.plan_warnings import warnings_of
+from authorizer.errors import ApiError
+from authorizer.giving_way import giving_way
+from authorizer.sidecar.acl_bodies import plan_of
+from authorizer.sidecar.acls import AclRoutes
+from authorizer.sidecar.console.asking import console_caller
+from authorizer.sidecar.console.flips import flips_json
+from authorizer.sidecar.console.own_page import require_own_page
+from authorizer.sidecar.console.own_threads import in_own_thread
+from authorizer.sidecar.console.questions import PlanQuestion
+from authorizer.sidecar.errors import invalid_request
+from authorizer.sidecar.http import json_response, read_body
+from authorizer.sidecar.json_body import decode_body
+from authorizer.writing.acl_control import HostRules, validate_binding
+from authorizer.writing.cluster_plan import NOT_ATOMIC
+from records.acl import AclOperation
+from records.entries import AccessControlEntryRecord
+from records.errors import DecodeError
+from records.ids import binding_uuid, content_uuid, uuid_to_string
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from authorizer.analysis.plan_warnings import Warned
+    from authorizer.decisions.state import AuthorizerState
+    from authorizer.node import Node
+    from authorizer.sidecar.console.states import States
+    from records.columns.acl_table import AclTable
+    from records.entries import AclContent
+
+PLAN_PATH: Final = "/console/v1/plan"
+APPLY_PATH: Final = "/console/v1/apply"
+#: What errors call a text that was pasted.
+_TEXT: Final = "the text"
+#: ACLs that are listed one by one.
+_LISTED_MAXIMUM: Final = 200
+
+
+class PlanRoutes:
+    """The handlers of one node."""
+
+    def __init__(self, node: Node, states: States) -> None:
+        self._node = node
+        self._states = states
+        self._acls = AclRoutes(node)
+        # One at a time: decisions wait for the same interpreter.
+        self._turn = asyncio.Lock()
+
+    async def plan(self, request: Request) -> Response:
+        """POST: what changes would do; and the plan, where it is to be applied."""
+        caller = console_caller(self._node, request)
+        require_own_page(request)
+        asked = decode_body(await read_body(request), PlanQuestion, PLAN_PATH)
+        caller.require_on_cluster(AclOperation.DESCRIBE)
+        if asked.to_apply:
+            caller.require_on_cluster(AclOperation.ALTER)
+            if self._node.refusal is not None:
+                raise invalid_request(self._node.refusal)
+            if asked.at_offset is not None:
+                raise invalid_request("what is over cannot be changed: a plan is made of the ACLs of now")
+        async with self._turn:
+            return json_response(await in_own_thread(self._planned, asked))
+
+    async def apply(self, request: Request) -> Response:
+        """POST: carry out a plan, whole or not at all."""
+        caller = console_caller(self._node, request, "ApplyPlan")
+        require_own_page(request)
+        caller.require_on_cluster(AclOperation.ALTER)
+        plan = await in_own_thread(plan_of, await read_body(request))
+        return await self._acls.applied(caller, plan)
+
+    def _planned(self, asked: PlanQuestion) -> dict[str, Any]:
+        state = self._states.at(asked.at_offset)
+        image = state.index.image
+        settings = state.settings.with_version_of(image)
+        notes: list[str] = []
+        with giving_way():
+            table = image.merged().columns
+            changed = _changed(asked, state, table, notes.append)
+            after = changed.applied_to(table)
+            flips = flips_by(changed, table, settings)
+            about = [flip.questions for flip in flips[: asked.count]]
+            before, then = (state_about(each, about, settings) for each in (table, after))
+            found = {
+                "offset": state.end_offset,
+                "added": _listed(changed.added),
+                "removed": _listed(changed.removed),
+                **flips_json(flips, asked.count, before, then),
+                "warnings": [_warning(each) for each in warnings_of(changed, after)],
+                "notes": notes,
+            }
+            if asked.to_apply:
+                if self._node.log.cluster_writer is not None:
+                    notes.append(NOT_ATOMIC)
+                origin = self._origin(state.end_offset)
+                known = self._node.meaning.digest_of(state)
+                found["plan"] = AclPlan.of(origin, image, changed, state.settings, known)
+        return found
+
+    def _origin(self, end_offset: int) -> PlanOrigin:
+        log = self._node.log
+        topic_id = uuid_to_string(log.identity.topic_id)
+        return PlanOrigin(log.url, log.identity.cluster_id, topic_id, end_offset)
+
+
+def _changed(
+    asked: PlanQuestion, state: AuthorizerState, table: AclTable, note: Callable[[str], None]
+) -> ChangedAcls:
+    """HttpError 400: what is wrong with an ACL, or with a line of a text."""
+    if asked.text.strip():
+        return _changed_by_text(asked, table, note)
+    more = [_added(asked, at, state) for at in range(len(asked.add))]
+    less = [_removed(acl, at) for at, acl in enumerate(asked.remove)]
+    changed = ChangedAcls.between(table, replaced(table, less, more))
+    added, removed = ({acl.record.content for acl in each} for each in (changed.added, changed.removed))
+    for contents, found, why in ((more, added, "is in force already"), (less, removed, "is not in force")):
+        for content in contents:
+            if content not in found:
+                note(f"{_said(content)} {why}")
+    return changed
+
+
+def _changed_by_text(asked: PlanQuestion, table: AclTable, note: Callable[[str], None]) -> ChangedAcls:
+    # Read by the command's own code, so that both take the same; what that loads, most pages never need.
+    from authorizer.cli.plans.scope import Scope  # noqa: PLC0415
+    from authorizer.cli.plans.wanted import WantedFile  # noqa: PLC0415
+
+    lines = [(number, line) for number, line in enumerate(asked.text.split("\n"), 1) if line.strip()]
+    try:
+        wanted = WantedFile.of(lines, _TEXT)
+        scope = Scope() if asked.everything and wanted.steps is None else None
+        return wanted.changed(table, scope, note)
+    except DecodeError as error:
+        raise invalid_request(f"{error}. `aclog plan --help` says what can be pasted") from error
+
+
+def _added(asked: PlanQuestion, at: int, state: AuthorizerState) -> AclContent:
+    binding = asked.add[at].binding(f"add[{at}].")
+    image = state.index.image
+    try:
+        validate_binding(binding, HostRules.of(state.settings.version_for(image).version, image))
+    except ApiError as error:
+        raise invalid_request(str(error)) from error
+    return AccessControlEntryRecord.from_binding(binding_uuid(binding), binding).content
+
+
+def _removed(acl: dict[str, str], at: int) -> AclContent:
+    try:
+        return content_from_json(acl)
+    except (KeyError, ValueError) as error:
+        raise invalid_request(f"remove[{at}] is no ACL: {error!r}") from error
+
+
+def _said(content: AclContent) -> str:
+    return AccessControlEntryRecord(content_uuid(content), *content).standard_acl()
+
+
+def _listed(table: AclTable) -> dict[str, Any]:
+    return {"total": len(table), "acls": [*map(acl_json, table.records(slice(_LISTED_MAXIMUM)))]}
+
+
+def _warning(warned: Warned) -> dict[str, Any]:
+    return {"text": warned.text, "acl": None if warned.acl is None else acl_json(warned.acl)}

@@ -1,0 +1,293 @@
+"""``/console/v1/*``: what the page asks. Everything is worked out in a thread, on one state.
+
+The rules:
+
+- The past, the ACLs and others' answers are for who may describe the cluster, by the ACLs of now. Anyone else
+  gets the column of their own answers, with no row that is not theirs.
+- Only what is visible is sent: a window of rows and columns, a page of lines.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.routing import Route
+
+from authorizer.acl_json import applied_acl_json
+from authorizer.analysis.blame import AskedQuestion
+from authorizer.cluster_names import CLUSTERS_PATH
+from authorizer.decisions.listing import list_acls
+from authorizer.giving_way import giving_way
+from authorizer.sidecar.asked_state import ready_state
+from authorizer.sidecar.console.allowed import Allowed
+from authorizer.sidecar.console.asking import console_caller
+from authorizer.sidecar.console.findings import Findings
+from authorizer.sidecar.console.flips import flips_json, flips_of
+from authorizer.sidecar.console.lines import change_lines, moment_json
+from authorizer.sidecar.console.own_threads import in_own_thread
+from authorizer.sidecar.console.pages import ASSETS_PATH, asset
+from authorizer.sidecar.console.plans import APPLY_PATH, PLAN_PATH, PlanRoutes
+from authorizer.sidecar.console.questions import (
+    AclsQuestion,
+    AskQuestion,
+    ChangesQuestion,
+    FlipsQuestion,
+    MatrixQuestion,
+)
+from authorizer.sidecar.console.states import States
+from authorizer.sidecar.console.turns import turns_json
+from authorizer.sidecar.console.windows import window
+from authorizer.sidecar.errors import invalid_request
+from authorizer.sidecar.http import json_response
+from authorizer.sidecar.kafka_questions import explanation_json
+from authorizer.sidecar.node_routes import state_json
+from authorizer.sidecar.query import decode_query
+from authorizer.sidecar.routed_app import not_ready
+from authorizer.sidecar.terms import code_of
+from records.acl import AclBindingFilter, AclOperation, ResourceType
+from records.ids import uuid_to_string
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from authorizer.decisions.listing import Listing
+    from authorizer.decisions.state import AuthorizerState
+    from authorizer.fleet import Member
+    from authorizer.index.acl_index import AclIndex
+    from authorizer.node import Node
+    from authorizer.sidecar.caller import Caller
+    from authorizer.sidecar.console.standing import Standing
+
+#: Moments of the past that are listed one by one.
+_MOMENTS_MAXIMUM: Final = 2_000
+_LISTINGS_MAXIMUM: Final = 4
+
+
+class ConsoleRoutes:
+    """The handlers of one node."""
+
+    def __init__(self, node: Node, standing: Standing, others: Mapping[str, Member]) -> None:
+        """``standing``: what is shown of the node itself; ``others``: clusters of the same fleet, by name."""
+        self._node = node
+        self._standing = standing
+        self._others = others
+        self._states = States(node)
+        self._plans = PlanRoutes(node, self._states)
+        self._findings = Findings()
+        self._allowed = Allowed(self._states, self._caller, self._answered)
+        self._listings: OrderedDict[tuple[int, str], tuple[AclIndex, Listing]] = OrderedDict()
+
+    def routes(self) -> list[Route]:
+        """All of them: the page's own, and no interface for others."""
+        handlers = {
+            f"{ASSETS_PATH}{{name}}": asset,
+            "/console/v1/now": self.now,
+            "/console/v1/moments": self.moments,
+            "/console/v1/matrix": self.matrix,
+            "/console/v1/changes": self.changes,
+            "/console/v1/flips": self.flips,
+            "/console/v1/acls": self.acls,
+            "/console/v1/findings": self.findings,
+            "/console/v1/ask": self.ask,
+            "/console/v1/allowed": self._allowed.allowed,
+            **self._standing.handlers(),
+        }
+        changing = {PLAN_PATH: self._plans.plan, APPLY_PATH: self._plans.apply}
+        return [
+            *(Route(path, handler, include_in_schema=False) for path, handler in handlers.items()),
+            *(
+                Route(path, handler, methods=["POST"], include_in_schema=False)
+                for path, handler in changing.items()
+            ),
+        ]
+
+    async def now(self, request: Request) -> Response:
+        """GET: where the node stands, who asks, and what they may see."""
+        caller = self._caller(request)
+        return json_response(
+            {
+                "caller": str(caller.origin.principal),
+                "sees_all": caller.may_list(),
+                "may_alter": caller.may_alter(),
+                "refusal": self._node.refusal,
+                "cluster": request.scope["state"].get("prefix", "").removeprefix(CLUSTERS_PATH) or None,
+                "clusters": list(self._others),
+                "offset": ready_state(self._node).end_offset,
+                "state": state_json(self._node),
+            }
+        )
+
+    async def moments(self, request: Request) -> Response:
+        """GET: the moments at which something changed, the last ones."""
+        self._caller(request).require_on_cluster(AclOperation.DESCRIBE)
+        await self._states.begun()
+        walked = await in_own_thread(self._states.walked)
+        moments = walked.moments[-_MOMENTS_MAXIMUM:]
+        return json_response(
+            {
+                "first": moments[0].end_offset,
+                "origin": walked.origin,
+                "is_whole": walked.is_whole,
+                "left_out": len(walked.moments) - len(moments),
+                "refusal": walked.refusal,
+                "progress": walked.progress,
+                "moments": list(map(moment_json, moments)),
+            }
+        )
+
+    async def matrix(self, request: Request) -> Response:
+        """GET: a window of the matrix."""
+        asked = decode_query(request.scope["query_string"], MatrixQuestion)
+        resource_type = code_of(ResourceType, asked.type, "type")
+        caller = self._caller(request)
+        own = None if caller.may_list() else str(caller.origin.principal)
+        if own is not None and not (asked.at_offset is None and asked.since is None):
+            caller.require_on_cluster(AclOperation.DESCRIBE)
+
+        def worked_out() -> dict[str, Any]:
+            matrix = self._states.matrix(self._states.at(asked.at_offset), resource_type)
+            before = None
+            if asked.since is not None:
+                before = self._states.matrix(self._states.at(asked.since), resource_type)
+            return window(asked, matrix, before, own)
+
+        return await self._answered(
+            worked_out, is_past=asked.at_offset is not None or asked.since is not None
+        )
+
+    async def changes(self, request: Request) -> Response:
+        """GET: what changed between two states, record by record, the newest first."""
+        asked = decode_query(request.scope["query_string"], ChangesQuestion)
+        self._caller(request).require_on_cluster(AclOperation.DESCRIBE)
+
+        def found() -> dict[str, Any]:
+            moments = self._states.walked().moments
+            upto = moments[-1].end_offset if asked.upto is None else asked.upto
+            between = [each for each in moments if asked.after < each.end_offset <= upto]
+            lines: list[dict[str, Any]] = []
+            for moment in reversed(between):
+                lines += change_lines(moment)[: asked.count - len(lines)]
+                if len(lines) >= asked.count:
+                    break
+            total = sum(each.added + each.removed for each in between)
+            return {"total": total, "changes": lines}
+
+        return await self._answered(found)
+
+    async def flips(self, request: Request) -> Response:
+        """GET: each class that two moments answer otherwise, or two clusters of a fleet as they are now."""
+        asked = decode_query(request.scope["query_string"], FlipsQuestion)
+        self._caller(request).require_on_cluster(AclOperation.DESCRIBE)
+        other = None if asked.cluster is None else self._state_of(asked.cluster, request)
+
+        def compared() -> dict[str, Any]:
+            after = self._states.at(asked.at_offset)
+            if other is None:
+                before = self._states.at(asked.since)
+                flips = flips_of(before, after, self._states.walked())
+            else:
+                before = other
+                flips = flips_of(before, after)
+            return {"offset": before.end_offset, **flips_json(flips, asked.count, before, after)}
+
+        return await self._answered(compared)
+
+    def _state_of(self, cluster: str, request: Request) -> AuthorizerState:
+        """Of another one of the fleet, for who may describe that one, too."""
+        member = self._others.get(cluster)
+        if member is None:
+            known = ", ".join(self._others) or "none"
+            raise invalid_request(f"there is no other cluster `{cluster[:80]}` here; there are {known}")
+        node = member.node
+        if node is None:
+            raise not_ready(member.reason)
+        caller = console_caller(node, request)
+        caller.require_on_cluster(AclOperation.DESCRIBE)
+        return ready_state(node)
+
+    async def acls(self, request: Request) -> Response:
+        """GET: a page of the ACLs."""
+        asked = decode_query(request.scope["query_string"], AclsQuestion)
+        self._caller(request).require_on_cluster(AclOperation.DESCRIBE)
+
+        def listed() -> dict[str, Any]:
+            state = self._states.at(asked.at_offset)
+            listing = self._listing(state, asked.containing)
+            return {
+                "offset": state.end_offset,
+                "total": len(listing),
+                "first": asked.first,
+                "acls": [applied_acl_json(acl) for acl in listing.part(asked.first, asked.count)],
+            }
+
+        return await self._answered(listed, is_past=asked.at_offset is not None)
+
+    async def findings(self, request: Request) -> Response:
+        """GET: what is amiss with the same page of ACLs, by their ids."""
+        asked = decode_query(request.scope["query_string"], AclsQuestion)
+        self._caller(request).require_on_cluster(AclOperation.DESCRIBE)
+
+        def found() -> dict[str, Any]:
+            state = self._states.at(asked.at_offset)
+            shown = self._listing(state, asked.containing).part(asked.first, asked.count)
+            findings = self._findings.of(state)
+            return {
+                uuid_to_string(acl.record.id): findings[acl.record.id]
+                for acl in shown
+                if acl.record.id in findings
+            }
+
+        return await self._answered(found, is_past=asked.at_offset is not None)
+
+    async def ask(self, request: Request) -> Response:
+        """GET: a decision, why it is so, and every change of it that is known."""
+        asked = decode_query(request.scope["query_string"], AskQuestion)
+        caller = self._caller(request)
+        context = asked.context(self._node.config.sidecar_default_host or "127.0.0.1", caller.context)
+        caller.require_may_ask_about(context.principal)
+        sees_all = caller.may_list()
+        if asked.at_offset is not None and not sees_all:
+            caller.require_on_cluster(AclOperation.DESCRIBE)
+
+        def answered() -> dict[str, Any]:
+            state = self._states.at(asked.at_offset)
+            shown = explanation_json(self._node, context, asked.action(), state, shows_all=sees_all)
+            if sees_all:
+                subject = AskedQuestion(context, asked.action(), state.settings)
+                shown["history"] = turns_json(subject, self._states.walked().moments)
+            return shown
+
+        return await self._answered(answered, is_past=sees_all)
+
+    async def _answered(self, work: Callable[[], dict[str, Any]], *, is_past: bool = True) -> Response:
+        """What is worked out in a thread, which decisions do not wait for; ``is_past``: of the past, too."""
+        if is_past:
+            await self._states.begun()
+
+        def worked() -> dict[str, Any]:
+            with giving_way():
+                return work()
+
+        with self._states.asked():
+            return json_response(await in_own_thread(worked))
+
+    def _listing(self, state: AuthorizerState, containing: str) -> Listing:
+        """To put a million ACLs in order takes a second, to look for a text in them a third of one."""
+        key = state.end_offset, containing
+        index, listing = self._listings.get(key, (None, None))
+        if listing is None or index is not state.index:
+            if containing:
+                listing = self._listing(state, "").containing(containing)
+            else:
+                listing = list_acls(state.index, AclBindingFilter())
+            self._listings[key] = state.index, listing
+            while len(self._listings) > _LISTINGS_MAXIMUM:
+                self._listings.popitem(last=False)
+        return listing
+
+    def _caller(self, request: Request) -> Caller:
+        return console_caller(self._node, request)

@@ -1,0 +1,168 @@
+"""The states that the page looks at: of now, recent ones, and those that a walk through the log has found."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import OrderedDict
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from authorizer.analysis.matrix import Matrix
+from authorizer.decisions.state import AuthorizerState
+from authorizer.sidecar.console.indexes import Indexes
+from authorizer.sidecar.console.kept_history import kept_moments
+from authorizer.sidecar.console.own_threads import in_own_thread
+from authorizer.sidecar.console.past import Past
+from authorizer.sidecar.console.walking import Walking
+from authorizer.sidecar.errors import ErrorCode, HttpError
+from records.log.open import open_log
+from replay.snapshot_source import CheckpointFiles, StoredSnapshots
+from snapshot.store.snapshot_store import SnapshotStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from authorizer.node import Node
+    from authorizer.sidecar.console.moments import Change
+    from authorizer.sidecar.console.past import Walked
+    from records.acl import ResourceType
+    from records.log.base import MetadataLog
+    from replay.snapshot_source import SnapshotSource
+
+# Matrices that are kept.
+_MATRICES_MAXIMUM: Final = 32
+# How long a question about the past waits for its newest part, and how often it looks.
+_PATIENCE_S: Final = 2.0
+_LOOK_S: Final = 0.02
+# Of the thread that looks through the log, after each read of it.
+_BREAK_S: Final = 0.005
+
+
+class States:
+    """Of one node. Thread-safe; what is asked may take long."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        config = node.config
+        store = None if config.snapshot_store is None else SnapshotStore(config.snapshot_store)
+
+        def sources(log: MetadataLog) -> Sequence[SnapshotSource]:
+            return [*([] if store is None else [StoredSnapshots(store)]), CheckpointFiles(log)]
+
+        history = config.console_history
+        self._past = Past(
+            lambda: open_log(node.log.url, mode="read", client=config.kafka),
+            sources,
+            self._let_go_first,
+            None if history is None else partial(kept_moments, history),
+        )
+        self._asked = 0
+        self._working = threading.Lock()
+        self._indexes = Indexes()
+        self._matrices: OrderedDict[tuple[int, ResourceType], Matrix] = OrderedDict()
+        self._walking = Walking(self._past, self._forget)
+
+    def walked(self) -> Walked:
+        """What is known of the past by now; that people look lets more become known."""
+        generation = self._node.changes.known.generation
+        walked = self._past.look(generation, self._node.authorizer.state.index.image)
+        self._walking.look()
+        return walked
+
+    @contextmanager
+    def asked(self) -> Iterator[None]:
+        """While a caller waits for an answer; in the event loop."""
+        self._asked += 1
+        try:
+            yield
+        finally:
+            self._asked -= 1
+
+    def _let_go_first(self) -> None:
+        """Who waits for an answer goes before the past; and as others decide, it takes breaks."""
+        time.sleep(_BREAK_S)
+        while self._asked:
+            time.sleep(_BREAK_S)
+
+    async def begun(self) -> None:
+        """Wait a moment for the newest part of the past."""
+        waited_s = 0.0
+        while not self._past.has_begun and waited_s < _PATIENCE_S:
+            await in_own_thread(self.walked)
+            await asyncio.sleep(_LOOK_S)
+            waited_s += _LOOK_S
+
+    def at(self, end_offset: int | None) -> AuthorizerState:
+        """The state of now, or at an end offset.
+
+        Raises:
+            AuthorizerNotReadyError: nothing can be relied on now.
+            HttpError: 410, it is not known.
+        """
+        now = self._node.authorizer.state
+        if end_offset is None or end_offset == now.end_offset:
+            return now
+        walked = self.walked()
+        at = walked.at(end_offset)
+        if at is None:
+            held = self._node.recent.at(end_offset)
+            if held is not None:
+                return held
+            raise _not_known(end_offset, walked)
+        version = now.settings.version_for(walked.moments[at].image).version
+        index = self._indexes.of(walked.moments, at, now.index, networks=version.matches_networks)
+        return AuthorizerState(index, now.settings, now.is_ready, now.not_ready_reason)
+
+    def matrix(self, state: AuthorizerState, resource_type: ResourceType) -> Matrix:
+        """Its matrix; what it shares with one of before is not worked out again."""
+        key = state.end_offset, resource_type
+        with self._working:
+            known = self._matrices.get(key)
+            if known is not None and known.index.image is state.index.image:
+                self._matrices.move_to_end(key)
+                return known
+            made = self._from_near(state, resource_type) or Matrix.of(
+                state.index, state.settings, resource_type
+            )
+            self._matrices[key] = made
+            while len(self._matrices) > _MATRICES_MAXIMUM:
+                self._matrices.popitem(last=False)
+            return made
+
+    def _from_near(self, state: AuthorizerState, resource_type: ResourceType) -> Matrix | None:
+        """That of a state that stands on the same columns, with what is the same there."""
+        moments = self.walked()
+        here = moments.at(state.end_offset)
+        found: tuple[int, Matrix, Sequence[Change]] | None = None
+        for (offset, kind), matrix in self._matrices.items():
+            if kind != resource_type or matrix.index.image.columns is not state.index.image.columns:
+                continue
+            there = moments.at(offset)
+            if here is None or there is None:
+                continue
+            between = moments.moments[min(here, there) + 1 : max(here, there) + 1]
+            if any(each.changes is None for each in between):
+                continue
+            if found is None or len(between) < found[0]:
+                found = len(between), matrix, [change for each in between for change in each.changes or ()]
+        return None if found is None else found[1].at(state.index, state.settings, found[2])
+
+    def _forget(self) -> None:
+        with self._working:
+            self._matrices.clear()
+        self._indexes.forget()
+
+
+def _not_known(end_offset: int, walked: Walked) -> HttpError:
+    said = f"the state that ends at offset {end_offset} is not known"
+    if walked.progress is None:
+        return HttpError(
+            ErrorCode.OFFSET_NOT_HELD, f"{said}: the log and its snapshots do not tell it, or not any more"
+        )
+    looked, every = walked.progress
+    return HttpError(
+        ErrorCode.OFFSET_NOT_HELD, f"{said} yet: {looked:,} of {every:,} records were looked through so far"
+    )

@@ -1,0 +1,51 @@
+"""The thread that extends the past where people look, and gives its memory back when nobody has for long."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Final
+
+from authorizer.giving_way import giving_way
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from authorizer.sidecar.console.past import Past
+
+#: Since the last look: then nothing of the past is held.
+KEPT_S: Final = 600.0
+
+
+class Walking:
+    """Of one past. Thread-safe."""
+
+    def __init__(self, past: Past, forget: Callable[[], None]) -> None:
+        """``forget``: gives the memory back of what was made of the past."""
+        self._past = past
+        self._forget = forget
+        self._starting = threading.Lock()
+        self._looked = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def look(self) -> None:
+        """People look: go on."""
+        with self._starting:
+            self._looked.set()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="aclog-console-past", daemon=True)
+                self._thread.start()
+
+    def _work(self) -> None:
+        while True:
+            with giving_way():
+                while not self._past.is_over:
+                    self._past.extend()
+            if self._looked.wait(KEPT_S):
+                self._looked.clear()
+                continue
+            with self._starting:
+                if not self._looked.is_set():
+                    self._past.forget()
+                    self._forget()
+                    self._thread = None
+                    return

@@ -1,0 +1,234 @@
+"""FleetApp: several clusters behind one address; ``/clusters/NAME`` before a path says which one is asked.
+
+Behind it is what a sidecar of that cluster alone answers, by its own node: the caller's rights are those
+that the ACLs of this cluster give. What has no such path is about all of them, and shows what each shows to
+anyone. The sockets in logs' directories lead to their own cluster and to no other (``server``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
+
+import prometheus_client
+from starlette.responses import Response
+from starlette.routing import Route
+
+from authorizer.cluster_names import CLUSTERS_PATH
+from authorizer.sidecar.app import SidecarApp
+from authorizer.sidecar.console.asking import require_console
+from authorizer.sidecar.console.pages import ASSETS_PATH, asset, fleet_page, is_page
+from authorizer.sidecar.errors import ErrorCode, HttpError
+from authorizer.sidecar.http import error_response, json_response, origin_of
+from authorizer.sidecar.node_routes import AUTHZEN_CONFIGURATION_PATH, state_json
+from authorizer.sidecar.openapi import fleet_document
+from authorizer.sidecar.readiness import Readiness
+from authorizer.sidecar.request_metrics import OTHER, RequestMetrics
+from authorizer.sidecar.routed_app import FOR_EVERYONE, AtOnce, RoutedApp, not_ready
+from authorizer.sidecar.workers.followed_nodes import FleetNodes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from starlette.requests import Request
+    from starlette.types import Receive, Scope, Send
+
+    from authorizer.fleet import Fleet, Member
+    from authorizer.node import Node
+    from authorizer.sidecar.authentication.authenticator import Authenticator
+    from authorizer.sidecar.load import Load
+    from authorizer.sidecar.workers.peers import Peers
+
+_OF_CLUSTER: Final = re.compile(CLUSTERS_PATH + r"([^/]*)(/.*)?", re.DOTALL)
+#: Where RFC 8615 puts it for what has a path: AuthZEN 1.0, section 9.
+_CONFIGURATION_OF: Final = re.compile(re.escape(AUTHZEN_CONFIGURATION_PATH) + CLUSTERS_PATH + r"([^/]+)")
+#: A caller's text in an error.
+_SHOWN_MAX: Final = 80
+
+
+class FleetApp(RoutedApp):
+    """See the module."""
+
+    def __init__(
+        self, fleet: Fleet, authenticator: Authenticator, load: Load, peers: Peers | None = None
+    ) -> None:
+        """``peers``: the other workers that answer for the same fleet."""
+        super().__init__(authenticator, load, RequestMetrics())
+        self._fleet = fleet
+        self._nodes = FleetNodes(fleet)
+        self._peers = peers
+        self._requests = {name: RequestMetrics() for name in fleet.members}
+        self._waiting = {
+            member.name: WaitingApp(member, authenticator, load, self._requests[member.name])
+            for member in fleet.members.values()
+        }
+        self._apps: dict[str, RoutedApp] = dict(self._waiting)
+        fleet.collector.others = [(None, self.requests), *self._requests.items()]
+        routes = [
+            Route("/", self._front),
+            Route("/v1/state", self._state),
+            Route("/livez", self._livez),
+            Route("/readyz", self._readyz),
+            Route("/metrics", self._metrics),
+            Route("/openapi.json", self._describe),
+        ]
+        of_page = {f"{ASSETS_PATH}{{name}}": asset, "/console/v1/clusters": self._clusters}
+        self._route(
+            [*routes, *(Route(path, each, include_in_schema=False) for path, each in of_page.items())]
+        )
+        self._document = fleet_document(routes, FOR_EVERYONE)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or have its cluster do that."""
+        name, path = _asked(scope["path"])
+        app = self._apps.get(name)
+        if app is None:
+            await super().__call__(scope, receive, send)
+            return
+        scope["path"] = path
+        scope["state"]["prefix"] = CLUSTERS_PATH + name
+        await app(scope, receive, send)
+
+    def endpoint(self, path: str) -> str:
+        name, behind = _asked(path)
+        app = self._apps.get(name)
+        if app is None:
+            return super().endpoint(path)
+        endpoint = app.endpoint(behind)
+        return OTHER if endpoint == OTHER else f"{CLUSTERS_PATH}{{cluster}}{endpoint}"
+
+    def attach(self, member: Member, node: Node) -> SidecarApp:
+        """Answer for a node from now on. For any thread."""
+        peers = None if self._peers is None else self._peers.of(member.name)
+        others = {name: each for name, each in self._fleet.members.items() if each is not member}
+        app = SidecarApp(node, self.authenticator, self.load, self._requests[member.name], peers, others)
+        self._apps[member.name] = app
+        prefix = f"{CLUSTERS_PATH}{member.name}".encode("ascii")
+        of_node = {prefix + path: AtOnce(app, each.path, each.counted) for path, each in app.at_once.items()}
+        self.at_once.update(of_node)
+        return app
+
+    def detach(self, member: Member) -> None:
+        """Say from now on why there is no node. For any thread."""
+        prefix = f"{CLUSTERS_PATH}{member.name}/".encode("ascii")
+        for path in [path for path in tuple(self.at_once) if path.startswith(prefix)]:
+            del self.at_once[path]
+        gone = self._apps[member.name]
+        self._apps[member.name] = self._waiting[member.name]
+        gone.end_streams()
+
+    def end_streams(self) -> None:
+        for app in tuple(self._apps.values()):
+            app.end_streams()
+
+    def error_response_for(self, error: Exception, path: str, method: str) -> Response:
+        """In the form that the path has for errors, whichever cluster it names."""
+        return error_response(self._answer_for(error, path, method), _asked(path)[1])
+
+    def _nothing_at(self, path: str) -> HttpError:
+        names = ", ".join(self._fleet.members)
+        if _OF_CLUSTER.fullmatch(path) or _CONFIGURATION_OF.fullmatch(path):
+            cluster = _asked(path)[0][:_SHOWN_MAX]
+            return HttpError(ErrorCode.NOT_FOUND, f"there is no cluster `{cluster}` here; there are {names}")
+        return HttpError(
+            ErrorCode.NOT_FOUND,
+            f"there is nothing at {path}: several clusters are asked here, so name one, as in "
+            f"{CLUSTERS_PATH}NAME{path}; there are {names}. See {', '.join(self._methods())}",
+        )
+
+    def _not_ready_reason(self) -> str:
+        return _reason(self._nodes.readiness()) or ""
+
+    async def _front(self, request: Request) -> Response:
+        """GET: the page for people, where it is switched on; what there is, for programs."""
+        if origin_of(request).listener.has_console and is_page(request):
+            return fleet_page()
+        return await self._index(request)
+
+    async def _clusters(self, request: Request) -> Response:
+        """GET: for the page: the same as /v1/state, and whether the nodes of each agree for who may know."""
+        require_console(request)
+
+        async def stands(member: Member) -> dict[str, object]:
+            app = self._apps[member.name]
+            agreement = await app.standing.agreement(request) if isinstance(app, SidecarApp) else None
+            return {**_member_state(member), "nodes": agreement}
+
+        found = await asyncio.gather(*map(stands, self._fleet.members.values()))
+        return json_response({"caller": str(origin_of(request).principal), "clusters": found})
+
+    async def _state(self, _request: Request) -> Response:
+        """GET: where each stands, as its own /v1/state says it to anyone."""
+        members = self._fleet.members.values()
+        return json_response({"clusters": [_member_state(member) for member in members]})
+
+    async def _livez(self, _request: Request) -> Response:
+        return json_response({"live": True})
+
+    async def _readyz(self, _request: Request) -> Response:
+        """GET: whether decisions may be asked for of every cluster; 503 and which fail if not."""
+        found = self._nodes.readiness() if self._peers is None else await self._peers.readiness()
+        reason = _reason(found)
+        answer: dict[str, object] = {"ready": reason is None, "clusters": found}
+        if reason is None:
+            return json_response(answer)
+        return json_response({**answer, "reason": reason}, HTTPStatus.SERVICE_UNAVAILABLE)
+
+    async def _metrics(self, _request: Request) -> Response:
+        collected = self._fleet.metrics if self._peers is None else await self._peers.metrics()
+        return Response(
+            prometheus_client.generate_latest(collected),
+            headers={"content-type": prometheus_client.CONTENT_TYPE_LATEST},
+        )
+
+    async def _describe(self, _request: Request) -> Response:
+        return json_response(self._document)
+
+
+class WaitingApp(RoutedApp):
+    """Stands for a cluster that has no node: it is alive, not ready, and says why."""
+
+    def __init__(
+        self, member: Member, authenticator: Authenticator, load: Load, requests: RequestMetrics
+    ) -> None:
+        super().__init__(authenticator, load, requests)
+        self._member = member
+        self._route([Route("/livez", self._livez), Route("/readyz", self._readyz)])
+
+    def end_streams(self) -> None:
+        """There are none."""
+
+    async def _livez(self, _request: Request) -> Response:
+        return json_response({"live": True})
+
+    async def _readyz(self, _request: Request) -> Response:
+        return json_response(Readiness.of_member(self._member), HTTPStatus.SERVICE_UNAVAILABLE)
+
+    def _nothing_at(self, path: str) -> HttpError:
+        return not_ready(self._not_ready_reason())
+
+    def _not_ready_reason(self) -> str:
+        return self._member.reason
+
+
+def _reason(found: Mapping[str, Readiness]) -> str | None:
+    """Why not all clusters are ready."""
+    return "; ".join(f"{name}: {each.reason}" for name, each in found.items() if not each.ready) or None
+
+
+def _member_state(member: Member) -> dict[str, object]:
+    node = member.node
+    if node is None:
+        return {"cluster": member.name, "log": member.log_url, "ready": False, "reason": member.reason}
+    return {"cluster": member.name, **state_json(node)}
+
+
+def _asked(path: str) -> tuple[str, str]:
+    """The cluster that a path names, and the path there; no name, and the path as it is, if it names none."""
+    if matched := _OF_CLUSTER.fullmatch(path):
+        return matched[1], matched[2] or "/"
+    if matched := _CONFIGURATION_OF.fullmatch(path):
+        return matched[1], AUTHZEN_CONFIGURATION_PATH
+    return "", path

@@ -1,0 +1,219 @@
+"""What clients take of a sidecar at a time, and what is refused because it would be too much.
+
+One for all listeners of a process, on its event loop. Connections and bodies are counted as they come and go;
+how late the event loop is says whether more comes than is answered. What is refused costs little: no body is
+read for it, and nothing decoded. Health and metrics are never refused, so that who looks after the sidecar
+sees what is wrong, and does not restart it for that.
+
+Requests under way are each node's own: where several clusters are followed, those that wait for one that is
+away take nothing from the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections import Counter
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from authorizer.cluster_names import CLUSTERS_PATH
+from authorizer.sidecar.errors import RETRY, ErrorCode, HttpError
+from authorizer.sidecar.systemd import alive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from prometheus_client import Metric
+
+    from authorizer.configuration.load import Config
+    from authorizer.sidecar.request_metrics import Durations
+
+_HEALTH_PATH: Final = re.compile(rf"({CLUSTERS_PATH}[^/]*)?/(livez|readyz|metrics)")
+#: Connections beyond the limit that may ask for health; what comes then is closed at once.
+EXTRA_CONNECTIONS: Final = 64
+#: Commas of a body for each question that it may have: of its fields, its names, and what is passed over.
+COMMAS_OF_QUESTION: Final = 20
+#: How many requests may wait on their connections, for each that is being answered.
+WAITING_OF_IN_FLIGHT: Final = 10
+#: A smaller body is decoded in a millisecond or two, whatever is in it.
+_UNCOUNTED_BYTES: Final = 64 * 1024
+_LOOK_S: Final = 0.1
+
+
+def is_health(path: str) -> bool:
+    """Whether what is there is answered whatever the load is: also of a cluster of a fleet."""
+    return _HEALTH_PATH.fullmatch(path) is not None
+
+
+class Limit(StrEnum):
+    """Why something was refused, in the metrics."""
+
+    CONNECTIONS = "connections"
+    CONNECTIONS_PER_IP = "connections_per_ip"
+    REQUESTS_IN_FLIGHT = "requests_in_flight"
+    BYTES_IN_FLIGHT = "bytes_in_flight"
+    REQUEST_BYTES = "request_bytes"
+    QUESTIONS = "questions"
+    HEAD = "head"
+    REQUEST_TIMEOUT = "request_timeout"
+    UNREAD_TIMEOUT = "unread_timeout"
+    LATE = "late"
+
+
+class Load(Collector):
+    """See the module.
+
+    Attributes:
+        config: the limits, as they are now.
+        is_late: whether requests are refused because the event loop is late.
+        waiting: requests that wait on their connections for the ones before them.
+        refused: how often, by limit.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.is_late = False
+        self.waiting = 0
+        self.refused = Counter(dict.fromkeys(Limit, 0))
+        self._connections = 0
+        self._by_address: dict[str, int] = {}
+        self._bytes = 0
+        self._late_s = 0.0
+
+    def take(self, config: Config) -> None:
+        """New limits; what is there already may stay."""
+        self.config = config
+
+    # --- connections -------------------------------------------------------------------------------------
+
+    def connected(self, address: str | None) -> Limit | None:
+        """A connection has come, of an IP address if it has one; the limit that it is beyond."""
+        self._connections += 1
+        limit = Limit.CONNECTIONS if self._connections > self.config.sidecar_max_connections else None
+        if address is not None:
+            count = self._by_address[address] = self._by_address.get(address, 0) + 1
+            if count > self.config.sidecar_max_connections_per_ip:
+                limit = Limit.CONNECTIONS_PER_IP
+        if limit is not None:
+            self.refused[limit] += 1
+        return limit
+
+    def disconnected(self, address: str | None) -> None:
+        """It has gone."""
+        self._connections -= 1
+        if address is not None:
+            self._by_address[address] -= 1
+            if not self._by_address[address]:
+                del self._by_address[address]
+
+    def has_room_for_health(self, address: str | None) -> bool:
+        """Whether a connection beyond its limit may still ask for health."""
+        config = self.config
+        return (
+            self._connections <= config.sidecar_max_connections + EXTRA_CONNECTIONS
+            and self._by_address.get(address or "", 0)
+            <= config.sidecar_max_connections_per_ip + EXTRA_CONNECTIONS
+        )
+
+    # --- requests ----------------------------------------------------------------------------------------
+
+    def refusal(self, path: str, in_flight: int) -> HttpError | None:
+        """Why a request is not to be answered now; ``in_flight``: how many its node has beside it."""
+        if is_health(path):
+            return None
+        if self.is_late:
+            return self._overloaded(Limit.LATE, f"requests are answered {self._late_s:.1f} s late")
+        if in_flight >= self.config.sidecar_max_requests_in_flight:
+            return self._overloaded(Limit.REQUESTS_IN_FLIGHT, f"{in_flight} requests are being answered")
+        return None
+
+    def has_many_waiting(self) -> bool:
+        """Whether a connection is to end rather than have one more request wait for those before it."""
+        return self.waiting >= WAITING_OF_IN_FLIGHT * self.config.sidecar_max_requests_in_flight
+
+    def hold(self, count: int) -> None:
+        """So many bytes more of a body, until ``release``.
+
+        Raises:
+            HttpError: 503, there is no room for them.
+        """
+        if self._bytes + count > self.config.sidecar_max_bytes_in_flight:
+            raise self._overloaded(Limit.BYTES_IN_FLIGHT, f"bodies of {self._bytes} bytes are held")
+        self._bytes += count
+
+    def release(self, count: int) -> None:
+        """Their request was answered."""
+        self._bytes -= count
+
+    def require_size(self, size: int) -> None:
+        """HttpError 413: a body has more bytes than one may."""
+        if size > self.config.sidecar_max_request_bytes:
+            raise self._too_large(
+                Limit.REQUEST_BYTES,
+                f"the request body is larger than {self.config.sidecar_max_request_bytes} bytes",
+            )
+
+    def require_few_values(self, body: bytes) -> None:
+        """HttpError 413: to decode it alone would hold up the others, and be for nothing.
+
+        To count commas takes a fiftieth of that, though some may be in names.
+        """
+        most = COMMAS_OF_QUESTION * self.config.sidecar_max_questions
+        if len(body) > max(most, _UNCOUNTED_BYTES) and body.count(b",") > most:
+            raise self._too_large(Limit.QUESTIONS, f"more than {most} values in one request")
+
+    def require_few(self, count: int, things: str) -> None:
+        """HttpError 413: too many questions."""
+        if count > self.config.sidecar_max_questions:
+            most = self.config.sidecar_max_questions
+            raise self._too_large(Limit.QUESTIONS, f"{count} {things} in one request: at most {most}")
+
+    # --- the event loop ----------------------------------------------------------------------------------
+
+    async def watch(self, delays: Durations, turned: Callable[[], None] = alive) -> None:
+        """See how late the event loop comes to what is due: requests wait as long before they are read.
+
+        Args:
+            delays: where that is counted.
+            turned: lets who watches it know that the loop turns: by default systemd's watchdog.
+        """
+        while True:
+            due_s = time.monotonic() + _LOOK_S
+            await asyncio.sleep(_LOOK_S)
+            # uvloop counts in whole milliseconds, so it may be early.
+            late_s = max(time.monotonic() - due_s, 0)
+            delays.add(late_s)
+            self.looked(late_s)
+            turned()
+
+    def looked(self, late_s: float) -> None:
+        """How late it was. Once may be anything; twice, and more comes than is answered."""
+        self.is_late = min(late_s, self._late_s) * 1000 > self.config.sidecar_overload_late_ms
+        self._late_s = late_s
+
+    # --- metrics -----------------------------------------------------------------------------------------
+
+    def collect(self) -> Iterator[Metric]:
+        refused = CounterMetricFamily(
+            "aclog_sidecar_refused", "Connections and requests refused because of a limit.", labels=["limit"]
+        )
+        for limit, count in self.refused.items():
+            refused.add_metric([limit.value], count)
+        yield refused
+        yield GaugeMetricFamily("aclog_sidecar_body_bytes", "Bytes of the bodies that are held.", self._bytes)
+        yield GaugeMetricFamily(
+            "aclog_sidecar_overloaded", "1 while requests are refused because the loop is late.", self.is_late
+        )
+
+    def _overloaded(self, limit: Limit, why: str) -> HttpError:
+        self.refused[limit] += 1
+        return HttpError(ErrorCode.OVERLOADED, f"{why}: try again", RETRY)
+
+    def _too_large(self, limit: Limit, why: str) -> HttpError:
+        self.refused[limit] += 1
+        return HttpError(ErrorCode.CONTENT_TOO_LARGE, f"{why}: send less at once")

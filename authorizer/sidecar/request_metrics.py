@@ -1,0 +1,144 @@
+"""How many requests there were and how long they took, by endpoint and status; what is under way.
+
+Where requests are answered only numbers are added; what Prometheus wants is made when it asks. The event
+loop's thread writes, any thread reads.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from prometheus_client import Metric
+
+#: Upper bounds of the buckets: an evaluation takes tens of microseconds, a listing seconds.
+BOUNDS_S: Final = (
+    *(0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01),
+    *(0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
+)
+_LABELS: Final = [*map(floatToGoString, BOUNDS_S), "+Inf"]
+
+#: Of evaluations that are answered at once, all are counted and one in so many is timed: to time each would
+#: take a twentieth of what the protocol takes for it.
+TIMED_EVERY: Final = 16
+
+#: What has no endpoint of ours, or another method than ours: whatever a client makes up is one label.
+OTHER: Final = "other"
+_REQUEST_LABELS: Final = ("method", "endpoint", "status")
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE"})
+
+
+def method_label(method: str) -> str:
+    """The method itself, if it is one that means anything here."""
+    return method if method in _METHODS else OTHER
+
+
+class Durations:
+    """How many took how long."""
+
+    __slots__ = ("_counts", "_sum_s")
+
+    def __init__(self) -> None:
+        self._counts = [0] * len(_LABELS)
+        self._sum_s = 0.0
+
+    def add(self, duration_s: float) -> None:
+        """Count one."""
+        self._counts[bisect_left(BOUNDS_S, duration_s)] += 1
+        self._sum_s += duration_s
+
+    def show(self, family: HistogramMetricFamily, labels: tuple[str, ...] = ()) -> None:
+        """Add it to a family."""
+        buckets = list(zip(_LABELS, accumulate(self._counts), strict=True))
+        family.add_metric(labels, buckets, self._sum_s)
+
+
+class Requests:
+    """Those to one endpoint that were answered with one status.
+
+    Attributes:
+        count: all of them.
+        durations: how long those took that were timed.
+    """
+
+    __slots__ = ("count", "durations")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.durations = Durations()
+
+
+class RequestMetrics(Collector):
+    """Of one application, on all listeners.
+
+    Attributes:
+        in_flight: requests under way by endpoint, without those that are answered at once.
+    """
+
+    def __init__(self) -> None:
+        self.in_flight: dict[str, int] = {}
+        self._requests: dict[tuple[str, str, str], Requests] = {}
+
+    def of(self, method: str, endpoint: str, status: int | None) -> Requests:
+        """Where the requests are counted that were answered so; without a status, that got no answer."""
+        key = method_label(method), endpoint, "none" if status is None else f"{status:d}"
+        found = self._requests.get(key)
+        if found is None:
+            found = self._requests[key] = Requests()
+        return found
+
+    def add(self, method: str, endpoint: str, status: int | None, duration_s: float) -> None:
+        """Count one, and time it."""
+        requests = self.of(method, endpoint, status)
+        requests.count += 1
+        requests.durations.add(duration_s)
+
+    def collect(self) -> Iterator[Metric]:
+        counts = CounterMetricFamily("aclog_http_requests", "Requests answered.", labels=_REQUEST_LABELS)
+        durations = HistogramMetricFamily(
+            "aclog_http_request_duration_seconds",
+            "From a request's head, or an evaluation's last byte, until its answer was written.",
+            labels=_REQUEST_LABELS,
+        )
+        for labels, requests in list(self._requests.items()):
+            counts.add_metric(labels, requests.count)
+            requests.durations.show(durations, labels)
+        under_way = GaugeMetricFamily(
+            "aclog_http_requests_in_flight",
+            "Requests under way, streams of changes among them.",
+            labels=("endpoint",),
+        )
+        for endpoint, count in list(self.in_flight.items()):
+            under_way.add_metric((endpoint,), count)
+        yield from (counts, durations, under_way)
+
+
+class ServerMetrics(Collector):
+    """Of all listeners of one sidecar.
+
+    Attributes:
+        loop_delays: how late the event loop came to what was due: what a request waits before it is read.
+        connections: open ones by listener, when asked for.
+    """
+
+    def __init__(self) -> None:
+        self.loop_delays = Durations()
+        self.connections: Callable[[], Mapping[str, int]] = dict
+
+    def collect(self) -> Iterator[Metric]:
+        connections = GaugeMetricFamily("aclog_http_connections", "Open connections.", labels=("listener",))
+        for listener, count in self.connections().items():
+            connections.add_metric((listener,), count)
+        delays = HistogramMetricFamily(
+            "aclog_event_loop_delay_seconds", "How late the event loop came to what was due."
+        )
+        self.loop_delays.show(delays)
+        yield from (connections, delays)

@@ -1,0 +1,11 @@
+"""``aclog serve --workers N``: processes that answer on the same listeners, and one that sees to them.
+
+    supervisor      takes the ports, starts the workers, starts one again that died, ends them all
+    worker          what one of them is given: its number, the ports, where it meets the others
+    followed_nodes  what a worker has nodes of: one log, or the clusters of a fleet
+    peers           what each asks the others: whether they are ready, and what they have counted
+    private_app     what each answers to the others
+    forwarded       the first worker writes the log; the others' changes go through it
+
+Each worker follows the log by itself (docs/adr/0022): nothing that a decision takes is shared between them.
+"""

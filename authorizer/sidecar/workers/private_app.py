@@ -1,0 +1,110 @@
+"""What a worker answers to the others: an ASGI application on a socket that only they can reach.
+
+GET /readiness      whether its nodes are ready, by cluster
+GET /metrics        what it has counted
+POST, DELETE /acls  as /v1/acls, of who has been allowed it by the worker that asks
+POST /plans         as /v1/plans, the same
+GET /writable       whether its node can change ACLs
+
+The last four are about one cluster: of a fleet /clusters/NAME stands before them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.routing import Route
+
+from authorizer.cluster_names import CLUSTERS_PATH
+from authorizer.sidecar.acl_bodies import bindings_of, filters_of, plan_of
+from authorizer.sidecar.acl_results import applied_json, created_json, deleted_json
+from authorizer.sidecar.http import json_response
+from authorizer.sidecar.min_offset import visible_end
+from authorizer.sidecar.workers.followed_nodes import WHOLE
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from authorizer.node import Node
+    from authorizer.sidecar.workers.counts import Counts
+    from authorizer.sidecar.workers.followed_nodes import FollowedNodes
+
+READINESS_PATH: Final = "/readiness"
+METRICS_PATH: Final = "/metrics"
+ACLS_PATH: Final = "/acls"
+PLANS_PATH: Final = "/plans"
+WRITABLE_PATH: Final = "/writable"
+
+
+class PrivateApp:
+    """The handlers of one worker."""
+
+    def __init__(self, nodes: FollowedNodes, counts: Counts) -> None:
+        self._nodes = nodes
+        self._counts = counts
+
+    def server(self, grace_s: int) -> uvicorn.Server:
+        """``grace_s``: what a request under way gets once the worker is to end."""
+        routes = [Route(READINESS_PATH, self._readiness), Route(METRICS_PATH, self._metrics)]
+        for prefix in ("", f"{CLUSTERS_PATH}{{cluster}}"):
+            routes += [
+                Route(prefix + ACLS_PATH, self._create, methods=["POST"]),
+                Route(prefix + ACLS_PATH, self._delete, methods=["DELETE"]),
+                Route(prefix + PLANS_PATH, self._apply, methods=["POST"]),
+                Route(prefix + WRITABLE_PATH, self._writable),
+            ]
+        config = uvicorn.Config(
+            Starlette(routes=routes),
+            lifespan="off",
+            ws="none",
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+            timeout_graceful_shutdown=grace_s,
+        )
+        config.load()
+        return uvicorn.Server(config)
+
+    async def _readiness(self, _request: Request) -> Response:
+        return json_response(self._nodes.readiness())
+
+    async def _metrics(self, _request: Request) -> Response:
+        return Response(msgspec.msgpack.encode(self._counts.show()))
+
+    async def _writable(self, request: Request) -> Response:
+        return json_response(self._node(request).status().writable)
+
+    async def _create(self, request: Request) -> Response:
+        node = self._node(request)
+        futures = node.mutator.create_acls(bindings_of(await request.body()))
+        results = await asyncio.gather(*map(asyncio.wrap_future, futures))
+        return _changed(node, [created_json(result) for result in results])
+
+    async def _delete(self, request: Request) -> Response:
+        node = self._node(request)
+        futures = node.mutator.delete_acls(filters_of(await request.body()))
+        results = await asyncio.gather(*map(asyncio.wrap_future, futures))
+        return _changed(node, [deleted_json(result) for result in results])
+
+    async def _apply(self, request: Request) -> Response:
+        node = self._node(request)
+        result = await asyncio.wrap_future(node.mutator.apply_plan(plan_of(await request.body())))
+        return _changed(node, [applied_json(result)])
+
+    def _node(self, request: Request) -> Node:
+        """Raises HTTPException: there is none just now."""
+        node = self._nodes.node(request.path_params.get("cluster", WHOLE))
+        if node is None:
+            raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE)
+        return node
+
+
+def _changed(node: Node, results: list[dict[str, object]]) -> Response:
+    return json_response({"offset": visible_end(node), "results": results})

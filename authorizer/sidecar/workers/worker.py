@@ -1,0 +1,72 @@
+"""Worker: what the supervisor gives to one process, and what that says of itself."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from authorizer.sidecar.binding import share_listener
+from authorizer.sidecar.unix_socket import bind_unix, remove_unix
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Sequence
+    from mmap import mmap
+    from multiprocessing.connection import Connection
+
+    from authorizer.sidecar.workers.meeting_place import MeetingPlace
+    from authorizer.sidecar.workers.messages import Report
+
+#: The one that writes the log and keeps the snapshots.
+WRITER: Final = 0
+_OWNER: Final = 0o600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    """One of several.
+
+    Attributes:
+        number: from 0 on.
+        count: how many there are.
+        place: where they meet.
+        reserved: the sockets of the listeners, in the order of the configuration.
+        writable: whether the writer can change ACLs; known once it listens.
+        pipe: to the supervisor.
+        turns: shared with it: a number for each worker, which is another one whenever its event loop turns.
+    """
+
+    number: int
+    count: int
+    place: MeetingPlace
+    reserved: Sequence[socket.socket]
+    writable: bool
+    pipe: Connection
+    turns: mmap
+    _sending: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def is_writer(self) -> bool:
+        """Whether it is the one that writes the log and keeps the snapshots."""
+        return self.number == WRITER
+
+    def listener(self, index: int) -> socket.socket:
+        """The listening socket of the listener with this index."""
+        return share_listener(self.reserved[index])
+
+    def listen(self) -> socket.socket:
+        """The socket at which the others ask; bound anew, so that nothing waits at a dead worker's."""
+        path = self.place.socket(self.number)
+        remove_unix(path)
+        return bind_unix(path, _OWNER)
+
+    def turned(self) -> None:
+        """Let the supervisor know that the event loop turns; never waits."""
+        self.turns[self.number] = (self.turns[self.number] + 1) % 256
+
+    def report(self, report: Report) -> None:
+        """Let the supervisor know. From any thread."""
+        with self._sending, suppress(BrokenPipeError):  # it has gone, and this worker is about to be
+            self.pipe.send(report)

@@ -1,0 +1,113 @@
+"""A plan that a Kafka cluster carries out: by requests, in the order of `cluster_requests`.
+
+What others write between the check and the last request is only noticed when the ACLs are read again. A plan
+that was carried out in part goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from authorizer.analysis.meaning import Meaning
+from authorizer.api import PlanResult
+from authorizer.errors import PlanOutdatedError
+from authorizer.writing.cluster_change import writer_of
+from authorizer.writing.cluster_requests import WriterRequests, carry_out
+from records.columns.acl_table import AclTable
+from records.entries import AccessControlEntryRecord
+from records.ids import content_uuid
+from snapshot.restore import image_of
+
+if TYPE_CHECKING:
+    from authorizer.analysis.plan import AclPlan
+    from authorizer.writing.acl_control import FindAcl
+    from authorizer.writing.cluster_requests import Requests
+    from records.entries import AclRecord
+    from records.log.base import MetadataLog
+    from snapshot.image import AclsImage
+
+#: For people, where a plan goes to a cluster.
+NOT_ATOMIC: Final = (
+    "a cluster's ACLs are changed request by request: a plan is not one atomic batch there, and what others "
+    "write meanwhile is only noticed at the end"
+)
+_IN_PART: Final = "a part of the plan may be in force: apply it again, and it goes on"
+
+
+class ClusterPlan:
+    """A plan, checked on what is in force.
+
+    Attributes:
+        records: none that are known before they are replayed.
+        to_remove, to_add: what is left to be done, in order.
+    """
+
+    records: Final[tuple[AclRecord, ...]] = ()
+
+    def __init__(self, plan: AclPlan, image: AclsImage) -> None:
+        """PlanOutdatedError: what it was made on has another meaning now; nothing was written."""
+        self._plan = plan
+        table = image.merged().columns
+        self._held = plan.held(table)
+        self.to_remove, self.to_add = plan.left(self._held)
+        if not self.to_remove and not self.to_add:
+            return
+        try:
+            plan.require_meaning(image)
+        except PlanOutdatedError:
+            if len(self.to_remove) + len(self.to_add) == len(plan.remove) + len(plan.add):
+                raise
+            # A part of it was carried out: without that it must be what it was.
+            plan.require_meaning(image_of(plan.undone(table)))
+
+    def carry_out(self, requests: Requests) -> None:
+        """Raises as cluster_requests.carry_out; the error says how to go on."""
+        carry_out(requests, self.to_add, self.to_remove, in_part=_IN_PART)
+
+    def is_done(self, table: AclTable) -> bool:
+        """Whether nothing is left to be done."""
+        return not any(self._plan.left(self._plan.held(table)))
+
+    def require_done(self, table: AclTable) -> None:
+        """PlanOutdatedError unless these ACLs mean what the plan says."""
+        if (
+            not self.is_done(table)
+            or Meaning.digest_of(table, self._plan.settings).whole.hex() != self._plan.meaning_after
+        ):
+            raise PlanOutdatedError(
+                "the plan was carried out, and the ACLs do not mean what it says: others wrote meanwhile"
+            )
+
+    def result(self, find: FindAcl) -> PlanResult:
+        """What was done; ``find`` has an ACL that is in force now. One that it has not has our id."""
+        removed = set(self.to_remove)
+        return PlanResult(
+            removed=tuple(acl.record for acl in self._held if acl.record.content in removed),
+            added=tuple(
+                find(content) or AccessControlEntryRecord(content_uuid(content), *content)
+                for content in self.to_add
+            ),
+        )
+
+    # --- by the cluster whose log is followed ---------------------------------------------------------------
+
+    def write(self, log: MetadataLog) -> int | None:
+        """Carry it out; the end offset below which its records are, None if nothing was left to be done.
+
+        Raises:
+            ApiError: Kafka refuses an ACL.
+            LogError: as ClusterWriter.
+        """
+        if not self.to_remove and not self.to_add:
+            return None
+        requests = WriterRequests(writer_of(log))
+        self.carry_out(requests)
+        return requests.end_offset
+
+    def answers(self, find: FindAcl, image: AclsImage) -> list[PlanResult]:
+        """One result, by what is in force once it is written and replayed."""
+        try:
+            self.require_done(image.merged().columns)
+        except PlanOutdatedError as error:
+            return [PlanResult(error)]
+        return [self.result(find)]

@@ -1,0 +1,62 @@
+"""What applying a plan writes: one atomic batch, upon the state that was checked. It is only decided here.
+
+- All of it was done already: no record, a success.
+- The meaning is not the one before, or would not become the one after: PlanOutdatedError, no record.
+- Else its removals, of equal ACLs under all ids, and its additions, to be appended only where the log still
+  ends where the checked state does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from authorizer.api import PlanResult
+from authorizer.writing.acl_control import Change, validate_binding
+from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from records.ids import content_uuid, uuid_to_string
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from authorizer.analysis.plan import AclPlan
+    from authorizer.writing.acl_control import HostRules
+    from records.entries import AclRecord
+    from records.ids import Uuid
+    from records.log.base import LogIdentity
+    from snapshot.image import AclsImage
+
+
+def apply_plan(
+    plan: AclPlan,
+    image: AclsImage,
+    identity: LogIdentity,
+    random_uuid: Callable[[], Uuid],
+    hosts: HostRules | None = None,
+) -> Change[PlanResult]:
+    """Decide what to append to the log with this identity, whose state is ``image``.
+
+    ``hosts`` is as `validate_binding` takes it.
+
+    Raises:
+        PlanOutdatedError: it was made for another log, or another meaning.
+        InvalidRequestError, UnsupportedLevelError: an ACL that Kafka refuses.
+    """
+    plan.require_log(identity.cluster_id, uuid_to_string(identity.topic_id))
+    table = image.merged().columns
+    held = plan.held(table)
+    to_remove, to_add = map(set, plan.left(held))
+    after = image.provenance.end_offset
+    if not to_remove and not to_add:
+        return Change((), (PlanResult(),), after)
+    plan.require_meaning(image)
+    added = []
+    for content in plan.added:
+        if content in to_add:
+            record = AccessControlEntryRecord(content_uuid(content), *content)
+            validate_binding(record.binding(), hosts)
+            while record.id in image:
+                record = AccessControlEntryRecord(random_uuid(), *content)
+            added.append(record)
+    removed = [acl.record for acl in held if acl.record.content in to_remove]
+    records: list[AclRecord] = [*added, *(RemoveAccessControlEntryRecord(record.id) for record in removed)]
+    return Change(tuple(records), (PlanResult(removed=tuple(removed), added=tuple(added)),), after)

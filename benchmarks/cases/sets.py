@@ -1,0 +1,145 @@
+"""Questions about the whole set: its meaning, a change of it, who can do something below a prefix.
+
+No other tool answers them. Beside aclog stands a plain enumeration: the decider, asked about every
+principal, name and host that an ACL mentions and one fresh each, for one operation. Nobody could wait for it:
+a sample of its questions is asked, and the time is that of all.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from authorizer.analysis.changed_acls import ChangedAcls
+from authorizer.analysis.flips import flips_by
+from authorizer.analysis.meaning import Meaning
+from authorizer.analysis.rights import who_can
+from authorizer.api import Action, RequestContext
+from authorizer.decisions.authorize import decide
+from authorizer.decisions.state import AuthorizerState
+from benchmarks.arena import Arena
+from benchmarks.cases import commands
+from benchmarks.figures import Goal, Row, Spread, alternate, faster
+from benchmarks.settings import progress
+from benchmarks.stored import EDITS
+from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
+from records.columns.acl_table import AclTable
+from records.principal import parse_kafka_principal
+
+_SAMPLE = 2_000
+_FRESH = 1
+_OPERATION = AclOperation.WRITE
+_MS_PER_S = 1000
+_GOALS = {
+    "meaning": Goal("at most", 10, of="ours"),
+    "diff": Goal("at most", 100, of="ours"),
+    "who-can": Goal("at most", 50, of="ours"),
+}
+
+
+class _Enumeration(NamedTuple):
+    """Every question that could be asked, of which some are."""
+
+    principals: list[str]
+    names: list[str]
+    hosts: list[str]
+
+    @property
+    def total(self) -> int:
+        return (len(self.principals) + _FRESH) * (len(self.names) + _FRESH) * (len(self.hosts) + _FRESH)
+
+    def seconds(self, state: AuthorizerState, rng: random.Random) -> float:
+        """CPU of all of them, by a sample."""
+        questions = [
+            (
+                RequestContext(parse_kafka_principal(rng.choice(self.principals)), rng.choice(self.hosts)),
+                Action(
+                    _OPERATION,
+                    ResourcePattern(ResourceType.TOPIC, rng.choice(self.names), PatternType.LITERAL),
+                ),
+            )
+            for _ in range(_SAMPLE)
+        ]
+        took = _seconds(lambda: [decide(state, *question) for question in questions])
+        return took / _SAMPLE * self.total
+
+
+def measure(arena: Arena) -> Iterator[Row]:
+    """The index and the columns are in memory, but for the last: a command, which reads its files."""
+    state = arena.ours.authorizer.state
+    settings, table = state.settings, state.index.image.merged().columns
+    rng = random.Random(16)
+    edits = _edits(table, rng)
+    prefix = _prefix(table)
+    principals = [each for each in table.principals.texts if ":" in each]
+    names, hosts = [*table.names.texts], [*table.hosts.texts]
+    everything = _Enumeration(principals, names, hosts)
+    touched = _Enumeration(sorted(edits.principals), names, hosts)
+    below = _Enumeration(principals, [each for each in names if each.startswith(prefix)], hosts)
+    meaning = Meaning.of(table, settings)
+    rounds, loads = arena.settings.rounds, arena.settings.loads
+
+    def row(
+        what: str, unit: str, goal: str | None, asked: _Enumeration, work: Callable[[], object], times: int
+    ) -> Row:
+        progress(f"{arena.workload}: {what}")
+        scale = _MS_PER_S if unit == "ms" else 1
+        other, ours = alternate(
+            times, lambda: asked.seconds(state, rng) * scale, lambda: _seconds(work) * scale
+        )
+        return Row(
+            what=what,
+            workload=arena.workload,
+            unit=unit,
+            ours=ours,
+            other=other,
+            against="enumeration",
+            ratio=faster(other, ours),
+            goal=None if goal is None else _GOALS[goal],
+            note=f"{asked.total:,} questions, by {_SAMPLE:,} of them",
+        )
+
+    yield row("the whole meaning", "s", "meaning", everything, lambda: Meaning.of(table, settings), loads)
+    yield row("its digest", "s", None, everything, lambda: Meaning.digest_of(table, settings), loads)
+    yield Row(
+        what="the digest of a meaning that is there",
+        workload=arena.workload,
+        unit="s",
+        ours=Spread(tuple(_seconds(lambda: meaning.digest) for _ in range(loads))),
+    )
+    yield row(
+        f"diff after {EDITS} edits", "ms", "diff", touched, lambda: flips_by(edits, table, settings), rounds
+    )
+    yield row(
+        "who-can on a prefix",
+        "ms",
+        "who-can",
+        below,
+        lambda: [*who_can(table, settings, ResourceType.TOPIC, (prefix, False), _OPERATION)],
+        rounds,
+    )
+    yield from commands.measure_diff(arena)
+
+
+def _edits(table: AclTable, rng: random.Random) -> ChangedAcls:
+    """Half of them take an ACL away, half narrow one to a host."""
+    rows = sorted(rng.sample(range(len(table)), EDITS))
+    removed, narrowed = table.taken(rows[: EDITS // 2]), table.taken(rows[EDITS // 2 :])
+    added = [replace(acl, record=replace(acl.record, host="10.255.255.1")) for acl in narrowed]
+    return ChangedAcls(removed, AclTable.of(added))
+
+
+def _prefix(table: AclTable) -> str:
+    """Of the names of one team's one domain: what people ask about."""
+    dotted = (name for name in table.names.texts if name.count(".") > 1)
+    return ".".join(next(dotted).split(".")[:2]) + "."
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    began = time.thread_time()
+    work()
+    return time.thread_time() - began

@@ -1,0 +1,180 @@
+"""One connection to a controller or broker: TCP or TLS, SASL, frames; one question at a time."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import ssl
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from records.log.wire import requests, responses, sasl
+from records.log.wire.answers import NO_ERROR
+from records.log.wire.oauth import TokenError
+
+if TYPE_CHECKING:
+    from records.log.servers import Address
+    from records.log.wire.failure import Failure
+    from records.log.wire.responses import Answering
+    from records.log.wire.settings import QuorumSettings
+
+_LENGTH_BYTES: Final = 4
+#: A leader sends one batch more than asked for at most; more than this is no answer of its.
+FRAME_BYTES_MAX: Final = 4 * requests.FETCH_BYTES_MAX
+_CHUNK_BYTES: Final = 1 << 20
+
+_T = TypeVar("_T")
+
+
+class Connection:
+    """Open from the start; ``abort`` may be called from any thread, the rest from one.
+
+    Attributes:
+        address: of the other side.
+        versions: first and last that the other side speaks, by API key.
+    """
+
+    def __init__(self, address: Address, settings: QuorumSettings, failure: Failure) -> None:
+        """Connect, say who we are, and see what it speaks.
+
+        Raises:
+            LogUnreachableError: nothing, or nothing like Kafka, answers there.
+            LogRefusedError: it does not let us in.
+        """
+        self.address = address
+        self._settings = settings
+        self._failure = failure
+        self._asked = 0
+        self._socket = self._connected()
+        try:
+            if settings.mechanism is not None:
+                self._authenticate(settings.mechanism)
+            self.versions = self.ask(requests.api_versions(), responses.API_VERSIONS)
+        except BaseException:
+            self.abort()
+            raise
+
+    def ask(
+        self,
+        request: Any,
+        answering: Answering[_T],
+        *,
+        wait_s: float = 0,
+        bytes_max: int = FRAME_BYTES_MAX,
+    ) -> _T:
+        """Its answer, of ``bytes_max`` at most, which it may take ``wait_s`` for on purpose.
+
+        Raises:
+            LogUnreachableError: none came, or something else.
+            LogRefusedError: it ended TLS.
+        """
+        doing = answering.name
+        deadline_s = time.monotonic() + wait_s + self._settings.timeout_s
+        self._asked = (self._asked + 1) & 0x7FFFFFFF
+        sent = requests.request_bytes(request, self._asked)
+        try:
+            self._socket.settimeout(self._settings.timeout_s)
+            self._socket.sendall(len(sent).to_bytes(_LENGTH_BYTES, "big") + sent)
+            return responses.decode_answer(self._frame(deadline_s, bytes_max), answering, self._asked)
+        except TimeoutError as error:
+            why = f"no answer to {doing} within {wait_s + self._settings.timeout_s:g} s"
+            raise self._failure.unreachable(self.address, why) from error
+        except (EOFError, ssl.SSLEOFError, ssl.SSLZeroReturnError) as error:
+            raise self._failure.hung_up(self.address, f"it was asked {doing}") from error
+        except ssl.SSLError as error:  # it does not take our certificate, say, which TLS 1.3 says late
+            raise self._failure.tls(self.address, error.reason or str(error)) from error
+        except OSError as error:
+            raise self._failure.unreachable(self.address, f"{doing}: {error.strerror or error}") from error
+        except responses.MalformedAnswerError as error:
+            raise self._failure.not_kafka(self.address, str(error)) from error
+
+    def abort(self) -> None:
+        """End it, and whatever waits for an answer. Idempotent."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        with suppress(OSError):
+            self._socket.close()
+
+    def _connected(self) -> socket.socket:
+        address, settings = self.address, self._settings
+        try:
+            plain = socket.create_connection((address.host, address.port), settings.timeout_s)
+        except (OSError, ValueError) as error:  # a name that an answer gave may be none (UnicodeError)
+            why = getattr(error, "strerror", None) or str(error)
+            raise self._failure.unreachable(address, f"cannot connect: {why}") from error
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if not settings.has_tls:
+            return plain
+        try:
+            return _tls(settings).wrap_socket(plain, server_hostname=address.host)
+        except TimeoutError as error:
+            plain.close()
+            raise self._failure.unreachable(address, "no answer to the beginning of TLS") from error
+        except (ssl.SSLError, OSError) as error:
+            plain.close()
+            raise self._failure.tls(address, getattr(error, "reason", None) or str(error)) from error
+
+    def _authenticate(self, mechanism: str) -> None:
+        handshake = self.ask(requests.sasl_handshake(mechanism), responses.SASL_HANDSHAKE)
+        if handshake.error != NO_ERROR:
+            why = f"it does not take {mechanism}, but {handshake.message}"
+            raise self._failure.not_authenticated(self.address, why)
+        try:
+            exchange = self._exchange(mechanism)
+            message = next(exchange)
+            while True:
+                answer = self.ask(requests.sasl_authenticate(message), responses.SASL_AUTHENTICATE)
+                if answer.error != NO_ERROR:
+                    raise self._failure.not_authenticated(self.address, f"{mechanism}: {answer.message}")
+                message = exchange.send(answer.token)
+        except StopIteration:
+            return
+        except sasl.SaslError as error:
+            raise self._failure.not_authenticated(self.address, f"{mechanism}: {error}") from error
+
+    def _exchange(self, mechanism: str) -> sasl.Exchange:
+        settings = self._settings
+        if settings.tokens is None:
+            nonce = secrets.token_hex(16)
+            return sasl.exchange(mechanism, settings.username or "", settings.password or "", nonce)
+        try:
+            return sasl.oauthbearer(settings.tokens())
+        except TokenError as error:
+            why = f"{mechanism}: {error}"
+            if error.is_refusal:
+                raise self._failure.not_authenticated(self.address, why) from error
+            raise self._failure.unreachable(self.address, why) from error
+
+    def _frame(self, deadline_s: float, bytes_max: int) -> bytes:
+        size_bytes = int.from_bytes(self._received(_LENGTH_BYTES, deadline_s), "big", signed=True)
+        if not 0 < size_bytes <= bytes_max:
+            raise responses.MalformedAnswerError(f"a frame of {size_bytes} bytes")
+        return self._received(size_bytes, deadline_s)
+
+    def _received(self, size_bytes: int, deadline_s: float) -> bytes:
+        """So many bytes; what is not there is not reserved before it comes."""
+        data = bytearray()
+        while len(data) < size_bytes:
+            left_s = deadline_s - time.monotonic()
+            if left_s <= 0:
+                raise TimeoutError
+            self._socket.settimeout(left_s)
+            piece = self._socket.recv(min(size_bytes - len(data), _CHUNK_BYTES))
+            if not piece:
+                raise EOFError
+            data += piece
+        return bytes(data)
+
+
+def _tls(settings: QuorumSettings) -> ssl.SSLContext:
+    """Raises OSError, of which ssl.SSLError is one."""
+    context = ssl.create_default_context(cafile=settings.ca_location)
+    context.check_hostname = settings.checks_host_name and settings.checks_certificate
+    if not settings.checks_certificate:
+        context.verify_mode = ssl.CERT_NONE
+    if settings.certificate_location is not None:
+        context.load_cert_chain(
+            settings.certificate_location, settings.key_location, password=settings.key_password
+        )
+    return context

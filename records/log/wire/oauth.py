@@ -1,0 +1,135 @@
+"""Tokens for OAUTHBEARER: from a file, or from an issuer's token endpoint by our client's id and secret.
+
+The grant is that of RFC 6749, section 4.4, asked for as Kafka's own clients do: id and secret by HTTP's basic
+authentication, unencoded. A file is read anew for each connection, as whoever rotates it replaces it.
+"""
+
+from __future__ import annotations
+
+import base64
+import ssl
+import time
+import urllib.error
+import urllib.request
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any, Final, NoReturn
+from urllib.parse import unquote, urlencode, urlsplit
+
+import msgspec
+
+_ANSWER_BYTES_MAX: Final = 64 * 1024
+#: Of a token's life: then the next connection asks for another one.
+_KEPT: Final = 0.8
+_LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
+#: The issuer says no: asking again makes it no better.
+_REFUSALS: Final = (400, 401, 403)
+
+
+class TokenError(Exception):
+    """No token can be had; nothing of a secret is in the text.
+
+    Attributes:
+        is_refusal: it will not be otherwise later.
+    """
+
+    def __init__(self, message: str, *, is_refusal: bool) -> None:
+        super().__init__(message)
+        self.is_refusal = is_refusal
+
+
+class _Granted(msgspec.Struct):
+    access_token: str
+    expires_in: float = 0
+
+
+class FileTokens:
+    """A file holds the token and nothing else."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __call__(self) -> str:
+        """Raises TokenError."""
+        try:
+            return self._path.read_text(encoding="ascii").strip()
+        except (OSError, UnicodeError) as error:
+            raise TokenError(f"no token can be read from {self._path}: {error}", is_refusal=True) from error
+
+
+class GrantedTokens:
+    """An issuer's, kept for most of their life. Not thread-safe."""
+
+    def __init__(
+        self, url: str, client_id: str, secret: str, *, scope: str | None, ca: str | None, timeout_s: float
+    ) -> None:
+        """Ask nobody yet; ``ca`` has authorities for the endpoint's certificate, by default the system's."""
+        self._url = url
+        self._form = {"grant_type": "client_credentials"} | ({} if scope is None else {"scope": scope})
+        self._basic = base64.b64encode(f"{client_id}:{secret}".encode()).decode("ascii")
+        self._ca = ca
+        self._timeout_s = timeout_s
+        self._token = ""
+        self._kept_until_s = 0.0
+
+    def __call__(self) -> str:
+        """Raises TokenError."""
+        if time.monotonic() >= self._kept_until_s:
+            asked_at_s = time.monotonic()
+            granted = self._grant()
+            self._token = granted.access_token
+            self._kept_until_s = asked_at_s + _KEPT * granted.expires_in
+        return self._token
+
+    def _grant(self) -> _Granted:
+        headers = {"authorization": f"Basic {self._basic}", "accept": "application/json"}
+        request = urllib.request.Request(  # noqa: S310 - `endpoint_problem` has seen it
+            self._url, data=urlencode(self._form).encode("ascii"), headers=headers
+        )
+        try:
+            with self._opener().open(request, timeout=self._timeout_s) as answer:
+                return msgspec.json.decode(answer.read(_ANSWER_BYTES_MAX), type=_Granted)
+        except urllib.error.HTTPError as error:
+            with error:
+                raise self._no_token(f"it says {error.code}", is_refusal=error.code in _REFUSALS) from error
+        except msgspec.DecodeError as error:
+            raise self._no_token(f"its answer is none of a token endpoint: {error}") from error
+        except (OSError, HTTPException) as error:
+            reason = error.reason if isinstance(error, urllib.error.URLError) else error
+            raise self._no_token(str(reason)) from error
+
+    def _opener(self) -> urllib.request.OpenerDirector:
+        handlers: list[urllib.request.BaseHandler] = [_NoRedirects()]
+        if self._url.startswith("http:"):
+            handlers.append(urllib.request.ProxyHandler({}))  # what is on this machine must not leave it
+        else:
+            context = ssl.create_default_context(cafile=self._ca)
+            handlers.append(urllib.request.HTTPSHandler(context=context))
+        return urllib.request.build_opener(*handlers)
+
+    def _no_token(self, why: str, *, is_refusal: bool = False) -> TokenError:
+        return TokenError(f"no token from {self._url}: {why}", is_refusal=is_refusal)
+
+
+def file_of(url: str) -> Path | None:
+    """The file that a ``file:`` URL names; None for another one."""
+    parts = urlsplit(url)
+    return Path(unquote(parts.path)) if parts.scheme == "file" else None
+
+
+def endpoint_problem(url: str) -> str | None:
+    """Why no secret is sent there; None: it may be."""
+    parts = urlsplit(url)
+    if parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK):
+        return None
+    return "https://..., file:///..., or http:// on this machine alone: a secret is sent there"
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A secret is sent where the configuration says, and nowhere else."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> NoReturn:
+        fp.close()
+        raise urllib.error.URLError(f"it redirects ({code}), which is not followed")

@@ -1,0 +1,188 @@
+"""How controllers and brokers are reached: the user's ``aclog.kafka.*``, by librdkafka's names, and our own.
+
+Only what is listed here means something; another key is refused, lest it be taken for obeyed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from records.errors import LogError
+from records.log.wire.oauth import FileTokens, GrantedTokens, endpoint_problem, file_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+#: What users write before each setting.
+PREFIX: Final = "aclog.kafka."
+
+PROTOCOLS: Final = ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
+MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+_ENDPOINT: Final = "sasl.oauthbearer.token.endpoint.url"
+
+_REQUEST_TIMEOUT_MS: Final = 3_000
+_TIMEOUT_MS_MAX: Final = 300_000
+_REFRESH_MS: Final = 10_000
+_REFRESH_MS_MIN: Final = 100
+_REFRESH_MS_MAX: Final = 86_400_000
+
+_KEYS: Final = (
+    "cluster.id",
+    "security.protocol",
+    "sasl.mechanism",
+    "sasl.mechanisms",
+    "sasl.username",
+    "sasl.password",
+    "sasl.oauthbearer.method",
+    "sasl.oauthbearer.client.id",
+    "sasl.oauthbearer.client.secret",
+    "sasl.oauthbearer.scope",
+    _ENDPOINT,
+    "https.ca.location",
+    "ssl.ca.location",
+    "ssl.certificate.location",
+    "ssl.key.location",
+    "ssl.key.password",
+    "ssl.endpoint.identification.algorithm",
+    "enable.ssl.certificate.verification",
+    "socket.timeout.ms",
+    "acls.refresh.interval.ms",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuorumSettings:
+    """Attributes: as their keys; ``password`` and ``key_password`` are never shown.
+
+    ``tokens`` gives one for each connection that is made by OAUTHBEARER.
+    """
+
+    cluster_id: str | None
+    protocol: str
+    mechanism: str | None
+    username: str | None
+    password: str | None
+    tokens: FileTokens | GrantedTokens | None
+    ca_location: str | None
+    certificate_location: str | None
+    key_location: str | None
+    key_password: str | None
+    checks_host_name: bool
+    checks_certificate: bool
+    timeout_s: float
+    refresh_s: float
+
+    def __repr__(self) -> str:
+        return f"QuorumSettings({self.protocol})"
+
+    @property
+    def has_tls(self) -> bool:
+        """Whether the connection is encrypted."""
+        return self.protocol in ("ssl", "sasl_ssl")
+
+    @property
+    def principal(self) -> str:
+        """As the cluster's ACLs name us, as far as that can be known here."""
+        if self.username is not None:
+            return f"User:{self.username}"
+        if self.tokens is not None:
+            return "User:<the subject of the token>"
+        return "User:ANONYMOUS" if not self.has_tls else "User:<the subject of the client's certificate>"
+
+
+def quorum_settings(client: Mapping[str, str]) -> QuorumSettings:
+    """The settings, checked.
+
+    Raises:
+        LogError: the key, and what is allowed.
+    """
+    for key in client:
+        if key not in _KEYS:
+            raise LogError(
+                f"{PREFIX}{key} means nothing where a cluster is asked in Kafka's own protocol (kraft://, "
+                f"describe://); there are {', '.join(_KEYS)}"
+            )
+    protocol = _one_of(client, "security.protocol", "plaintext", PROTOCOLS, str.lower)
+    timeout_s = _ms(client, "socket.timeout.ms", _REQUEST_TIMEOUT_MS, 1, _TIMEOUT_MS_MAX) / 1000
+    mechanism = username = tokens = None
+    if protocol.startswith("sasl_"):
+        key = "sasl.mechanism" if "sasl.mechanism" in client else "sasl.mechanisms"
+        mechanism = _one_of(client, key, None, MECHANISMS, str.upper)
+        if mechanism == "OAUTHBEARER":
+            tokens = _tokens(client, timeout_s)
+        else:
+            _need(client, mechanism, "sasl.username", "sasl.password")
+            username = client["sasl.username"]
+    return QuorumSettings(
+        cluster_id=client.get("cluster.id"),
+        protocol=protocol,
+        mechanism=mechanism,
+        username=username,
+        password=client.get("sasl.password"),
+        tokens=tokens,
+        ca_location=client.get("ssl.ca.location"),
+        certificate_location=client.get("ssl.certificate.location"),
+        key_location=client.get("ssl.key.location"),
+        key_password=client.get("ssl.key.password"),
+        checks_host_name=_one_of(
+            client, "ssl.endpoint.identification.algorithm", "https", ("https", "none"), str.lower
+        )
+        == "https",
+        checks_certificate=_one_of(
+            client, "enable.ssl.certificate.verification", "true", ("true", "false"), str.lower
+        )
+        == "true",
+        timeout_s=timeout_s,
+        refresh_s=_ms(client, "acls.refresh.interval.ms", _REFRESH_MS, _REFRESH_MS_MIN, _REFRESH_MS_MAX)
+        / 1000,
+    )
+
+
+def _tokens(client: Mapping[str, str], timeout_s: float) -> FileTokens | GrantedTokens:
+    _one_of(client, "sasl.oauthbearer.method", "oidc", ("oidc",), str.lower)
+    _need(client, "OAUTHBEARER", _ENDPOINT)
+    url = client[_ENDPOINT]
+    path = file_of(url)
+    if path is not None:
+        return FileTokens(path)
+    problem = endpoint_problem(url)
+    if problem is not None:
+        raise LogError(f"{PREFIX}{_ENDPOINT}={url}: {problem}")
+    _need(client, "OAUTHBEARER", "sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret")
+    return GrantedTokens(
+        url,
+        client["sasl.oauthbearer.client.id"],
+        client["sasl.oauthbearer.client.secret"],
+        scope=client.get("sasl.oauthbearer.scope"),
+        ca=client.get("https.ca.location"),
+        timeout_s=timeout_s,
+    )
+
+
+def _need(client: Mapping[str, str], mechanism: str, *keys: str) -> None:
+    for key in keys:
+        if not client.get(key):
+            raise LogError(f"{PREFIX}{key} is needed, with {PREFIX}sasl.mechanism={mechanism}")
+
+
+def _one_of(
+    client: Mapping[str, str],
+    key: str,
+    default: str | None,
+    allowed: tuple[str, ...],
+    normal: Callable[[str], str],
+) -> str:
+    value = client.get(key, default)
+    if value is None:
+        raise LogError(f"{PREFIX}{key} is needed: {', '.join(allowed)}")
+    if normal(value) not in allowed:
+        raise LogError(f"{PREFIX}{key}={value}: kraft:// and describe:// take {', '.join(allowed)}")
+    return normal(value)
+
+
+def _ms(client: Mapping[str, str], key: str, default: int, least: int, most: int) -> int:
+    text = client.get(key, str(default))
+    if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
+        raise LogError(f"{PREFIX}{key}={text}: a number from {least} to {most}")
+    return int(text)

@@ -1,0 +1,264 @@
+"""Traffic: the different requests of a window of time, how often each was made, and how much is known.
+
+It is read from request lines (`records.request_line`). Nearly every line of a log differs from one before it
+in its time alone, and is not taken to pieces again:
+
+    [2026-11-23 06:59:41,   042       ] DEBUG Principal = User:a is Allowed operation = READ ...
+    head                    fraction  tail
+
+Where both head and tail came before, in lines of one form, the fraction is all that is new.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from math import inf
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from records.errors import DecodeError
+from records.request_line import BEGIN, TIME, RequestLines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from records.request_line import Logged, RequestLine
+
+#: Lines that were not understood and are named.
+NAMED_LINES: Final = 5
+
+_BEGIN: Final = BEGIN.encode()
+_TIME: Final = re.compile(TIME.encode())
+_MS_DIGITS: Final = 3
+#: Heads and tails that are remembered; a tail has some 400 bytes.
+_REMEMBERED_MAX: Final = 100_000
+
+
+class Window(NamedTuple):
+    """A span of time, in milliseconds since the epoch; None: without a bound.
+
+    Attributes:
+        since_ms: inclusive.
+        until_ms: exclusive.
+    """
+
+    since_ms: int | None = None
+    until_ms: int | None = None
+
+    @property
+    def is_bounded(self) -> bool:
+        return self.since_ms is not None or self.until_ms is not None
+
+    def has(self, first_ms: int, last_ms: int) -> bool:
+        """Whether any of it is in the window."""
+        since_ms, until_ms = self
+        return (since_ms is None or last_ms >= since_ms) and (until_ms is None or first_ms < until_ms)
+
+
+@dataclass(slots=True)
+class Coverage:
+    """How much of what was asked is known.
+
+    Attributes:
+        lines: that were read.
+        requests: decisions in the window.
+        outside: lines of requests before or behind it.
+        untimed: lines of requests that have no time, and are left out where there is a window.
+        other: lines that are not about requests.
+        not_understood: lines that seem to be, and cannot be read.
+        bad_lines: the first of these, each with what is wrong.
+        sampled: lines that stand for others which were left out.
+        first_ms: of the requests in the window, since the epoch; None while none has a time.
+        last_ms: the same of the last one.
+    """
+
+    lines: int = 0
+    requests: int = 0
+    outside: int = 0
+    untimed: int = 0
+    other: int = 0
+    not_understood: int = 0
+    bad_lines: list[str] = field(default_factory=list)
+    sampled: int = 0
+    first_ms: int | None = None
+    last_ms: int | None = None
+
+    def bad(self, what: str) -> None:
+        """A line could not be read."""
+        self.not_understood += 1
+        if len(self.bad_lines) < NAMED_LINES:
+            self.bad_lines.append(what)
+
+    def spans(self, first_ms: int, last_ms: int) -> None:
+        """There were requests then."""
+        self.first_ms = first_ms if self.first_ms is None else min(first_ms, self.first_ms)
+        self.last_ms = last_ms if self.last_ms is None else max(last_ms, self.last_ms)
+
+    def add(self, other: Coverage, times: int = 1) -> None:
+        """Other lines, of which ``times`` parts say the same."""
+        for name in ("lines", "requests", "outside", "untimed", "other", "not_understood", "sampled"):
+            setattr(self, name, getattr(self, name) + getattr(other, name) * times)
+        self.bad_lines += other.bad_lines[: NAMED_LINES - len(self.bad_lines)]
+        if other.first_ms is not None and other.last_ms is not None:
+            self.spans(other.first_ms, other.last_ms)
+
+
+@dataclass(slots=True)
+class Traffic:
+    """See the module.
+
+    Attributes:
+        counts: of each different request, and what was answered, how often.
+    """
+
+    counts: dict[Logged, int] = field(default_factory=dict)
+    coverage: Coverage = field(default_factory=Coverage)
+
+    @property
+    def has_allowed(self) -> bool:
+        """Whether anything was allowed: Kafka logs that only where it is asked to."""
+        return any(logged.is_allowed for logged in self.counts)
+
+    def add(self, other: Traffic) -> None:
+        """That of other lines."""
+        self.coverage.add(other.coverage)
+        for logged, decisions in other.counts.items():
+            self.count(logged, decisions)
+
+    def count(self, logged: Logged, decisions: int) -> None:
+        """More of one request, whose lines the coverage knows."""
+        self.counts[logged] = self.counts.get(logged, 0) + decisions
+
+
+class _Form(NamedTuple):
+    """Where the fraction of a line's time is, and the zone behind it; empty: there is none."""
+
+    start: int
+    end: int
+    zone: bytes
+
+
+class TrafficReader:
+    """Reads lines into traffic, in which `settle` puts the last of what was read.
+
+    Attributes:
+        traffic: of the lines, as of the last `settle`.
+        has_requests: of any time.
+        has_allowed: a request of any time was allowed.
+    """
+
+    def __init__(self, window: Window) -> None:
+        self.traffic = Traffic()
+        self.has_requests = self.has_allowed = False
+        self._window = window
+        self._lines = RequestLines()
+        self._form = _Form(0, 0, b"")
+        self._seconds_ms: dict[bytes, int] = {}
+        self._tails: dict[bytes, int] = {}
+        # By the number of a tail.
+        self._logged: list[Logged] = []
+        self._decisions: list[int] = []
+
+    def __len__(self) -> int:
+        """How much is remembered: different requests, and lines."""
+        return len(self.traffic.counts) + len(self._tails)
+
+    def read(self, lines: Iterable[bytes], name: str, number: int | None = None) -> None:
+        """More lines; one that cannot be read is named by their file and its number.
+
+        Args:
+            lines: with their ends, or without.
+            name: of the file.
+            number: of the first of them; None: numbers are not known.
+        """
+        coverage, decisions = self.traffic.coverage, self._decisions
+        tail_of, second_of = self._tails.get, self._seconds_ms.get
+        since_ms = -inf if self._window.since_ms is None else self._window.since_ms
+        until_ms = inf if self._window.until_ms is None else self._window.until_ms
+        first_ms, last_ms = inf, -inf
+        start, end, _ = self._form
+        ms_end = start + _MS_DIGITS
+        count = outside = 0
+        for count, line in enumerate(lines, 1):
+            tail = tail_of(line[end:])
+            second_ms = second_of(line[:start])
+            if tail is None or second_ms is None or not line[start:end].isdigit():
+                self._take(line, name if number is None else f"{name} line {number + count - 1}")
+                start, end, _ = self._form
+                ms_end = start + _MS_DIGITS
+                continue
+            at_ms = second_ms + int(line[start:ms_end])
+            if not since_ms <= at_ms < until_ms:
+                outside += 1
+                continue
+            decisions[tail] += 1
+            first_ms = min(first_ms, at_ms)
+            last_ms = max(last_ms, at_ms)
+        coverage.lines += count
+        coverage.outside += outside
+        if first_ms <= last_ms:
+            coverage.spans(int(first_ms), int(last_ms))
+
+    def settle(self) -> Traffic:
+        """The traffic of all lines so far."""
+        traffic = self.traffic
+        for logged, decisions in zip(self._logged, self._decisions, strict=True):
+            if decisions:
+                traffic.coverage.requests += decisions
+                traffic.count(logged, decisions)
+        self._decisions[:] = [0] * len(self._decisions)
+        return traffic
+
+    def _take(self, line: bytes, name: str) -> None:
+        """Take a line to pieces."""
+        coverage = self.traffic.coverage
+        try:
+            found = self._lines.read(line)
+        except DecodeError as error:
+            coverage.bad(f"{name}: {error}")
+            return
+        if found is None:
+            coverage.other += 1
+            return
+        self.has_requests = True
+        self.has_allowed |= found.logged.is_allowed
+        if found.first_ms is not None and not line.startswith(b"{"):
+            self._remember(line, found)
+        self._count(found)
+
+    def _count(self, line: RequestLine) -> None:
+        coverage, window = self.traffic.coverage, self._window
+        first_ms, last_ms = line.first_ms, line.last_ms
+        if first_ms is None or last_ms is None:
+            if window.is_bounded:
+                coverage.untimed += 1
+                return
+        elif window.has(first_ms, last_ms):
+            coverage.spans(first_ms, last_ms)
+        else:
+            coverage.outside += 1
+            return
+        coverage.sampled += line.is_sampled
+        coverage.requests += line.decisions
+        self.traffic.count(line.logged, line.decisions)
+
+    def _remember(self, line: bytes, found: RequestLine) -> None:
+        """Know the head and the tail of one of Kafka's lines."""
+        time = _TIME.search(line, 0, line.find(_BEGIN))
+        if time is None or found.first_ms is None:
+            return
+        start, end = time.span(3)
+        # Longer fractions are cut by the expression, so that the rest would begin with digits.
+        if end - start < _MS_DIGITS or line[end : end + 1].isdigit():
+            return
+        form = _Form(start, end, time[4] or b"")
+        if form != self._form or max(len(self._tails), len(self._seconds_ms)) >= _REMEMBERED_MAX:
+            self.settle()
+            self._form = form
+            for each in (self._tails, self._seconds_ms, self._logged, self._decisions):
+                each.clear()
+        self._seconds_ms[line[:start]] = found.first_ms - int(line[start : start + _MS_DIGITS])
+        if line[end:] not in self._tails:
+            self._tails[line[end:]] = len(self._logged)
+            self._logged.append(found.logged)
+            self._decisions.append(0)

@@ -1,0 +1,1 @@
+"""The job that counts the requests of an authorizer's log."""

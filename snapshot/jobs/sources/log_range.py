@@ -1,0 +1,103 @@
+"""A range of a log of batches: planned on the driver, read by the task that folds it.
+
+It travels as one row of SOURCE, so the records themselves never pass through the JVM.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import msgspec
+import pyarrow as pa
+
+from records.columns.batches import to_log_batches
+from records.errors import LogError, OffsetOutOfRangeError
+from records.ids import uuid_from_string
+from records.log.base import BatchPlace, LogIdentity
+from snapshot.jobs.engine.schema import SOURCE_ARROW
+from snapshot.jobs.sources.log_ranges import open_ranged, out_of_range
+from snapshot.jobs.sources.logs import ends_early
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from records.log_batch import LogBatch
+
+
+class LogRange(msgspec.Struct, frozen=True):
+    """What to read.
+
+    Attributes:
+        url: of the log; settings for its cluster, and secrets, are not in a row.
+        cluster_id, topic_id: whose it must be; the topic id as Kafka's 22 characters.
+        start, end: offsets.
+        end_epoch: of the batch that ends at ``end``.
+        near: where to look for ``start``.
+    """
+
+    url: str
+    cluster_id: str
+    topic_id: str
+    start: int
+    end: int
+    end_epoch: int | None
+    near: BatchPlace | None = None
+
+    def to_row(self) -> pa.RecordBatch:
+        """As the one row of SOURCE that stands for the records."""
+        row = {
+            "cluster_id": self.cluster_id,
+            "topic_id": self.topic_id,
+            "partition": 0,
+            "offset": self.start,
+            "timestamp": 0,
+            "value": msgspec.json.encode(self),
+        }
+        return pa.RecordBatch.from_pylist([row], SOURCE_ARROW)
+
+
+def read_ranges(rows: pa.RecordBatch, start: int, client: Mapping[str, str]) -> Iterator[LogBatch]:
+    """The batches of the ranges that some rows stand for.
+
+    Args:
+        rows: of `LogRange.to_row`.
+        start: where to begin; anywhere in the log.
+        client: settings for asking its cluster.
+
+    Raises:
+        DecodeError: a damaged batch, or a record that cannot be decoded; with file or log, and offset.
+        LogError: the log is not what it was when the range was planned, or out of reach.
+        SparkJobError: it was trimmed, or truncated.
+    """
+    for value in rows.column("value").to_pylist():
+        yield from _read(msgspec.json.decode(value, type=LogRange), start, client)
+
+
+def _read(wanted: LogRange, start: int, client: Mapping[str, str]) -> Iterator[LogBatch]:
+    identity = LogIdentity(wanted.cluster_id, uuid_from_string(wanted.topic_id))
+    with closing(open_ranged(wanted.url, identity, client)) as log:
+        if wanted.near is not None and start >= wanted.start:
+            log.start_near(wanted.near)
+        position, epoch = start, None
+        while position < wanted.end:
+            try:
+                read = log.read_raw(position)
+            except OffsetOutOfRangeError as error:
+                raise out_of_range(wanted.url, error) from error
+            if not read:
+                raise ends_early(wanted.url, position, wanted.end)
+            read = [batch for batch in read if batch.base_offset < wanted.end]
+            batches, problem = to_log_batches(
+                [batch for batch in read if not batch.is_control], columns_from=0
+            )
+            yield from batches
+            if problem is not None:
+                raise problem.located(source=wanted.url)
+            position, epoch = read[-1].end_offset, read[-1].epoch
+        if (position, epoch) != (wanted.end, wanted.end_epoch):
+            raise LogError(
+                f"{wanted.url}: the log was truncated and written anew: offset {wanted.end} was the end of "
+                f"a batch of epoch {wanted.end_epoch}; one of epoch {epoch} ends at {position} now. Start "
+                f"again with another checkpoint"
+            )

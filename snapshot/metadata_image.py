@@ -1,0 +1,160 @@
+"""MetadataImage: what the log knows besides ACLs, at one offset.
+
+Nothing is decided by it but whose release's rules are followed: brokers and metadata.version say that.
+
+Source: org.apache.kafka.image.{FeaturesImage, ClusterImage, TopicsImage, ScramImage, DelegationTokenImage}.
+Of each the names are kept, and no secret: there is none in the records that it is made of (kraft_others).
+A removal of what is not there has no effect. Pure.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import immutables
+import msgspec
+
+from records.codecs.kraft_others import is_unread
+from records.entries import (
+    METADATA_VERSION_FEATURE,
+    BrokerRecord,
+    DelegationTokenRecord,
+    FeatureLevelRecord,
+    OtherRecord,
+    ScramCredentialRecord,
+    TopicRecord,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from records.entries import SupportedLevels
+    from records.ids import Uuid
+
+#: ScramMechanism by code.
+SCRAM_MECHANISMS: Final[Mapping[int, str]] = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
+
+
+class TopicsImage(msgspec.Struct, frozen=True, gc=False):
+    """The topics, by name and by id."""
+
+    by_name: immutables.Map[str, Uuid] = immutables.Map()
+    by_id: immutables.Map[Uuid, str] = immutables.Map()
+
+    @classmethod
+    def of(cls, ids: Mapping[str, Uuid]) -> TopicsImage:
+        """These topics."""
+        return cls(immutables.Map(ids), immutables.Map({topic_id: name for name, topic_id in ids.items()}))
+
+    def __len__(self) -> int:
+        return len(self.by_name)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.by_name
+
+    def with_record(self, record: TopicRecord) -> TopicsImage:
+        """The topics after a record of one."""
+        by_name, by_id = self.by_name, self.by_id
+        before = by_id.get(record.topic_id)
+        if before is not None:
+            by_id = by_id.delete(record.topic_id)
+            if by_name.get(before) == record.topic_id:
+                by_name = by_name.delete(before)
+        if record.name is not None:
+            by_name, by_id = (
+                by_name.set(record.name, record.topic_id),
+                by_id.set(record.topic_id, record.name),
+            )
+        return TopicsImage(by_name, by_id)
+
+
+class MetadataImage(msgspec.Struct, frozen=True, gc=False):
+    """See the module.
+
+    Attributes:
+        features: levels by name, metadata.version among them (FeaturesImage).
+        brokers: what the binaries of the brokers that are registered support, by broker id (ClusterImage).
+        topics: all of them (TopicsImage).
+        scram: by user the codes of the mechanisms that it has a credential for, ascending (ScramImage).
+        delegation_tokens: owners by token id (DelegationTokenImage).
+        unread: how many records may have said something that is not known here, by API key and version: they
+            are newer than this build, or damaged.
+        is_whole: False where the state was continued from a snapshot that was stored before these were kept:
+            then only what the log said since is here, but for features and brokers.
+    """
+
+    features: Mapping[str, int] = {}
+    brokers: Mapping[int, SupportedLevels] = {}
+    topics: TopicsImage = TopicsImage()
+    scram: immutables.Map[str, tuple[int, ...]] = immutables.Map()
+    delegation_tokens: immutables.Map[str, str] = immutables.Map()
+    unread: immutables.Map[tuple[int, int], int] = immutables.Map()
+    is_whole: bool = True
+
+    EMPTY: ClassVar[MetadataImage]
+
+    @property
+    def metadata_version(self) -> int | None:
+        """The level of metadata.version, if the log says one."""
+        return self.features.get(METADATA_VERSION_FEATURE)
+
+    @property
+    def known_topics(self) -> Mapping[str, Uuid] | None:
+        """Ids by name, if these are all that exist; None where that is not known, or a log has none."""
+        return self.topics.by_name if self.is_whole and len(self.topics) else None
+
+    @property
+    def known_principals(self) -> set[str]:
+        """Users with SCRAM credentials and owners of delegation tokens, as ACLs name principals."""
+        return {*(f"User:{user}" for user in self.scram), *self.delegation_tokens.values()}
+
+    def with_record(self, record: OtherRecord | FeatureLevelRecord) -> MetadataImage:
+        """The state after a record that is neither an ACL's nor a transaction's; itself if it is the same."""
+        match record:
+            case FeatureLevelRecord(name=name, level=level):
+                features = {**self.features, name: level}
+                if level == 0:
+                    del features[name]
+                return msgspec.structs.replace(self, features=features)
+            case BrokerRecord():
+                return self._with_broker(record)
+            case TopicRecord():
+                return msgspec.structs.replace(self, topics=self.topics.with_record(record))
+            case ScramCredentialRecord():
+                return self._with_credential(record)
+            case DelegationTokenRecord(token_id=token_id, owner=owner):
+                tokens = self.delegation_tokens
+                if owner is not None:
+                    tokens = tokens.set(token_id, owner)
+                elif token_id in tokens:
+                    tokens = tokens.delete(token_id)
+                return msgspec.structs.replace(self, delegation_tokens=tokens)
+        if not is_unread(record):
+            return self
+        kind = record.api_key, record.version
+        unread = self.unread.set(kind, self.unread.get(kind, 0) + 1)
+        return msgspec.structs.replace(self, unread=unread)
+
+    def _with_broker(self, record: BrokerRecord) -> MetadataImage:
+        brokers = self.brokers
+        if brokers.get(record.broker_id) == record.levels:
+            return self
+        others = {broker_id: levels for broker_id, levels in brokers.items() if broker_id != record.broker_id}
+        if record.levels is not None:
+            others[record.broker_id] = record.levels
+        return msgspec.structs.replace(self, brokers=others)
+
+    def _with_credential(self, record: ScramCredentialRecord) -> MetadataImage:
+        mechanisms = {*self.scram.get(record.user, ())}
+        if record.is_removal:
+            mechanisms.discard(record.mechanism)
+        else:
+            mechanisms.add(record.mechanism)
+        if mechanisms:
+            scram = self.scram.set(record.user, tuple(sorted(mechanisms)))
+        else:
+            scram = self.scram.delete(record.user) if record.user in self.scram else self.scram
+        return msgspec.structs.replace(self, scram=scram)
+
+
+MetadataImage.EMPTY = MetadataImage()

@@ -1,0 +1,92 @@
+"""What the log knows besides ACLs (snapshot.metadata_image), stored beside the parts of a snapshot.
+
+One JSON object; features and brokers are in the manifest itself:
+
+    topics            ids by name, as Kafka's 22 characters
+    scram             by user the codes of the mechanisms that it has a credential for
+    delegationTokens  owners by token id
+    unread            API key, version and number of records that this build could not read
+    isWhole           as MetadataImage has it
+
+A manifest without such a file is of a log that knows nothing else, or was written before these were kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Annotated
+
+import immutables
+import msgspec
+
+from records.errors import DecodeError
+from records.ids import uuid_from_string, uuid_to_string
+from snapshot.errors import SnapshotCorruptError
+from snapshot.metadata_image import MetadataImage, TopicsImage
+from snapshot.store.layout import metadata_name
+from snapshot.store.manifest import MetadataFile
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from records.entries import SupportedLevels
+    from snapshot.store.layout import SnapshotRef
+    from snapshot.store.storage import Storage
+
+
+_Count = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class _Stored(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+    topics: dict[str, str]
+    scram: dict[str, tuple[int, ...]]
+    delegation_tokens: dict[str, str]
+    unread: list[tuple[int, int, _Count]]
+    is_whole: bool
+
+
+def put_metadata(
+    storage: Storage, ref: SnapshotRef, metadata: MetadataImage, *, attempt: str
+) -> MetadataFile | None:
+    """Write the file into the directory of a snapshot to come; None where there is nothing to write.
+
+    Raises:
+        SnapshotError: the store cannot be written to.
+    """
+    if metadata == MetadataImage.EMPTY:
+        return None
+    stored = _Stored(
+        {name: uuid_to_string(topic_id) for name, topic_id in metadata.topics.by_name.items()},
+        dict(metadata.scram),
+        dict(metadata.delegation_tokens),
+        [(*kind, count) for kind, count in sorted(metadata.unread.items())],
+        metadata.is_whole,
+    )
+    data = msgspec.json.encode(stored, order="sorted")
+    file = MetadataFile(metadata_name(attempt), len(data), hashlib.sha256(data).hexdigest())
+    storage.put(ref.file(file.name), data)
+    return file
+
+
+def decode_metadata(
+    data: bytes, features: Mapping[str, int], brokers: Mapping[int, SupportedLevels], *, source: str
+) -> MetadataImage:
+    """What is in the file, with what is in the manifest; ``source`` names the file in errors.
+
+    Raises:
+        SnapshotCorruptError: not what ``put_metadata`` writes.
+    """
+    try:
+        stored = msgspec.json.decode(data, type=_Stored)
+        topics = TopicsImage.of({name: uuid_from_string(text) for name, text in stored.topics.items()})
+    except (msgspec.MsgspecError, DecodeError) as error:
+        raise SnapshotCorruptError(f"{source} is not what a snapshot has: {error}") from error
+    return MetadataImage(
+        features,
+        brokers,
+        topics,
+        immutables.Map(stored.scram),
+        immutables.Map(stored.delegation_tokens),
+        immutables.Map({(api_key, version): count for api_key, version, count in stored.unread}),
+        stored.is_whole,
+    )

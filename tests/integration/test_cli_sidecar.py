@@ -1,0 +1,209 @@
+"""`aclog check --sidecar`, and the other commands that ask a node: as on its log, by any listener."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from authorizer.cli.main import cli
+from authorizer.configuration.load import load_config
+from authorizer.node import Node
+from authorizer.sidecar.authentication.stored_tokens import new_token
+from authorizer.sidecar.authentication.tokens_file import append_token
+from authorizer.sidecar.server import Sidecar
+from records.principal import KafkaPrincipal
+from support.certificates import Authority
+from support.data import real_log
+from support.kafka_broker import free_ports
+from support.node_acls import topic_acl
+from support.nodes import SOON_S, create, running_node, sidecar_of
+
+SMALL = real_log("kraft-small")
+AUTHORITY = Authority("CN=Test CA")
+ALLOWED = ("--principal", "User:alice", "--operation", "Read", "--topic", "orders")
+DENIED = ("--principal", "User:dora", "--operation", "Read", "--topic", "orders")
+TOKEN, STORED = new_token(KafkaPrincipal("User", "gateway"))
+
+
+def aclog(*args: object, stdin: str | None = None, **env: str) -> Result:
+    return CliRunner(env=env).invoke(cli, [str(arg) for arg in args], input=stdin)
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A real broker's records, without its checkpoints: those have no offsets of ACLs."""
+    copy = tmp_path_factory.mktemp("log") / "__cluster_metadata-0"
+    return Path(shutil.copytree(SMALL, copy, ignore=shutil.ignore_patterns("*.checkpoint")))
+
+
+@pytest.fixture(scope="module")
+def url(log: Path) -> Iterator[str]:
+    """A sidecar of that log, whose callers may ask about everyone and list nothing."""
+    with (
+        running_node(log, log_mode="read", describe_principals="User:ANONYMOUS") as node,
+        sidecar_of(node) as served,
+    ):
+        yield served
+
+
+@pytest.mark.parametrize("more", [(), ("--json",), ("--explain", "--json"), ("--explain",)], ids=" ".join)
+@pytest.mark.parametrize("question", [ALLOWED, DENIED], ids=["allowed", "denied"])
+def test_one_question_is_answered_as_on_the_log(
+    url: str, log: Path, question: tuple[str, ...], more: tuple[str, ...]
+) -> None:
+    """The same text, JSON and exit code; but near misses of others, which who may not list does not see."""
+    of_log = aclog("check", "--log", log, *question, *more)
+    of_node = aclog("check", "--sidecar", url, *question, *more)
+    assert of_node.exit_code == of_log.exit_code == (question is DENIED)
+    assert without_misses(of_node.stdout) == without_misses(of_log.stdout)
+
+
+def without_misses(stdout: str) -> object:
+    if stdout.startswith("{"):
+        return {**json.loads(stdout), "nearMisses": None}
+    return [line for line in stdout.splitlines() if "miss" not in line and "would have to be" not in line]
+
+
+def test_a_file_of_questions_is_answered_as_on_the_log(url: str, log: Path) -> None:
+    """Every kind that takes no listing, in order; and a line that is no question has its error."""
+    lines = [
+        {"principal": "User:alice", "host": "10.0.0.1", "operation": "READ"},
+        {"principal": "User:dora", "host": "::1", "operation": "WRITE"},
+        {"kind": "authorizedOperations", "principal": "User:alice", "host": "10.0.0.1"},
+        {"principal": "nobody", "host": "10.0.0.1", "operation": "READ"},
+        {"principal": "User:alice", "host": "10.0.0.1", "operation": "READ", "patternType": "PREFIXED"},
+    ]
+    queries = [{**line, "resourceType": "TOPIC", "resourceName": "orders"} for line in lines]
+    queries.append({"kind": "aclCount"})
+    queries.append({**queries[0], "kind": "authorizeByResourceType"})
+    text = "\n".join(map(json.dumps, queries))
+    of_log = aclog("check", "--log", log, "--batch", "-", stdin=text)
+    of_node = aclog("check", "--sidecar", url, "--batch", "-", stdin=text)
+    assert (of_node.stdout, of_node.exit_code) == (of_log.stdout, 0)
+    audited = json.dumps({**queries[0], "audit": True})
+    bad = aclog("check", "--sidecar", url, "--batch", "-", stdin=f"{audited}\n{text}")
+    assert (bad.exit_code, bad.stdout.partition("\n")[2]) == (4, of_log.stdout)
+    assert "without the line of its audit log" in bad.stderr
+
+
+def test_an_earlier_state_is_asked_by_the_same_offset(tmp_path: Path) -> None:
+    """--at-offset names the last record that counts, for a log and for a node; a node holds some."""
+    with (
+        running_node(tmp_path / "log", log_mode="create", describe_principals="User:ANONYMOUS") as node,
+        sidecar_of(node) as served,
+    ):
+        create(node, [topic_acl("other")])
+        create(node, [topic_acl("t")])
+        question = ("--principal", "User:a", "--operation", "Read", "--topic", "t", "--at-offset")
+        for offset, code in ((0, 1), (1, 0)):
+            of_log = aclog("check", "--log", tmp_path / "log", *question, offset)
+            of_node = aclog("check", "--sidecar", served, *question, offset)
+            assert (of_node.stdout, of_node.exit_code) == (of_log.stdout, of_log.exit_code)
+            assert of_node.exit_code == code, of_node.output
+        line = {"principal": "User:a", "host": "1.1.1.1", "operation": "READ", "resourceType": "TOPIC"}
+        asked = [{**line, "resourceName": "t", "logOffset": 0}, {**line, "resourceName": "t", "atOffset": 2}]
+        lines = aclog("check", "--sidecar", served, "--batch", "-", stdin="\n".join(map(json.dumps, asked)))
+        assert [json.loads(each)["result"] for each in lines.stdout.splitlines()] == ["DENIED", "ALLOWED"]
+    with (
+        running_node(tmp_path / "log", describe_principals="User:ANONYMOUS") as node,
+        sidecar_of(node) as served,
+    ):
+        gone = aclog("check", "--sidecar", served, *question, 0)
+        assert (gone.exit_code, "is not held here" in gone.stderr) == (2, True)
+        lines = aclog("check", "--sidecar", served, "--batch", "-", stdin=json.dumps(asked[0]))
+        assert (lines.exit_code, "is not held here" in lines.stdout) == (4, True)
+
+
+def test_who_may_not_ask_is_no_denied(tmp_path: Path) -> None:
+    """Exit code 2, and nothing on stdout: 1 is a decision."""
+    with running_node(tmp_path / "log", log_mode="create") as node, sidecar_of(node) as served:
+        refused = aclog("check", "--sidecar", served, *ALLOWED)
+        assert (refused.exit_code, refused.stdout) == (2, "")
+        assert "may ask about itself only" in refused.stderr
+        line = json.dumps({"principal": "User:b", "host": "1.1.1.1", "operation": "READ"})
+        line = line[:-1] + ', "resourceType": "TOPIC", "resourceName": "t"}'
+        batch = aclog("check", "--sidecar", served, "--batch", "-", stdin=line)
+        assert (batch.exit_code, batch.stdout) == (2, "")
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("--log", "x", "--sidecar", "http://127.0.0.1:1", *ALLOWED), "--sidecar names a node"),
+        (("--config", "x", "--sidecar", "http://127.0.0.1:1", *ALLOWED), "--sidecar names a node"),
+        (("--log", "x", "--ca-file", __file__, *ALLOWED), "--ca-file says who asks a node"),
+        (("--sidecar", "http://127.0.0.1:1", "--batch", "-", "--records", "x"), "without --sidecar"),
+        (("--sidecar", "https://localhost:1", "--ca-file", __file__, *ALLOWED), "certificate"),
+    ],
+)
+def test_flags_that_contradict_one_another(args: tuple[str, ...], said: str) -> None:
+    refused = aclog("check", *args)
+    assert (refused.exit_code, said in refused.stderr) == (2, True), refused.output
+
+
+def test_nothing_answers_there() -> None:
+    """Exit code 3 at once, whatever is asked."""
+    (free,) = free_ports(1)
+    for args in (("check", "--sidecar", f"http://127.0.0.1:{free}", *ALLOWED), verify(free)):
+        refused = aclog(*args)
+        assert refused.exit_code == 3, refused.output
+        assert "Connection refused" in refused.stderr
+        assert "Is `aclog serve` running" in refused.stderr
+
+
+def verify(port: int) -> tuple[object, ...]:
+    return "log", "verify", "--log", SMALL, "--with", f"http://127.0.0.1:{port}"
+
+
+@contextmanager
+def guarded(tmp_path: Path) -> Iterator[Sidecar]:
+    """Mutual TLS and a token, and a Unix socket that wants a token; ACLs that gateway may list."""
+    append_token(tmp_path / "tokens", STORED)
+    (tmp_path / "authorities.pem").write_text(AUTHORITY.pem)
+    flags = {
+        "aclog.log.url": str(SMALL),
+        "aclog.log.mode": "read",
+        "aclog.auth.tokens.file": str(tmp_path / "tokens"),
+        "aclog.listeners": f"SSL://localhost:0,LOCAL://{tmp_path}/sidecar.sock",
+        "aclog.auth.required.listeners": "SSL,LOCAL",
+        "aclog.describe.principals": "User:gateway",
+        "ssl.keystore.location": str(AUTHORITY.issue("CN=localhost").write(tmp_path / "server.pem")),
+        "ssl.truststore.location": str(tmp_path / "authorities.pem"),
+        "ssl.client.auth": "required",
+    }
+    config = load_config(environ={}, flags=flags)
+    with Sidecar(config) as sidecar, Node.open(config) as node:
+        node.start()
+        assert node.wait_until_ready(SOON_S)
+        sidecar.start(node)
+        yield sidecar
+
+
+def test_every_command_says_who_asks_in_the_same_way(tmp_path: Path) -> None:
+    """--token-file or ACLOG_SIDECAR_TOKEN, --ca-file, --certificate-file; over TLS and a Unix socket."""
+    token, client = tmp_path / "token", AUTHORITY.issue("CN=proxy").write(tmp_path / "client.pem")
+    token.write_text(TOKEN)
+    tls = ("--ca-file", tmp_path / "authorities.pem", "--certificate-file", client)
+    with guarded(tmp_path) as sidecar:
+        over_tls, socket = sidecar.urls[0], f"unix:{tmp_path}/sidecar.sock"
+        # Each with its way to name the node, and its exit code.
+        commands: list[tuple[tuple[object, ...], str, int]] = [
+            (("check", *ALLOWED), "--sidecar", 0),
+            (("acls", "--list"), "--sidecar", 1),
+            (("log", "verify", "--log", SMALL), "--with", 0),
+        ]
+        for words, flag, code in commands:
+            done = aclog(*words, flag, over_tls, *tls, "--token-file", token)
+            assert done.exit_code == code, done.output
+            done = aclog(*words, flag, socket, ACLOG_SIDECAR_TOKEN=TOKEN)
+            assert done.exit_code == code, done.output
+            untrusted = aclog(*words, flag, over_tls, "--token-file", token)
+            assert (untrusted.exit_code, "certificate verify failed" in untrusted.stderr) == (3, True)
+        wrong = aclog("check", *ALLOWED, "--sidecar", socket, ACLOG_SIDECAR_TOKEN=f"{TOKEN[:-3]}AAA")
+        assert (wrong.exit_code, "not known here" in wrong.stderr) == (2, True)

@@ -1,0 +1,261 @@
+"""The console in a real browser, beside the library's own answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from authorizer.node import Node
+from records.acl import (
+    AclOperation,
+    ResourceType,
+)
+from support.browser import ROOT
+from support.console_page import LOOKS, ColorScheme, assert_everyone_can_use, console_page, shown_cells
+from support.node_acls import acl, is_allowed, on_cluster
+from support.nodes import SOON_S, create, delete, running_node, sidecar_of
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("console")]
+
+TEAMS = ("orders", "payments", "shipping")
+#: Shown as they are, or written out; never taken for something else.
+HOSTILE = ("<script>document.title='taken'</script>", "a\u202egnp", "q\"'&amp;", "\U0001f600", "x" * 249)
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """With a past: teams one after the other, a denial, and one ACL that went."""
+    log = tmp_path_factory.mktemp("console") / "log"
+    with running_node(log, log_mode="create", describe_principals="User:ANONYMOUS") as running:
+        create(running, [on_cluster(AclOperation.DESCRIBE)])
+        for team in TEAMS:
+            for operation in (AclOperation.READ, AclOperation.WRITE):
+                create(
+                    running,
+                    [acl(f"User:{team}", operation, f"{team}.", prefixed=True)],
+                )
+            create(running, [acl("User:alice", AclOperation.READ, f"{team}.v1")])
+        create(running, [acl("User:alice", AclOperation.READ, "gone.v1")])
+        delete(running, "gone.v1")
+        create(
+            running,
+            [acl("User:orders", AclOperation.WRITE, "orders.secret", deny=True)],
+        )
+        create(
+            running, [acl("User:alice", AclOperation.READ, name, kind=ResourceType.GROUP) for name in HOSTILE]
+        )
+        create(running, [acl(f"User:{HOSTILE[0]}", AclOperation.READ, "orders.v1", host="10.0.0.1")])
+        create(running, [acl("User:alice", AclOperation.READ, "orders.v1", host="10.0.0.2")])
+        yield running
+
+
+@pytest.fixture(scope="module")
+def url(node: Node) -> Iterator[str]:
+    with sidecar_of(node, console_listeners="*") as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def client(url: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=url, timeout=SOON_S) as asking:
+        yield asking
+
+
+def test_the_matrix_says_what_the_library_decides(page: Page, url: str, node: Node) -> None:
+    page.goto(f"{url}/#under=orders.")
+    expect(page.locator("table.matrix tbody th", has_text="orders.secret")).to_be_visible()
+    cells = shown_cells(page)
+    names = [name for name, principal in cells if principal == "User:alice" and not name.endswith("*")]
+    assert sorted(names) == ["orders.secret", "orders.v1"]
+    for (name, principal), said in cells.items():
+        if name.endswith("*") or principal in ("everyone else", f"User:{HOSTILE[0]}"):
+            continue
+        for operation in (AclOperation.READ, AclOperation.WRITE):
+            assert (operation.title in said) is is_allowed(node, principal, operation, name), (name, said)
+    # On some names of the row, and from some hosts.
+    assert "partly Write" in cells["orders.*", "User:orders"]
+    assert cells["orders.v1", f"User:{HOSTILE[0]}"] == "partly Read, Describe"
+    assert cells["orders.v1", "everyone else"] == "nothing"
+
+
+def test_rows_open_and_filters_narrow_them_and_the_url_holds_the_view(page: Page, url: str) -> None:
+    page.goto(url)
+    page.get_by_role("button", name="payments.*").click()
+    expect(page.locator("table.matrix tbody th", has_text="payments.v1")).to_be_visible()
+    page.get_by_label("Principals with").fill("alice")
+    expect(page.locator("table.matrix thead th")).to_have_count(2)
+    expect(page.locator("table.matrix thead th").nth(1)).to_have_text("User:alice")
+    pasted = page.url
+    page.goto("about:blank")
+    page.goto(pasted)
+    expect(page.locator("table.matrix thead th").nth(1)).to_have_text("User:alice")
+    expect(page.locator("table.matrix tbody th", has_text="payments.v1")).to_be_visible()
+
+
+def test_each_moment_shows_the_acls_of_that_time(page: Page, url: str, client: httpx.Client) -> None:
+    moments = client.get("/console/v1/moments").json()["moments"]
+    gone = next(each["offset"] for each in moments if each["removed"])
+    page.goto(f"{url}/#at={gone - 1}&containing=gone&who=alice")
+    expect(page.locator("table.matrix tbody th", has_text="gone.v1")).to_be_visible()
+    expect(page.locator(".moment")).to_contain_text(f"offset {gone - 1}")
+    page.locator("h1").click()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".moment")).to_contain_text(f"offset {gone},")
+    expect(page.locator("table.matrix tbody th", has_text="gone.v1")).to_have_count(0)
+    # Compared with the moment before, the cell flips, and the record is beside it.
+    page.get_by_role("button", name="the last change").click()
+    cell = page.locator("table.matrix tr", has_text="gone.v1").locator("td.flipped")
+    expect(cell.locator(".hidden")).to_have_text("nothing; revoked Read, Describe")
+    expect(page.locator(".changes li.removed")).to_contain_text("User:alice Read on TOPIC gone.v1")
+    page.get_by_role("button", name="now").click()
+    assert "at=" not in page.url
+    page.keyboard.press("ArrowLeft")
+    assert f"at={moments[-2]['offset']}" in page.url
+
+
+def test_a_question_is_answered_with_what_decided_and_every_turn(page: Page, url: str) -> None:
+    page.goto(url)
+    expect(page.locator("table.matrix")).to_be_visible()
+    page.keyboard.press("/")
+    expect(page.get_by_label("Principal", exact=True)).to_be_focused()
+    page.get_by_label("Principal", exact=True).fill("User:orders")
+    page.get_by_label("Operation").select_option("WRITE")
+    page.get_by_label("Resource name").fill("orders.secret")
+    expect(page.locator(".result")).to_have_text("✗ DENIED")
+    expect(page.locator(".acls").first).to_contain_text("DENY User:orders Write on TOPIC orders.secret")
+    expect(page.locator("pre").first).to_contain_text("kafka-acls --remove --deny-principal User:orders")
+    turns = page.locator(".turns li")
+    assert [text.split()[-1] for text in turns.locator("b").all_inner_texts()] == [
+        "denied",
+        "allowed",
+        "denied",
+    ]
+    turns.nth(1).get_by_role("button").click()
+    expect(page.locator(".result")).to_have_text("✓ ALLOWED")
+
+
+def test_two_moments_are_compared_by_what_is_answered(page: Page, url: str, client: httpx.Client) -> None:
+    moments = client.get("/console/v1/moments").json()["moments"]
+    gone = next(each["offset"] for each in moments if each["removed"])
+    page.goto(f"{url}/#view=compare&since={gone - 1}&at={gone}")
+    expect(page.locator(".flips li")).to_have_count(1)
+    expect(page.locator(".flips li")).to_contain_text("revoked")
+    said = "User:alice: Read, Describe on TOPIC gone.v1 from any host"
+    expect(page.locator(".flips li")).to_contain_text(said)
+    page.get_by_role("button", name=f"ask at {gone - 1}").click()
+    expect(page.locator(".result")).to_have_text("✓ ALLOWED")
+    page.go_back()
+    page.get_by_role("button", name=f"ask at {gone}", exact=True).click()
+    expect(page.locator(".result")).to_have_text("✗ DENIED")
+    # What came and went in between means nothing.
+    page.goto(f"{url}/#view=compare&since={gone - 2}&at={gone}")
+    expect(page.locator("main section")).to_contain_text("no question answered otherwise")
+
+
+def test_what_is_amiss_stands_beside_each_acl(page: Page, url: str) -> None:
+    page.goto(f"{url}/#view=acls&text=orders.v1")
+    page.get_by_label("what is amiss").check()
+    expect(page.locator("table.list thead")).to_contain_text("Amiss")
+    needless = page.locator("table.list tbody tr", has_text="10.0.0.2")
+    expect(needless).to_contain_text("broader-twin")
+    expect(page.locator("table.list tbody tr", has_text="10.0.0.1")).not_to_contain_text("broader-twin")
+
+
+def test_acls_are_listed_filtered_and_paged(page: Page, url: str, node: Node) -> None:
+    page.goto(f"{url}/#view=acls")
+    expect(page.locator(".counts")).to_contain_text(f"{node.status().acl_count} ACLs")
+    page.get_by_label("With").fill("ALICE")
+    expect(page.locator(".counts")).to_contain_text(f"{len(TEAMS) + len(HOSTILE) + 1} ACLs")
+    assert page.locator("table.list tbody tr").count() == len(TEAMS) + len(HOSTILE) + 1
+
+
+def test_the_node_says_where_it_stands(page: Page, url: str, node: Node) -> None:
+    page.goto(f"{url}/#view=node")
+    facts = page.locator(".facts")
+    expect(facts).to_contain_text(node.status().digest)
+    expect(facts).to_contain_text("ready")
+    expect(page.locator(".chart")).to_be_visible()
+
+
+def test_hostile_names_are_text_everywhere(page: Page, url: str) -> None:
+    page.goto(f"{url}/#type=GROUP&who=alice")
+    expect(page.locator("table.matrix tbody th", has_text="<script>")).to_be_visible()
+    names = page.locator("table.matrix tbody th bdi").all_inner_texts()
+    assert set(names) >= {HOSTILE[0], "a\\u{202e}gnp", HOSTILE[2], HOSTILE[3], HOSTILE[4]}
+    for view in ("acls", "node", f"ask&principal={quote(f'User:{HOSTILE[0]}')}&name=orders.v1&host=10.0.0.1"):
+        page.goto(f"{url}/#view={view}")
+        expect(page.locator("main section")).to_be_visible()
+    expect(page.locator(".result")).to_have_text("✓ ALLOWED")
+    assert page.title() == "aclog"
+
+
+@pytest.mark.parametrize(("width", "scheme"), LOOKS)
+def test_everyone_can_use_it(chromium: Browser, url: str, width: int, scheme: ColorScheme) -> None:
+    with console_page(chromium, url, width=width, color_scheme=scheme) as opened:
+        for view, ready in (
+            ("view=matrix&since=1", "td.flipped"),
+            ("view=ask&principal=User:orders&operation=WRITE&name=orders.secret", ".turns"),
+            ("view=compare&since=1", ".flips"),
+            ("view=acls&lint=yes", "table.list"),
+            ("view=node", ".chart"),
+        ):
+            opened.goto(f"{url}/#{view}")
+            expect(opened.locator(ready).first).to_be_visible()
+            expect(opened.locator(".moment")).to_be_visible()
+            assert_everyone_can_use(opened, f"{view.partition('&')[0][5:]}-{width}-{scheme}")
+
+
+def test_the_page_is_small_and_lets_nothing_in(client: httpx.Client) -> None:
+    page = client.get("/", headers={"accept": "text/html"})
+    policy = page.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assets = ROOT / "authorizer" / "sidecar" / "console" / "assets"
+    assert "<style" not in page.text
+    assert page.text.count("<script") == page.text.count('<script type="module" src=')
+    assert sum(each.stat().st_size for each in assets.iterdir()) < 300_000
+    assert client.get("/console/assets/../routes.py").status_code == httpx.codes.NOT_FOUND
+    # To programs the same path says what else there is.
+    assert client.get("/").json()["name"] == "aclog"
+
+
+def test_who_may_not_describe_the_cluster_sees_own_answers_alone(tmp_path: Path) -> None:
+    with running_node(tmp_path / "log", log_mode="create") as node:
+        create(
+            node,
+            [acl("User:ANONYMOUS", AclOperation.READ, "mine"), acl("User:b", AclOperation.READ, "theirs")],
+        )
+        with sidecar_of(node, console_listeners="*") as url, httpx.Client(base_url=url) as client:
+            for path in ("moments", "changes", "acls", "matrix?at_offset=1", "matrix?since=1"):
+                assert client.get(f"/console/v1/{path}").status_code == httpx.codes.FORBIDDEN, path
+            matrix = client.get("/console/v1/matrix").json()
+            assert [each["principal"] for each in matrix["columns"]["items"]] == ["User:ANONYMOUS"]
+            assert [each["text"] for each in matrix["rows"]["items"]] == ["", "mine"]
+            now = client.get("/console/v1/now").json()
+            assert not now["sees_all"]
+            asked = {
+                "principal": "User:b",
+                "operation": "READ",
+                "resourceType": "TOPIC",
+                "resourceName": "theirs",
+            }
+            assert client.get("/console/v1/ask", params=asked).status_code == httpx.codes.FORBIDDEN
+            own = client.get("/console/v1/ask", params=asked | {"principal": "User:ANONYMOUS"})
+            assert "User:b" not in own.text
+            assert "history" not in own.json()
+
+
+def test_where_it_is_not_switched_on_there_is_nothing(tmp_path: Path) -> None:
+    with (
+        running_node(tmp_path / "log", log_mode="create") as node,
+        sidecar_of(node) as url,
+        httpx.Client(base_url=url) as client,
+    ):
+        assert client.get("/", headers={"accept": "text/html"}).json()["name"] == "aclog"
+        for path in ("/console/assets/main.js", "/console/v1/now", "/console/v1/matrix"):
+            assert client.get(path).status_code == httpx.codes.NOT_FOUND

@@ -1,0 +1,332 @@
+"""The console beside what Spark has kept: counts over time, and the past that the log has forgotten."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Iterator
+from functools import partial
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, expect
+from pyspark.sql import SparkSession
+
+from authorizer.sidecar.console.kept_counts import KeptCounts
+from authorizer.sidecar.console.kept_history import kept_moments
+from authorizer.sidecar.console.moments import Moment
+from authorizer.sidecar.console.past import Past, Walked
+from records.columns.acl_table import AppliedAcl
+from records.entries import MetadataRecord, RemoveAccessControlEntryRecord
+from records.log.directory import DirectoryLog
+from records.log_batch import LogBatch
+from replay.load import load_image
+from snapshot.delta import AclsDelta
+from snapshot.digest import digest_to_string
+from snapshot.jobs.changes.changes_job import run_changes
+from snapshot.jobs.changes.coverage import put_coverage, read_coverage
+from snapshot.jobs.counts.counts_job import run_counts
+from snapshot.jobs.engine.job import JobSettings
+from snapshot.jobs.sources.logs import resolve_logs
+from snapshot.store.snapshot_store import SnapshotStore
+from snapshot.store.storage import Storage
+from support.console_page import assert_everyone_can_use, console_page
+from support.directory_logs import read_batches, records_of
+from support.fleets import until
+from support.nodes import SOON_S, running_node, sidecar_of
+from support.plain_counts import PlainCounts
+from support.snapshots import acl, acl_id
+
+pytestmark = [pytest.mark.slow, pytest.mark.integration]
+
+START_MS = 1_795_212_000_000
+HOUR_MS = 3_600_000
+ANONYMOUS: dict[str, Any] = {"resource_type": 4, "resource_name": "kafka-cluster", "operation": 8}
+
+
+class Kept(NamedTuple):
+    """A log as it was, the same without its beginning, and what Spark has of it."""
+
+    whole: Path
+    trimmed: Path
+    snapshots: Path
+    history: Path
+    counts: Path
+
+
+def random_batches() -> Iterator[list[MetadataRecord]]:
+    draw = random.Random(18)
+    yield [acl(99, principal="User:ANONYMOUS", host="*", **ANONYMOUS)]
+    for _ in range(40):
+        number = draw.randrange(12)
+        if draw.random() < 0.35:
+            yield [RemoveAccessControlEntryRecord(acl_id(number))]
+        else:
+            yield [acl(number, host=draw.choice(["*", "10.0.0.1"])) for _ in range(draw.choice([1, 1, 2]))]
+
+
+@pytest.fixture(scope="module")
+def kept(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Kept:
+    home = tmp_path_factory.mktemp("kept")
+    found = Kept(*(home / name for name in Kept._fields))
+    with DirectoryLog.open(found.whole, mode="create", segment_bytes=1_000) as log:
+        log.append_batches([(batch, START_MS + at * HOUR_MS) for at, batch in enumerate(random_batches())])
+    for job, output, max_offsets in ((run_changes, found.history, 30), (run_counts, found.counts, None)):
+        settings = JobSettings(
+            logs=tuple(resolve_logs([f"file:{found.whole}"])),
+            checkpoint=str(output / "checkpoint"),
+            store=f"{output}/state",
+            shards=2,
+            max_offsets=max_offsets,
+        )
+        job(spark, settings, str(output), lambda _: None)
+    shutil.copytree(found.whole, found.trimmed)
+    segments = sorted(found.trimmed.glob("*.log"))
+    assert len(segments) > 3
+    with DirectoryLog.open(found.whole) as log:
+        first = int(segments[2].stem)
+        image = load_image(log, at_offset=first - 1).image
+        SnapshotStore(str(found.snapshots)).write(image, log.identity, log_end_time_ms=0)
+    for each in segments[:2]:
+        each.unlink()
+    return found
+
+
+@pytest.fixture(scope="module")
+def client(kept: Kept) -> Iterator[httpx.Client]:
+    with (
+        running_node(
+            kept.trimmed,
+            log_mode="read",
+            snapshot_store=kept.snapshots,
+            console_history=kept.history,
+            console_counts=kept.counts,
+        ) as node,
+        sidecar_of(node, console_listeners="*") as url,
+        httpx.Client(base_url=url, timeout=SOON_S) as asking,
+    ):
+        yield asking
+
+
+def whole_past(client: httpx.Client) -> dict[str, Any]:
+    """The moments, once nothing more is looked through."""
+
+    def found() -> dict[str, Any]:
+        moments: dict[str, Any] = client.get("/console/v1/moments").json()
+        return moments
+
+    until(lambda: found()["progress"] is None)
+    return found()
+
+
+def states(kept: Kept) -> dict[int, str]:
+    """By end offset, the digest of the state that the whole log had there."""
+    with DirectoryLog.open(kept.whole) as log:
+        return {
+            end: digest_to_string(load_image(log, at_offset=end - 1).image.digest)
+            for end in range(1, log.high_watermark() + 1)
+        }
+
+
+def joined(kept: Kept) -> tuple[DirectoryLog, Moment]:
+    """Another reader of the trimmed log, and the first state that it tells."""
+    log = DirectoryLog.open(kept.trimmed)
+    stored = SnapshotStore(str(kept.snapshots)).latest(log.identity)
+    assert stored is not None
+    return log, Moment(stored.image, stored.image.provenance.timestamp_ms, (), 0, 0)
+
+
+def test_each_moment_that_the_log_forgot_is_as_it_was(kept: Kept) -> None:
+    log, first = joined(kept)
+    with log:
+        assert log.start_offset() > 0
+        found = kept_moments(str(kept.history), log.identity, first)
+    expected = states(kept)
+    assert found.is_whole
+    assert found.moments[0].end_offset == 0
+    assert not len(found.moments[0].image)
+    ends = [each.end_offset for each in found.moments]
+    assert ends == sorted(set(ends))
+    assert len(ends) > 5
+    for each in found.moments[1:]:
+        assert digest_to_string(each.image.digest) == expected[each.end_offset]
+        assert each.unknown_from is None
+    # Between two moments nothing changed.
+    known = {each.end_offset: digest_to_string(each.image.digest) for each in found.moments}
+    for end in range(1, first.end_offset):
+        assert known.get(end) or expected[end] == known[max(each for each in ends if each <= end)]
+
+
+def test_the_past_and_the_counts_are_shown_from_the_logs_beginning(
+    chromium: Browser, kept: Kept, client: httpx.Client
+) -> None:
+    found = whole_past(client)
+    assert found["is_whole"]
+    assert found["refusal"] is None
+    assert found["moments"][0]["offset"] == 0
+    with DirectoryLog.open(kept.whole) as log:
+        records = list(records_of(read_batches(log)))
+        end = log.high_watermark()
+    plain = PlainCounts(records)
+    for each in found["moments"][1:]:
+        assert each["acls"] == sum(plain.at_end[each["offset"]].values())
+    counts = client.get("/console/v1/counts").json()["kept"]
+    changes = sorted((minute, delta) for _, minute, _, delta in plain.changes)
+    minutes, deltas = zip(*changes, strict=True)
+    # The last one of a minute counts.
+    totals = dict(zip(minutes, accumulate(deltas), strict=True))
+    assert dict(counts["points"]).items() <= totals.items()
+    assert counts["points"][-1][1] == sum(plain.at_end[end].values())
+    url = str(client.base_url).rstrip("/")
+    early = found["moments"][3]["offset"]
+    with console_page(chromium, url) as page:
+        page.goto(f"{url}/#view=acls&at={early}")
+        expect(page.locator(".counts")).to_contain_text(f"{found['moments'][3]['acls']} ACL")
+        expect(page.locator(".unknown")).to_have_count(0)
+        page.goto(f"{url}/#view=node")
+        expect(page.locator(".counted figcaption")).to_contain_text("Known from 2026-11-20 22:00:00 UTC")
+        page.get_by_text("As a table").click()
+        expect(page.locator(".counted + details tbody tr").last).to_contain_text(str(counts["points"][-1][1]))
+        assert page.locator(".counted + details tbody tr").count() == len(counts["points"])
+        assert_everyone_can_use(page, "node-kept")
+
+
+class Compacted:
+    """A log without the batches of which every record was superseded later on."""
+
+    def __init__(self, log: DirectoryLog) -> None:
+        self._log = log
+        whole = read_batches(log)
+        last = {getattr(each.record, "id", None): each.offset for each in records_of(whole)}
+        left = set(last.values())
+        self._left = [each for each in whole if any(logged.offset in left for logged in each.records)]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+    def read(self, offset: int) -> list[LogBatch]:
+        return [each for each in self._left if each.end_offset > offset]
+
+
+def test_holes_of_a_compacted_log_are_filled_by_what_was_kept(kept: Kept) -> None:
+    expected = states(kept)
+    with DirectoryLog.open(kept.whole) as log:
+        now = load_image(log).image
+
+    def compacted() -> Any:
+        return Compacted(DirectoryLog.open(kept.whole))
+
+    def walked_by(keeper: Any) -> Walked:
+        past = Past(compacted, lambda _: [], lambda: None, keeper)
+        past.look(0, now)
+        while not past.is_over:
+            past.extend()
+        return past.look(0, now)
+
+    end = max(expected)
+    bare = walked_by(None)
+    assert bare.moments[-1].unknown_from is not None
+    walked = walked_by(partial(kept_moments, str(kept.history)))
+    assert walked.is_whole
+    assert all(each.unknown_from is None for each in walked.moments)
+    assert len(walked.moments) > len(bare.moments)
+    for each in walked.moments[1:]:
+        assert digest_to_string(each.image.digest) == expected[each.end_offset]
+    assert walked.moments[-1].end_offset == end
+    assert walked.at(end - 1) is not None
+
+
+def test_where_the_history_is_coarse_the_track_is_hatched(
+    chromium: Browser, kept: Kept, tmp_path: Path
+) -> None:
+    shutil.copytree(kept.history, tmp_path / "history")
+    storage = Storage(str(tmp_path / "history"))
+    log, first = joined(kept)
+    log.close()
+    coverage = read_coverage(storage, log.identity.cluster_id)
+    assert coverage is not None
+    start, end = 4, first.end_offset - 3
+    put_coverage(storage, coverage.with_coarse(start, end))
+    with (
+        running_node(
+            kept.trimmed, log_mode="read", snapshot_store=kept.snapshots, console_history=tmp_path / "history"
+        ) as node,
+        sidecar_of(node, console_listeners="*") as url,
+        httpx.Client(base_url=url, timeout=SOON_S) as asking,
+    ):
+        moments = whole_past(asking)["moments"]
+        (hole,) = [each for each in moments if each["unknown_from"] is not None]
+        assert (hole["unknown_from"], hole["offset"]) == (start, end)
+        assert not [each for each in moments if start < each["offset"] < end]
+        status = httpx.codes.GONE, httpx.codes.OK, httpx.codes.OK
+        for offset, code in zip((start + 1, start, end), status, strict=True):
+            question = {"at_offset": offset}
+            assert asking.get("/console/v1/acls", params=question).status_code == code, offset
+        with console_page(chromium, url) as page:
+            page.goto(f"{url}/#at={end}")
+            expect(page.locator(".hole")).to_have_count(1)
+            expect(page.locator(".moment")).to_contain_text(
+                f"between offset {start} and {end} nothing is known"
+            )
+            page.get_by_text("1 hole in what is known").click()
+            expect(page.locator(".holes")).to_contain_text(f"after offset {start}, before offset {end}")
+            assert_everyone_can_use(page, "hole")
+
+
+def test_what_cannot_be_read_is_said_and_the_rest_is_shown(
+    chromium: Browser, kept: Kept, tmp_path: Path
+) -> None:
+    shutil.copytree(kept.history, tmp_path / "history")
+    for each in (tmp_path / "history" / "changes").rglob("*.parquet"):
+        each.write_bytes(b"no table")
+    (tmp_path / "counts" / "counts_by_time" / "_delta_log").mkdir(parents=True)
+    shutil.copytree(kept.counts / "state", tmp_path / "counts" / "state")
+    with (
+        running_node(
+            kept.trimmed,
+            log_mode="read",
+            snapshot_store=kept.snapshots,
+            console_history=tmp_path / "history",
+            console_counts=tmp_path / "counts",
+        ) as node,
+        sidecar_of(node, console_listeners="*") as url,
+        console_page(chromium, url) as page,
+    ):
+        page.goto(f"{url}/#view=node")
+        expect(page.locator("footer .error")).to_contain_text("is no table of changes")
+        expect(page.locator("main .error")).to_contain_text("is a table of Delta Lake")
+        expect(page.locator(".unknown")).to_have_count(1)
+        page.get_by_text("1 hole in what is known").click()
+        expect(page.locator(".holes li")).to_contain_text("of what was before offset 20: snapshot")
+        expect(page.locator(".facts")).to_contain_text("ready")
+
+
+def test_a_history_that_does_not_fit_the_log_is_not_believed(kept: Kept) -> None:
+    """Each change that is undone must have led to the state that is there."""
+    log, first = joined(kept)
+    with log:
+        delta = AclsDelta(first.image)
+        for number in range(12):
+            delta.put(AppliedAcl(acl(number, host="10.9.9.9"), 0, 0))
+        wrong = first._replace(image=delta.apply(first.image.provenance))
+        found = kept_moments(str(kept.history), log.identity, wrong)
+    assert not found.is_whole
+    assert "tells something else of offset" in found.origin
+    assert found.moments == ()
+
+
+def test_counts_that_are_written_meanwhile_are_read_once(kept: Kept, tmp_path: Path) -> None:
+    shutil.copytree(kept.counts, tmp_path / "counts")
+    log, _ = joined(kept)
+    log.close()
+    counts = KeptCounts(str(tmp_path / "counts"))
+    whole = counts.look(log.identity)
+    assert whole["files_left"] == 0
+    # What was read is not read again; an output that was begun anew is.
+    shutil.rmtree(tmp_path / "counts")
+    assert counts.look(log.identity) == whole
+    counts._known_until_s = 0.0  # time has gone by
+    assert counts.look(log.identity)["points"] == []

@@ -1,0 +1,364 @@
+"""Changes of ACLs through the console: what they would do, done by just that plan; by no other page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from authorizer.fleet import Fleet
+from authorizer.node import Node
+from records.acl import (
+    CLUSTER_NAME,
+    AclOperation,
+)
+from support.console_page import LOOKS, ColorScheme, assert_everyone_can_use, console_page
+from support.fleets import fleet_config, node_of, running_fleet
+from support.node_acls import acl, is_allowed, on_cluster
+from support.nodes import SOON_S, create, delete, running_node, sidecar_of
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("console")]
+
+READ, WRITE = AclOperation.READ, AclOperation.WRITE
+HOSTILE = ("<script>document.title='taken'</script>", "a\u202egnp", "q\"'&amp;", "\U0001f600", "x" * 249)
+#: What a browser says of the page's own requests, beside Origin.
+OWN = {"sec-fetch-site": "same-origin", "content-type": "application/json"}
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Node]:
+    with running_node(tmp_path / "log", log_mode="create") as running:
+        create(running, [on_cluster(AclOperation.ALTER)])
+        create(running, [acl("User:alice", READ, "orders"), acl("User:bob", READ, "orders")])
+        yield running
+
+
+@pytest.fixture
+def url(node: Node) -> Iterator[str]:
+    with sidecar_of(node, console_listeners="*") as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[httpx.Client]:
+    with httpx.Client(timeout=SOON_S) as asking:
+        yield asking
+
+
+def opened_change(page: Page, url: str) -> Locator:
+    """The ACLs, with the form for changes of them."""
+    page.goto(f"{url.rstrip('/')}/#view=acls")
+    page.locator("details.change summary").click()
+    return page.locator("details.change")
+
+
+def add(page: Page, principal: str, operation: str, name: str, pattern: str = "LITERAL") -> None:
+    form = page.get_by_role("form", name="An ACL to be added")
+    form.get_by_label("Principal").fill(principal)
+    form.get_by_label("Operation").select_option(operation)
+    form.get_by_label("Pattern").select_option(pattern)
+    form.get_by_label("Name").fill(name)
+    form.get_by_role("button").click()
+
+
+def plan(page: Page) -> Locator:
+    """What it would do, class by class."""
+    page.get_by_role("button", name="What would it do").click()
+    expect(page.locator(".flipped-classes")).to_be_visible()
+    return page.locator(".flips li")
+
+
+def apply(page: Page) -> None:
+    page.get_by_role("button", name="Apply…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Apply it").click()
+
+
+def test_acls_are_added_and_removed_by_the_plan_that_was_shown(page: Page, url: str, node: Node) -> None:
+    change = opened_change(page, url)
+    add(page, "User:carol", "WRITE", "pay", "PREFIXED")
+    add(page, "User:mallory", "ALL", "orders")
+    page.get_by_label("Remove ALLOW User:bob Read on TOPIC orders from any host").check()
+    expect(change.locator("summary")).to_contain_text("3 held")
+    # Each edit can be taken back.
+    change.get_by_role("button", name="Take back ALLOW User:mallory").click()
+    expect(change.get_by_role("list", name="The change").get_by_role("listitem")).to_have_count(2)
+
+    flips = plan(page)
+    expect(flips).to_have_count(2)
+    expect(flips.filter(has_text="granted")).to_contain_text("User:carol: Write, Describe on TOPIC pay*")
+    expect(flips.filter(has_text="revoked")).to_contain_text("User:bob: Read, Describe on TOPIC orders")
+    expect(flips.filter(has_text="revoked")).to_contain_text("now: ALLOWED by ALLOW User:bob Read")
+    expect(flips.filter(has_text="revoked")).to_contain_text("then: DENIED by default deny")
+    expect(change.get_by_role("list", name="Warnings")).to_contain_text("User:bob loses its last ALLOW")
+    before = (is_allowed(node, "User:carol", WRITE, "payments"), is_allowed(node, "User:bob", READ, "orders"))
+    assert before == (False, True)
+
+    page.get_by_role("button", name="Apply…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("1 class of questions that is denied now will be allowed")
+    expect(dialog).to_contain_text("1 class of questions that is allowed now will be denied")
+    dialog.get_by_role("button", name="Not now").click()
+    expect(dialog).to_have_count(0)
+    assert is_allowed(node, "User:bob", READ, "orders")
+
+    apply(page)
+    expect(change.locator(".done")).to_contain_text("1 ACL added, 1 ACL removed")
+    offset = node.authorizer.state.end_offset
+    expect(change.locator(".done")).to_contain_text(f"In force at offset {offset}")
+    after = (is_allowed(node, "User:carol", WRITE, "payments"), is_allowed(node, "User:bob", READ, "orders"))
+    assert after == (True, False)
+    assert is_allowed(node, "User:alice", READ, "orders")
+    expect(page.locator(".moment")).to_contain_text(f"Now: offset {offset}")
+    expect(page.locator("table.list")).to_contain_text("User:carol")
+    expect(page.locator("table.list")).not_to_contain_text("User:bob")
+
+
+def test_a_plan_whose_meaning_has_moved_is_refused_and_made_anew(page: Page, url: str, node: Node) -> None:
+    change = opened_change(page, url)
+    page.get_by_label("Remove ALLOW User:bob Read on TOPIC orders from any host").check()
+    expect(plan(page)).to_have_count(1)
+    create(node, [acl("User:*", READ, "orders")])
+    apply(page)
+    expect(change.get_by_role("alert")).to_contain_text("the meaning has moved since the plan was made")
+    assert is_allowed(node, "User:bob", READ, "orders")
+    # Everybody may by now, so that the same edit means nothing.
+    page.get_by_role("button", name="make the plan anew").click()
+    expect(change).to_contain_text("no question answered otherwise")
+    apply(page)
+    expect(change.locator(".done")).to_contain_text("0 ACLs added, 1 ACL removed")
+    assert node.status().acl_count == 3
+
+
+def test_what_cannot_be_changed_says_why(chromium: Browser, client: httpx.Client, tmp_path: Path) -> None:
+    with running_node(tmp_path / "log", log_mode="create") as node:
+        create(node, [on_cluster(AclOperation.DESCRIBE)])
+        with sidecar_of(node, console_listeners="*") as url, console_page(chromium, url) as page:
+            change = opened_change(page, url)
+            expect(change).to_contain_text("User:ANONYMOUS needs Alter on the cluster")
+            expect(page.get_by_role("checkbox", name="Remove")).to_have_count(0)
+            for path, body in (("plan", {"to_apply": True}), ("apply", {})):
+                refused = post(client, url, path, body)
+                assert refused.status_code == httpx.codes.FORBIDDEN
+                assert "needs Alter on the cluster" in refused.json()["detail"]
+            # To look what changes would do takes no more than to look.
+            assert post(client, url, "plan", {}).json()["total"] == 0
+        create(node, [on_cluster(AclOperation.ALTER)])
+        with sidecar_of(node, console_listeners="*") as url, console_page(chromium, url) as page:
+            page.goto(f"{url}/#view=acls&at=1")
+            page.locator("details.change summary").click()
+            expect(page.locator("details.change")).to_contain_text("This is the past")
+            page.get_by_role("button", name="look at now").click()
+            expect(page.get_by_role("form", name="An ACL to be added")).to_be_visible()
+            assert post(client, url, "plan", {"to_apply": True, "at_offset": 1}).status_code == 400
+    with (
+        running_node(tmp_path / "log", log_mode="read") as reader,
+        sidecar_of(reader, console_listeners="*") as url,
+        console_page(chromium, url) as page,
+    ):
+        expect(opened_change(page, url)).to_contain_text("is open for reading")
+        expect(page.get_by_role("checkbox", name="Remove")).to_have_count(0)
+        assert "is open for reading" in post(client, url, "plan", {"to_apply": True}).json()["detail"]
+
+
+def post(
+    client: httpx.Client, url: str, path: str, body: Mapping[str, Any], **headers: str
+) -> httpx.Response:
+    """As the page does, but for ``headers``; an empty one is left out."""
+    given = {"origin": url, **OWN, **{name.replace("_", "-"): value for name, value in headers.items()}}
+    sent = {name: value for name, value in given.items() if value}
+    return client.post(f"{url}/console/v1/{path}", json=body, headers=sent)
+
+
+def test_no_other_page_changes_anything(client: httpx.Client, url: str, node: Node) -> None:
+    new = {
+        "principal": "User:mallory",
+        "operation": "ALL",
+        "resourceType": "TOPIC",
+        "resourceName": "*",
+        "permissionType": "ALLOW",
+    }
+    made = post(client, url, "plan", {"add": [new], "to_apply": True})
+    assert made.status_code == httpx.codes.OK
+    forged = made.json()["plan"]
+    port = url.rpartition(":")[2]
+    for headers, status in (
+        ({"origin": "https://evil.example"}, 403),
+        ({"origin": "null"}, 403),
+        ({"origin": ""}, 403),  # a program, or a browser that hides where it comes from
+        ({"origin": "http://127.0.0.1:1"}, 403),  # another server of this machine
+        ({"origin": f"https://127.0.0.1:{port}"}, 403),
+        ({"origin": f"http://localhost:{port}"}, 403),  # not the page that was loaded from here
+        ({"sec_fetch_site": "cross-site"}, 403),
+        ({"sec_fetch_site": "same-site"}, 403),
+        ({"sec_fetch_site": "none"}, 403),
+        # Its own name was made to mean this machine: to the browser it is the same origin.
+        ({"host": f"evil.example:{port}", "origin": f"http://evil.example:{port}"}, 421),
+        # What a form or a link sends without asking first.
+        ({"content_type": "text/plain"}, 400),
+        ({"content_type": "application/x-www-form-urlencoded"}, 400),
+        ({"content_type": "multipart/form-data; boundary=b"}, 400),
+    ):
+        for path in ("plan", "apply"):
+            assert post(client, url, path, forged, **headers).status_code == status, (path, headers)
+    assert post(client, url, "apply?force=1", forged).status_code == 400
+    asked_first = {"origin": "https://evil.example", "access-control-request-method": "POST"}
+    answer = client.request("OPTIONS", f"{url}/console/v1/apply", headers=asked_first)
+    assert answer.status_code == httpx.codes.METHOD_NOT_ALLOWED
+    assert not [name for name in answer.headers if name.startswith("access-control")]
+    assert client.get(f"{url}/console/v1/apply").status_code == httpx.codes.METHOD_NOT_ALLOWED
+    # What programs use takes nothing from a page, not from this one either.
+    for method, path, body in (("POST", "acls", {"acls": [new]}), ("POST", "plans", forged)):
+        answer = client.request(method, f"{url}/v1/{path}", json=body, headers={"origin": url, **OWN})
+        assert answer.status_code == httpx.codes.FORBIDDEN
+    changed = {**forged, "add": [*forged["add"], {**forged["add"][0], "resourceName": "others"}]}
+    assert "not as it was made" in post(client, url, "apply", changed).json()["detail"]
+    assert not is_allowed(node, "User:mallory", READ, "orders")
+    assert post(client, url, "apply", forged).status_code == httpx.codes.OK
+    assert is_allowed(node, "User:mallory", READ, "orders")
+
+
+def test_hostile_names_are_text_in_a_change(page: Page, url: str, node: Node) -> None:
+    change = opened_change(page, url)
+    for name in HOSTILE:
+        add(page, f"User:{name}", "READ", name)
+    held = change.get_by_role("list", name="The change").get_by_role("listitem")
+    expect(held).to_have_count(len(HOSTILE))
+    expect(held.nth(1)).to_contain_text("User:a\\u{202e}gnp Read on TOPIC a\\u{202e}gnp")
+    # A name that topics cannot have means nothing, so that it is in no class.
+    assert [text.partition("User:")[2].partition(": ")[0] for text in plan(page).all_inner_texts()] == [
+        HOSTILE[4]
+    ]
+    apply(page)
+    expect(change.locator(".done")).to_contain_text(f"{len(HOSTILE)} ACLs added")
+    assert node.status().acl_count == 3 + len(HOSTILE)
+    for name in HOSTILE:
+        assert is_allowed(node, f"User:{name}", READ, name)
+    assert page.title() == "aclog"
+
+
+def test_what_is_pasted_is_compared_with_the_moment_that_is_shown(
+    page: Page, client: httpx.Client, url: str
+) -> None:
+    page.goto(f"{url}/#view=compare")
+    page.get_by_label("Compare the ACLs with").select_option("changes")
+    text = page.get_by_label("Changes, as aclog plan reads them")
+    text.fill(
+        "# both are read\n"
+        "kafka-acls --add --allow-principal User:carol --operation Read --topic pay "
+        "--resource-pattern-type prefixed\n"
+        "--remove --allow-principal User:alice --operation Read --topic orders\n"
+    )
+    page.get_by_role("button", name="What would it do").click()
+    flips = page.locator(".flips li")
+    expect(flips).to_have_count(2)
+    expect(flips.filter(has_text="granted")).to_contain_text("User:carol: Read, Describe on TOPIC pay*")
+    expect(flips.filter(has_text="revoked")).to_contain_text("User:alice: Read, Describe on TOPIC orders")
+    # The URL holds it.
+    pasted = page.url
+    page.goto("about:blank")
+    page.goto(pasted)
+    expect(flips).to_have_count(2)
+    # A set of ACLs may be all that there are to be.
+    text.fill(
+        '{"resourceType": "TOPIC", "resourceName": "orders", "principal": "User:alice", '
+        '"operation": "READ", "permissionType": "ALLOW"}'
+    )
+    page.get_by_role("button", name="What would it do").click()
+    expect(page.locator("main section")).to_contain_text("no question answered otherwise")
+    expect(page.locator("main section")).to_contain_text("2 ACLs are there and not in the text; they stay")
+    page.get_by_label("a set of ACLs is all that there are to be").check()
+    expect(page.locator("main section")).to_contain_text("0 ACLs added, 2 ACLs removed")
+    expect(page.get_by_role("list", name="Warnings")).to_contain_text("User:ANONYMOUS loses its last ALLOW")
+    wrong = post(
+        client, url, "plan", {"text": "\n--add --allow-principal User:carol --operation Reed --topic pay"}
+    )
+    assert wrong.status_code == httpx.codes.BAD_REQUEST
+    assert "the text line 2" in wrong.json()["detail"]
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Fleet, str]]:
+    """Two clusters that differ in one topic's ACL each, and in who may alter them."""
+    logs = {each: tmp_path_factory.mktemp(each) / "log" for each in ("east", "west")}
+    config = fleet_config(logs, log_mode="create", console_listeners="*")
+    with running_fleet(config) as (running, url):
+        for name, own, right in (
+            ("east", "User:alice", AclOperation.ALTER),
+            ("west", "User:bob", AclOperation.DESCRIBE),
+        ):
+            node = node_of(running, name)
+            create(node, [on_cluster(right), acl("User:both", READ, "orders")])
+            create(node, [acl(own, READ, "orders")])
+        yield running, url
+
+
+def test_two_clusters_are_compared_and_asked(chromium: Browser, fleet: tuple[Fleet, str]) -> None:
+    running, url = fleet
+    with console_page(chromium, url) as page:
+        page.goto(f"{url}/clusters/east/#view=compare")
+        page.get_by_label("Compare east with").select_option("cluster")
+        page.get_by_label("The cluster").select_option("west")
+        flips = page.locator(".flips li")
+        expect(flips).to_have_count(3)
+        mine = flips.filter(has_text="allowed in east alone")
+        expect(mine.first).to_contain_text("User:alice: Read, Describe")
+        expect(mine.last).to_contain_text("User:ANONYMOUS: Alter on CLUSTER")
+        other = flips.filter(has_text="allowed in west alone")
+        expect(other).to_contain_text("User:bob: Read, Describe on TOPIC orders")
+        other.get_by_role("button", name="ask both").click()
+        expect(other.locator(".asked")).to_have_count(2)
+        for side, cluster in zip(other.locator(".asked").all(), ("west", "east"), strict=True):
+            allowed = is_allowed(node_of(running, cluster), "User:bob", READ, "orders")
+            expect(side).to_contain_text(f"{cluster}: {'ALLOWED' if allowed else 'DENIED'}")
+        pasted = page.url
+        page.goto("about:blank")
+        page.goto(pasted)
+        expect(flips).to_have_count(3)
+        other.get_by_role("button", name="ask both").click()
+        other.get_by_role("link", name="west").click()
+        expect(page.locator(".result")).to_have_text("✓ ALLOWED")
+        assert page.url.startswith(f"{url}/clusters/west/#")
+
+
+def test_both_clusters_must_let_one_describe_them(client: httpx.Client, fleet: tuple[Fleet, str]) -> None:
+    running, url = fleet
+    flips = f"{url}/clusters/east/console/v1/flips"
+    assert client.get(flips, params={"cluster": "west"}).json()["total"] == 3
+    unknown = client.get(flips, params={"cluster": "north"})
+    assert unknown.status_code == httpx.codes.BAD_REQUEST
+    assert "there are west" in unknown.json()["detail"]
+    delete(node_of(running, "west"), CLUSTER_NAME)
+    for asked, other in (("east", "west"), ("west", "east")):
+        refused = client.get(f"{url}/clusters/{asked}/console/v1/flips", params={"cluster": other})
+        assert refused.status_code == httpx.codes.FORBIDDEN
+        assert "User:both" not in refused.text
+    create(node_of(running, "west"), [on_cluster(AclOperation.DESCRIBE)])
+
+
+@pytest.mark.parametrize(("width", "scheme"), LOOKS)
+def test_everyone_can_use_it(
+    chromium: Browser, fleet: tuple[Fleet, str], width: int, scheme: ColorScheme
+) -> None:
+    _, url = fleet
+    text = "--add --allow-principal User:carol --operation All --cluster\n--remove --topic orders"
+    with console_page(chromium, url, width=width, color_scheme=scheme) as page:
+        for name, view in (
+            ("changes", {"with": "changes", "changes": text}),
+            ("clusters", {"with": "cluster", "cluster": "west"}),
+        ):
+            page.goto(f"{url}/clusters/east/#{urlencode({'view': 'compare'} | view)}")
+            expect(page.locator(".flips li").first).to_be_visible()
+            assert_everyone_can_use(page, f"compare-{name}-{width}-{scheme}")
+        opened_change(page, f"{url}/clusters/east/")
+        add(page, "User:carol", "ALL", "orders")
+        page.get_by_label("Remove ALLOW User:alice Read on TOPIC orders from any host").check()
+        expect(plan(page).first).to_be_visible()
+        assert_everyone_can_use(page, f"plan-{width}-{scheme}")
+        page.get_by_role("button", name="Apply…").click()
+        expect(page.get_by_role("dialog")).to_be_visible()
+        assert_everyone_can_use(page, f"plan-confirm-{width}-{scheme}")

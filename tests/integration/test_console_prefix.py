@@ -1,0 +1,139 @@
+"""Questions about prefixes and about everyone on the console, beside what the library works out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from playwright.sync_api import Page, expect
+
+from authorizer.analysis.classes import hosts, who
+from authorizer.analysis.rights import what_can, who_can
+from authorizer.node import Node
+from records.acl import (
+    AclOperation,
+    ResourceType,
+)
+from support.console_page import assert_everyone_can_use
+from support.node_acls import acl, on_cluster
+from support.nodes import SOON_S, create, running_node, sidecar_of
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("console")]
+
+READ, WRITE = AclOperation.READ, AclOperation.WRITE
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    log = tmp_path_factory.mktemp("console") / "log"
+    with running_node(log, log_mode="create") as running:
+        create(running, [on_cluster(AclOperation.DESCRIBE)])
+        create(
+            running,
+            [
+                acl("User:alice", READ, "orders.", prefixed=True),
+                acl("User:alice", READ, "orders.secret", deny=True),
+                acl("User:alice", READ, "orders.lab.", prefixed=True, deny=True, host="10.0.0.1"),
+                acl("User:bob", READ, "orders.", prefixed=True),
+                acl("User:carol", READ, "orders.v1"),
+                *(acl(f"User:reader-{number:02}", READ, "orders.v2") for number in range(60)),
+            ],
+        )
+        yield running
+
+
+@pytest.fixture(scope="module")
+def url(node: Node) -> Iterator[str]:
+    with sidecar_of(node, console_listeners="*") as address:
+        yield address
+
+
+def asked(url: str, **question: object) -> dict[str, object]:
+    answer = httpx.get(f"{url}/console/v1/allowed", params=question, timeout=SOON_S)  # type: ignore[arg-type]
+    assert answer.status_code == httpx.codes.OK, answer.text
+    return dict(answer.json())
+
+
+def test_a_prefix_is_answered_by_classes_each_with_a_question_of_it(page: Page, url: str) -> None:
+    page.goto(f"{url}/#view=ask")
+    page.get_by_label("Principal", exact=True).fill("User:alice")
+    page.get_by_label("Which names").select_option("all names with the prefix")
+    page.get_by_label("Resource name").fill("orders.")
+    expect(page.locator(".result")).to_contain_text("SOME")
+    classes = page.locator(".classes li")
+    expect(classes).to_have_count(4)
+    expect(classes.nth(0)).to_contain_text(
+        "User:alice on orders.* but for orders.lab.*, orders.secret from any host"
+    )
+    expect(classes.nth(0)).to_contain_text("ALLOWED by ALLOW User:alice Read on TOPIC orders.*")
+    refused = classes.filter(has_text="denied User:alice on orders.secret from any host")
+    expect(refused).to_contain_text("DENIED by DENY User:alice Read on TOPIC orders.secret")
+    refused.get_by_role("button").click()
+    expect(page.locator(".result")).to_have_text("✗ DENIED")
+    page.go_back()
+    classes.nth(0).get_by_role("button").click()
+    expect(page.locator(".result")).to_have_text("✓ ALLOWED")
+    page.go_back()
+    page.get_by_label("Principal", exact=True).fill("User:bob")
+    expect(page.locator(".result")).to_contain_text("ALL NAMES")
+    page.get_by_label("Operation").select_option("WRITE")
+    expect(page.locator(".result")).to_contain_text("NONE")
+
+
+def test_what_is_answered_of_one_is_what_the_library_works_out(url: str, node: Node) -> None:
+    state = node.authorizer.state
+    table = state.index.image.merged().columns
+    for principal in ("User:alice", "User:bob", "User:carol", "User:nobody"):
+        found = asked(url, principal=principal, operation="READ", name="", prefix=True)
+        allowed = [each for each in found["classes"] if each["allowed"]]  # type: ignore[attr-defined]
+        expected = [
+            each
+            for each in what_can(table, state.settings, principal)
+            if each.resource_type == ResourceType.TOPIC and READ in each.operations
+        ]
+        names = [{(name["text"], name["is_name"]) for name in each["names"]} for each in allowed]
+        assert names == [{(name.text, name.is_name) for name in each.names} for each in expected]
+        assert [each["hosts"] for each in allowed] == [hosts(each) for each in expected]
+
+
+def test_who_may_is_listed_page_by_page(page: Page, url: str, node: Node) -> None:
+    page.goto(f"{url}/#view=ask&principal=User:alice&name=orders.&prefix=yes")
+    expect(page.locator(".result")).to_contain_text("SOME")
+    page.get_by_label("Principal", exact=True).fill("")
+    state = node.authorizer.state
+    table = state.index.image.merged().columns
+    expected = list(who_can(table, state.settings, ResourceType.TOPIC, ("orders.", False), READ))
+    expect(page.locator(".result")).to_have_text(f"{len(expected)} answers")
+    expect(page.locator(".classes li")).to_have_count(50)
+    page.get_by_label("Later answers").click()
+    expect(page.locator(".classes li")).to_have_count(len(expected) - 50)
+    found = asked(url, operation="READ", name="orders.", prefix=True, count=200)
+    assert [each["who"] for each in found["classes"]] == [who(each) for each in expected]  # type: ignore[attr-defined]
+    assert_everyone_can_use(page, "who-may-1280-light")
+
+
+def test_a_row_of_many_names_asks_about_them_all(page: Page, url: str) -> None:
+    page.goto(f"{url}/#who=alice")
+    page.locator("tr", has_text="orders.*").locator("td button.cell").click()
+    expect(page.get_by_label("Which names")).to_have_value("yes")
+    expect(page.locator(".result")).to_contain_text("SOME")
+
+
+def test_who_may_not_describe_the_cluster_is_answered_about_itself(tmp_path: Path) -> None:
+    with running_node(tmp_path / "log", log_mode="create") as node:
+        create(node, [acl("User:ANONYMOUS", READ, "mine"), acl("User:b", READ, "theirs")])
+        with sidecar_of(node, console_listeners="*") as url:
+            found = asked(url, operation="READ", prefix=True)
+            assert found["principal"] == "User:ANONYMOUS"
+            assert "theirs" not in str(found)
+            assert "User:b" not in str(found)
+            for question in ({"principal": "User:b"}, {"at_offset": 1}):
+                refused = httpx.get(
+                    f"{url}/console/v1/allowed", params={"operation": "READ", "prefix": True, **question}
+                )
+                assert refused.status_code == httpx.codes.FORBIDDEN
+            wrong = httpx.get(f"{url}/console/v1/allowed", params={"operation": "READ", "name": "a b"})
+            assert wrong.status_code == httpx.codes.BAD_REQUEST
+            assert "no TOPIC can have the name `a b`" in wrong.text

@@ -1,0 +1,121 @@
+"""The console on what real brokers wrote: the page beside the library's answers, at moments of their logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from authorizer.configuration.load import load_config
+from authorizer.decisions.state import AuthorizerState
+from authorizer.host import host_address
+from authorizer.index.acl_index import AclIndex
+from authorizer.node import Node
+from records.acl import AclOperation, ResourceType
+from records.log.open import open_log
+from replay.load import load_image
+from replay.snapshot_source import CheckpointFiles
+from snapshot.digest import digest_to_string
+from support.console_page import shown_cells
+from support.data import real_log
+from support.node_acls import ELSEWHERE, is_allowed
+from support.nodes import SOON_S, sidecar_of
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("console")]
+
+OPERATIONS = (AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE)
+
+
+@pytest.fixture(scope="module", params=["kraft-small", "kraft-trimmed"])
+def node(request: pytest.FixtureRequest) -> Iterator[Node]:
+    flags = {
+        "aclog.log.url": f"file:{real_log(request.param)}",
+        "aclog.log.mode": "read",
+        "super.users": "User:ANONYMOUS",
+    }
+    with Node.open(load_config(environ={}, flags=flags)) as running:
+        running.start()
+        assert running.wait_until_ready(SOON_S)
+        yield running
+
+
+@pytest.fixture(scope="module")
+def url(node: Node) -> Iterator[str]:
+    with sidecar_of(node, console_listeners="*") as address:
+        yield address
+
+
+def state_at(node: Node, end_offset: int) -> AuthorizerState:
+    """By another way than the page's: loaded as ``--at-offset`` does."""
+    with closing(open_log(node.log.url)) as log:
+        image = load_image(log, [CheckpointFiles(log)], at_offset=end_offset - 1).image
+    now = node.authorizer.state
+    networks = now.settings.version_for(image).version.matches_networks
+    return AuthorizerState(AclIndex.of(image, networks=networks), now.settings, True, "")
+
+
+def may_be_a_clients(host: str) -> bool:
+    """An address in the one way that brokers write it; no name is one."""
+    try:
+        return host_address(host) == host
+    except ValueError:
+        return False
+
+
+def test_cells_and_answers_are_the_librarys_at_every_moment_that_is_looked_at(
+    page: Page, url: str, node: Node
+) -> None:
+    moments = page.request.get(f"{url}/console/v1/moments").json()["moments"]
+    ends = [each["offset"] for each in moments]
+    compared = 0
+    for end in {ends[len(ends) // 3], ends[2 * len(ends) // 3], ends[-2], ends[-1]}:
+        state = state_at(node, end)
+        acls = [acl.record for acl in state.index.image]
+        hosts = {ELSEWHERE, *(acl.host for acl in acls if may_be_a_clients(acl.host))}
+        names = {acl.resource_name for acl in acls if acl.resource_type == ResourceType.TOPIC}
+        who = {acl.principal for acl in acls if acl.principal != "User:*"}
+        page.goto(f"{url}/#at={end}")
+        expect(page.locator(".moment")).to_contain_text(f"offset {end}")
+        expect(page.locator("table.matrix tbody tr").nth(1)).to_be_visible()
+        asked = {}
+        for (name, principal), said in shown_cells(page).items():
+            if name not in names or principal not in who:
+                continue
+            always, _, partly = said.partition("partly ")
+            wholly, partly_so = (set(each.removesuffix("; ").split(", ")) for each in (always, partly))
+            for operation in OPERATIONS:
+                found = {is_allowed(node, principal, operation, name, host, state) for host in hosts}
+                either = {operation.title, "All"}
+                answers = {True} if either & wholly else {True, False} if either & partly_so else {False}
+                assert found == answers, (end, name, principal, operation, said)
+                asked[principal, operation, name] = is_allowed(node, principal, operation, name, state=state)
+        compared += len(asked)
+        for allowed in (True, False):
+            for (principal, operation, name), answer in asked.items():
+                if answer is allowed:
+                    page.goto(
+                        f"{url}/#view=ask&at={end}&principal={quote(principal)}&operation={operation.name}"
+                        f"&name={quote(name)}&host={ELSEWHERE}"
+                    )
+                    expect(page.locator(".result")).to_have_text("✓ ALLOWED" if allowed else "✗ DENIED")
+                    break
+    assert compared > len(OPERATIONS)
+
+
+def test_the_acls_and_the_node_are_those_of_the_broker(page: Page, url: str, node: Node) -> None:
+    state = state_at(node, node.status().end_offset)
+    page.goto(f"{url}/#view=acls")
+    expect(page.locator(".counts")).to_contain_text(f"{len(state.index.image)} ACLs")
+    page.goto(f"{url}/#view=node")
+    expect(page.locator(".facts")).to_contain_text(digest_to_string(state.index.image.digest))
+
+
+def test_what_the_log_has_lost_is_hatched_and_said(page: Page, url: str, node: Node) -> None:
+    page.goto(url)
+    expect(page.locator(".moment")).to_be_visible()
+    is_whole = node.log.start_offset() == 0
+    expect(page.locator(".unknown")).to_have_count(0 if is_whole else 1)
+    expect(page.get_by_text("nothing is known of what was before")).to_have_count(0 if is_whole else 1)

@@ -1,0 +1,491 @@
+"""`aclog report`: the console's page as a file, and the same for paper, as a table and as JSON lines."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from click.testing import CliRunner, Result
+from playwright.sync_api import Browser, Page, expect
+
+from authorizer.analysis.answers import by_host, operations_of
+from authorizer.analysis.flips import flips_between
+from authorizer.analysis.matrix import Matrix
+from authorizer.analysis.meaning import Meaning
+from authorizer.analysis.name_map import NameMap
+from authorizer.cli.main import cli
+from authorizer.cli.report import command, content
+from authorizer.decisions.state import AuthorizerSettings
+from authorizer.index.acl_index import AclIndex
+from authorizer.node import Node
+from records.acl import (
+    AclOperation,
+    ResourceType,
+)
+from records.log.open import open_log
+from replay.load import load_image
+from snapshot.digest import digest_to_string
+from snapshot.image import AclsImage
+from support.console_page import LOOKS, ColorScheme, assert_everyone_can_use
+from support.data import real_log
+from support.node_acls import acl, on_cluster
+from support.nodes import SOON_S, create, delete, running_node, sidecar_of
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("console")]
+
+REAL = real_log("kraft-small")
+SINCE = 100
+HOSTILE = (
+    "</script><script>document.title='taken'</script>",
+    "<!--<script>",
+    "a\u202egnp\u2028",
+    "q\"'&amp;",
+    "\U0001f600",
+    "=cmd()",
+)
+
+
+def aclog(*args: object, code: int = 0) -> Result:
+    result = CliRunner().invoke(cli, ["report", *map(str, args)])
+    assert result.exit_code == code, result.output
+    return result
+
+
+def json_of(*args: object) -> list[dict[str, Any]]:
+    lines = aclog(*args, "--format", "json", "--output", "-").stdout.split("\n")
+    return [json.loads(line) for line in lines if line]
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """Nested names and prefixes, some for everybody, denials, hosts; and what came and went."""
+    log = tmp_path_factory.mktemp("report") / "log"
+    read, write, every = AclOperation.READ, AclOperation.WRITE, AclOperation.ALL
+    with running_node(log, log_mode="create") as running:
+        describe = AclOperation.DESCRIBE
+        create(
+            running,
+            [
+                on_cluster(describe),
+                acl("User:a", read, "orders.", prefixed=True),
+                acl("User:a", write, "orders.eu.", prefixed=True),
+                acl("User:a", read, "gone.v1"),
+                acl("User:b", every, "ord", prefixed=True),
+                acl("User:b", read, "orders.eu.secret", deny=True),
+                acl("User:*", read, "orders.public", prefixed=True),
+                acl("User:*", describe, "*"),
+                acl("User:c", write, "*", host="10.0.0.1"),
+                *(acl("User:c", read, f"orders.{at}.v1") for at in ("eu", "us", "eu.x", "eu.y")),
+                *(acl("User:c", read, name, kind=ResourceType.GROUP) for name in HOSTILE),
+                acl(f"User:{HOSTILE[0]}", read, "orders.eu.v1"),
+                *(acl(f"User:team-{each}", read, "orders.eu.v1") for each in ("x.1", "x.2", "y.1")),
+            ],
+        )
+        delete(running, "gone.v1")
+        create(running, [acl("User:*", read, "pay.", prefixed=True), acl("User:d", read, "pay.v1")])
+        create(running, [acl("User:c", write, "orders.eu.v1", deny=True, host="10.0.0.1")])
+        create(
+            running, [acl("User:c", read, "orders.", prefixed=True), acl("User:team-x.2", write, "pay.v1")]
+        )
+        yield running
+
+
+@pytest.fixture(scope="module")
+def client(node: Node) -> Iterator[httpx.Client]:
+    with (
+        sidecar_of(node, console_listeners="*") as url,
+        httpx.Client(base_url=f"{url}/console/v1/", timeout=SOON_S) as asking,
+    ):
+        yield asking
+
+
+@pytest.fixture(scope="module")
+def since(client: httpx.Client) -> int:
+    """The end of the first batch."""
+    return int(client.get("moments").json()["moments"][1]["offset"])
+
+
+@pytest.fixture(scope="module")
+def report(node: Node, since: int, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The node's log as a page."""
+    file = tmp_path_factory.mktemp("page") / "report.html"
+    aclog("--log", node.status().log_url, "--since", since - 1, "--output", file)
+    return file
+
+
+@contextmanager
+def opened(
+    chromium: Browser, *, width: int = 1280, color_scheme: ColorScheme = "light", bypass_csp: bool = False
+) -> Iterator[Page]:
+    """A page without a network, that asks for nothing but the file, and has nothing to complain about."""
+    size = {"width": width, "height": 800}
+    with chromium.new_context(
+        viewport=size,  # type: ignore[arg-type]
+        color_scheme=color_scheme,
+        offline=True,
+        bypass_csp=bypass_csp,
+    ) as context:
+        page = context.new_page()
+        page.set_default_timeout(SOON_S * 1000)
+        asked: list[str] = []
+        complaints: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        yield page
+        assert {url.partition("#")[0].partition("://")[0] for url in asked} <= {"file"}
+        assert len({url.partition("#")[0] for url in asked}) <= 1
+        assert not complaints
+
+
+def held(page: Page, path: str, **question: Any) -> Any:
+    """What the page in the file is answered."""
+    return page.evaluate(
+        "([path, question]) => $['file_api.js'].ask(`console/v1/${path}`, question)", [path, question]
+    )
+
+
+#: What a reader types and chooses.
+_NARROWED: list[dict[str, str | bool]] = [
+    {},
+    {"containing": "EU"},
+    {"containing": "v1", "who": "user:c"},
+    {"who": "taken"},
+    {"teams": True},
+    {"teams": True, "who": "team"},
+    {"teams": True, "team": "User:team-x."},
+]
+
+
+def test_the_file_answers_as_the_node_does(
+    chromium: Browser, report: Path, client: httpx.Client, since: int
+) -> None:
+    whole: dict[str, str | int] = {"row": 0, "rows": 200, "column": 0, "columns": 200}
+    with opened(chromium) as page:
+        page.goto(report.as_uri())
+        expect(page.locator("table.matrix tbody th", has_text="orders.*")).to_be_visible()
+        compared = 0
+        for resource_type in ("TOPIC", "GROUP", "CLUSTER", "USER"):
+            unders = [""]
+            for under in unders:
+                for narrowed in _NARROWED:
+                    question = whole | {"type": resource_type, "since": since} | narrowed
+                    if under:
+                        question["under"] = under
+                    ours = held(page, "matrix", **question)
+                    assert ours == client.get("matrix", params=question).json(), question
+                    if not narrowed:
+                        unders += [row["text"] for row in ours["rows"]["items"] if row["inside"]]
+                        compared += sum(map(len, ours["cells"]))
+        assert compared > 100
+        acls = {"first": 0, "count": 100}
+        for text in ("", "ORDERS.EU", "user:c"):
+            asked = acls | ({"containing": text} if text else {})
+            assert held(page, "acls", **asked) == client.get("acls", params=asked).json()
+            assert held(page, "findings", **asked) == client.get("findings", params=asked).json()
+        assert held(page, "flips", since=since) == client.get("flips", params={"since": since}).json()
+        assert held(page, "changes", after=since) == client.get("changes", params={"after": since}).json()
+
+
+def test_it_is_clicked_through_without_a_network(
+    chromium: Browser, report: Path, node: Node, since: int
+) -> None:
+    with opened(chromium) as page:
+        page.goto(report.as_uri())
+        expect(page.locator(".moment")).to_contain_text(f"offset {node.status().end_offset},")
+        page.get_by_role("button", name="what changed").click()
+        expect(page.locator("td.flipped").first).to_be_visible()
+        page.get_by_role("button", name="orders.*", exact=False).first.click()
+        expect(page.locator("table.matrix tbody th", has_text="orders.public*")).to_be_visible()
+        # A question that no file can answer, with the command that does.
+        page.locator("table.matrix tbody tr", has_text="orders.public").locator(".cell").nth(1).click()
+        expect(page.locator("main .error")).to_contain_text("aclog what-can --acls")
+        page.get_by_label("Principal").fill("")
+        expect(page.locator("main .error")).to_contain_text("aclog who-can --acls")
+        expect(page.locator("main .error")).to_contain_text("--operation READ --topic 'orders.public*'")
+        page.get_by_label("Principal").fill("User:d")
+        page.get_by_label("Which names").select_option("")
+        expect(page.locator("main .error")).to_contain_text("aclog check --log")
+        expect(page.locator("main .error")).to_contain_text("--topic orders.public --explain")
+        page.get_by_role("button", name="Compare").click()
+        expect(page.locator(".flips li").first).to_be_visible()
+        page.locator(".flips li", has_text="pay.").get_by_role("button", name="ask at now").first.click()
+        expect(page.locator(".result")).to_have_text("✓ ALLOWED")
+        expect(page.locator(".acls").first).to_contain_text("ALLOW User:* Read on TOPIC pay.*")
+        page.go_back()
+        page.locator(".flips li", has_text="pay.").get_by_role("button", name=f"ask at {since}").first.click()
+        expect(page.locator(".result")).to_have_text("✗ DENIED")
+        page.get_by_role("button", name="State").click()
+        expect(page.locator(".facts")).to_contain_text(node.status().digest)
+        expect(page.locator(".facts")).to_contain_text("all principals and names")
+        page.goto(f"{report.as_uri()}#at=3")
+        expect(page.locator("main .error")).to_contain_text("--at-offset 2")
+        assert page.title().startswith("aclog report: ")
+
+
+def test_hostile_names_are_text_and_the_policy_lets_nothing_in(chromium: Browser, report: Path) -> None:
+    text = report.read_text(encoding="utf-8")
+    assert "unsafe" not in text.partition("<title>")[0]
+    assert "default-src 'none'" in text
+    assert text.count("<script") == 2
+    with opened(chromium) as page:
+        page.goto(f"{report.as_uri()}#type=GROUP&who=User:c")
+        expect(page.locator("table.matrix tbody th", has_text="<!--")).to_be_visible()
+        shown = set(page.locator("table.matrix tbody th bdi").all_inner_texts())
+        assert shown >= {*HOSTILE[:2], "a\\u{202e}gnp\\u{2028}", *HOSTILE[3:]}
+        assert page.title() != "taken"
+
+
+@pytest.mark.parametrize(("width", "scheme"), LOOKS)
+def test_everyone_can_use_it(
+    chromium: Browser, report: Path, since: int, width: int, scheme: ColorScheme
+) -> None:
+    # axe is put into the page, which its policy would not let in.
+    with opened(chromium, width=width, color_scheme=scheme, bypass_csp=True) as page:
+        for view, ready in (("matrix", "td.flipped"), ("compare", ".flips"), ("node", ".facts")):
+            page.goto(f"{report.as_uri()}#view={view}&since={since}")
+            expect(page.locator(ready).first).to_be_visible()
+            assert_everyone_can_use(page, f"report-{view}-{width}-{scheme}")
+
+
+def image_at(offset: int | None = None) -> AclsImage:
+    with closing(open_log(str(REAL))) as log:
+        return load_image(log, at_offset=offset).image
+
+
+def test_a_real_log_is_the_librarys_cell_by_cell(chromium: Browser, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    aclog("--log", REAL, "--since", SINCE, "--output", file)
+    now, then = image_at(), image_at(SINCE)
+    settings = AuthorizerSettings.from_configs({}).with_version_of(now)
+    with opened(chromium) as page:
+        page.goto(file.as_uri())
+        for resource_type in ResourceType:
+            if resource_type <= ResourceType.ANY or resource_type.name == "UNKNOWN":
+                continue
+            found = held(
+                page,
+                "matrix",
+                type=resource_type.name,
+                row=0,
+                rows=999,
+                column=0,
+                columns=999,
+                since=SINCE + 1,
+            )
+            matrix, before = (
+                Matrix.of(AclIndex.of(image, networks=False), settings, resource_type)
+                for image in (now, then)
+            )
+            who = [each["principal"] for each in found["columns"]["items"]]
+            assert who == [None, *sorted(matrix.principals | before.principals)]
+            keys = [(row["text"], row["is_name"]) for row in found["rows"]["items"]]
+            columns, pairs = matrix.columns(who), matrix.flips(before, who)
+            assert found["cells"] == [[list(column.cell(key)) for column in columns] for key in keys]
+            assert found["granted"] == [[list(granted.cell(key)) for granted, _ in pairs] for key in keys]
+            assert found["revoked"] == [[list(revoked.cell(key)) for _, revoked in pairs] for key in keys]
+        state = held(page, "now")["facts"]
+        assert (state["digest"], state["aclCount"]) == (digest_to_string(now.digest), len(now))
+        assert state["clusterId"] == "aclogFixtureCluster001"
+        assert state["kafkaVersion"]["source"] != "configured"
+
+
+def test_json_is_what_the_acls_mean() -> None:
+    found = json_of("--log", REAL, "--since", SINCE)
+    now, then = image_at(), image_at(SINCE)
+    settings = AuthorizerSettings.from_configs({}).with_version_of(now)
+    meaning, earlier = (Meaning.of(each.merged().columns, settings) for each in (now, then))
+    assert found[0]["report"]["meaning"] == meaning.digest.hex()
+    # The lines of access are the meaning itself: nothing is lost.
+    for resource_type, everybody in meaning.everybody.items():
+        lines = [each for each in found if each.get("access") == resource_type.name]
+        for principal in {each["principal"] for each in lines}:
+            expected = everybody if principal == "*" else meaning.departures(principal, resource_type)
+            assert _said(lines, principal) == _expected(expected), (resource_type, principal)
+        assert {each["principal"] for each in lines} >= {
+            principal for principal, theirs in meaning.principals.items() if resource_type in theirs
+        }
+    acls = {each["id"] for each in found if each.get("acl") == "inForce"}
+    assert len(acls) == len(now)
+    flips = list(flips_between(earlier, meaning))
+    assert sum(len(each.questions.operations) for each in flips) == sum("flip" in each for each in found)
+    changes = [each for each in found if "change" in each]
+    added, removed = (sum(each["change"] == kind for each in changes) for kind in ("added", "removed"))
+    assert len(then) + added - removed == len(now)
+    assert all(each["endOffset"] > SINCE + 1 for each in changes)
+    findings = sum(len(each.get("findings", ())) for each in found)
+    assert found[-1]["summary"]["findings"] == findings > 0
+    for line in found:
+        if "flip" in line:
+            assert (line["before"]["result"], line["after"]["result"]) == (
+                ("DENIED", "ALLOWED") if line["flip"] == "granted" else ("ALLOWED", "DENIED")
+            )
+
+
+def _said(lines: list[dict[str, Any]], principal: str) -> dict[tuple[str, bool], Any]:
+    return {
+        (str(each.get("name", each.get("prefix"))), "name" in each): each.get("allowed")
+        for each in lines
+        if each["principal"] == principal
+    }
+
+
+def _expected(answers: NameMap[Any]) -> dict[tuple[str, bool], Any]:
+    places = list(answers.places)
+    if answers.default is not None or not places:
+        places.insert(0, ("", False, answers.default))
+    return {
+        (name, is_name): None
+        if answer is None
+        else {host or "*": [each.name for each in operations_of(mask)] for host, (mask,) in by_host(answer)}
+        for name, is_name, answer in places
+    }
+
+
+def test_csv_has_the_same_in_one_table() -> None:
+    text = aclog("--log", REAL, "--since", SINCE, "--format", "csv", "--output", "-").stdout
+    rows = list(csv.DictReader(io.StringIO(text, newline="")))
+    found = json_of("--log", REAL, "--since", SINCE)
+    by_section = {section: [row for row in rows if row["section"] == section] for section in _SECTIONS}
+    assert {row["section"] for row in rows} == set(_SECTIONS)
+    assert [row["detail"] for row in by_section["acl"]] == [
+        each["id"] for each in found if "findings" in each
+    ]
+    hosts = sum(len(each.get("allowed", ("as",))) for each in found if "access" in each)
+    assert len(by_section["access"]) == hosts
+    assert len(by_section["change"]) == sum("change" in each for each in found)
+    assert len(by_section["finding"]) == found[-1]["summary"]["findings"]
+    assert len(by_section["flip"]) == found[-1]["summary"]["flips"]
+    facts = {row["kind"]: row["detail"] for row in by_section["report"]}
+    assert facts["digest"] == found[0]["report"]["digest"]
+
+
+_SECTIONS = ("report", "access", "acl", "finding", "change", "flip")
+
+
+def test_paper_has_every_row_and_no_script(chromium: Browser, tmp_path: Path, node: Node, since: int) -> None:
+    file = tmp_path / "print.html"
+    url = node.status().log_url
+    aclog("--log", url, "--since", since - 1, "--format", "print", "--output", file)
+    text = file.read_text(encoding="utf-8")
+    assert "<script" not in text
+    assert "\u202e" not in text
+    summary = json_of("--log", url, "--since", since - 1)[-1]["summary"]
+    with opened(chromium) as page:
+        page.goto(file.as_uri())
+        tables = page.locator("table")
+        sections = page.locator("section")
+        assert sections.last.locator("table").nth(1).locator("tbody tr").count() == summary["flips"]
+        assert sections.last.locator("table").first.locator("tbody tr").count() == summary["changes"]
+        listed = page.locator("section", has_text=re.compile(rf"^{summary['acls']} ACLs"))
+        assert listed.locator("tbody tr").count() == summary["acls"]
+        assert listed.locator(".rule").count() == summary["findings"]
+        rows = page.locator("tr").count()
+        assert tables.count() == page.locator("thead").count()
+        # Structure goes into the PDF: each row is in it, on more than one page.
+        printed = page.pdf(prefer_css_page_size=True, tagged=True)
+    assert printed.count(b"/S /TR") + printed.count(b"/S/TR") == rows
+    assert len(re.findall(rb"/Type ?/Page\b", printed)) >= 4
+
+
+def test_it_is_narrowed_to_principals_and_names(node: Node, since: int) -> None:
+    given = ("--log", node.status().log_url, "--since", since - 1)
+    whole = json_of(*given)
+    found = json_of(*given, "--principal", "User:c", "--topic", "orders.eu*")
+    assert found[0]["report"]["narrowedTo"] == ["User:c", "TOPIC orders.eu*"]
+    lines = [each for each in found if "access" in each]
+    assert {each["principal"] for each in lines} == {"*", "User:c"}
+    assert {each["access"] for each in lines} == {"TOPIC"}
+    named = {each["name"]: each for each in lines if "name" in each}
+    assert named["orders.eu.v1"] in whole
+    # What covers the names is there, and nothing of other names or other principals.
+    acls = {(each["principal"], each["resourceName"]) for each in found if each.get("acl") == "inForce"}
+    assert acls >= {("User:c", "orders."), ("User:*", "*"), ("User:c", "orders.eu.v1")}
+    assert acls.isdisjoint({("User:a", "orders."), ("User:c", "orders.us.v1"), ("User:*", "pay.")})
+    assert all(each in whole for each in found if each.get("acl") == "inForce")
+    changes = [each["acl"]["resourceName"] for each in found if "change" in each]
+    assert sorted(changes) == ["orders.", "orders.eu.v1"]
+    assert all(each in whole for each in found if "flip" in each)
+    one = json_of("--log", node.status().log_url, "--topic", "orders.eu.v1")
+    assert {each.get("name") for each in one if "access" in each} == {"orders.eu.v1"}
+
+
+def test_a_narrowed_page_begins_at_its_names(
+    chromium: Browser, node: Node, client: httpx.Client, tmp_path: Path
+) -> None:
+    file = tmp_path / "eu.html"
+    aclog("--log", node.status().log_url, "--topic", "orders.eu.*", "--output", file)
+    whole: dict[str, str | int] = {"type": "TOPIC", "row": 0, "rows": 200, "column": 0, "columns": 200}
+    with opened(chromium) as page:
+        page.goto(file.as_uri())
+        expect(page.locator("table.matrix tbody th", has_text="orders.eu.v1")).to_be_visible()
+        ours = held(page, "matrix", **whole)
+        theirs = client.get("matrix", params=whole | {"under": "orders.eu."}).json()
+        assert ours["rows"] == theirs["rows"]
+        shown = {each["principal"]: at for at, each in enumerate(ours["columns"]["items"])}
+        for at, each in enumerate(theirs["columns"]["items"]):
+            if each["principal"] in shown:
+                ours_cells = [row[shown[each["principal"]]] for row in ours["cells"]]
+                assert ours_cells == [row[at] for row in theirs["cells"]]
+        page.goto(f"{file.as_uri()}#type=GROUP")
+        expect(page.locator("main .error")).to_contain_text("about TOPIC orders.eu.* alone")
+
+
+def test_any_set_of_acls_and_any_moment(tmp_path: Path, node: Node, client: httpx.Client) -> None:
+    by_offset = json_of("--log", REAL, "--at-offset", SINCE)
+    written = datetime.fromtimestamp(by_offset[0]["report"]["timestamp"] / 1000, UTC).isoformat()
+    by_time = json_of("--log", REAL, "--at-time", written)
+    assert by_time[0]["report"]["endOffset"] >= by_offset[0]["report"]["endOffset"]
+    assert by_time[0]["report"]["timestamp"] == by_offset[0]["report"]["timestamp"]
+    assert by_offset[1:] == json_of("--acls", f"{REAL}@{SINCE}")[1:]
+    checkpoint = next(REAL.glob("*264*.checkpoint"))
+    assert json_of("--acls", checkpoint)[0]["report"]["clusterId"] is None
+    assert json_of("--acls", checkpoint)[-1]["summary"]["acls"] > 0
+    store = tmp_path / "store"
+    made = CliRunner().invoke(cli, ["snapshot", "create", "--log", str(REAL), "--snapshots", str(store)])
+    assert made.exit_code == 0, made.output
+    stored, whole = json_of("--acls", store), json_of("--log", REAL)
+    for name in ("clusterId", "endOffset", "epoch", "timestamp", "digest", "meaning"):
+        assert stored[0]["report"][name] == whole[0]["report"][name], name
+    running = json_of("--acls", str(client.base_url.copy_with(raw_path=b"/")))
+    assert running[0]["report"]["digest"] == node.status().digest
+
+
+def test_what_cannot_be_is_said_and_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, node: Node
+) -> None:
+    file = tmp_path / "report.html"
+    to = ("--output", file)
+    assert "name one" in aclog("--log", REAL, "--at-offset", 3, "--at-time", "2026-01-01", *to, code=2).output
+    assert "has no record of" in aclog("--log", REAL, "--since", "2020-01-01", *to, code=2).output
+    assert "earlier one" in aclog("--log", REAL, "--since", 280, *to, code=2).output
+    assert "aclog diff" in aclog("--acls", tmp_path / "x", "--since", 3, *to, code=2).output
+    assert "no log, snapshot store" in aclog("--acls", tmp_path / "x", *to, code=2).output
+    assert "exactly one resource" in aclog("--log", REAL, "--topic", "a", "--group", "b", *to, code=2).output
+    assert "--output" in aclog("--log", REAL, code=2).output
+    monkeypatch.setitem(command._ACLS_MAXIMUM, "html", 5)
+    many = aclog("--log", REAL, *to, code=2).output
+    assert "59 ACLs are too many for --format html" in many
+    assert "--principal" in many
+    aclog("--log", REAL, "--principal", "User:bob", "--topic", "audit", *to)
+    assert file.exists()
+    file.unlink()
+    gone = tmp_path / "gone" / "report.json"
+    aclog("--log", REAL, "--format", "json", "--output", gone, code=2)
+    assert list(tmp_path.iterdir()) == []
+    # What is left out of a large report is said in it.
+    monkeypatch.setitem(command._ACLS_MAXIMUM, "html", 200)
+    monkeypatch.setitem(command._LINES_MAXIMUM, "html", 3)
+    assert "left out: of 7 classes" in aclog("--log", REAL, "--since", SINCE, *to).stderr
+    monkeypatch.setattr(content, "ACLS_MAXIMUM", 5)
+    (left_out,) = json_of("--log", node.status().log_url)[0]["report"]["leftOut"]
+    assert "aclog lint" in left_out

@@ -1,0 +1,187 @@
+"""The console while its past is looked through, and its way from teams to one topic and back."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from authorizer.node import Node
+from authorizer.sidecar.console import past as room
+from authorizer.sidecar.console import walking
+from authorizer.sidecar.console.windows import MEMBERS_MAXIMUM
+from records.acl import (
+    AclOperation,
+)
+from support.console_page import LOOKS, ColorScheme, assert_everyone_can_use, console_page
+from support.node_acls import acl, on_cluster
+from support.nodes import SOON_S, create, running_node, sidecar_of
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("console")]
+
+READ, WRITE = AclOperation.READ, AclOperation.WRITE
+TEAMS, MEMBERS = 30, 4
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """Teams that read below a prefix, of which the first member writes one topic."""
+    log = tmp_path_factory.mktemp("console") / "log"
+    with running_node(log, log_mode="create") as running:
+        create(running, [on_cluster(AclOperation.DESCRIBE)])
+        bindings = []
+        for team in range(TEAMS):
+            bindings.append(acl(f"User:team{team}.0", WRITE, f"orders.eu.t{team}"))
+            bindings += [
+                acl(f"User:team{team}.{member}", READ, f"orders.eu.t{team}", prefixed=True)
+                for member in range(MEMBERS)
+            ]
+        bindings += [acl(f"User:many.{number}", READ, "many") for number in range(MEMBERS_MAXIMUM + 1)]
+        create(running, bindings)
+        for number in range(12):
+            create(running, [acl("User:team0.0", READ, f"later.{number}")])
+    # One that was started later holds no states of before.
+    with running_node(log) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def url(node: Node) -> Iterator[str]:
+    with sidecar_of(node, console_listeners="*") as address:
+        yield address
+
+
+def test_the_matrix_is_there_while_the_past_becomes_known(
+    chromium: Browser, node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, extend = threading.Event(), room.Past.extend
+
+    def after_the_first_at_the_gate(past: room.Past) -> None:
+        if past.has_begun:
+            gate.wait(SOON_S)
+        extend(past)
+
+    monkeypatch.setattr(room.Past, "extend", after_the_first_at_the_gate)
+    monkeypatch.setattr(room, "FIRST_PART", 4)
+    monkeypatch.setattr(room, "PART", 4)
+    end = node.status().end_offset
+    # Chromium says on its console that what is not known yet was refused, so this is no `console_page`.
+    with sidecar_of(node, console_listeners="*") as url, chromium.new_context(bypass_csp=True) as context:
+        page = context.new_page()
+        page.set_default_timeout(SOON_S * 1000)
+        try:
+            page.goto(f"{url}/#containing=later.")
+            expect(page.locator("table.matrix tbody th")).to_have_count(2)
+            expect(page.locator(".progress")).to_have_attribute("aria-live", "polite")
+            expect(page.locator(".progress")).to_contain_text(f"of {end:,} records")
+            assert_everyone_can_use(page, "progress-1280-light")
+            # What is known can be gone through, and what is not is said to be not known yet.
+            page.locator("h1").click()
+            page.keyboard.press("ArrowLeft")
+            expect(page.locator(".moment")).to_contain_text(f"offset {end - 1},")
+            early = end - 12
+            page.goto(f"{url}/#at={early}&who=team0.0&containing=later.")
+            expect(page.get_by_role("alert")).to_contain_text("is not known yet")
+        finally:
+            gate.set()
+        expect(page.locator(".progress")).to_have_count(0)
+        expect(page.get_by_role("alert")).to_have_count(0)
+        expect(page.locator("table.matrix")).to_have_attribute("data-offset", str(early))
+
+
+def test_the_memory_of_the_past_is_given_back_and_it_is_looked_through_again(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forgotten, forget = threading.Event(), room.Past.forget
+
+    def noted(past: room.Past) -> None:
+        forget(past)
+        forgotten.set()
+
+    monkeypatch.setattr(walking, "KEPT_S", 0.01)
+    with sidecar_of(node, console_listeners="*") as url, httpx.Client(base_url=url, timeout=SOON_S) as client:
+        first = whole_past(client)
+        monkeypatch.setattr(room.Past, "forget", noted)
+        client.get("/console/v1/moments")
+        assert forgotten.wait(SOON_S)
+        monkeypatch.setattr(walking, "KEPT_S", SOON_S)
+        assert whole_past(client) == first
+
+
+def whole_past(client: httpx.Client) -> list[int]:
+    while True:
+        found = client.get("/console/v1/moments").json()
+        if found["is_whole"]:
+            return [each["offset"] for each in found["moments"]]
+
+
+def test_rows_are_opened_down_to_one_topic_and_the_way_back_is_shown(page: Page, url: str) -> None:
+    page.goto(url)
+    page.get_by_role("button", name="orders.*").press("Enter")
+    page.locator("table.matrix tbody th", has_text="orders.eu.*").dblclick()
+    expect(page.locator("table.matrix tbody th", has_text="orders.eu.t10").first).to_be_visible()
+    way = page.get_by_label("Open rows").get_by_role("button")
+    expect(way).to_have_text(["all names", "orders.", "orders.eu."])
+    way.nth(1).click()
+    expect(way).to_have_text(["all names", "orders."])
+    way.nth(0).click()
+    expect(page.get_by_role("button", name="many")).to_have_count(0)
+    expect(page.get_by_label("Open rows")).to_have_count(0)
+
+
+def test_columns_are_teams_that_open(page: Page, url: str) -> None:
+    page.goto(f"{url}/#under=orders.eu.")
+    page.get_by_label("by team").check()
+    head = page.locator("table.matrix thead")
+    expect(head).to_contain_text("User:team0.*")
+    expect(page.locator(".counts")).to_contain_text(f"{TEAMS + 2} columns")
+    heads = head.locator("th").all_inner_texts()
+    cell = (
+        page.locator("tr", has_text="orders.eu.t0")
+        .first.locator("td:not(.pad)")
+        .nth(next(at for at, each in enumerate(heads) if each.startswith("User:team0.*")) - 1)
+    )
+    expect(cell.locator(".hidden")).to_have_text("all of them Read, Describe; partly Write")
+    # Too many to be summed up here are said to be.
+    many = next(at for at, each in enumerate(heads) if each.startswith("User:many.*"))
+    too_many = page.locator("tr", has_text="orders.eu.*").first.locator("td:not(.pad)").nth(many - 1)
+    expect(too_many.locator(".hidden")).to_contain_text("too many to sum up")
+    cell.get_by_role("button").click()
+    expect(head.locator("th")).to_have_count(1 + MEMBERS)
+    expect(page.get_by_label("Open columns").get_by_role("button")).to_have_text(
+        ["all principals", "User:team0."]
+    )
+    page.get_by_label("Open columns").get_by_role("button").first.click()
+    expect(head).to_contain_text("User:team1.*")
+
+
+def test_columns_are_asked_for_where_they_are_seen(page: Page, url: str) -> None:
+    page.goto(url)
+    head = page.locator("table.matrix thead")
+    expect(head).to_contain_text("User:many.1")
+    expect(head).not_to_contain_text("User:team9.3")
+    page.get_by_label("Rows").evaluate("each => each.scrollTo({ left: each.scrollWidth })")
+    expect(head).to_contain_text("User:team9.3")
+    assert head.locator("th").count() < 60
+    expect(page.locator("td .hidden").first).to_be_attached()
+    # The URL holds where, too.
+    page.wait_for_url("**column=**")
+    pasted = page.url
+    page.goto("about:blank")
+    page.goto(pasted)
+    expect(head).to_contain_text("User:team9.3")
+    for _ in range(3):
+        page.get_by_label("Earlier principals").click()
+    expect(head).to_contain_text("User:team5.")
+
+
+@pytest.mark.parametrize(("width", "scheme"), LOOKS)
+def test_everyone_can_use_teams(chromium: Browser, url: str, width: int, scheme: ColorScheme) -> None:
+    with console_page(chromium, url, width=width, color_scheme=scheme) as page:
+        page.goto(f"{url}/#under=orders.eu.&teams=yes&team=User:team1.")
+        expect(page.locator("table.matrix thead")).to_contain_text("User:team1.0")
+        expect(page.locator(".moment")).to_be_visible()
+        assert_everyone_can_use(page, f"teams-{width}-{scheme}")

@@ -1,0 +1,172 @@
+"""The dashboard, the alerts and docs/metrics.md speak of what a running sidecar exposes, and only of that."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import httpx
+import promql_parser
+import pytest
+
+from support.fleets import fleet_config, node_of, running_fleet, until
+from support.node_acls import topic_acl
+from support.nodes import SOON_S, create
+from support.scraped import Scraped, scrape
+from support.shown_metrics import (
+    ROOT,
+    Asked,
+    alerts,
+    dashboard,
+    panel_queries,
+    panels,
+)
+from support.whole_sidecar import whole_sidecar
+
+#: What Prometheus adds to each series that it scrapes, and its own series.
+OF_PROMETHEUS = {"job", "instance"}
+#: The label of what is one cluster's, where a process follows several.
+CLUSTER = "cluster"
+UP = "up"
+#: With a polled log only (unit/test_authorizer_metrics.py).
+OF_POLLS: Final = {"aclog_poll_age_ms": ("gauge", set()), "aclog_polls_total": ("counter", {"result"})}
+ROW = re.compile(r"^\| `([a-z_]+)` \| (gauge|counter|histogram) \| ([a-zA-Z, ]*)\|", re.MULTILINE)
+OPERATIONS = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def scraped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scraped]:
+    with whole_sidecar(tmp_path_factory.mktemp("whole")) as (node, client):
+        while (found := scrape(client)).value("aclog_snapshots_written_total") == 0:
+            assert node.status().ready
+        while found.value("aclog_event_loop_delay_seconds_count") == 0:
+            found = scrape(client)
+        yield found
+
+
+@pytest.fixture(scope="module")
+def of_clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[set[str]]:
+    """The samples that a fleet has for each cluster, by their names."""
+    directory = tmp_path_factory.mktemp("fleet")
+    settings = {"log_mode": "create", "snapshot_store": directory / "snapshots", "snapshot_max_bytes": 1}
+    with (
+        running_fleet(fleet_config({"eu": directory / "eu"}, **settings)) as (fleet, url),
+        httpx.Client(base_url=url, timeout=SOON_S) as client,
+    ):
+        create(node_of(fleet, "eu"), [topic_acl("orders")])
+        client.get("/clusters/eu/v1/state")
+        until(lambda: scrape(client).value("aclog_snapshots_written_total", cluster="eu") > 0)
+        yield {name for name, labels in scrape(client).labels().items() if CLUSTER in labels}
+
+
+def asked() -> list[Asked]:
+    return [*panel_queries(), *(Asked(rule["alert"], rule["expr"]) for rule in alerts())]
+
+
+def parts(expression: str) -> list[promql_parser.Expr]:
+    """PromQL and everything within it; raises ValueError if it is none."""
+    found: list[promql_parser.Expr] = []
+    promql_parser.walk(promql_parser.parse(expression), found.append)
+    return found
+
+
+@pytest.mark.parametrize("each", asked(), ids=lambda each: each.where)
+def test_what_is_asked_is_exposed(each: Asked, scraped: Scraped, of_clusters: set[str]) -> None:
+    """PromQL that parses, of series and labels that there are; in a panel of one cluster what is one's."""
+    exposed = scraped.labels() | {UP: set()}
+    for name in of_clusters & exposed.keys():
+        exposed[name].add(CLUSTER)
+    names = set()
+    for part in (found := parts(each.expression)):
+        if isinstance(part, promql_parser.VectorSelector):
+            assert part.name is not None
+            assert part.name in exposed
+            labels = {matcher.name for matcher in part.matchers.matchers}
+            assert labels <= exposed[part.name] | OF_PROMETHEUS, part.name
+            if labels >= OF_PROMETHEUS:  # a panel's
+                assert (CLUSTER in labels) == (part.name in of_clusters), part.name
+            names.add(part.name)
+    assert names
+    grouped = {
+        label
+        for part in found
+        if isinstance(part, promql_parser.AggregateExpr) and part.modifier is not None
+        for label in part.modifier.labels
+    }
+    assert grouped <= OF_PROMETHEUS.union(*(exposed[name] for name in names))
+
+
+def test_legends_name_labels_that_are_left() -> None:
+    """What is between braces in a legend is a label of the result, so no panel shows an empty name."""
+    for panel in panels():
+        for target in panel["targets"]:
+            by = re.search(r"\bby \(([^)]*)\)", target["expr"])
+            named = set(re.findall(r"{{(\w+)}}", target["legendFormat"]))
+            if by is not None:
+                assert named <= set(re.split(r",\s*", by[1])), panel["title"]
+
+
+def test_the_dashboard_can_be_imported() -> None:
+    """Ids are unique, panels do not overlap, variables that are used are there, and each has its source."""
+    found = dashboard()
+    ids = [panel["id"] for panel in found["panels"]]
+    assert len(set(ids)) == len(ids)
+    taken: set[tuple[int, int]] = set()
+    for panel in found["panels"]:
+        at = panel["gridPos"]
+        cells = {(x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])}
+        assert not taken & cells, panel["title"]
+        assert at["x"] + at["w"] <= 24
+        taken |= cells
+    variables = {variable["name"] for variable in found["templating"]["list"]}
+    used = set(re.findall(r"\$\{?(\w+)", str(found))) - {"__rate_interval", "__all"}
+    assert used == variables
+    for panel in panels():
+        sources = [panel["datasource"], *(target["datasource"] for target in panel["targets"])]
+        assert {source["uid"] for source in sources} == {"${datasource}"}
+
+
+def test_every_metric_is_described(scraped: Scraped) -> None:
+    """docs/metrics.md has each with its type and labels, and none that is not exposed."""
+    text = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    described = {
+        name: (kind, set(filter(None, re.split(r",\s*", labels.strip()))))
+        for name, kind, labels in ROW.findall(text)
+    }
+    exposed = {}
+    for family in scraped.families.values():
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        labels = {label for sample in family.samples for label in sample.labels} - {"le"}
+        exposed[name] = family.type, labels
+    of_process = {name for name in exposed if name.startswith(("process_", "python_"))}
+    assert described == OF_POLLS | {name: exposed[name] for name in exposed.keys() - of_process}
+    assert {name for name in of_process if f"`{name}`" not in text} == set()
+
+
+@pytest.mark.parametrize("rule", alerts(), ids=lambda rule: rule["alert"])
+def test_every_alert_has_a_runbook(rule: dict[str, object]) -> None:
+    """Under its name in docs/operations.md, and says who is called."""
+    name = str(rule["alert"])
+    annotations, labels = rule["annotations"], rule["labels"]
+    assert isinstance(annotations, dict)
+    assert annotations["runbook_url"] == f"docs/operations.md#{name.lower()}"
+    assert isinstance(labels, dict)
+    assert labels["severity"] in {"page", "ticket"}
+    runbook = re.search(rf"^#### {name}\n\n(.+?)(?=\n#)", OPERATIONS, re.MULTILINE | re.DOTALL)
+    assert runbook is not None
+    assert len(runbook[1].split()) >= 20, "it says what it means and what to do"
+
+
+def test_every_runbook_has_its_alert() -> None:
+    """What was an alert once is no runbook."""
+    runbooks = re.findall(r"^#### (Aclog\w+)$", OPERATIONS, re.MULTILINE)
+    assert sorted(runbooks) == sorted(rule["alert"] for rule in alerts())
+
+
+def test_runbooks_speak_of_what_there_is(scraped: Scraped) -> None:
+    """A metric that a runbook names is exposed; some by several processes alone (test_cli_serve_workers)."""
+    names = set(re.findall(r"`(aclog_[a-z_]+)`", OPERATIONS))
+    exposed = {re.sub("_(bucket|count|sum)$", "", name) for name in scraped.labels()}
+    of_workers = {"aclog_workers", "aclog_worker_up", "aclog_worker_restarts_total"}
+    assert names - exposed == of_workers | OF_POLLS.keys()

@@ -1,0 +1,91 @@
+"""A real Prometheus scrapes a real sidecar, shows every panel of the dashboard and evaluates every alert."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+
+from support.go_programs import PROMETHEUS
+from support.nodes import SOON_S
+from support.prometheus import Prometheus, running_prometheus
+from support.shown_metrics import ALERTS, ROOT, Asked, alerts, panel_queries
+from support.whole_sidecar import ask, whole_sidecar
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("prometheus")]
+
+RULE_TESTS = ROOT / "tests" / "data" / "alerts_test.yml"
+#: What says that the machine has other work: pending, and no more, where other tests take the cores.
+OF_THE_MACHINE = {"AclogOverloaded"}
+SCRAPES = 4
+
+
+@pytest.fixture(scope="module")
+def programs() -> Path:
+    directory = PROMETHEUS.directory()
+    if directory is None:
+        pytest.skip(PROMETHEUS.missing_reason())
+    return directory
+
+
+@pytest.fixture(scope="module")
+def prometheus(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+    """One that has scraped a sidecar some times, while questions came."""
+    directory = tmp_path_factory.mktemp("prometheus")
+    with whole_sidecar(directory) as (_, client):
+        target = urlsplit(str(client.base_url)).netloc
+        with running_prometheus(programs, directory, [target], ALERTS) as running:
+            deadline_s = time.monotonic() + SOON_S
+            scrapes = "count_over_time(aclog_ready[1m])"
+            while not any(float(each["value"][1]) >= SCRAPES for each in running.query(scrapes)):
+                assert time.monotonic() < deadline_s
+                ask(client)
+                time.sleep(0.2)
+            yield running
+
+
+@pytest.mark.parametrize("asked", list(panel_queries()), ids=lambda asked: asked.where)
+def test_every_panel_shows_something(asked: Asked, prometheus: Prometheus) -> None:
+    """With the variables filled in as Grafana does, over a range and now: series, and numbers in them."""
+    now_s = time.time()
+    series = prometheus.get("query_range", query=asked.expression, start=now_s - 60, end=now_s, step=1)[
+        "result"
+    ]
+    assert series, asked.expression
+    assert prometheus.query(asked.expression)
+
+
+def test_every_alert_is_evaluated_and_none_is_due(prometheus: Prometheus) -> None:
+    """By Prometheus itself, without an error; all is well, but the certificate is for a day."""
+    deadline_s = time.monotonic() + SOON_S
+    while True:
+        (group,) = prometheus.get("rules")["groups"]
+        if all(rule["health"] != "unknown" for rule in group["rules"]):
+            break
+        assert time.monotonic() < deadline_s
+        time.sleep(0.2)
+    assert [rule["name"] for rule in group["rules"]] == [rule["alert"] for rule in alerts()]
+    assert [rule["lastError"] for rule in group["rules"] if rule["health"] != "ok"] == []
+    states = {(alert["labels"]["alertname"], alert["state"]) for alert in prometheus.get("alerts")["alerts"]}
+    of_the_machine = {(name, "pending") for name in OF_THE_MACHINE}
+    assert states - of_the_machine == {("AclogCertificateExpires", "firing")}
+
+
+def test_alerts_are_due_when_they_should_be(programs: Path) -> None:
+    """Each at its moment and not before, by promtool, which also checks the configuration that is shipped."""
+    shipped = ROOT / "deploy" / "prometheus.yml"
+    for command in (("test", "rules", str(RULE_TESTS)), ("check", "config", str(shipped))):
+        done = subprocess.run([programs / "promtool", *command], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_each_alert_is_tested() -> None:
+    """promtool is content with rules that no test names."""
+    text = RULE_TESTS.read_text(encoding="utf-8")
+    assert yaml.safe_load(text)["rule_files"] == ["../../deploy/alerts.yml"]
+    assert [rule["alert"] for rule in alerts() if rule["alert"] not in text] == []

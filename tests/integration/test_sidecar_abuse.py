@@ -1,0 +1,214 @@
+"""Clients that mean harm, against `aclog serve` itself: others are answered meanwhile, and memory returns.
+
+One process, for which everything below is done again and again: what is left behind would add up.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import httpx
+import pytest
+
+from support.nodes import SOON_S
+from support.raw_http import connected, request
+
+ROOT = Path(__file__).resolve().parents[2]
+ONE, MANY, ACLS = "/access/v1/evaluation", "/access/v1/evaluations", "/v1/acls"
+QUESTION = {
+    "subject": {"type": "User", "id": "ANONYMOUS"},
+    "action": {"name": "READ"},
+    "resource": {"type": "TOPIC", "id": "orders"},
+    "context": {"host": "127.0.0.1"},
+}
+ASKING = json.dumps(QUESTION).encode()
+MEGABYTE = 1024 * 1024
+#: What the process may have in memory beside what it had before: at the worst moment, and after all of it.
+PEAK_BYTES_MAX, LEFT_BYTES_MAX = 150 * MEGABYTE, 80 * MEGABYTE
+#: What each of the last rounds may add to that of the rounds before.
+PER_ROUND_BYTES_MAX = 8 * MEGABYTE
+ROUNDS = 5
+
+
+def bodies(url: str) -> None:
+    """Too large, of much in little, a hundred thousand deep, broken, and said twice."""
+    deep = 100_000
+    for path in (ONE, MANY, "/access/v1/search/subject", "/v1/filter", ACLS):
+        for body in (
+            b" " * 5 * MEGABYTE,
+            b'{"evaluations":[' + b"{}," * 1_300_000 + b"{}]}",
+            b'{"x":"' + b"y" * 4_000_000 + b'"}',
+            b"[" * deep + b"]" * deep,
+            b'{"a":' * deep + b"1" + b"}" * deep,
+            b'{"subject":' + b'{"properties":' * deep,
+            b"\xff\xfe" + ASKING,
+            ASKING[:-1] + b"," + ASKING[1:],
+            b"",
+            b"\0" * 1000,
+        ):
+            with suppress(ConnectionError), connected(url) as wire:
+                wire.send(request("POST", path, b"Content-Type: application/json", body=body))
+                answer = wire.answer()
+                assert answer is None or answer.status < 500, answer
+
+
+def endless_body(url: str) -> None:
+    with suppress(ConnectionError), connected(url) as wire:
+        wire.send(f"POST {ONE} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
+        for _ in range(100):
+            wire.send(b"100000\r\n%b\r\n" % (b" " * 0x100000))
+
+
+def heads(url: str) -> None:
+    for head in (b"GET /" + b"x" * MEGABYTE, b"GET / HTTP/1.1\r\n" + b"x: y\r\n" * 100_000):
+        with suppress(ConnectionError), connected(url) as wire:
+            wire.send(head)
+
+
+def smuggling(url: str) -> None:
+    for lengths in (
+        b"Content-Length: 5\r\nContent-Length: 6",
+        b"Content-Length: 5\r\nTransfer-Encoding: chunked",
+        b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity",
+    ):
+        with suppress(ConnectionError), connected(url) as wire:
+            wire.send(f"POST {ONE} HTTP/1.1\r\nHost: localhost\r\n".encode(), lengths, b"\r\n\r\n0\r\n\r\n")
+            wire.send(request("DELETE", ACLS, body=b'{"filters":[{}]}'))
+            answer = wire.only_answer()
+            assert answer.status == 400, answer
+
+
+def halves_and_idle_ones(url: str) -> None:
+    """A thousand connections, a hundred with half a request, and some that send much and read nothing."""
+    with ExitStack() as stack:
+        wires = [stack.enter_context(connected(url)) for _ in range(1000)]
+        for wire in wires[:100]:
+            wire.send(request("POST", ONE, body=ASKING)[:-5])
+        for wire in wires[100:120]:
+            wire.socket.settimeout(0.2)
+            with suppress(TimeoutError, ConnectionError):
+                wire.send(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 5000)
+        for wire in wires[120:140]:
+            wire.socket.settimeout(0.2)
+            with suppress(TimeoutError, ConnectionError):
+                wire.send(request("GET", "/openapi.json") * 1000)
+
+
+def come_and_go(url: str) -> None:
+    for _ in range(500):
+        with connected(url) as wire:
+            wire.send(request("POST", ONE, body=ASKING)[:30])
+
+
+ABUSES: list[Callable[[str], None]] = [
+    bodies,
+    endless_body,
+    heads,
+    smuggling,
+    halves_and_idle_ones,
+    come_and_go,
+]
+
+
+@contextmanager
+def served(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """A process on a new log, and its address; nothing in its log is an internal error."""
+    environment = {
+        "ACLOG_LISTENERS": "PLAINTEXT://127.0.0.1:0",
+        "ACLOG_LOG_MODE": "create",
+        "ACLOG_LOGGING_FORMAT": "json",
+        "ACLOG_AUDIT_LEVEL": "OFF",
+    }
+    said = tmp_path / "stderr"
+    with said.open("wb") as stderr:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "authorizer.cli", "serve", "--log", tmp_path / "log"],
+            stderr=stderr,
+            cwd=ROOT,
+            env={**os.environ, **environment},
+        )
+    try:
+        deadline_s = time.monotonic() + SOON_S
+        while not (found := re.search(r'"urls": \["([^"]*)"', said.read_text())):
+            assert time.monotonic() < deadline_s
+            time.sleep(0.05)
+        yield process, found[1]
+        assert "Traceback" not in said.read_text(), said.read_text()
+        assert "request_failed" not in said.read_text()
+    finally:
+        process.kill()
+        process.wait()
+
+
+def memory(process: subprocess.Popen[bytes]) -> tuple[int, int]:
+    """Bytes now, and at the worst moment so far."""
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    now, peak = (re.search(rf"{name}:\s+(\d+) kB", status) for name in ("VmRSS", "VmHWM"))
+    assert now
+    assert peak
+    return int(now[1]) * 1024, int(peak[1]) * 1024
+
+
+@pytest.fixture
+def many_files() -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("many_files")
+def test_others_are_answered_and_memory_returns(tmp_path: Path) -> None:
+    seen: Counter[tuple[int, str]] = Counter()
+    stop = threading.Event()
+
+    def ask(url: str) -> None:
+        with httpx.Client(base_url=url, timeout=SOON_S) as client:
+            while not stop.is_set():
+                answer = client.post(ONE, json=QUESTION)
+                if answer.headers.get("aclog-error") != "OVERLOADED":  # it may say so, and is asked again
+                    seen[answer.status_code, answer.text.partition(",")[0]] += 1
+                time.sleep(0.005)
+
+    with served(tmp_path) as (process, url):
+        asking = threading.Thread(target=ask, args=[url])
+        asking.start()
+        try:
+            while not seen:
+                time.sleep(0.01)
+            before, _ = memory(process)
+            left = []
+            for _ in range(ROUNDS):
+                for abuse in ABUSES:
+                    count = seen.total()
+                    abuse(url)
+                    deadline_s = time.monotonic() + SOON_S
+                    while seen.total() == count:
+                        assert time.monotonic() < deadline_s, abuse
+                        time.sleep(0.01)
+                left.append(memory(process)[0] - before)
+        finally:
+            stop.set()
+            asking.join()
+        metrics = httpx.get(f"{url}/metrics", timeout=SOON_S).text
+        deadline_s = time.monotonic() + SOON_S
+        while memory(process)[0] - before > LEFT_BYTES_MAX:
+            assert time.monotonic() < deadline_s, left
+            time.sleep(0.2)
+        _, peak = memory(process)
+    assert set(seen) == {(200, '{"decision":false')}
+    assert "aclog_sidecar_body_bytes 0.0" in metrics
+    assert peak - before < PEAK_BYTES_MAX
+    assert left[-1] - left[-3] < 2 * PER_ROUND_BYTES_MAX, left

@@ -1,0 +1,404 @@
+"""What clients may take of a sidecar: each limit refuses what is beyond it, and the others are answered."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import httpx
+import pytest
+
+from authorizer.node import Node
+from authorizer.sidecar import evaluations, protocol
+from authorizer.sidecar.load import EXTRA_CONNECTIONS, Limit, Load
+from authorizer.sidecar.request_metrics import ServerMetrics
+from authorizer.sidecar.server import Sidecar
+from support.node_acls import topic_acl
+from support.nodes import SOON_S, config_of, create, running_node
+from support.raw_http import Answer, Wire, connected, request
+
+ONE, MANY, FILTER = "/access/v1/evaluation", "/access/v1/evaluations", "/v1/filter"
+QUESTION = {
+    "subject": {"type": "User", "id": "a"},
+    "action": {"name": "READ"},
+    "resource": {"type": "TOPIC", "id": "orders"},
+    "context": {"host": "10.0.0.1"},
+}
+ASKING = request("POST", ONE, body=json.dumps(QUESTION).encode())
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """With User:a allowed to READ orders; its callers may ask about everyone."""
+    log = tmp_path_factory.mktemp("limits") / "log"
+    with running_node(log, log_mode="create", describe_principals="User:ANONYMOUS") as node:
+        create(node, [topic_acl("orders")])
+        yield node
+
+
+@contextmanager
+def limited(node: Node, **limits: object) -> Iterator[tuple[str, Load]]:
+    """A sidecar with these limits, by their keys without ``aclog.sidecar.``; its address and its load."""
+    settings = {f"sidecar_{name}": value for name, value in limits.items()}
+    with Sidecar(config_of(listeners="PLAINTEXT://127.0.0.1:0", **settings)) as sidecar:
+        sidecar.start(node)
+        yield sidecar.urls[0], sidecar._load
+
+
+def waiting_for(node: Node) -> bytes:
+    """A request that waits for an offset that is to come."""
+    context = {"host": "10.0.0.1", "min_offset": node.status().end_offset + 1}
+    return request("POST", ONE, body=json.dumps({**QUESTION, "context": context}).encode())
+
+
+def grow(node: Node) -> None:
+    create(node, [topic_acl(f"more-{node.status().end_offset}")])
+
+
+def soon(is_so: Callable[[], bool]) -> None:
+    """Wait until it is so."""
+    deadline_s = time.monotonic() + SOON_S
+    while not is_so():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)
+
+
+def asked(wire: Wire, *requests: bytes) -> Answer:
+    """The answer to the last of them; those before have had theirs."""
+    answers = []
+    for each in requests:
+        wire.send(each)
+        answers.append(wire.answer())
+    answer = answers[-1]
+    assert answer is not None
+    return answer
+
+
+def is_cut(wire: Wire) -> bool:
+    """Wait until the connection has ended, with what the client had sent read or not."""
+    try:
+        return wire.is_closed()
+    except ConnectionResetError:
+        return True
+
+
+def refused_as(answer: Answer | None) -> tuple[int, str]:
+    assert answer is not None
+    if answer.status in {429, 503}:
+        assert int(answer.headers["retry-after"]) > 0
+    return answer.status, answer.headers["aclog-error"]
+
+
+# --- connections ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limit", ["max_connections", "max_connections_per_ip"])
+def test_one_connection_too_many_is_refused_but_for_health(node: Node, limit: str) -> None:
+    """And has room again when another one has gone."""
+    with limited(node, **{limit: 3}) as (url, load), ExitStack() as stack:
+        wires = [stack.enter_context(connected(url)) for _ in range(3)]
+        assert [asked(wire, ASKING).status for wire in wires] == [200] * 3
+        with connected(url) as extra:
+            assert asked(extra, request("GET", "/livez"), request("GET", "/readyz")).status == 200
+            metrics = asked(extra, request("GET", "/metrics")).body.decode()
+            assert f'aclog_sidecar_refused_total{{limit="{limit.removeprefix("max_")}"}} 1.0' in metrics
+            extra.send(ASKING)
+            assert refused_as(extra.only_answer()) == (503, "TOO_MANY_CONNECTIONS")
+        wires[0].socket.shutdown(socket.SHUT_RDWR)
+        soon(lambda: load._connections == 2)
+        with connected(url) as another:
+            assert asked(another, ASKING).status == 200
+
+
+def test_there_are_not_many_connections_for_health_either(node: Node) -> None:
+    with limited(node, max_connections=2) as (url, load), ExitStack() as stack:
+        wires = [stack.enter_context(connected(url)) for _ in range(2 + EXTRA_CONNECTIONS)]
+        soon(lambda: load._connections == len(wires))
+        with connected(url) as beyond:
+            assert beyond.is_closed()
+        assert asked(wires[0], ASKING).status == asked(wires[-1], request("GET", "/livez")).status == 200
+    assert (load._connections, load._by_address) == (0, {})
+
+
+# --- heads ------------------------------------------------------------------------------------------------
+
+LARGE_HEADS = {
+    "headers": request("POST", ONE, *[b"x: y"] * 100),
+    "one header": request("POST", ONE, b"x: " + b"y" * 40_000),
+    "path": request("POST", f"{ONE}?{'y' * 40_000}"),
+    "the application's": request("GET", "/livez", *[b"x-%d: %b" % (at, b"y" * 1000) for at in range(50)]),
+}
+
+
+@pytest.mark.parametrize("pieces", [1, 7])
+@pytest.mark.parametrize("head", LARGE_HEADS.values(), ids=LARGE_HEADS)
+def test_a_large_head_is_refused(node: Node, head: bytes, pieces: int) -> None:
+    """Also by itself, without its end, and behind another request."""
+    with limited(node) as (url, load):
+        for before in (b"", ASKING):
+            with connected(url) as wire:
+                if before:
+                    assert asked(wire, before).status == 200
+                size = len(head) // pieces + 1
+                for at in range(0, len(head), size):
+                    wire.send(head[at : at + size])
+                    time.sleep(0.01)
+                assert refused_as(wire.only_answer()) == (431, "HEAD_TOO_LARGE")
+        assert load.refused[Limit.HEAD] == 2
+
+
+def test_a_head_without_an_end_is_refused(node: Node) -> None:
+    with limited(node) as (url, _), connected(url) as wire:
+        wire.send(f"POST {ONE} HTTP/1.1\r\nx: ".encode())
+        time.sleep(0.1)
+        wire.send(b"y" * 50_000)
+        assert refused_as(wire.only_answer()) == (431, "HEAD_TOO_LARGE")
+
+
+def test_what_comes_behind_a_body_is_no_header(node: Node) -> None:
+    """A proxy that takes Authorization away, or looks at Host, does not look there."""
+    body = json.dumps(QUESTION).encode()
+    trailers = b"Authorization: Bearer x\r\nHost: evil.example\r\nX-Request-ID: r\r\n"
+    head = f"POST {ONE} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n".encode()
+    with limited(node) as (url, _), connected(url) as wire:
+        for way in (b"", b"Connection: close\r\n"):
+            wire.send(head, way, b"\r\n%x\r\n%b\r\n0\r\n%b\r\n" % (len(body), body, trailers))
+            answer = wire.answer()
+            assert answer is not None
+            assert (answer.status, "x-request-id" in answer.headers) == (200, False), answer
+
+
+# --- bodies -----------------------------------------------------------------------------------------------
+
+
+def test_a_body_is_refused_before_it_is_read_to_its_end(node: Node) -> None:
+    with limited(node, max_request_bytes=50_000) as (url, load):
+        with connected(url) as wire:
+            wire.send(request("POST", ONE, body=b" " * 60_000)[:-1])
+            assert refused_as(wire.answer()) == (413, "CONTENT_TOO_LARGE")
+        with connected(url) as wire:
+            whole = json.dumps(QUESTION).encode()
+            assert asked(wire, request("POST", ONE, body=whole + b" " * (50_000 - len(whole)))).status == 200
+        assert load.refused[Limit.REQUEST_BYTES] == 1
+        assert load._bytes == 0
+
+
+def test_bodies_have_room_together(node: Node) -> None:
+    """What has been sent of some is held until they are whole; there is room again when they have gone."""
+    body = json.dumps(QUESTION).encode() + b" " * 100_000
+    whole = request("POST", ONE, body=body)
+    with (
+        limited(node, max_request_bytes=150_000, max_bytes_in_flight=250_000) as (url, load),
+        ExitStack() as stack,
+    ):
+        held = [stack.enter_context(connected(url)) for _ in range(2)]
+        for wire in held:
+            wire.send(whole[:-1])
+        soon(lambda: load._bytes > 190_000)
+        with connected(url) as wire:
+            wire.send(whole)
+            assert refused_as(wire.answer()) == (503, "OVERLOADED")
+            assert asked(wire, ASKING).status == 200
+        held[0].send(whole[-1:])
+        answer = held[0].answer()
+        assert answer is not None
+        assert answer.status == 200
+        held[1].socket.close()
+        held[1].reader.close()
+        soon(lambda: load._bytes == 0)
+        with connected(url) as wire:
+            assert asked(wire, whole, whole).status == 200
+
+
+def test_questions_of_a_request(node: Node) -> None:
+    names = {
+        "principal": "User:a",
+        "host": "10.0.0.1",
+        "operation": "READ",
+        "resourceType": "TOPIC",
+        "resourceNames": ["orders"] * 8,
+    }
+    with limited(node, max_questions=8) as (url, _), httpx.Client(base_url=url) as client:
+        for count, status in ((8, 200), (9, 413)):
+            assert client.post(MANY, json={**QUESTION, "evaluations": [{}] * count}).status_code == status
+            assert client.post(FILTER, json={**names, "resourceNames": ["x"] * count}).status_code == status
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "begin", "item", "end"),
+    [
+        (MANY, "POST", b'{"evaluations":[', b"{}", b"]}"),
+        (FILTER, "POST", b'{"resourceNames":[', b'"a"', b"]}"),
+        ("/access/v1/search/subject", "POST", b'{"x":[', b"1", b"]}"),
+    ],
+)
+def test_what_would_only_be_decoded_is_not(
+    node: Node, path: str, method: str, begin: bytes, item: bytes, end: bytes
+) -> None:
+    """4 MB of nothing: to decode them would hold up the others for a tenth of a second."""
+    count = (4 * 1024 * 1024 - 100) // (len(item) + 1)
+    body = begin + b",".join([item] * count) + end
+    with limited(node) as (url, load), httpx.Client(base_url=url) as client:
+        with patch.object(evaluations, "decode_body", side_effect=AssertionError("it was decoded")):
+            answer = client.request(method, path, content=body, headers={"content-type": "application/json"})
+        assert (answer.status_code, answer.headers["aclog-error"]) == (413, "CONTENT_TOO_LARGE")
+        assert load.refused[Limit.QUESTIONS] == 1
+
+
+# --- requests ---------------------------------------------------------------------------------------------
+
+
+def test_one_request_too_many_is_refused(node: Node) -> None:
+    """What is decided at once waits for nothing, so it is no part of them; nor is health."""
+    with limited(node, max_requests_in_flight=3) as (url, load), ExitStack() as stack:
+        wires = [stack.enter_context(connected(url)) for _ in range(3)]
+        for wire in wires:
+            wire.send(waiting_for(node))
+        with connected(url) as another:
+
+            def is_full() -> bool:
+                answer = asked(another, request("GET", "/v1/state"))
+                return answer.status == 503 and refused_as(answer)[1] == "OVERLOADED"
+
+            soon(is_full)
+            assert asked(another, ASKING, request("GET", "/livez"), request("GET", "/metrics")).status == 200
+            grow(node)
+            assert [(answer := wire.answer()) and answer.status for wire in wires] == [200] * 3
+            soon(lambda: not is_full())
+        assert load.refused[Limit.REQUESTS_IN_FLIGHT] > 0
+
+
+def test_requests_do_not_pile_up_on_connections(node: Node) -> None:
+    """Those that wait for the one before are as many; the connection with one more is closed."""
+    live = request("GET", "/livez")
+    with limited(node, max_requests_in_flight=5) as (url, load):
+        with connected(url) as patient, connected(url) as wire:
+            patient.send(waiting_for(node), *[live] * 30)
+            soon(lambda: load.waiting == 30)
+            wire.send(waiting_for(node), *[live] * 21)
+            assert is_cut(wire)
+            soon(lambda: load.waiting == 30)
+            grow(node)
+            answers = [patient.answer() for _ in range(31)]
+            assert [answer.status for answer in answers if answer] == [200] * 31
+        soon(lambda: load.waiting == 0)
+
+
+def test_while_the_event_loop_is_late_requests_are_refused_and_health_is_not(node: Node) -> None:
+    """By both ways; once it is late again and again, and no longer than that."""
+    with limited(node) as (url, load), connected(url) as wire:
+        with patch.object(load, "looked"):
+            for is_late in (True, False):
+                load.is_late = is_late
+                answers = [asked(wire, each) for each in (ASKING, request("GET", "/v1/state"))]
+                if is_late:
+                    assert [refused_as(answer) for answer in answers] == [(503, "OVERLOADED")] * 2
+                else:
+                    assert [answer.status for answer in answers] == [200] * 2
+                for path in ("/livez", "/readyz", "/metrics"):
+                    assert asked(wire, request("GET", path)).status == 200
+        assert load.refused[Limit.LATE] == 2
+
+
+def test_the_event_loop_sees_that_it_is_late() -> None:
+    """While something holds it up again and again, by more than it may be."""
+    seen: list[bool] = []
+    over = asyncio.Event()
+
+    class Seen(Load):
+        def looked(self, late_s: float) -> None:
+            super().looked(late_s)
+            seen.append(self.is_late)
+            if True in seen and not self.is_late:
+                over.set()
+
+    async def hold_up() -> None:
+        load = Seen(config_of(sidecar_overload_late_ms=100))
+        watching = asyncio.create_task(load.watch(ServerMetrics().loop_delays))
+        for _ in range(5):
+            asyncio.get_running_loop().call_soon(time.sleep, 0.4)
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        await asyncio.wait_for(over.wait(), SOON_S)
+        watching.cancel()
+
+    asyncio.run(hold_up())
+    assert seen.index(True) > 0
+
+
+def test_to_be_late_once_is_not_enough() -> None:
+    load = Load(config_of(sidecar_overload_late_ms=100))
+    seen = []
+    for late_s in (0.2, 0.05, 0.2, 0.3, 0.1, 0.2):
+        load.looked(late_s)
+        seen.append(load.is_late)
+    assert seen == [False, False, False, True, False, False]
+
+
+# --- clients that do not read -----------------------------------------------------------------------------
+
+
+#: With an answer of some tens of kilobytes.
+MUCH = request("GET", "/openapi.json")
+
+
+@contextmanager
+def soon_cut(node: Node, **limits: object) -> Iterator[tuple[Load, Wire]]:
+    """A connection whose client has half a second to read."""
+    with (
+        patch.object(protocol, "_LOOK_S", 0.05),
+        limited(node, unread_timeout_ms=500, **limits) as (url, load),
+        connected(url) as wire,
+    ):
+        yield load, wire
+
+
+def test_a_client_that_does_not_read_its_answers_is_cut_off(node: Node) -> None:
+    """Once its kernel and ours take no more."""
+    with soon_cut(node) as (load, wire):
+        wire.send(MUCH * 1000)
+        soon(lambda: load.refused[Limit.UNREAD_TIMEOUT] == 1)
+        soon(lambda: load._connections == 0)
+        assert load.waiting == 0
+
+
+def test_a_client_that_reads_slowly_is_not_cut_off(node: Node) -> None:
+    """As long as it reads at all: what waits for it becomes less, here or in the kernel."""
+    with soon_cut(node) as (load, wire):
+        wire.send(MUCH * 500)
+        for _ in range(500):
+            answer = wire.answer()
+            assert answer is not None
+            assert answer.status == 200
+            time.sleep(0.01)
+        assert load.refused[Limit.UNREAD_TIMEOUT] == 0
+
+
+def test_an_idle_client_that_has_not_read_is_cut_off(node: Node) -> None:
+    """Its connection is closed, and closing would wait until what is left has been read."""
+    with soon_cut(node, connections_max_idle_ms=100) as (load, wire):
+        size = len(asked(wire, MUCH).body)
+        wire.send(MUCH * (5_000_000 // size))
+        soon(lambda: load._connections == 0)
+
+
+# --- settings ---------------------------------------------------------------------------------------------
+
+
+def test_limits_change_while_it_runs(tmp_path: Path) -> None:
+    with running_node(tmp_path / "log", log_mode="create") as node, limited(node) as (url, load):
+        with httpx.Client(base_url=url) as client:
+            batch: dict[str, Any] = {"evaluations": [{}, {}]}
+            assert client.post(MANY, json=batch).status_code == 200
+            node.reconfiguration.put({"aclog.sidecar.max.questions": "1"}, "me")
+            assert client.post(MANY, json=batch).status_code == 413
+        taken = load.config
+    node.reconfiguration.put({"aclog.sidecar.max.questions": "2"}, "me")
+    assert load.config is taken  # it has been closed

@@ -1,0 +1,183 @@
+"""The recorded answers of the real Kafka 4.3.1, through HTTP: a node follows a case's records, and is asked.
+
+Each answer is compared with the recorded one; where that is Java's alone (``support.oracle``, architecture.md
+section 8), with the authorizer's own, which ``test_authorizer_decisions`` compares with the definition.
+Decisions are asked by ``/access/v1/evaluations``, as ``aclog check --batch --sidecar`` asks them; some are
+explained, too. The audit line is not answered over HTTP.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from authorizer.batch_query import answer, question
+from authorizer.cli.check.sidecar_authorizer import SidecarAuthorizer
+from authorizer.client import Client, Question, calls
+from authorizer.configuration.load import load_config
+from authorizer.errors import ConfigError, SidecarRequestError
+from authorizer.host import host_address
+from authorizer.kafka_version import KAFKA_VERSION_CONFIG
+from authorizer.node import Node
+from authorizer.sidecar.server import Sidecar
+from records.acl import AclOperation, ResourceType
+from records.errors import DecodeError
+from records.principal import parse_kafka_principal
+from support.data import REAL_LOGS
+from support.nodes import SOON_S
+from support.oracle import RECORDED_VERSION, Case, Replayed, case_names, load_case
+
+Json = dict[str, Any]
+
+#: Of this number of decisions one is explained.
+EXPLAINED = 25
+#: Records that are appended at once.
+BATCH = 5_000
+#: Whose records a real controller never writes: what Java answered there may be Java's alone.
+STRANGE = ("dups", "weird-records")
+#: Asked before the log is loaded: over HTTP that is a 503, whatever is asked (test_sidecar_start.py).
+UNREADY = ("0074-super", "0114-super")
+NAMES = [name for name in case_names() if name not in UNREADY]
+
+
+@contextmanager
+def sidecar_of_case(case: Case, home: Path) -> Iterator[tuple[Node, Client]]:
+    """A node on an empty log with the case's settings, and a client that may ask everything: the log's owner.
+
+    Raises:
+        ConfigError: Java's configure() throws as well.
+    """
+    kafkas = {key: value for key, value in case.properties.items() if not key.startswith("oracle.")}
+    flags = {
+        KAFKA_VERSION_CONFIG: RECORDED_VERSION,
+        **kafkas,
+        "aclog.log.url": str(home / "log"),
+        "aclog.log.mode": "create",
+        "aclog.listeners": "PLAINTEXT://127.0.0.1:0",
+        "aclog.audit.level": "OFF",
+    }
+    config = load_config(environ={}, flags=flags)
+    with (
+        Sidecar(config) as sidecar,
+        Node.open(config) as node,
+        Client(f"unix:{home}/log/aclog.sock", timeout_s=SOON_S) as client,
+    ):
+        node.start()
+        sidecar.start(node)
+        client.wait_until_ready(SOON_S)
+        yield node, client
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_answers_over_http_are_the_real_kafkas(
+    name: str, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    case = load_case(name)
+    found: Counter[str] = Counter()
+    try:
+        with sidecar_of_case(case, tmp_path) as (node, client):
+            replayed = Replayed(case.properties)
+            start = 0
+            for end, asked in case.queries.items():
+                append(node, case, start, end)
+                replayed.apply(case.records[start:end])
+                start = end
+                found += compared(client, replayed, asked)
+    except ConfigError as error:
+        refusal = {"error": f"configure: IllegalArgumentException: {error.__cause__}"}
+        assert all(expected == refusal for asked in case.queries.values() for _, expected in asked)
+        return
+    for outcome, count in found.items():
+        record_property(f"oracle over HTTP: {outcome}", count)
+    assert found["equal"] > 0
+    if name.partition("-")[2] not in STRANGE:
+        assert set(found) <= {"equal", "explained"}, found
+
+
+def append(node: Node, case: Case, start: int, end: int) -> None:
+    """These records of the case, visible."""
+    for at in range(start, end, BATCH):
+        node.log.append(case.records[at : min(at + BATCH, end)])
+    assert node.visible(end).result(SOON_S)
+
+
+def compared(client: Client, replayed: Replayed, asked: list[tuple[Json, Json]]) -> Counter[str]:
+    """How many answers were the recorded ones, and how many the authorizer's own for a known reason."""
+    found: Counter[str] = Counter()
+    sidecar = SidecarAuthorizer(client, None)
+    decisions = []
+    for query, _ in asked:
+        with suppress(KeyError, ValueError, DecodeError):
+            if query.get("kind", "authorize") == "authorize":
+                decisions.append(question(query))
+    sidecar.ask_all(decisions)
+    for number, (query, recorded) in enumerate(asked):
+        expected = {key: value for key, value in recorded.items() if key != "audit"}
+        own = {key: value for key, value in answer(replayed.authorizer, query).items() if key != "audit"}
+        try:
+            over_http = answered(client, sidecar, query)
+        except DecodeError:
+            # Nobody asks for these; the library decides even so.
+            assert is_no_question(query), query
+            found["no question over HTTP"] += 1
+            continue
+        if over_http == expected:
+            found["equal"] += 1
+        else:
+            assert over_http == own, query
+            found["Java's alone"] += 1
+        if number % EXPLAINED == 0 and "rule" in over_http:
+            context, action = question(query)
+            pattern = action.resource_pattern
+            explained = client.ask(
+                calls.explanation(
+                    Question(
+                        context.principal,
+                        action.operation,
+                        pattern.resource_type,
+                        pattern.name,
+                        context.client_address,
+                    )
+                )
+            )
+            assert (explained.result, explained.rule) == (over_http["result"], over_http["rule"]), query
+            found["explained"] += 1
+    return found
+
+
+def answered(client: Client, sidecar: SidecarAuthorizer, query: Json) -> Json:
+    """KIP-430 by its own endpoint, all else as the command asks it."""
+    if query.get("kind") != "authorizedOperations":
+        return answer(sidecar, {key: value for key, value in query.items() if key != "audit"})
+    host = host_address(query["host"])
+    call = calls.authorized_operations(
+        parse_kafka_principal(query["principal"]),
+        ResourceType[query["resourceType"]],
+        query["resourceName"],
+        host=host,
+    )
+    try:
+        operations = client.ask(call)
+    except SidecarRequestError as error:
+        raise DecodeError(str(error)) from error
+    said = {"bits": operations.bits, "operations": operations.operations}
+    return said if host == query["host"] else {**said, "hostAddress": host}
+
+
+def is_no_question(query: Json) -> bool:
+    """Whether it names an operation or a type that only filters and newer records have."""
+    return (
+        AclOperation.from_name(str(query.get("operation", "READ"))) <= AclOperation.ANY
+        or ResourceType.from_name(str(query.get("resourceType", "TOPIC"))) <= ResourceType.ANY
+    )
+
+
+def test_no_case_is_left_out() -> None:
+    """195 random cases and the real logs, but for two."""
+    assert len(NAMES) == 195 - len(UNREADY) + len(REAL_LOGS)

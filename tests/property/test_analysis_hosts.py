@@ -1,0 +1,208 @@
+"""Networks as hosts, in what a set of ACLs means: held against the definition, address by address."""
+
+from __future__ import annotations
+
+from ipaddress import ip_network
+from itertools import product
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from authorizer.analysis.answers import Answer, answer_of, without
+from authorizer.analysis.flips import flips_between
+from authorizer.analysis.host_tree import mask_at, shortest
+from authorizer.analysis.meaning import Meaning
+from authorizer.analysis.needless import needless_acls
+from authorizer.decisions.state import AuthorizerSettings
+from authorizer.index.masks import add_to_leaf, allowed, leaf_mask, said_to, union_leaf
+from authorizer.kafka_version import KafkaVersion
+from authorizer.network import host_matches
+from records.columns.acl_table import AclTable, AppliedAcl
+from records.entries import AccessControlEntryRecord
+from records.ids import Uuid
+
+# All addresses of two small networks, one of them with 0.0.0.0; some of IPv6, and one that is in none.
+SMALL = [str(each) for net in ("0.0.0.0/30", "10.0.0.0/29") for each in ip_network(net)]
+IPV6 = ["2001:db8:0:0:0:0:0:0", "2001:db8:0:0:0:0:0:1", "2001:db8:0:0:0:0:0:2", "fe80:0:0:0:0:0:0:1%1"]
+ADDRESSES = [*SMALL, "10.9.9.9", "203.0.113.7", *IPV6, "fd00:0:0:0:0:0:0:1"]
+NETWORKS = [
+    *(f"{each}/{length}" for each in SMALL for length in (29, 30, 31, 32)),
+    *("0.0.0.0/0", "10.0.0.0/8", "128.0.0.0/1", "::/0", "2001:db8::/127", "2001:db8::/32", "fe80::/64"),
+]
+#: Around the IPv4 addresses that are written as IPv6, which no client has; one of each that they tell apart.
+NEAR_MAPPED = ["::fffe:0:0/95", "::fffe:0:0/96", "::fffe:0:0/97", "::fffe:8000:0/97", "::fffc:0:0/94"]
+NEAR_MAPPED += [
+    "::fffc:0:0/95",
+    "::fffc:0:0/96",
+    "::/80",
+    "::/0",
+    "0:0:0:0:0:fffe:ffff:ffff",
+    "0:0:0:0:0:fffe:0:1",
+]
+NEARBY = ["0:0:0:0:0:fffe:ffff:ffff", "0:0:0:0:0:fffe:8000:0", "0:0:0:0:0:fffe:0:0", "0:0:0:0:0:fffe:0:1"]
+NEARBY += ["0:0:0:0:0:fffd:0:0", "0:0:0:0:0:fffc:0:0", "0:0:0:0:0:1:0:0", "fd00:0:0:0:0:0:0:1", "192.0.2.1"]
+HOSTS = st.sampled_from(ADDRESSES) | st.sampled_from(NETWORKS) | st.sampled_from(NETWORKS)
+
+
+@st.composite
+def hosts_and_masks(draw: st.DrawFn) -> list[tuple[str, int]]:
+    return draw(
+        st.lists(st.tuples(HOSTS | st.just("*"), st.sampled_from((1, 2, 3, 1 << 16, 2 << 16))), max_size=6)
+    )
+
+
+def said(acls: list[tuple[str, int]], host: str) -> int:
+    mask = 0
+    for acl_host, own in acls:
+        if host_matches(acl_host, host, networks=True):
+            mask |= own
+    return mask
+
+
+@given(hosts_and_masks(), hosts_and_masks())
+@settings(max_examples=300, deadline=None)
+def test_leaves_and_answers_of_networks(one: list[tuple[str, int]], other: list[tuple[str, int]]) -> None:
+    """In any order, and united: each address is answered as by all ACLs; equal answers are equal."""
+    read = said_to(networks=True)
+    leaves = []
+    for acls in (one, other):
+        leaf = None
+        for host, mask in acls:
+            leaf = add_to_leaf(leaf, read(host), mask)
+        leaves.append(leaf or 0)
+        for host in ADDRESSES:
+            assert leaf_mask(leaves[-1], host) == said(acls, host), host
+    union = union_leaf(*leaves)
+    answers = [answer_of(each) for each in (*leaves, union)]
+    difference = without(answers[0], answers[1])
+    for host in ADDRESSES:
+        assert leaf_mask(union, host) == said(one, host) | said(other, host)
+        masks = [allowed(said(one, host)), allowed(said(other, host)), allowed(leaf_mask(union, host))]
+        assert [mask_of(each, host) for each in answers] == masks, host
+        assert mask_of(difference, host) == masks[0] & ~masks[1]
+    turned = None
+    for host, mask in reversed(one):
+        turned = add_to_leaf(turned, read(host), mask)
+    assert answer_of(turned or 0) == answers[0]
+
+
+def mask_of(answer: Answer, host: str) -> int:
+    if isinstance(answer, int):
+        return answer
+    other, named = answer
+    return mask_at(host, dict(named), other)
+
+
+@given(st.lists(st.integers(0, 2), min_size=8, max_size=8), st.integers(0, 2))
+@settings(max_examples=300, deadline=None)
+@example([1, 1, 1, 0, 1, 1, 1, 1], 0)
+def test_what_is_named_depends_on_the_answers_alone(masks: list[int], other: int) -> None:
+    """Said address by address, and by any networks over it: the same comes out, and it says the same."""
+    addresses = SMALL[4:]
+    plain = shortest(dict(zip(addresses, masks, strict=True)), other)
+    over = {"10.0.0.0/29": 2, "10.0.0.4/30": 1, "10.0.0.2/31": 0, **dict(zip(addresses, masks, strict=True))}
+    assert shortest(over, other) == plain
+    default, named = plain
+    assert [mask_at(each, named, default) for each in addresses] == masks
+    assert mask_at("10.9.9.9", named, default) == mask_at("fd00:0:0:0:0:0:0:1", named, default) == other
+    assert len(named) <= sum(mask != other for mask in masks)
+
+
+@given(*(st.lists(st.tuples(st.sampled_from(NEAR_MAPPED), st.integers(1, 3)), max_size=6) for _ in "ab"))
+@settings(max_examples=300, deadline=None)
+@example([("::fffe:0:0/95", 1)], [("::fffe:0:0/96", 1)])
+@example([("::fffe:0:0/95", 1)], [("::fffe:0:0/97", 1), ("::fffe:8000:0/97", 1)])
+@example([("::fffc:0:0/94", 1)], [("::fffc:0:0/95", 1), ("::fffe:0:0/96", 1)])
+def test_what_is_said_to_nobody_makes_no_difference(
+    one: list[tuple[str, int]], other: list[tuple[str, int]]
+) -> None:
+    """An IPv4 address written as IPv6 is no client's: answers are equal just where those to clients are."""
+    read, answers = said_to(networks=True), []
+    for hosts in (one, other):
+        leaf = None
+        for host, mask in hosts:
+            leaf = add_to_leaf(leaf, read(host), mask)
+        answers.append(answer_of(leaf or 0))
+        assert [mask_of(answers[-1], host) for host in NEARBY] == [said(hosts, host) for host in NEARBY]
+    alike = all(said(one, host) == said(other, host) for host in NEARBY)
+    assert (answers[0] == answers[1]) is alike
+
+
+def acls() -> st.SearchStrategy[AccessControlEntryRecord]:
+    return st.builds(
+        AccessControlEntryRecord,
+        st.integers(1, 9).map(lambda number: Uuid(number.to_bytes(16))),
+        st.just(3),
+        st.sampled_from(("a", "*", "ab")),
+        st.sampled_from((3, 4)),
+        st.sampled_from(("User:a", "User:*")),
+        HOSTS | st.just("*"),
+        st.sampled_from((3, 4)),
+        st.sampled_from((2, 3, 3)),
+    )
+
+
+def table_of(records: list[AccessControlEntryRecord]) -> AclTable:
+    return AclTable.of([AppliedAcl(record, None, 0) for record in records])
+
+
+def is_allowed(
+    records: list[AccessControlEntryRecord], principal: str, host: str, name: str, *, networks: bool
+) -> bool:
+    """May this principal read that group?"""
+    found = {
+        record.permission_type
+        for record in records
+        if record.principal in (principal, "User:*")
+        and record.operation == 3
+        and host_matches(record.host, host, networks=networks)
+        and (
+            record.resource_name in (name, "*")
+            if record.pattern_type == 3
+            else name.startswith(record.resource_name)
+        )
+    }
+    return found == {3}
+
+
+QUESTIONS = [*product(("User:a", "User:b"), ADDRESSES, ("a", "ab", "abc", "b"))]
+
+
+@given(st.lists(acls(), max_size=6), st.lists(acls(), max_size=3))
+@settings(max_examples=100, deadline=None)
+def test_flips_between_sets_and_releases(
+    records: list[AccessControlEntryRecord], more: list[AccessControlEntryRecord]
+) -> None:
+    """Every class's witness flips, and every address that flips is in a class."""
+    old, new = (AuthorizerSettings(kafka_version=each) for each in (KafkaVersion.V4_3, KafkaVersion.V4_4))
+    pairs = (((records, new), (more, new)), ((records, old), (records, new)))
+    for (one, of_one), (other, of_other) in pairs:
+        before, after = Meaning.of(table_of(one), of_one), Meaning.of(table_of(other), of_other)
+        flips = list(flips_between(before, after))
+        for flip in flips:
+            witness = flip.questions.witness
+            if "READ" in {each.name for each in flip.questions.operations}:
+                asked = witness.principal, witness.host, witness.name
+                was = is_allowed(one, *asked, networks=of_one.networks)
+                assert was == (flip.direction == "revoked"), flip
+                assert was != is_allowed(other, *asked, networks=of_other.networks), flip
+        same = all(
+            is_allowed(one, *each, networks=of_one.networks)
+            == is_allowed(other, *each, networks=of_other.networks)
+            for each in QUESTIONS
+        )
+        if before == after:
+            assert same
+            assert before.digest == after.digest
+        elif not any("READ" in {each.name for each in flip.questions.operations} for flip in flips):
+            assert same
+
+
+@given(st.lists(acls(), max_size=8, unique_by=lambda record: record.content))
+@settings(max_examples=200, deadline=None)
+def test_needless_acls_change_nothing(records: list[AccessControlEntryRecord]) -> None:
+    table = table_of(records)
+    configured = AuthorizerSettings(kafka_version=KafkaVersion.V4_4)
+    gone = {each.row for each in needless_acls(table, configured)}
+    left = table_of([acl.record for row, acl in enumerate(table) if row not in gone])
+    assert Meaning.of(left, configured) == Meaning.of(table, configured)

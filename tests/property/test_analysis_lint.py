@@ -1,0 +1,162 @@
+"""What lint calls needless is needless, and what it leaves is needed: against digests and brute force."""
+
+from __future__ import annotations
+
+from itertools import product
+from random import Random
+
+from authorizer.analysis.lint import Lint
+from authorizer.analysis.lint_rules import LintRules
+from authorizer.analysis.meaning import EVERYBODY, Meaning
+from authorizer.analysis.needless import needless_acls
+from authorizer.decisions.state import AuthorizerSettings
+from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from records.columns.acl_table import AclTable, AppliedAcl
+from records.entries import AccessControlEntryRecord
+from records.ids import Uuid
+from support import naive
+
+SETS = 1_000
+BRUTE_FORCE_SETS = 30
+
+HOSTS = ("*", "*", "*", "10.0.0.1", "10.0.0.2")
+#: Around the hosts, and within one another; each has a host that no other text names.
+NETWORKS = ("10.0.0.0/24", "10.0.0.0/28", "10.9.9.9/8", "10.0.0.0/8")
+#: Each name in an ACL below, and one within each prefix that is in none.
+NAMES = ["", "*", "a", "ab", "abc", "b", "z", "az", "abz", "abcz", "bz", "*z"]
+OPERATIONS = (
+    AclOperation.READ,
+    AclOperation.WRITE,
+    AclOperation.ALL,
+    AclOperation.DESCRIBE,
+    AclOperation.DESCRIBE_CONFIGS,
+)
+PRINCIPALS = (("User", "a"), ("User", "b"), ("Group", "a"), ("User", "nobody"))
+QUESTIONS = [
+    naive.Question(*principal, host, operation, ResourceType.GROUP, name)
+    for principal, host, operation, name in product(
+        PRINCIPALS, ("10.0.0.1", "10.0.0.2", "192.0.2.1"), OPERATIONS, NAMES
+    )
+]
+
+
+def drawn_acl(random: Random, *, odd: float, hosts: tuple[str, ...]) -> AccessControlEntryRecord:
+    def one(usual: list[int]) -> int:
+        return random.randint(-128, 127) if random.random() < odd else random.choice(usual)
+
+    kinds = [ResourceType.GROUP] * 5 + ([ResourceType.TOPIC, ResourceType.CLUSTER] if odd else [])
+    return AccessControlEntryRecord(
+        Uuid(random.randbytes(16)),
+        one([*kinds]),
+        random.choice(["*", "a", "a", "ab", "ab", "abc", "b", ""]),
+        one([PatternType.LITERAL, PatternType.PREFIXED]),
+        random.choice(
+            ["User:a", "User:a", "User:a", EVERYBODY, "User:b", *(["Group:a", "a"] if odd else [])]
+        ),
+        random.choice([*hosts, "localhost"] if odd else hosts),
+        one([*OPERATIONS[:4]]),
+        one([AclPermissionType.ALLOW, AclPermissionType.ALLOW, AclPermissionType.DENY]),
+    )
+
+
+def drawn_set(
+    seed: int, *, odd: float, hosts: tuple[str, ...] = HOSTS
+) -> tuple[list[AccessControlEntryRecord], AuthorizerSettings]:
+    """ACLs that overlap, none twice, and settings."""
+    random = Random(seed)
+    drawn = [drawn_acl(random, odd=odd, hosts=hosts) for _ in range(random.randint(2, 16))]
+    supers = frozenset(("User:b",)) if random.random() < 0.2 else frozenset[str]()
+    return list({each.content: each for each in drawn}.values()), AuthorizerSettings(
+        supers, random.random() < 0.3
+    )
+
+
+def table_of(records: list[AccessControlEntryRecord]) -> AclTable:
+    return AclTable.of([AppliedAcl(record, None, 0) for record in records])
+
+
+def without(records: list[AccessControlEntryRecord], rows: set[int]) -> list[AccessControlEntryRecord]:
+    return [record for row, record in enumerate(records) if row not in rows]
+
+
+def may_stay(record: AccessControlEntryRecord, configured: AuthorizerSettings) -> bool:
+    """What allows everything to everybody stays where else everybody could do everything, too."""
+    return (
+        configured.allow_everyone
+        and record.principal == EVERYBODY
+        and record.operation == AclOperation.ALL
+        and record.permission_type == AclPermissionType.ALLOW
+    )
+
+
+def test_meaning_is_unchanged_and_nothing_more_can_go() -> None:
+    """A thousand sets, networks in half of them; one in four is then looked at ACL by ACL."""
+    reasons, early = set(), 0
+    for seed in range(SETS):
+        records, configured = drawn_set(seed, odd=0.03, hosts=(*HOSTS, *NETWORKS) if seed % 2 else HOSTS)
+        found = needless_acls(table_of(records), configured)
+        reasons |= {each.why for each in found}
+        digest = Meaning.of(table_of(records), configured).digest
+        left = without(records, {each.row for each in found})
+        assert Meaning.of(table_of(left), configured).digest == digest, seed
+        # Each part of those that can go alone can go, too.
+        random = Random(seed)
+        some = {each.row for each in found if each.alone and random.random() < 0.5}
+        assert Meaning.of(table_of(without(records, some)), configured).digest == digest, seed
+        if seed % 8 > 1:
+            continue
+        for row, record in enumerate(left):
+            less = Meaning.of(table_of(without(left, {row})), configured).digest
+            assert less != digest or may_stay(record, configured), (seed, record)
+        early += any(
+            Meaning.of(table_of(without(records, {each.row})), configured).digest != digest
+            for each in found
+            if not each.alone
+        )
+    assert early, "no DENY had to wait for the ALLOWs that it denies"
+    assert reasons == {"dead", "super-user", "shadowed", "broader-twin", "redundant", "idle-deny"}
+
+
+def test_brute_force_agrees() -> None:
+    """Every question has the same answer, and without one more ACL one has another."""
+    for seed in range(BRUTE_FORCE_SETS):
+        records, configured = drawn_set(seed, odd=0)
+        plain = naive.Settings(configured.super_users, configured.allow_everyone)
+
+        def answers(acls: list[AccessControlEntryRecord], plain: naive.Settings = plain) -> list[bool]:
+            return [naive.decide(acls, question, plain)[0] for question in QUESTIONS]
+
+        found = needless_acls(table_of(records), configured)
+        before, left = answers(records), without(records, {each.row for each in found})
+        assert answers(left) == before, seed
+        for row, record in enumerate(left):
+            assert answers(without(left, {row})) != before or may_stay(record, configured), (seed, record)
+
+
+def test_authorize_by_resource_type_stays_where_it_is_said_to() -> None:
+    for seed in range(0, SETS, 10):
+        records, configured = drawn_set(seed, odd=0.05)
+        plain = naive.Settings(configured.super_users, configured.allow_everyone)
+        lint = Lint(table_of(records), configured, LintRules(), keep_by_type=True)
+        left = [acl.record for acl in lint.needed()]
+        digests = {Meaning.of(each, configured).digest for each in (table_of(records), table_of(left))}
+        assert len(digests) == 1
+        for principal, host, operation, kind in product(
+            PRINCIPALS,
+            ("10.0.0.1", "192.0.2.1"),
+            OPERATIONS,
+            (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER),
+        ):
+            question = naive.Question(*principal, host, operation, kind, "")
+            assert naive.by_resource_type(records, question, plain) == naive.by_resource_type(
+                left, question, plain
+            ), (seed, question)
+
+
+def test_the_order_of_the_acls_does_not_matter() -> None:
+    for seed in range(0, SETS, 10):
+        records, configured = drawn_set(seed, odd=0.03)
+        shuffled = Random(seed).sample(records, len(records))
+        one, other = (Lint(table_of(each), configured, LintRules()) for each in (records, shuffled))
+        assert [*one.can_go()] == [*other.can_go()], seed
+        assert [*one.findings()] == [*other.findings()], seed

@@ -1,0 +1,150 @@
+"""Cells of random sets of ACLs against brute force over every short name, and steps from state to state."""
+
+from __future__ import annotations
+
+import random
+
+from authorizer.analysis.matrix import Cell, Matrix, both, outline, teams
+from authorizer.decisions.state import AuthorizerSettings
+from authorizer.index.masks import EVERYTHING
+from records.acl import AclOperation, ResourceType
+from records.columns.acl_table import AppliedAcl
+from snapshot.delta import AclsDelta
+from snapshot.image import NOWHERE, AclsImage
+from support import naive
+from support.brute_force import HOSTS, OPERATIONS, PRINCIPALS, Asked, answers, covered_by, random_pair
+
+GROUP = ResourceType.GROUP
+PAIRS = 300
+#: Of the operations that the brute force asks about.
+ASKED = sum(1 << operation - AclOperation.ALL for operation in OPERATIONS)
+
+
+def truth(answered: dict[Asked, int], principal: str, names: int) -> Cell:
+    always, sometimes = ASKED, 0
+    for operation in OPERATIONS:
+        bit = 1 << operation - AclOperation.ALL
+        found = [answered[Asked(principal, host, operation)] & names for host in HOSTS]
+        if any(each != names for each in found):
+            always &= ~bit
+        if any(found):
+            sometimes |= bit
+    return Cell(always, sometimes)
+
+
+def asked(cell: Cell) -> Cell:
+    return Cell(cell.always & ASKED, cell.sometimes & ASKED)
+
+
+def image_of(before: AclsImage, records: list[object]) -> AclsImage:
+    delta = AclsDelta(before)
+    for record in records:
+        delta.put(AppliedAcl(record, None, 0))  # type: ignore[arg-type]
+    return delta.apply(NOWHERE)
+
+
+def test_cells_and_flips_are_what_every_name_is_answered() -> None:
+    rng = random.Random(18)
+    for number in range(PAIRS):
+        pair = random_pair(rng)
+        settings = AuthorizerSettings(
+            frozenset(("User:b",)) if number % 7 == 0 else frozenset(), allow_everyone=number % 5 == 0
+        )
+        plain = naive.Settings(settings.super_users, settings.allow_everyone)
+        first = image_of(AclsImage.EMPTY, list(pair[0]))
+        # The second stands on the columns of the first, as states that follow one another do.
+        base = first.merged()
+        gone = AclsDelta(base)
+        for acl in base:
+            gone._remove(acl.record.id)
+        for record in pair[1]:
+            gone.put(AppliedAcl(record, None, 0))
+        indexes = [settings.index(base), settings.index(gone.apply(NOWHERE))]
+        matrices = [Matrix.of(indexes[0], settings, GROUP)]
+        before = matrices[0].columns(list(PRINCIPALS))
+        matrices.append(matrices[0].at(indexes[1], settings))
+        alone = Matrix.of(indexes[1], settings, GROUP)
+        assert matrices[1].keys == alone.keys, pair
+        assert matrices[1].principals == alone.principals, pair
+        records = [[acl.record for acl in index.image] for index in indexes]
+        truths = [answers(each, plain, GROUP) for each in records]
+        keys = sorted({*matrices[0].keys, *matrices[1].keys, ("", False), ("a", False), ("ab", True)})
+        flips = matrices[1].flips(matrices[0], list(PRINCIPALS))
+        for principal, old, new, (granted, revoked) in zip(
+            PRINCIPALS, before, matrices[1].columns(list(PRINCIPALS)), flips, strict=True
+        ):
+            for text, is_name in keys:
+                names = 0 if is_name and text == "*" else covered_by(text, is_prefix=not is_name)
+                if not names:
+                    continue
+                at = [truth(each, principal, names) for each in truths]
+                assert asked(old.cell((text, is_name))) == at[0], (pair, principal, text, is_name)
+                assert asked(new.cell((text, is_name))) == at[1], (pair, principal, text, is_name)
+                changed = [
+                    {kind: one[kind] & ~other[kind] for kind in one}
+                    for one, other in ((truths[1], truths[0]), (truths[0], truths[1]))
+                ]
+                for column, expected in zip((granted, revoked), changed, strict=True):
+                    assert asked(column.cell((text, is_name))) == truth(expected, principal, names), pair
+
+
+def test_cells_of_a_team_are_what_all_of_it_and_what_some_of_it_may() -> None:
+    rng = random.Random(181)
+    for _ in range(60):
+        first, _ = random_pair(rng)
+        settings = AuthorizerSettings()
+        image = image_of(AclsImage.EMPTY, list(first))
+        matrix = Matrix.of(settings.index(image), settings, GROUP)
+        answered = answers(
+            [acl.record for acl in image], naive.Settings(frozenset(), allow_everyone=False), GROUP
+        )
+        for text, is_name in matrix.keys:
+            names = covered_by(text, is_prefix=not is_name)
+            cell = both(column.cell((text, is_name)) for column in matrix.columns(list(PRINCIPALS)))
+            each = [truth(answered, principal, names) for principal in PRINCIPALS]
+            every, some = ASKED, 0
+            for always, sometimes in each:
+                every, some = every & always, some | sometimes
+            assert asked(cell) == Cell(every, some), (first, text, is_name)
+
+
+def test_teams_are_the_next_parts_of_principals_and_lose_none() -> None:
+    rng = random.Random(182)
+    for _ in range(200):
+        names = ["".join(rng.choices("ab.-", k=rng.randrange(1, 7))) for _ in range(rng.randrange(1, 12))]
+        principals = sorted({f"{rng.choice(('User', 'Some-Type'))}:{name}" for name in names})
+        under = rng.choice(["", *(each[: len(each) - 1] for each in principals if each[-2] != ":")])
+        inside = [each for each in principals if each.startswith(under)]
+        rows = teams(principals, under)
+        assert sum(row.inside or 1 for row in rows) == len(inside)
+        # A type alone is no team, and one team alone is open.
+        assert all(":" in row.key[0][:-1] for row in rows)
+        assert len(rows) > 1 or not any(row.inside for row in rows)
+
+
+def test_rows_are_the_next_parts_of_the_names_and_lose_none() -> None:
+    rng = random.Random(180)
+    for _ in range(200):
+        texts = ["".join(rng.choices("ab.-", k=rng.randrange(1, 7))) for _ in range(rng.randrange(12))]
+        keys = sorted({(text, rng.random() < 0.5) for text in texts})
+        under = rng.choice(["", *(text[: rng.randrange(len(text) + 1)] for text in texts)])
+        rows = outline(keys, under)
+        inside = [key for key in keys if key[0].startswith(under) and key != (under, False)]
+        assert rows[0] == ((under, False), 0)
+        assert sum(row.inside or 1 for row in rows[1:]) == len(inside)
+        shown = [row.key for row in rows[1:]]
+        assert shown == sorted(shown)
+        for key in inside:
+            assert any(row == key or (not row[1] and key[0].startswith(row[0])) for row in shown)
+        # What is opened is never the row that it was opened in.
+        assert all(row.key[0] != under for row in rows[1:] if row.inside)
+        some = outline(keys, under, "B")
+        assert sum(row.inside or 1 for row in some[1:]) == sum("b" in text for text, _ in inside)
+
+
+def test_a_super_user_may_everything() -> None:
+    settings = AuthorizerSettings(frozenset(("User:root",)))
+    matrix = Matrix.of(settings.index(AclsImage.EMPTY), settings, ResourceType.TOPIC)
+    (column,) = matrix.columns(["User:root"])
+    assert column.cell(("orders", True)) == Cell(EVERYTHING, EVERYTHING)
+    assert matrix.principals == {"User:root"}

@@ -1,0 +1,202 @@
+"""What a review lets go is needless, what it keeps is not, and what it keeps is the least: by brute force."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from authorizer.analysis.flips import flips_between
+from authorizer.analysis.least_acls import EXACT_ACLS, fewest, narrowest
+from authorizer.analysis.meaning import Meaning
+from authorizer.analysis.review import Review, review
+from authorizer.decisions.state import AuthorizerSettings, AuthorizerState
+from authorizer.index.acl_index import AclIndex
+from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from records.columns.acl_table import AclTable, AppliedAcl
+from records.entries import AccessControlEntryRecord
+from records.request_line import Logged, Request
+from records.request_traffic import Traffic
+from snapshot.image import Provenance
+from snapshot.restore import restore_image
+from support import naive
+from support.acl_strategies import IDS, codes
+
+OPERATIONS = (AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.ALTER_CONFIGS)
+PROBE = "hardcode"
+
+
+def acls() -> st.SearchStrategy[AccessControlEntryRecord]:
+    return st.builds(
+        AccessControlEntryRecord,
+        st.sampled_from(IDS),
+        codes(ResourceType.GROUP, ResourceType.TOPIC),
+        st.text("ab*", max_size=2) | st.sampled_from(["a", "ab", "*", "hard"]),
+        codes(PatternType.LITERAL, PatternType.PREFIXED),
+        st.sampled_from(["User:a", "User:a", "User:*", "User:b", "nobody"]),
+        st.sampled_from(["*", "*", "10.0.0.1"]),
+        st.sampled_from([*OPERATIONS, AclOperation.ALL]).map(int) | codes(AclOperation.READ, 99),
+        codes(AclPermissionType.ALLOW, AclPermissionType.ALLOW, AclPermissionType.DENY),
+    )
+
+
+def some_acls() -> st.SearchStrategy[list[AccessControlEntryRecord]]:
+    return st.lists(acls(), max_size=7, unique_by=lambda acl: acl.id)
+
+
+requests = st.builds(
+    Request,
+    st.sampled_from(["User:a", "User:a", "User:b", "Group:a"]),
+    st.sampled_from(["10.0.0.1", "10.0.0.2"]),
+    st.sampled_from(OPERATIONS),
+    st.sampled_from([ResourceType.GROUP, ResourceType.TOPIC]),
+    st.text("ab", max_size=3),
+)
+
+
+def question(request: Request) -> naive.Question:
+    kind, _, name = request.principal.partition(":")
+    return naive.Question(
+        kind, name, request.host, request.operation, request.resource_type, request.resource_name
+    )
+
+
+def logged_by(
+    acls: Sequence[AccessControlEntryRecord], asked: Iterable[Request], settings: naive.Settings
+) -> Traffic:
+    """As Kafka would have logged requests: of a probe only that it was allowed."""
+    traffic = Traffic()
+    for request in asked:
+        traffic.count(Logged(request, *naive.decide(acls, question(request), settings), False), 1)
+        probe = request._replace(resource_name=PROBE)
+        is_allowed, rule = naive.decide(acls, question(probe), settings)
+        if is_allowed:
+            traffic.count(Logged(probe, is_allowed, rule, True), 1)
+    return traffic
+
+
+def has_odd_code(acl: AccessControlEntryRecord) -> bool:
+    binding = acl.binding()
+    pattern, entry = binding.pattern, binding.entry
+    return (
+        pattern.resource_type <= ResourceType.ANY
+        or pattern.pattern_type <= PatternType.MATCH
+        or entry.operation <= AclOperation.ANY
+        or entry.permission_type <= AclPermissionType.ANY
+    )
+
+
+def table_of(acls: Iterable[AccessControlEntryRecord]) -> AclTable:
+    return AclTable.of([AppliedAcl(acl, None, 0) for acl in acls])
+
+
+def reviewed(
+    acls: Iterable[AccessControlEntryRecord],
+    settings: AuthorizerSettings,
+    traffic: Traffic,
+    *,
+    is_fewest: bool,
+) -> Review:
+    table = table_of(acls)
+    image = restore_image([table], provenance=Provenance(0, -1, 0))
+    state = AuthorizerState(AclIndex.of(image), settings, is_ready=True, not_ready_reason="")
+    return review(table, state, traffic, is_fewest=is_fewest)
+
+
+@given(some_acls(), some_acls(), st.lists(requests, max_size=8), st.booleans(), st.booleans(), st.booleans())
+def test_nothing_is_lost_and_nothing_is_granted(
+    before: list[AccessControlEntryRecord],
+    now: list[AccessControlEntryRecord],
+    asked: list[Request],
+    has_changed: bool,
+    allow_everyone: bool,
+    is_fewest: bool,
+) -> None:
+    """Without what goes each request is answered as before; each that stays has its reason."""
+    supers = frozenset(("User:b",)) if len(asked) % 2 else frozenset[str]()
+    settings = naive.Settings(supers, allow_everyone)
+    ours = AuthorizerSettings(supers, allow_everyone)
+    traffic = logged_by(before if has_changed else now, asked, settings)
+    found = reviewed(now, ours, traffic, is_fewest=is_fewest)
+    kept = [each.acl for each in found.kept]
+    gone = [each.acl for each in found.unneeded]
+    assert {acl.content for acl in now} == {acl.content for acl in (*kept, *gone)}
+    assert len({acl.content for acl in now}) == len(kept) + len(gone)
+
+    def lost(acls: Sequence[AccessControlEntryRecord]) -> set[Request]:
+        """What was allowed then and is now, and is not by these; of a probe by the name that it made up."""
+        return {
+            logged.request
+            for logged in traffic.counts
+            if logged.is_allowed and is_allowed(now, logged) and not is_allowed(acls, logged)
+        }
+
+    def is_allowed(acls: Sequence[AccessControlEntryRecord], logged: Logged) -> bool:
+        if logged.is_probe and acls is not now:
+            return naive.by_resource_type(acls, question(logged.request), settings)
+        return naive.decide(acls, question(logged.request), settings)[0]
+
+    assert lost(kept) == set()
+    meanings = (Meaning.of(table_of(acls), ours) for acls in (now, kept))
+    assert [flip for flip in flips_between(*meanings) if flip.direction == "granted"] == []
+    for each in found.kept:
+        others = [acl for acl in kept if acl is not each.acl]
+        if each.why == "needed":
+            assert lost(others) or allow_everyone, each
+            assert each.example is None or naive.decide([each.acl], question(each.example))[0]
+        elif each.why == "denies":
+            assert any(naive.is_allow(acl) for acl in others), each
+        elif each.why == "closes":
+            kind, name = each.acl.resource_type, each.acl.resource_name
+            some_name = (
+                "~"
+                if naive.is_star(each.acl)
+                else name
+                if each.acl.pattern_type == PatternType.LITERAL
+                else f"{name}~"
+            )
+            assert not any(naive.covers(acl, ResourceType(kind), some_name) for acl in others), each
+        else:
+            assert has_odd_code(each.acl)
+    turned = {
+        (logged.request, not logged.is_allowed)
+        for logged in traffic.counts
+        if not logged.is_probe
+        and logged.rule != "SuperUser"
+        and naive.decide(now, question(logged.request), settings)[0] is not logged.is_allowed
+    }
+    assert {
+        (each.request, each.is_allowed_now) for each in found.turned if each.request.resource_name != PROBE
+    } == turned
+
+
+needs = st.lists(st.frozensets(st.integers(0, 7), min_size=1), max_size=8)
+
+
+@given(needs)
+def test_the_least_is_the_least(drawn: list[frozenset[int]]) -> None:
+    """Of all sets that meet every need there is none smaller; and none whose broadest ACLs are narrower."""
+    distinct = list(dict.fromkeys(drawn))
+    covers = [
+        set(chosen)
+        for size in range(9)
+        for chosen in combinations(range(8), size)
+        if all(need & set(chosen) for need in distinct)
+    ]
+    found = fewest(distinct)
+    assert found.guessed == 0
+    assert found.acls in covers
+    assert len(found.acls) == min(map(len, covers))
+    assert narrowest(distinct) == min(covers, key=lambda each: sorted(each, reverse=True))
+
+
+def test_a_large_group_is_guessed_and_irreducible() -> None:
+    """Too many ACLs to be searched: what is found does, with none too many, and is said to be a guess."""
+    drawn = [frozenset((number, number + 1, (7 * number) % 40)) for number in range(3 * EXACT_ACLS)]
+    found = fewest(drawn)
+    assert (found.groups, found.guessed) == (1, 1)
+    assert all(need & found.acls for need in drawn)
+    for acl in found.acls:
+        assert not all(need & (found.acls - {acl}) for need in drawn)

@@ -1,0 +1,281 @@
+"""An observer of a simulated quorum: no state is ever published that the log did not have, whatever happens.
+
+Elections, leaders that do not know yet that they are none, batches that are never committed, snapshots that
+trim the log, controllers that are away, clocks that jump, connections that end anywhere, and bytes that are
+no answer.
+`ACLOG_QUORUM_RUNS` says how many seeds.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Protocol
+
+import pytest
+
+from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from records.errors import AclogError, LogError
+from records.log.quorum import QuorumLog, session
+from replay.clock import SystemClock
+from replay.fault import Verdict
+from replay.loader import Loader
+from replay.manifest import LoaderManifest
+from replay.snapshot_source import CheckpointFiles
+from snapshot.delta import AclsDelta
+from snapshot.image import AclsImage
+from support.sim_quorum import CLUSTER_ID, SimQuorum
+from support.sim_quorum import Node as SimNode
+
+RUNS = int(os.environ.get("ACLOG_QUORUM_RUNS", "300"))
+STEPS_MIN, STEPS_MAX = 4, 30
+TURNS_MAX = 300
+TAMPERED_RUNS, READS = 60, 12
+YEAR_MS = 365 * 86_400_000
+
+
+class Witness:
+    """Compares each published image with what the quorum has committed."""
+
+    name = "witness"
+
+    def __init__(self, quorum: SimQuorum) -> None:
+        self.quorum = quorum
+        self.end_offset = 0
+        self.went_back = 0
+
+    def on_update(self, delta: AclsDelta, image: AclsImage, manifest: LoaderManifest) -> None:
+        end_offset = image.provenance.end_offset
+        assert end_offset in self.quorum.digests, f"{end_offset} is no end of a committed batch"
+        assert image.digest == self.quorum.digests[end_offset], end_offset
+        self.went_back += end_offset < self.end_offset
+        self.end_offset = end_offset
+
+    def on_ready(self) -> None:
+        """Nothing to do."""
+
+    def on_not_ready(self, reason: str) -> None:
+        """Nothing to do."""
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+
+class JumpingClock(SystemClock):
+    """A wall clock that is set now and then, by up to a year."""
+
+    def __init__(self, seed: int) -> None:
+        self._chance = random.Random(seed)
+        self._ahead_ms = 0
+
+    def now_ms(self) -> int:
+        if self._chance.random() < 0.1:
+            self._ahead_ms = self._chance.randint(-YEAR_MS, YEAR_MS)
+        return super().now_ms() + self._ahead_ms
+
+
+class Surfaced(BaseException):
+    """A fault that no test expects; not an Exception, so that nothing on the way takes it for a fault."""
+
+
+class Raising:
+    def handle(self, part: str, message: str, error: Exception) -> Verdict:
+        raise Surfaced(f"{part}: {message}") from error
+
+
+class Follow(Protocol):
+    """A node on a quorum, of which it is given these controllers; by default all."""
+
+    def __call__(
+        self, quorum: SimQuorum, controllers: Sequence[int] = ...
+    ) -> tuple[QuorumLog, Loader, Witness]: ...
+
+
+@pytest.fixture
+def follow(monkeypatch: pytest.MonkeyPatch) -> Follow:
+    """A node on that quorum, which the test turns itself; nothing waits for a clock."""
+    monkeypatch.setattr(session, "_PAUSE_MIN_S", 0.0)
+    monkeypatch.setattr(session, "_PAUSE_MAX_S", 0.0)
+    monkeypatch.setattr(session, "PATIENCE_S", 0.02)
+    monkeypatch.setattr("records.log.quorum.log.PATIENCE_S", 0.0)
+    monkeypatch.setattr("records.log.quorum.log._FRESH_S", 0.0)
+    monkeypatch.setattr("records.log.quorum.log._LOOK_S", 0.0)
+
+    def started(
+        quorum: SimQuorum, controllers: Sequence[int] = (0, 1, 2)
+    ) -> tuple[QuorumLog, Loader, Witness]:
+        monkeypatch.setattr("records.log.wire.connection.socket.create_connection", quorum.connect)
+        names = ",".join(str(quorum.nodes[number].address) for number in controllers)
+        log, witness = QuorumLog.open(f"kraft://{names}", lazily=True), Witness(quorum)
+        clock = JumpingClock(quorum.committed)
+        sources = [CheckpointFiles(log)]
+        return log, Loader(log, sources, [witness], fault_handler=Raising(), clock=clock), witness
+
+    return started
+
+
+def turn_to_the_end(quorum: SimQuorum, loader: Loader, witness: Witness) -> None:
+    for _ in range(TURNS_MAX):
+        loader.turn()
+        if loader.status().ready and witness.end_offset == quorum.committed:
+            return
+    pytest.fail(f"never at {quorum.committed}: {loader.status()}")
+
+
+@pytest.mark.parametrize("seed", [pytest.param(range(each, RUNS, 4), id=f"{each}") for each in range(4)])
+def test_what_is_published_was_committed(seed: range, follow: Follow) -> None:
+    """In all runs; published offsets never go back, and after the last fault everything is there."""
+    for each in seed:
+        quorum = SimQuorum(each, fetch_version=17 + each % 2)
+        chance = random.Random(each)
+        log, loader, witness = follow(quorum)
+        try:
+            for _ in range(chance.randint(STEPS_MIN, STEPS_MAX)):
+                quorum.faults = chance.choice([0.0, 0.0, 0.1, 0.5])
+                for _ in range(chance.randint(0, 4)):
+                    quorum.happen()
+                loader.turn()
+                if chance.random() < 0.3:
+                    with suppress(LogError):  # the next turn says it
+                        log.wait(loader.status().position, 0.0005)
+            quorum.settle()
+            turn_to_the_end(quorum, loader, witness)
+        except BaseException:
+            print(f"seed {each}")
+            raise
+        finally:
+            log.close()
+        assert witness.went_back == 0, f"seed {each}"
+
+
+def leader_of(quorum: SimQuorum) -> SimNode:
+    return next(node for node in quorum.nodes if node.leader == node.id)
+
+
+def committed_by(quorum: SimQuorum, batches: int) -> None:
+    for _ in range(batches):
+        quorum.write()
+    quorum.settle()
+
+
+def test_a_history_that_was_lost_is_loaded_anew(follow: Follow) -> None:
+    """A cluster put back from a backup: its log is truncated and written on, which the node says (I11)."""
+    quorum = SimQuorum(1)
+    committed_by(quorum, 20)
+    log, loader, witness = follow(quorum)
+    with log:
+        turn_to_the_end(quorum, loader, witness)
+        quorum.lose(sorted(quorum.digests)[5])
+        committed_by(quorum, 40)
+        turn_to_the_end(quorum, loader, witness)
+    assert loader.metrics.reloads >= 1
+
+
+def test_a_snapshot_that_trims_the_log_while_the_observer_is_away(follow: Follow) -> None:
+    """Then its place is gone: it takes the leader's snapshot, whole, and goes on; so does a new one."""
+    quorum = SimQuorum(2)
+    committed_by(quorum, 5)
+    log, loader, witness = follow(quorum)
+    with log:
+        turn_to_the_end(quorum, loader, witness)
+        committed_by(quorum, 20)
+        quorum.take_snapshot(trims=True)
+        committed_by(quorum, 5)
+        turn_to_the_end(quorum, loader, witness)
+        assert loader.metrics.snapshots_loaded == 1
+        assert witness.went_back == 0
+    log, loader, witness = follow(quorum)
+    with log:
+        turn_to_the_end(quorum, loader, witness)
+        assert loader.metrics.snapshots_loaded == 1
+
+
+def test_a_leader_that_cannot_be_routed_to(follow: Follow) -> None:
+    """KAFKA-20514: no busy loop, an error that names it, and the next leader is found (KAFKA-19605)."""
+    quorum = SimQuorum(3)
+    committed_by(quorum, 3)
+    leader = leader_of(quorum)
+    quorum.unroutable = {leader.id}
+    log, loader, witness = follow(quorum)
+    with log:
+        for _ in range(3):
+            loader.turn()
+        # Of whom it asked last: those that do not lead, or the one that does.
+        assert re.search("no leader could be asked|cannot connect", str(loader.status().error))
+        quorum.unroutable = set()
+        turn_to_the_end(quorum, loader, witness)
+
+
+def test_a_controller_that_was_named_goes_away_for_good(follow: Follow) -> None:
+    """The others are known from what it answered."""
+    quorum = SimQuorum(4)
+    committed_by(quorum, 3)
+    log, loader, witness = follow(quorum, controllers=(0,))
+    with log:
+        turn_to_the_end(quorum, loader, witness)
+        quorum.unroutable = {0}
+        committed_by(quorum, 3)
+        while leader_of(quorum).id == 0:
+            quorum.settle()
+        turn_to_the_end(quorum, loader, witness)
+
+
+def test_a_controller_that_has_just_started(follow: Follow) -> None:
+    """It cannot say yet which cluster it is of: the next one does; where none does, that is said."""
+    quorum = SimQuorum(5)
+    committed_by(quorum, 3)
+    quorum.starting = {0, 1, 2}
+    log, loader, witness = follow(quorum)
+    with log:
+        loader.turn()
+        assert "UNSUPPORTED_VERSION): it has just started" in str(loader.status().error)
+        quorum.starting = {0, 1}
+        with QuorumLog.open(log.url) as opened:
+            assert opened.identity.cluster_id == CLUSTER_ID
+        turn_to_the_end(quorum, loader, witness)
+
+
+def test_any_bytes_give_an_error_or_a_record_of_the_log(follow: Follow) -> None:
+    """Answers with bytes of another value, or none of an answer's: no hang, and no record but the log's.
+
+    What says where a batch stands is not in its checksum, here as in Kafka: that is left to TCP's and TLS's.
+    """
+    read, refused = 0, 0
+    for seed in range(TAMPERED_RUNS):
+        quorum, chance = SimQuorum(seed, fetch_version=17 + seed % 2), random.Random(seed)
+        committed_by(quorum, 6)
+        leader = leader_of(quorum)
+        written = {record for batch in leader.log for record in batch.records}
+
+        def tampered(frame: bytes, chance: random.Random = chance) -> bytes:
+            damaged = bytearray(frame)
+            if chance.random() < 0.2:
+                return chance.randbytes(chance.randint(0, 60))
+            for _ in range(chance.choice((0, 0, 1, 3))):
+                damaged[chance.randrange(len(damaged))] = chance.randrange(256)
+            return bytes(damaged)
+
+        quorum.tamper = tampered
+        log, _, _ = follow(quorum)
+        with log:
+            offset = 0
+            for _ in range(READS):
+                try:
+                    batches = log.read(offset)
+                except AclogError:
+                    refused += 1
+                    continue
+                for batch in batches:
+                    found = {logged.record for logged in batch.records if is_acl(logged.record)}
+                    assert found <= written, f"seed {seed}"
+                    read += len(found)
+                offset = batches[-1].end_offset if batches else offset
+    assert read > TAMPERED_RUNS
+    assert refused > TAMPERED_RUNS
+
+
+def is_acl(record: object) -> bool:
+    return isinstance(record, AccessControlEntryRecord | RemoveAccessControlEntryRecord)

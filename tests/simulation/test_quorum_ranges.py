@@ -1,0 +1,169 @@
+"""A Spark job's ranges of a simulated quorum: each batch's state is one that it had, whatever happens.
+
+What Spark does between them is left out: the driver plans, a task reads what was planned, a state is stored.
+`ACLOG_QUORUM_RUNS` says how many seeds.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import uuid
+from collections.abc import Callable
+
+import pytest
+
+from records.errors import LogError, LogUnreachableError
+from records.ids import METADATA_TOPIC_ID, uuid_to_string
+from records.log.base import LogIdentity
+from snapshot.delta import AclsDelta
+from snapshot.errors import SparkJobError
+from snapshot.image import AclsImage
+from snapshot.jobs.engine.log_states import LogStates
+from snapshot.jobs.sources.log_range import LogRange, read_ranges
+from snapshot.jobs.sources.log_ranges import LogRanges, OffsetAndEpoch
+from snapshot.jobs.sources.logs import FollowedLog
+from snapshot.store.snapshot_store import SnapshotStore
+from support.nodes import SOON_S
+from support.sim_quorum import CLUSTER_ID, SimQuorum
+
+RUNS = int(os.environ.get("ACLOG_QUORUM_RUNS", "40"))
+STEPS = 40
+TURNS_MAX = 100
+IDENTITY = LogIdentity(CLUSTER_ID, METADATA_TOPIC_ID)
+
+
+@pytest.fixture
+def url_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[SimQuorum, float], str]:
+    """The URL of a quorum's log, whose observers ask it from then on, and look so long for a leader."""
+    for name in (
+        "session._PAUSE_MIN_S",
+        "session._PAUSE_MAX_S",
+        "log.PATIENCE_S",
+        "log._FRESH_S",
+        "log._LOOK_S",
+    ):
+        monkeypatch.setattr(f"records.log.quorum.{name}", 0.0)
+
+    def found(quorum: SimQuorum, patience_s: float) -> str:
+        monkeypatch.setattr("records.log.quorum.session.PATIENCE_S", patience_s)
+        monkeypatch.setattr("records.log.wire.connection.socket.create_connection", quorum.connect)
+        return "kraft://" + ",".join(str(node.address) for node in quorum.nodes)
+
+    return found
+
+
+class Job:
+    """One, with its checkpoint (``place``) and its store.
+
+    Attributes:
+        place: where the last batch ended; None: there was none.
+        began: where each checkpoint began.
+    """
+
+    def __init__(self, quorum: SimQuorum, url: str) -> None:
+        self._quorum, self._url = quorum, url
+        self._store = SnapshotStore(f"memory://{uuid.uuid4().hex}")
+        self.place: OffsetAndEpoch | None = None
+        self.began: list[int] = []
+
+    def run(self, max_offsets: int | None) -> None:
+        """From its start to the end of one batch."""
+        states = LogStates(FollowedLog(url=self._url, identity=IDENTITY), self._store)
+        try:
+            if self.place is None:
+                self.place = OffsetAndEpoch(states.choose_start(keep=3), None)
+                self.began.append(self.place.offset)
+            planned = self._planned(self.place, max_offsets)
+            if planned is not None:
+                self._commit(states, planned)
+        finally:
+            states.close()
+
+    def start_again(self) -> None:
+        """With another checkpoint."""
+        self.place = None
+
+    def _planned(self, start: OffsetAndEpoch, max_offsets: int | None) -> LogRange | None:
+        ranges = LogRanges(self._url, IDENTITY, {})
+        try:
+            end = ranges.next_end(start, below=ranges.high_watermark(), max_offsets=max_offsets)
+        finally:
+            ranges.close()
+        if end == start:
+            return None
+        topic_id = uuid_to_string(METADATA_TOPIC_ID)
+        return LogRange(self._url, CLUSTER_ID, topic_id, start.offset, end.offset, end.epoch)
+
+    def _commit(self, states: LogStates, planned: LogRange) -> None:
+        state = states.next_state(planned.end, end_time_ms=None)
+        if state is not None:
+            base = AclsImage.EMPTY if state.base is None else self._store.read(state.base.ref).image
+            delta = AclsDelta(base)
+            for batch in read_ranges(planned.to_row(), base.provenance.end_offset, {}):
+                for logged in batch.records:
+                    if logged.offset >= base.provenance.end_offset:
+                        delta.replay(logged)
+            image = delta.apply(state.provenance)
+            assert image.digest == self._quorum.digests[planned.end], planned
+            self._store.write(image, IDENTITY, log_end_time_ms=state.log_end_time_ms)
+        self.place = OffsetAndEpoch(planned.end, planned.end_epoch)
+
+
+def committed_by(quorum: SimQuorum, batches: int) -> None:
+    for _ in range(batches):
+        quorum.write()
+    quorum.settle()
+
+
+def test_each_state_was_the_quorums(url_of: Callable[[SimQuorum, float], str]) -> None:
+    """In all runs; a job stops only where its place is gone, and another checkpoint begins at a snapshot."""
+    for seed in range(RUNS):
+        quorum, chance = SimQuorum(seed, fetch_version=17 + seed % 2), random.Random(seed)
+        job = Job(quorum, url_of(quorum, 0.02))
+        for step in range(STEPS + TURNS_MAX):
+            if step < STEPS:
+                quorum.faults = chance.choice([0.0, 0.0, 0.1, 0.5])
+                for _ in range(chance.randint(0, 4)):
+                    quorum.happen()
+            elif step == STEPS:
+                quorum.settle()
+            elif job.place is not None and job.place.offset == quorum.committed:
+                break
+            try:
+                job.run(chance.choice([None, 5]))
+            except LogUnreachableError:
+                continue  # there is no leader now
+            except (LogError, SparkJobError) as error:
+                if not re.search("another (--)?checkpoint", str(error)):
+                    raise
+                job.start_again()
+        else:
+            pytest.fail(f"seed {seed}: never at {quorum.committed}, but at {job.place}")
+
+
+def test_a_job_begins_at_the_leaders_snapshot(url_of: Callable[[SimQuorum, float], str]) -> None:
+    """Where the log has lost its start; and goes on at its place, though the leader has a newer one."""
+    quorum = SimQuorum(2)
+    job = Job(quorum, url_of(quorum, SOON_S))
+    committed_by(quorum, 20)
+    quorum.take_snapshot(trims=True)
+    first = quorum.committed
+    committed_by(quorum, 5)
+    job.run(None)
+    assert job.began == [first]
+    committed_by(quorum, 5)
+    quorum.take_snapshot(trims=False)
+    committed_by(quorum, 5)
+    job.run(None)
+    assert (job.began, job.place and job.place.offset) == ([first], quorum.committed)
+    committed_by(quorum, 5)
+    quorum.take_snapshot(trims=True)
+    last = quorum.committed
+    committed_by(quorum, 5)
+    with pytest.raises(SparkJobError, match=r"the log was trimmed: it starts at offset .*another checkpoint"):
+        job.run(None)
+    job.start_again()
+    job.run(None)
+    assert (job.began, job.place and job.place.offset) == ([first, last], quorum.committed)

@@ -1,0 +1,83 @@
+"""The console in a browser: a page that asks nobody else, has nothing to complain about, and all can use."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, Literal, TypeAlias
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from support.browser import ROOT, axe, browser
+from support.nodes import SOON_S
+
+ColorScheme: TypeAlias = Literal["dark", "light"]
+
+#: Widths and color schemes that every view is looked at in.
+LOOKS: Final[list[tuple[int, ColorScheme]]] = [
+    (1280, "light"),
+    (1280, "dark"),
+    (380, "light"),
+    (380, "dark"),
+]
+_SCREENSHOTS: Final = ROOT / ".cache" / "console-screenshots"
+_HEIGHT: Final = 800
+_WAIT_MS: Final = SOON_S * 1000
+
+
+@contextmanager
+def launched() -> Iterator[Browser]:
+    """A real Chromium."""
+    chosen = browser()
+    expect.set_options(timeout=_WAIT_MS)
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(
+            executable_path=chosen.path, env=chosen.environment(), args=["--no-sandbox"], timeout=_WAIT_MS
+        )
+        yield running
+        running.close()
+
+
+@contextmanager
+def console_page(
+    chromium: Browser, url: str, *, width: int = 1280, color_scheme: ColorScheme = "light"
+) -> Iterator[Page]:
+    """An empty page, to go to ``url`` with; at the end no other origin was asked, and no error was said."""
+    size = {"width": width, "height": _HEIGHT}
+    # axe is put into the page, which its policy would not let in; that it has one is tested elsewhere.
+    with chromium.new_context(viewport=size, color_scheme=color_scheme, bypass_csp=True) as context:  # type: ignore[arg-type]
+        opened = context.new_page()
+        opened.set_default_timeout(_WAIT_MS)
+        asked: list[str] = []
+        complaints: list[str] = []
+        opened.on("request", lambda request: asked.append(urlsplit(request.url).netloc))
+        opened.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+        opened.on("pageerror", lambda error: complaints.append(str(error)))
+        yield opened
+        assert set(asked) <= {urlsplit(url).netloc}
+        assert not complaints
+
+
+def shown_cells(page: Page) -> dict[tuple[str, str], str]:
+    """What the matrix says of each cell that is seen, by row and principal."""
+    heads = page.locator("table.matrix thead th").all_inner_texts()[1:]
+    cells = {}
+    for row in page.locator("table.matrix tbody tr:not(.spacer)").all():
+        name = row.locator("th bdi").inner_text()
+        for principal, cell in zip(heads, row.locator("td .hidden").all_text_contents(), strict=True):
+            cells[name, principal.replace(" ★", "")] = cell
+    return cells
+
+
+def assert_everyone_can_use(page: Page, name: str) -> None:
+    """axe finds nothing serious, and nothing is wider than the window; a screenshot is kept by that name."""
+    _SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=_SCREENSHOTS / f"{name}.png")
+    page.evaluate(axe())
+    found = page.evaluate("axe.run()")["violations"]
+    serious = [each for each in found if each["impact"] in ("serious", "critical")]
+    assert not serious, json.dumps(serious, indent=1)
+    assert page.viewport_size is not None
+    assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]

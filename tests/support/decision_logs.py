@@ -1,0 +1,64 @@
+"""Decision logs that keep their events in memory."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from authorizer.audit_writer import AuditWriter
+from authorizer.configuration.log_setup import LogOutput
+from authorizer.decision_log.decision_log import DecisionLog
+from authorizer.decision_log.destination import Destination
+from authorizer.decision_log.rules import parse_rules
+from authorizer.decisions.audit_levels import DEBUG, OFF
+
+
+class Kept(Destination):
+    """Takes everything, but while it has no room."""
+
+    def __init__(self, name: str = "kept") -> None:
+        super().__init__(name)
+        self.lines: list[bytes] = []
+        self.has_room = True
+
+    def put(self, events: Sequence[bytes]) -> None:
+        if self.has_room:
+            self.lines += events
+            self.written += len(events)
+        elif events:
+            self.lose(len(events), "no room")
+
+    def close(self) -> None:
+        """Nothing waits."""
+
+    def events(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.lines]
+
+    def data(self) -> list[dict[str, Any]]:
+        return [event["data"] for event in self.events()]
+
+    def names(self) -> list[str]:
+        """What the events are about."""
+        return [data["resource_name"] for data in self.data()]
+
+
+@contextmanager
+def events_to(
+    *destinations: Destination,
+    level: int = DEBUG,
+    lines: int = OFF,
+    rules: str = "",
+    fold_s: float = 0.0,
+    max_lines: int = 0,
+) -> Iterator[AuditWriter]:
+    """An audit writer with a decision log; ``lines``: from which level on it has lines, too."""
+    decision_log = DecisionLog(
+        destinations, level=level, rules=parse_rules(rules, key="rules"), fold_s=fold_s, source="//host/aclog"
+    )
+    output = LogOutput(logging.StreamHandler(io.StringIO()), as_json=True)
+    with AuditWriter(output, lines, max_lines=max_lines, decision_log=decision_log) as audit:
+        yield audit

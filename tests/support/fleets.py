@@ -1,0 +1,83 @@
+"""Fleets: several nodes in this process behind one sidecar, as ``aclog serve`` has them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from authorizer.audit_writer import AuditWriter
+from authorizer.configuration.load import Config, load_config
+from authorizer.configuration.log_setup import setup_logging
+from authorizer.fleet import Fleet
+from authorizer.node import Node
+from authorizer.sidecar.server import Sidecar
+from records.acl import (
+    CLUSTER_NAME,
+    AccessControlEntry,
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+)
+from support.nodes import SOON_S, create
+
+
+def fleet_config(logs: Mapping[str, object], **settings: object) -> Config:
+    """Of clusters and their logs; settings by their key with underscores for dots, without ``aclog.``."""
+    flags = {"aclog.clusters": ",".join(logs), "aclog.listeners": "PLAINTEXT://127.0.0.1:0"}
+    flags |= {f"aclog.cluster.{name}.log.url": str(url) for name, url in logs.items()}
+    flags |= {f"aclog.{name.replace('_', '.')}": str(value) for name, value in settings.items()}
+    return load_config(environ={}, flags=flags)
+
+
+@contextmanager
+def running_fleet(config: Config) -> Iterator[tuple[Fleet, str]]:
+    """A started one, and its address."""
+    with (
+        AuditWriter.configured(config, setup_logging("json", "ERROR")) as audit,
+        Sidecar(config) as sidecar,
+        Fleet(config, audit=audit) as fleet,
+    ):
+        sidecar.start_fleet(fleet)
+        yield fleet, sidecar.urls[0]
+
+
+def node_of(fleet: Fleet, name: str) -> Node:
+    """A cluster's, once it is ready."""
+    member = fleet.members[name]
+    until(lambda: member.node is not None and member.node.status().ready)
+    assert member.node is not None
+    return member.node
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait until it does."""
+    deadline_s = time.monotonic() + SOON_S
+    while not holds():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.02)
+
+
+@contextmanager
+def asked_member(
+    directory: Path, bindings: Sequence[AclBinding] = (), **settings: Any
+) -> Iterator[tuple[Node, httpx.Client]]:
+    """As ``asked_node``, of one cluster of two; the other's ACLs and settings allow everyone everything."""
+    settings["cluster.other.super_users"] = "User:ANONYMOUS"
+    logs = {"one": directory / "one", "other": directory / "other"}
+    with running_fleet(fleet_config(logs, log_mode="create", **settings)) as (fleet, url):
+        node = node_of(fleet, "one")
+        everything = AccessControlEntry("User:*", "*", AclOperation.ALL, AclPermissionType.ALLOW)
+        cluster = ResourcePattern(ResourceType.CLUSTER, CLUSTER_NAME, PatternType.LITERAL)
+        create(node_of(fleet, "other"), [AclBinding(cluster, everything)])
+        if bindings:
+            create(node, bindings)
+        with httpx.Client(base_url=f"{url}/clusters/one", timeout=SOON_S) as client:
+            yield node, client

@@ -1,0 +1,41 @@
+"""``aclog serve`` on a log that gives one batch at a time, to each process when that is allowed it.
+
+Run with the directory of the permits before the command line's own arguments. A process that asks for its
+n-th batch makes the file ``PID.n.asked`` there, and waits for ``PID.n.given``; once ``end`` is there, none
+waits.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from authorizer.cli.main import main
+from records.log.directory.log import DirectoryLog
+from records.log_batch import LogBatch
+
+LOOK_S = 0.005
+
+
+def slowly(permits: Path) -> Callable[..., list[LogBatch]]:
+    """What comes in the place of DirectoryLog.read."""
+    real, numbers = DirectoryLog.read, count()
+
+    def read(log: DirectoryLog, offset: int, **limits: Any) -> list[LogBatch]:
+        name = f"{os.getpid()}.{next(numbers)}"
+        (permits / f"{name}.asked").touch()
+        while not (permits / f"{name}.given").exists() and not (permits / "end").exists():
+            time.sleep(LOOK_S)
+        return real(log, offset, **limits)[:1]
+
+    return read
+
+
+if __name__ == "__main__":
+    DirectoryLog.read = slowly(Path(sys.argv.pop(1)))  # type: ignore[method-assign]
+    main()

@@ -1,0 +1,85 @@
+"""A sidecar with everything that has metrics: TLS, tokens, snapshots, events, requests of every outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+
+from authorizer.audit_writer import AuditWriter
+from authorizer.configuration.load import load_config
+from authorizer.configuration.log_setup import setup_logging
+from authorizer.node import Node
+from authorizer.sidecar.authentication.stored_tokens import new_token
+from authorizer.sidecar.authentication.tokens_file import append_token
+from authorizer.sidecar.server import Sidecar
+from records.acl import AclOperation
+from records.batch import encode_batch
+from records.entries import FeatureLevelRecord, MetadataRecord, OtherRecord
+from records.log.directory import DirectoryLog
+from records.principal import KafkaPrincipal
+from support.certificates import Authority
+from support.column_logs import frame_of
+from support.directory_logs import append_bytes, segment_path
+from support.node_acls import topic_acl
+from support.nodes import SOON_S, create, delete
+
+ONE = "/access/v1/evaluation"
+
+
+@contextmanager
+def whole_sidecar(directory: Path) -> Iterator[tuple[Node, httpx.Client]]:
+    """A ready one that has answered some requests, and a client of its listener in the clear."""
+    records: list[MetadataRecord] = [FeatureLevelRecord("metadata.version", 30), OtherRecord(99, 1)]
+    DirectoryLog.open(directory / "log", mode="create").close()
+    first = encode_batch(list(map(frame_of, records)), base_offset=0, epoch=1, timestamp_ms=1)
+    append_bytes(segment_path(directory / "log", 0), first)
+    identity = Authority().issue("CN=localhost").write(directory / "server.pem")
+    _, stored = new_token(KafkaPrincipal("User", "gateway"))
+    append_token(directory / "tokens", stored)
+    config = load_config(
+        environ={},
+        flags={
+            "aclog.log.url": str(directory / "log"),
+            "aclog.log.mode": "create",
+            "aclog.snapshot.store": str(directory / "snapshots"),
+            "aclog.snapshot.max.bytes": "1",
+            "aclog.listeners": "PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:0",
+            "aclog.auth.tokens.file": str(directory / "tokens"),
+            "aclog.describe.principals": "User:ANONYMOUS",
+            "ssl.keystore.location": str(identity),
+            "aclog.decision.log": f"file:{directory / 'decisions.jsonl'}",
+        },
+    )
+    with (
+        AuditWriter.configured(config, setup_logging("json", "WARNING")) as audit,
+        Sidecar(config) as sidecar,
+        Node.open(config, audit=audit) as node,
+    ):
+        audit.show_to(node.metrics)
+        node.start()
+        assert node.wait_until_ready(SOON_S)
+        sidecar.start(node)
+        create(node, [topic_acl("orders"), topic_acl("payments")])
+        delete(node, "payments")
+        with httpx.Client(base_url=sidecar.urls[0], timeout=SOON_S) as client:
+            ask(client)
+            yield node, client
+
+
+def ask(client: httpx.Client) -> None:
+    """Questions that are allowed, denied and refused, and others' tokens."""
+    for operation in (AclOperation.READ, AclOperation.WRITE):
+        question = {
+            "subject": {"type": "User", "id": "a"},
+            "action": {"name": operation.name},
+            "resource": {"type": "TOPIC", "id": "orders"},
+            "context": {"host": "10.0.0.1"},
+        }
+        assert client.post(ONE, json=question).json()["decision"] is (operation is AclOperation.READ)
+    assert client.post(ONE, content=b"{").status_code == 400
+    assert client.get("/v1/acls", params={"principal": "User:a"}).status_code == 403
+    wrong = client.get("/v1/state", headers={"authorization": "Bearer wrong"})
+    assert wrong.status_code in {401, 429}  # after some tries

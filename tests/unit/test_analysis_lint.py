@@ -1,0 +1,308 @@
+"""Each rule of lint: what it finds, why, and by which ACLs; and what can go of real and large sets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+
+import pytest
+
+from authorizer.analysis.lint import Finding, Lint
+from authorizer.analysis.lint_rules import Accepted, LintRules
+from authorizer.analysis.meaning import Meaning
+from authorizer.decisions.state import AuthorizerSettings
+from benchmarks.shapes.drawing import Workload
+from benchmarks.shapes.mesh import mesh
+from benchmarks.shapes.strangers import strangers
+from benchmarks.shapes.tenant import tenant_of_size
+from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from records.columns.acl_table import AclTable, AppliedAcl
+from records.entries import AccessControlEntryRecord
+from records.ids import Uuid, uuid_from_string
+from records.log.open import open_log
+from replay.load import load_image
+from replay.snapshot_source import CheckpointFiles
+from support.data import REAL_LOGS, real_log
+
+STRICT = AuthorizerSettings()
+USUAL = LintRules()
+OPEN = AuthorizerSettings(allow_everyone=True)
+
+
+def acl(
+    name: str = "orders",
+    *,
+    principal: str = "User:alice",
+    host: str = "*",
+    operation: int = AclOperation.READ,
+    permission: int = AclPermissionType.ALLOW,
+    pattern: int = PatternType.LITERAL,
+    kind: int = ResourceType.TOPIC,
+    number: int = 0,
+) -> AccessControlEntryRecord:
+    content = (int(kind), name, int(pattern), principal, host, int(operation), int(permission))
+    return AccessControlEntryRecord(Uuid(number.to_bytes(16)), *content)
+
+
+def prefix(name: str, **more: int | str) -> AccessControlEntryRecord:
+    return acl(name, pattern=PatternType.PREFIXED, **more)  # type: ignore[arg-type] # as acl has them
+
+
+def deny(name: str = "orders", **more: int | str) -> AccessControlEntryRecord:
+    return acl(name, permission=AclPermissionType.DENY, **more)  # type: ignore[arg-type] # as acl has them
+
+
+def table_of(*acls: AccessControlEntryRecord) -> AclTable:
+    return AclTable.of([AppliedAcl(each, None, 0) for each in acls])
+
+
+def found(
+    *acls: AccessControlEntryRecord, settings: AuthorizerSettings = STRICT, rules: LintRules = USUAL
+) -> list[Finding]:
+    return list(Lint(table_of(*acls), settings, rules).findings())
+
+
+@dataclass(frozen=True, kw_only=True)
+class One:
+    """One finding about one ACL among others."""
+
+    rule: str
+    about: AccessControlEntryRecord
+    by: tuple[AccessControlEntryRecord, ...] = ()
+    beside: tuple[AccessControlEntryRecord, ...] = ()
+    because: str
+    can_go: bool = True
+    by_type_stays: bool = True
+    settings: AuthorizerSettings = field(default=STRICT)
+
+
+FINDINGS = [
+    One(
+        rule="duplicate",
+        about=acl(number=1),
+        beside=(acl(number=2),),
+        because="under several ids",
+        can_go=False,
+    ),
+    One(rule="unknown-code", about=acl(pattern=77), because="type 77 is read as PREFIXED", can_go=False),
+    One(
+        rule="unknown-code",
+        about=acl(operation=AclOperation.READ, permission=9),
+        beside=(acl(operation=AclOperation.ALL),),
+        because="type 9 is read as DENY",
+        can_go=False,
+    ),
+    One(
+        rule="principal-type",
+        about=acl(principal="Group:admins"),
+        because="no principal has the type `Group`",
+        can_go=False,
+    ),
+    One(rule="dead", about=acl("or ders"), because="no TOPIC can have such a name", by_type_stays=False),
+    One(rule="dead", about=acl("o" * 250), because="no TOPIC can have such a name", by_type_stays=False),
+    One(rule="dead", about=acl("orders-*"), because="perhaps the prefix orders- was", by_type_stays=False),
+    One(rule="dead", about=prefix("*"), because="perhaps the literal * was meant", by_type_stays=False),
+    One(
+        rule="dead",
+        about=acl("mine", kind=ResourceType.CLUSTER),
+        because="the cluster's name is kafka-cluster",
+        by_type_stays=False,
+    ),
+    One(rule="dead", about=acl(host="broker1"), because="names are not resolved"),
+    One(rule="dead", about=acl(host="::1"), because="Java writes that address 0:0:0:0:0:0:0:1"),
+    One(rule="dead", about=acl(principal="alice"), because="such as User:alice"),
+    One(rule="dead", about=acl(operation=99), because="no request asks for the operation 99"),
+    One(rule="dead", about=acl(kind=88), because="no resource has the type 88"),
+    One(
+        rule="super-user",
+        about=deny(principal="User:root"),
+        because="User:root is a super user",
+        settings=AuthorizerSettings(frozenset(("User:root",))),
+    ),
+    One(
+        rule="shadowed",
+        about=acl("pii-x"),
+        by=(deny("pii-", pattern=PatternType.PREFIXED, principal="User:*", operation=AclOperation.ALL),),
+        # Without it the DENY would be one of nothing.
+        beside=(prefix("pii"),),
+        because="all that it allows is denied by one other ACL",
+    ),
+    One(rule="broader-twin", about=acl(host="10.0.0.1"), by=(acl(),), because="allowed from every host"),
+    One(rule="broader-twin", about=acl(), by=(acl(principal="User:*"),), because="allowed to everybody"),
+    One(rule="broader-twin", about=acl(), by=(acl("*"),), because="allowed on every name"),
+    One(
+        rule="broader-twin",
+        about=acl(),
+        by=(acl(operation=AclOperation.ALL),),
+        because="allowed for every operation",
+    ),
+    One(rule="redundant", about=acl(), by=(prefix("ord"),), because="is allowed by one other ACL"),
+    One(
+        rule="redundant",
+        about=acl(host="10.0.0.1"),
+        by=(acl("*", principal="User:*"),),
+        because="is allowed by one other ACL",
+    ),
+    One(
+        rule="redundant",
+        about=acl(operation=AclOperation.DESCRIBE),
+        by=(acl(operation=AclOperation.WRITE),),
+        because="is allowed by one other ACL",
+        by_type_stays=False,
+    ),
+    One(
+        rule="redundant",
+        about=acl(operation=AclOperation.READ),
+        by=(prefix("ord", operation=AclOperation.DESCRIBE), deny("orders", principal="User:*")),
+        beside=(prefix("o", principal="User:bob"),),
+        because="is allowed or denied by 2 other ACLs",
+    ),
+    One(
+        rule="redundant",
+        about=deny(),
+        by=(deny("ord", pattern=PatternType.PREFIXED),),
+        beside=(prefix("o"),),
+        because="all that it denies is denied by one other ACL",
+    ),
+    One(rule="idle-deny", about=deny(), beside=(acl("other"),), because="no ALLOW allows what it denies"),
+    One(
+        rule="idle-deny",
+        about=deny("orders", host="10.0.0.1"),
+        beside=(acl(host="10.0.0.2"), acl(principal="User:bob")),
+        because="no ALLOW allows what it denies",
+    ),
+]
+
+
+@pytest.mark.parametrize("one", FINDINGS, ids=lambda one: f"{one.rule}: {one.because}")
+def test_a_finding(one: One) -> None:
+    """Its rule, its reason and its proof; and the other ACLs have none."""
+    (finding,) = found(one.about, *one.by, *one.beside, settings=one.settings)
+    assert finding.rule == one.rule
+    assert finding.acl.content == one.about.content
+    assert one.because in finding.because
+    assert [each.content for each in finding.by] == [each.content for each in one.by]
+    assert (finding.can_go, finding.by_type_stays, finding.alone) == (one.can_go, one.by_type_stays, True)
+
+
+def test_a_duplicate_has_all_its_ids() -> None:
+    (finding,) = found(acl(number=2), acl(number=1), acl("other", number=3))
+    assert finding.ids == (acl(number=1).id, acl(number=2).id)
+
+
+def test_a_deny_of_what_it_shadows_goes_after_it() -> None:
+    """Together they say nothing; without the DENY alone the ALLOW would."""
+    allow = acl(operation=AclOperation.CREATE)
+    shadowed, idle = found(allow, deny(operation=AclOperation.CREATE))
+    assert (shadowed.rule, shadowed.alone) == ("shadowed", True)
+    assert (idle.rule, idle.alone, idle.by) == ("idle-deny", False, (allow,))
+    assert "these must go before it" in idle.because
+
+
+def test_the_broad_one_stays() -> None:
+    """Of a chain of prefixes the shortest is left, whatever the order is."""
+    chain = [acl("abc"), prefix("abc"), prefix("ab"), prefix("a")]
+    for acls in (chain, chain[::-1]):
+        lint = Lint(table_of(*acls), STRICT, USUAL)
+        assert [each.record for each in lint.needed()] == [prefix("a")]
+        assert {finding.by for finding in lint.findings()} == {(prefix("a"),)}
+
+
+def test_what_covers_a_name_last_stays_where_others_would_be_let_in() -> None:
+    """An ACL without effect keeps others out (allow.everyone.if.no.acl.found), unless another one does."""
+    dead = acl(host="broker1")
+    assert [each.rule for each in found(dead)] == ["dead"]
+    assert found(dead, settings=OPEN) == []
+    assert [each.acl for each in found(dead, prefix("o"), settings=OPEN)] == [dead]
+
+
+def test_what_is_accepted_stays() -> None:
+    """By rule and by ACL; and an ALLOW that stays keeps the DENY that it needs."""
+    create = AclOperation.CREATE
+    acls = (acl(operation=create), deny(operation=create), *(acl(name, host="broker1") for name in "xy"))
+    rules = LintRules(
+        off=frozenset(("shadowed",)),
+        accepted=(Accepted(principal="User:al*", resource_type=ResourceType.TOPIC, resource_name="x"),),
+    )
+    lint = Lint(table_of(*acls), STRICT, rules)
+    assert [each.acl for each in lint.findings()] == [acls[3]]
+    assert lint.accepted == 2
+    assert len(lint.needed()) == 3
+
+
+def test_principal_types_are_those_of_the_rules() -> None:
+    rules = LintRules(principal_types=frozenset(("User", "Group")))
+    assert found(acl(principal="Group:admins"), rules=rules) == []
+
+
+def test_the_cluster_has_one_name() -> None:
+    """A prefix of it and the wildcard are about the same resource."""
+    acls = [
+        acl(name, kind=ResourceType.CLUSTER, pattern=pattern, operation=AclOperation.ALTER)
+        for name, pattern in (
+            ("kafka-cluster", PatternType.LITERAL),
+            ("kafka", PatternType.PREFIXED),
+            ("*", PatternType.LITERAL),
+        )
+    ]
+    assert len(Lint(table_of(*acls), STRICT, USUAL).needed()) == 1
+
+
+def same_meaning(table: AclTable, settings: AuthorizerSettings = STRICT) -> int:
+    """How many ACLs can go, after a look at the meaning of the others."""
+    lint = Lint(table, settings, USUAL)
+    assert Meaning.of(lint.needed(), settings).digest == Meaning.of(table, settings).digest
+    again = Lint(lint.needed(), settings, USUAL)
+    assert again.needless == []
+    return len(lint.needless)
+
+
+@pytest.mark.parametrize("name", REAL_LOGS)
+def test_the_meaning_of_a_real_log_stays(name: str) -> None:
+    with closing(open_log(f"file:{real_log(name)}", mode="read")) as log:
+        table = load_image(log, [CheckpointFiles(log)]).image.merged().columns
+    assert same_meaning(table) > 0
+    if len(table) < 1_000:
+        assert same_meaning(table, OPEN) > 0
+        assert same_meaning(table, AuthorizerSettings(frozenset(("User:alice", "User:carol")))) > 0
+
+
+def shaped(workload: Workload) -> AclTable:
+    return table_of(
+        *(AccessControlEntryRecord(uuid_from_string(each), *content) for each, content in workload.acls)
+    )
+
+
+@pytest.mark.parametrize("shape", [tenant_of_size, mesh, strangers])
+def test_the_meaning_of_a_shape_stays(shape: Callable[[int], Workload]) -> None:
+    table = shaped(shape(2_000))
+    assert same_meaning(table) > 0
+    assert same_meaning(table, OPEN) > 0
+
+
+@pytest.mark.slow
+def test_the_meaning_of_many_acls_stays() -> None:
+    assert same_meaning(shaped(tenant_of_size(30_000))) > 10_000
+
+
+def test_acls_on_topics_that_are_gone() -> None:
+    """Where the topics are known: literal ACLs on others are to be known, unless they can go anyway."""
+    acls = [
+        acl("orders", number=1),
+        acl("gone", number=2),
+        acl("*", principal="User:bob", number=3),
+        acl("gone", kind=ResourceType.GROUP, number=4),
+        prefix("gone", principal="User:carol", number=5),
+        acl("gone.too", principal="User:Admin", number=6),
+    ]
+    settings = AuthorizerSettings.from_configs({"super.users": "User:Admin"})
+    lint = Lint(table_of(*acls), settings, USUAL, topics={"orders"})
+    assert [(each.rule, each.acl.id[-1]) for each in lint.findings()] == [
+        ("topic-gone", 2),
+        ("super-user", 6),
+    ]
+    unknown = Lint(table_of(*acls), settings, USUAL)
+    assert [each.rule for each in unknown.findings()] == ["super-user"]
+    off = Lint(table_of(*acls), settings, LintRules(off=frozenset(("topic-gone",))), topics={"orders"})
+    assert [each.rule for each in off.findings()] == ["super-user"]

@@ -1,0 +1,307 @@
+"""Blame: every turn of an answer through a history, against the state at each of its offsets."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from authorizer.analysis.blame import AskedAcl, AskedQuestion, Change, Followed, NewRelease, Turn
+from authorizer.api import Action, RequestContext
+from authorizer.decisions.authorize import decide
+from authorizer.decisions.decision import Decision
+from authorizer.decisions.state import AuthorizerSettings, AuthorizerState
+from authorizer.kafka_version import KafkaVersion
+from records.acl import AclOperation, AclPermissionType, PatternType, ResourcePattern, ResourceType
+from records.entries import (
+    AbortTransactionRecord,
+    AccessControlEntryRecord,
+    BeginTransactionRecord,
+    BrokerRecord,
+    EndTransactionRecord,
+    MetadataRecord,
+    OtherRecord,
+    RemoveAccessControlEntryRecord,
+    SupportedLevels,
+)
+from records.log.base import READ_BYTES_MAX
+from records.log_batch import LogBatch
+from records.principal import parse_kafka_principal
+from records.transactions import is_open_after
+from replay.clock import SystemClock
+from replay.errors import LogGapError, ReplayError
+from replay.load import load_image
+from replay.steps import Beginning, Step, first_state, steps
+from snapshot.image import AclsImage
+from support.acl_strategies import IDS
+from support.column_logs import by_column, raw_batches
+from support.sim_log import SimLog, identity
+from support.sim_store import SimSnapshot, SimStore
+
+
+class ColumnLog(SimLog):
+    """What is read comes by column, as where much is read."""
+
+    def read(self, offset: int, *, max_bytes: int = READ_BYTES_MAX) -> list[LogBatch]:
+        found = super().read(offset, max_bytes=max_bytes)
+        if not found:
+            return found
+        lists = [[logged.record for logged in batch.records] for batch in found]
+        batches, error = by_column(raw_batches(lists, start=found[0].base_offset))  # type: ignore[arg-type]
+        assert error is None
+        return batches
+
+
+def random_acl(rng: random.Random) -> AccessControlEntryRecord:
+    return AccessControlEntryRecord(
+        rng.choice(IDS[:12]),
+        rng.choice([ResourceType.TOPIC, ResourceType.TOPIC, ResourceType.GROUP]),
+        rng.choice(["*", "a", "ab", "abc", "", "b"]),
+        rng.choice([PatternType.LITERAL, PatternType.PREFIXED]),
+        rng.choice(["User:a", "User:a", "User:*", "User:b"]),
+        rng.choice(["*", "*", "10.0.0.1", "10.0.0.2", "10.0.0.0/8"]),
+        rng.choice([AclOperation.READ, AclOperation.WRITE, AclOperation.ALL, AclOperation.DESCRIBE]),
+        rng.choice([AclPermissionType.ALLOW, AclPermissionType.ALLOW, AclPermissionType.DENY]),
+    )
+
+
+def registered(broker_id: int, highest: int) -> BrokerRecord:
+    """By the highest metadata.version that it knows: 29 is of 4.2, 30 of 4.3, 32 of 4.4."""
+    return BrokerRecord(0, 3, broker_id, SupportedLevels(7, highest))
+
+
+def random_broker(rng: random.Random) -> BrokerRecord:
+    """It registers, or goes."""
+    broker_id, highest = rng.randrange(2), rng.choice([29, 30, 32, 32, None])
+    return BrokerRecord(1, 0, broker_id, None) if highest is None else registered(broker_id, highest)
+
+
+def random_batches(rng: random.Random, count: int) -> list[list[MetadataRecord]]:
+    """Some of them within transactions, which may end and begin within a batch, or are aborted."""
+    is_open = False
+    batches: list[list[MetadataRecord]] = []
+    for _ in range(count):
+        batch: list[MetadataRecord] = []
+        for _ in range(rng.randrange(1, 4)):
+            kind = rng.random()
+            if kind < 0.1:
+                if not is_open:
+                    batch.append(BeginTransactionRecord())
+                elif rng.random() < 0.7:
+                    batch.append(EndTransactionRecord())
+                else:
+                    batch.append(AbortTransactionRecord())
+                is_open = not is_open
+            elif kind < 0.15:
+                batch.append(OtherRecord(2, 0))
+            elif kind < 0.25:
+                batch.append(random_broker(rng))
+            elif kind < 0.5:
+                batch.append(RemoveAccessControlEntryRecord(rng.choice(IDS[:12])))
+            else:
+                batch.append(random_acl(rng))
+        batches.append(batch)
+    return [*batches, [EndTransactionRecord()]] if is_open else batches
+
+
+def random_subject(rng: random.Random) -> AskedQuestion | AskedAcl:
+    kind = rng.random()
+    if kind < 0.1:
+        return AskedAcl(id=rng.choice(IDS[:12]))
+    if kind < 0.2:
+        return AskedAcl(content=random_acl(rng).content)
+    return AskedQuestion(
+        RequestContext(parse_kafka_principal(rng.choice(["User:a", "User:a", "User:super"])), "10.0.0.1"),
+        Action(
+            rng.choice([AclOperation.READ, AclOperation.DESCRIBE]),
+            ResourcePattern(ResourceType.TOPIC, rng.choice(["a", "abc", "z"]), PatternType.LITERAL),
+        ),
+        AuthorizerSettings(
+            frozenset(["User:super"]),
+            allow_everyone=rng.random() < 0.5,
+            kafka_version=rng.choice([None, None, None, KafkaVersion.V4_3]),
+        ),
+    )
+
+
+def turns(
+    log: SimLog, subject: AskedQuestion | AskedAcl, beginning: Beginning | None = None
+) -> tuple[Followed, list[tuple[Step, Turn | None]]]:
+    beginning = beginning or first_state(log, [], SystemClock())
+    followed = Followed(subject, [acl for acl in beginning.image if subject.is_wanted(acl.record)])
+    found = steps(log, beginning, subject, followed.ids, lambda done, total: None)
+    return followed, [(step, followed.after(step.records)) for step in found]
+
+
+def expected(image: AclsImage, subject: AskedQuestion | AskedAcl) -> object:
+    """By the whole state: the decision, or the ACLs in force that are the one."""
+    if isinstance(subject, AskedAcl):
+        return {(acl.record.id, acl.offset) for acl in image if subject.is_wanted(acl.record)}
+    state = AuthorizerState(
+        subject.settings.index(image), subject.settings, is_ready=True, not_ready_reason=""
+    )
+    return plain(decide(state, subject.context, subject.action))
+
+
+def plain(decision: Decision) -> object:
+    """By what the ACL says: of two that say the same either one may be named."""
+    acl = decision.acl
+    return decision.rule, decision.result, None if acl is None else acl.record.content
+
+
+def visible(log: SimLog) -> Iterator[tuple[int, AclsImage]]:
+    """The end of each batch, and what can be seen there: what no transaction hides, whole batches of it."""
+    is_open, image = False, AclsImage.EMPTY
+    for batch in log.read(0):
+        for logged in batch.records:
+            is_open = is_open_after(logged.record, is_open=is_open)
+        if not is_open:
+            image = load_image(log, at_offset=batch.end_offset - 1).image
+        yield batch.end_offset, image
+
+
+def said(followed: Followed) -> object:
+    answer = followed.answer
+    if answer.decision is None:
+        return {(acl.record.id, acl.offset) for acl in answer.by}
+    return plain(answer.decision)
+
+
+@pytest.mark.parametrize("kind", [SimLog, ColumnLog])
+def test_every_state_of_a_log(kind: type[SimLog]) -> None:
+    """What is said after each step is what the whole state says at its offset; between, nothing changes."""
+    rng = random.Random(29)
+    flips = 0
+    for _ in range(10):
+        log = kind()
+        for batch in random_batches(rng, 30):
+            log.append(batch)
+        images = dict(visible(log))
+        log.read_bytes_max = 700
+        for _ in range(6):
+            subject = random_subject(rng)
+            beginning = first_state(log, [], SystemClock())
+            assert beginning.is_whole
+            followed = Followed(subject, ())
+            found = {
+                step.end_offset: step for step in steps(log, beginning, subject, (), lambda done, total: None)
+            }
+            for end, image in images.items():
+                if (step := found.get(end)) is not None:
+                    assert step.unknown_from is None
+                    turn = followed.after(step.records)
+                    flips += turn is not None and turn.flips
+                    assert turn is None or turn.changes
+                assert said(followed) == expected(image, subject)
+    assert flips > 40
+
+
+def of_alice(**other: Any) -> AccessControlEntryRecord:
+    values: dict[str, Any] = {
+        "resource_name": "t",
+        "permission_type": int(AclPermissionType.ALLOW),
+        "id": IDS[0],
+        "host": "*",
+    } | other
+    return AccessControlEntryRecord(
+        resource_type=2, pattern_type=3, principal="User:alice", operation=3, **values
+    )
+
+
+ALICE = AskedQuestion(
+    RequestContext(parse_kafka_principal("User:alice"), "10.0.0.1"),
+    Action(AclOperation.READ, ResourcePattern(ResourceType.TOPIC, "t", PatternType.LITERAL)),
+    AuthorizerSettings(),
+)
+
+
+@pytest.mark.parametrize("kind", [SimLog, ColumnLog])
+def test_the_release_of_the_time_is_followed(kind: type[SimLog]) -> None:
+    """The oldest of the brokers by then, and the newest known before there are any; or what is configured."""
+    log = kind()
+    log.append([of_alice(host="10.0.0.0/8")])
+    log.append([registered(1, 30)])
+    log.append([registered(2, 32)])
+    log.append([registered(1, 32), OtherRecord(2, 0)])
+    log.append([BeginTransactionRecord(), registered(2, 29)])
+    log.append([AbortTransactionRecord(), BrokerRecord(1, 0, 1, None)])
+    followed, found = turns(log, ALICE)
+    new, old = KafkaVersion.V4_4, KafkaVersion.V4_3
+    flips = [(turn.after.holds, turn.changes) for _, turn in found if turn is not None]
+    assert [holds for holds, _ in flips] == [True, False, True]
+    assert [changes for _, changes in flips[1:]] == [
+        (NewRelease(1, time_of(1, log), old, new),),
+        (NewRelease(3, time_of(3, log), new, old),),
+    ]
+    assert followed.answer.holds
+    for version, holds in ((old, False), (new, True)):
+        configured = replace(ALICE, settings=AuthorizerSettings(kafka_version=version))
+        followed, found = turns(log, configured)
+        assert followed.answer.holds is holds
+        assert sum(turn is not None for _, turn in found) == holds
+    # Where nothing from before is read, the brokers of the beginning count.
+    image = load_image(log, at_offset=2).image
+    later = Beginning(image=image, origin="offset 3", end=log.high_watermark())
+    followed = Followed(ALICE, [*image], image.metadata)
+    assert not followed.answer.holds
+    for step in steps(log, later, ALICE, followed.ids, lambda done, total: None):
+        followed.after(step.records)
+    assert followed.answer.holds
+
+
+def time_of(offset: int, log: SimLog) -> int:
+    records = [logged for batch in log.read(0) for logged in batch.records]
+    return next(logged.timestamp_ms for logged in records if logged.offset == offset)
+
+
+def test_a_trimmed_log_begins_with_its_oldest_snapshot() -> None:
+    """What was before it is not known, and not guessed; without one there is no history."""
+    log, store = SimLog(), SimStore()
+    log.append([of_alice()])
+    log.append([OtherRecord(2, 0)])
+    for _ in range(2):
+        image = load_image(log).image
+        store.snapshots.append(SimSnapshot(identity(), image, 0))
+        log.append([OtherRecord(2, 0)])
+    log.append([RemoveAccessControlEntryRecord(IDS[0])])
+    log.trim(2)
+    with pytest.raises(LogGapError):
+        first_state(log, [], SystemClock())
+    beginning = first_state(log, [store], SystemClock())
+    assert (beginning.image.provenance.end_offset, beginning.is_whole) == (2, False)
+    followed, ((step, turn),) = turns(log, ALICE, beginning)
+    assert turn is not None
+    assert turn.before.holds
+    ((change),) = turn.changes
+    assert isinstance(change, Change)
+    assert (step.end_offset, change.kind, change.offset) == (5, "removed", 4)
+    assert not followed.answer.holds
+
+
+def test_behind_a_gap_nothing_is_known_until_the_end() -> None:
+    """I6: what was compacted away may have counted."""
+    log = SimLog()
+    log.append([of_alice()])
+    log.append([RemoveAccessControlEntryRecord(IDS[0])])
+    log.append([of_alice(), OtherRecord(2, 0)])
+    log.append([of_alice(id=IDS[1])])
+    log.compact(3)
+    followed, found = turns(log, ALICE)
+    ((step, turn),) = found
+    assert (step.unknown_from, step.end_offset) == (0, 5)
+    assert turn is not None
+    assert turn.after.holds
+    assert len(followed.answer.by) == 2
+
+
+def test_behind_a_gap_and_in_a_transaction_nothing_is_known() -> None:
+    log = SimLog()
+    log.append([of_alice()])
+    log.append([of_alice(), OtherRecord(2, 0)])
+    log.append([BeginTransactionRecord()])
+    log.compact(3)
+    with pytest.raises(ReplayError, match="its state is not known"):
+        turns(log, ALICE)

@@ -1,0 +1,137 @@
+"""The meaning's digest of a node: of each state that is asked about, whatever changed since the last one."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from authorizer.analysis.meaning import Meaning
+from authorizer.decisions.state import AuthorizerSettings
+from authorizer.errors import AuthorizerNotReadyError
+from authorizer.node_meaning import KnownMeaning, NodeMeaning
+from authorizer.standard import StandardAuthorizer
+from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from records.columns.acl_table import AclTable, AppliedAcl
+from records.entries import AccessControlEntryRecord
+from records.ids import Uuid
+from snapshot.delta import AclsDelta
+from snapshot.image import AclsImage, Provenance
+from snapshot.restore import restore_image
+
+TIMEOUT_S = 60
+
+
+def random_acl(rng: random.Random, number: int) -> AccessControlEntryRecord:
+    return AccessControlEntryRecord(
+        Uuid(number.to_bytes(16, "big")),
+        rng.choice([ResourceType.TOPIC, ResourceType.GROUP]),
+        "".join(rng.choices("ab*", k=rng.randrange(1, 4))),
+        rng.choice([PatternType.LITERAL, PatternType.PREFIXED]),
+        rng.choice(["User:*", *(f"User:{each}" for each in "abcdefghij")]),
+        rng.choice(["*", "*", "10.0.0.1"]),
+        rng.choice([AclOperation.READ, AclOperation.WRITE, AclOperation.ALL]),
+        rng.choice([AclPermissionType.ALLOW, AclPermissionType.ALLOW, AclPermissionType.DENY]),
+    )
+
+
+def known_at(meaning: NodeMeaning, end_offset: int) -> KnownMeaning:
+    """Asked again until it is known of this state."""
+    give_up = time.monotonic() + TIMEOUT_S
+    while (known := meaning.asked()) is None or known.end_offset != end_offset:
+        assert time.monotonic() < give_up
+        time.sleep(0.001)
+    return known
+
+
+@pytest.mark.parametrize("allow_everyone", [False, True])
+def test_the_digest_of_every_state(allow_everyone: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of all ACLs at once; and all of them are looked at only where everybody's changed."""
+    whole = []
+    digest_of = Meaning.digest_of
+
+    def counted(table: AclTable, settings: AuthorizerSettings, *principals: Any, **more: Any) -> Any:
+        whole.append(len(table) > 150 and not principals)
+        return digest_of(table, settings, *principals, **more)
+
+    monkeypatch.setattr(Meaning, "digest_of", staticmethod(counted))
+    rng = random.Random(33)
+    settings = AuthorizerSettings(frozenset(["User:a"]), allow_everyone=allow_everyone)
+    authorizer = StandardAuthorizer()
+    authorizer.configure(
+        {"super.users": "User:a", "allow.everyone.if.no.acl.found": str(allow_everyone).lower()}
+    )
+    meaning = NodeMeaning(authorizer)
+    assert meaning.asked() is None
+    records = [random_acl(rng, number) for number in range(200)]
+    image = restored(records)
+    authorizer.load(image)
+    authorizer.on_ready()
+    digests = set()
+    for number in range(12):
+        end_offset = image.provenance.end_offset
+        known = known_at(meaning, end_offset)
+        assert known.digest == Meaning.of(image.merged().columns, settings).digest
+        digests.add(known.digest)
+        delta = AclsDelta(image)
+        for each in range(3):
+            delta.put(AppliedAcl(random_acl(rng, rng.randrange(220)), end_offset + each, 0))
+        image = delta.apply(Provenance(1000 + number, 1, 0))
+        authorizer.load(image)
+    assert len(digests) > 3
+    assert 0 < sum(whole) < len(whole)
+
+
+def test_who_waits_gets_the_digest_of_that_state() -> None:
+    """Of the first one whole, of the next by whose ACLs changed; none of a node that is being closed."""
+    rng = random.Random(7)
+    authorizer = StandardAuthorizer()
+    image = restored([random_acl(rng, number) for number in range(50)])
+    authorizer.load(image)
+    authorizer.on_ready()
+    meaning = NodeMeaning(authorizer)
+    for number in range(3):
+        state = authorizer.state
+        digest = meaning.digest_of(state)
+        assert digest == Meaning.digest_of(state.index.image.merged().columns, state.settings)
+        assert meaning.asked() == KnownMeaning(state.end_offset, digest.whole)
+        delta = AclsDelta(image)
+        delta.put(AppliedAcl(random_acl(rng, number), number, 0))
+        image = delta.apply(Provenance(1000 + number, 1, 0))
+        authorizer.load(image)
+    meaning.close()
+    with pytest.raises(AuthorizerNotReadyError, match="is being closed"):
+        meaning.digest_of(authorizer.state)
+
+
+def test_closing_ends_what_is_worked_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two slices: the interpreter never ends under the thread."""
+    authorizer = StandardAuthorizer()
+    authorizer.load(restored([random_acl(random.Random(1), number) for number in range(50)]))
+    authorizer.on_ready()
+    meaning = NodeMeaning(authorizer)
+    met, let_go, slices = threading.Event(), threading.Event(), []
+    go_on = meaning._go_on
+
+    def waits() -> None:
+        met.set()
+        assert let_go.wait(TIMEOUT_S)
+        slices.append(threading.current_thread())
+        go_on()
+
+    monkeypatch.setattr(meaning, "_go_on", waits)
+    assert meaning.asked() is None
+    assert met.wait(TIMEOUT_S)
+    threading.Timer(0.05, let_go.set).start()
+    meaning.close()
+    (thread,) = slices
+    assert not thread.is_alive()
+    assert meaning.asked() is None
+
+
+def restored(records: list[AccessControlEntryRecord]) -> AclsImage:
+    table = AclTable.of([AppliedAcl(record, None, 0) for record in records])
+    return restore_image([table], provenance=Provenance(len(records), 1, 0))

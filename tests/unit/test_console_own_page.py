@@ -1,0 +1,101 @@
+"""Which requests are taken for the console's own, by what a browser says of the page that sent them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import pytest
+from starlette.datastructures import Headers
+from starlette.requests import Request
+
+from authorizer.sidecar.console.own_page import require_own_page
+from authorizer.sidecar.errors import ErrorCode, HttpError
+from authorizer.sidecar.origin import Listener, Origin
+from authorizer.sidecar.peer import Peer
+from records.principal import ANONYMOUS
+
+FORBIDDEN: Final = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+MISDIRECTED: Final = ErrorCode.MISDIRECTED_REQUEST
+NAMED: Final = Listener(name="A", url="http://10.0.0.1:80", names=frozenset({"acls.example.org"}))
+PUBLIC: Final = replace(NAMED, public_origin="https://acls.example.org")
+TLS: Final = replace(NAMED, url="https://10.0.0.1:443")
+JSON: Final = ("content-type", "application/json")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request and what becomes of it; None: it is the page's own."""
+
+    host: str
+    origin: str
+    refused: ErrorCode | None = None
+    listener: Listener = NAMED
+    is_proxy: bool = False
+    more: tuple[tuple[str, str], ...] = ()
+
+
+CASES = {
+    "an address": Asked("10.0.0.1:8180", "http://10.0.0.1:8180"),
+    "an IPv6 address": Asked("[fd00::1]:8180", "http://[fd00::1]:8180"),
+    "this machine": Asked("localhost:8180", "http://localhost:8180"),
+    "a name that is configured": Asked("acls.example.org", "http://acls.example.org"),
+    "any other name": Asked("evil.example", "http://evil.example", MISDIRECTED),
+    "a name that ends like an address": Asked("10.0.0.1.nip.io", "http://10.0.0.1.nip.io", MISDIRECTED),
+    "no host": Asked("", "http://", MISDIRECTED),
+    "two hosts": Asked("10.0.0.1", "http://10.0.0.1", MISDIRECTED, more=(("host", "evil.example"),)),
+    "two origins": Asked(
+        "10.0.0.1", "http://10.0.0.1", FORBIDDEN, more=(("origin", "https://evil.example"),)
+    ),
+    "a longer name": Asked("10.0.0.1", "http://10.0.0.1.evil.example", FORBIDDEN),
+    "another port": Asked("10.0.0.1:8180", "http://10.0.0.1:8181", FORBIDDEN),
+    "what asks from a sandbox": Asked("10.0.0.1", "null", FORBIDDEN),
+    "over TLS": Asked("acls.example.org", "https://acls.example.org", listener=TLS),
+    "from plaintext to TLS": Asked("acls.example.org", "http://acls.example.org", FORBIDDEN, TLS),
+    "another name over TLS": Asked("evil.example", "https://evil.example", MISDIRECTED, TLS),
+    "a proxy with TLS": Asked("acls.example.org", "https://acls.example.org", listener=PUBLIC),
+    "from plaintext to a proxy": Asked("acls.example.org", "http://acls.example.org", FORBIDDEN, PUBLIC),
+    "a proxy that sends its own host": Asked("10.0.0.1:80", "https://acls.example.org", listener=PUBLIC),
+    "a trusted proxy": Asked("inside", "https://acls.example.org", None, PUBLIC, is_proxy=True),
+    "another page by a trusted proxy": Asked("inside", "http://inside", FORBIDDEN, PUBLIC, is_proxy=True),
+    "a trusted proxy of no known page": Asked("inside", "http://inside", FORBIDDEN, is_proxy=True),
+    "said to be of another site": Asked(
+        "10.0.0.1", "http://10.0.0.1", FORBIDDEN, more=(("sec-fetch-site", "cross-site"),)
+    ),
+}
+
+
+@pytest.mark.parametrize("asked", CASES.values(), ids=CASES)
+def test_a_request_is_the_pages_own_by_where_it_comes_from(asked: Asked) -> None:
+    headers = [("host", asked.host), ("origin", asked.origin), JSON, *asked.more]
+    request = request_of(headers, asked.listener, is_proxy=asked.is_proxy)
+    if asked.refused is None:
+        require_own_page(request)
+        return
+    with pytest.raises(HttpError) as refused:
+        require_own_page(request)
+    assert refused.value.code is asked.refused
+
+
+@pytest.mark.parametrize("kind", [None, "text/plain", "multipart/form-data; boundary=b"])
+def test_what_a_form_can_send_is_refused(kind: str | None) -> None:
+    headers = [("host", "10.0.0.1"), ("origin", "http://10.0.0.1")]
+    request = request_of([*headers, *([] if kind is None else [("content-type", kind)])], NAMED)
+    with pytest.raises(HttpError, match="Content-Type must be application/json"):
+        require_own_page(request)
+
+
+def request_of(headers: list[tuple[str, str]], listener: Listener, *, is_proxy: bool = False) -> Request:
+    raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+    state = {"peer": Peer(listener, ANONYMOUS, is_proxy), "origin": Origin(listener, ANONYMOUS, "10.0.0.9")}
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "scheme": "http",
+        "server": ("10.0.0.1", 80),
+        "path": "/console/v1/apply",
+        "query_string": b"",
+        "headers": Headers(raw=raw).raw,
+        "state": state,
+    }
+    return Request(scope)

@@ -1,0 +1,378 @@
+"""Decision events: what is in one, which decisions have one, and that none makes a decision wait."""
+
+from __future__ import annotations
+
+import io
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry
+from structlog.testing import capture_logs
+
+from authorizer.api import Action, HttpRequestContext, RequestContext
+from authorizer.audit_writer import AuditWriter
+from authorizer.configuration.load import load_config
+from authorizer.configuration.log_setup import LogOutput
+from authorizer.decision_log.decision_log import DecisionLog
+from authorizer.decisions.audit_levels import DEBUG, INFO, OFF, TRACE
+from records.entries import RemoveAccessControlEntryRecord
+from records.ids import uuid_to_string
+from records.principal import KafkaPrincipal, parse_kafka_principal
+from support.acl_strategies import ODD_NAMES, asked, questions
+from support.cloud_events import cloud_event
+from support.decision_logs import Kept, events_to
+from support.decisions import DESCRIBE, READ, WRITE, Fed, allow, context, deny, group, topic
+from support.nodes import SOON_S
+
+GATEWAY = parse_kafka_principal("User:gateway")
+ALICE = context("User:alice")
+
+
+def over_http(request_id: str | None = None) -> HttpRequestContext:
+    return HttpRequestContext(
+        parse_kafka_principal("User:alice"),
+        "10.0.0.1",
+        request_name="AuthZenEvaluation",
+        caller=GATEWAY,
+        caller_address="127.0.0.1",
+        request_id=request_id,
+    )
+
+
+def ask(fed: Fed, *names: str, who: RequestContext = ALICE) -> None:
+    fed.authorizer.authorize(who, [Action(READ, topic(name)) for name in names])
+
+
+def wait_for(count: int, kept: Kept) -> None:
+    deadline = time.monotonic() + SOON_S
+    while len(kept.lines) < count:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_an_event_says_what_was_asked_by_whom_and_what_decided() -> None:
+    kept = Kept()
+    grant = allow("User:alice", READ, topic("orders"))
+    before = datetime.now(UTC)
+    with events_to(kept) as audit:
+        fed = Fed(grant, audit=audit)
+        ask(fed, "orders", who=over_http("r-1"))
+    (event,) = map(cloud_event, kept.lines)
+    data = event.pop("data")
+    at = datetime.fromisoformat(event.pop("time"))
+    assert before <= at <= datetime.now(UTC)
+    assert event.pop("id").endswith("-1")
+    assert event == {
+        "specversion": "1.0",
+        "source": "//host/aclog",
+        "type": "aclog.decision.v1",
+        "subject": "User:alice",
+        "datacontenttype": "application/json",
+    }
+    assert datetime.fromisoformat(data.pop("last_time")) == at
+    assert data == {
+        "result": "ALLOWED",
+        "principal": "User:alice",
+        "host": "10.0.0.1",
+        "operation": "READ",
+        "resource_type": "TOPIC",
+        "resource_name": "orders",
+        "resource_reference_count": 1,
+        "request": "AuthZenEvaluation",
+        "level": "DEBUG",
+        "rule": "MatchingAcl",
+        "acl": {
+            "id": uuid_to_string(grant.id),
+            "resourceType": "TOPIC",
+            "resourceName": "orders",
+            "patternType": "LITERAL",
+            "principal": "User:alice",
+            "host": "*",
+            "operation": "READ",
+            "permissionType": "ALLOW",
+        },
+        "offset": 1,
+        "caller": "User:gateway",
+        "caller_host": "127.0.0.1",
+        "request_id": "r-1",
+        "count": 1,
+        "last_offset": 1,
+    }
+
+
+def test_rules_without_an_acl_and_requests_without_a_caller() -> None:
+    kept = Kept()
+    with events_to(kept) as audit:
+        fed = Fed(audit=audit, super_users="User:root")
+        ask(fed, "orders")
+        ask(fed, "orders", who=context("User:root"))
+        fed.authorizer.reconfigure({"allow.everyone.if.no.acl.found": "true"})
+        ask(fed, "orders")
+    assert [(data["result"], data["rule"], data["acl"]) for data in kept.data()] == [
+        ("DENIED", "DefaultDeny", None),
+        ("ALLOWED", "SuperUser", None),
+        ("ALLOWED", "DefaultAllow", None),
+    ]
+    assert [data["request"] for data in kept.data()] == ["Fetch"] * 3
+    assert not {"caller", "caller_host", "request_id"} & set(kept.data()[0])
+
+
+@given(st.lists(questions().map(asked), max_size=5), st.integers(0, 3))
+def test_whatever_is_asked_is_a_valid_event(
+    questions: list[tuple[RequestContext, Action]], one_in: int
+) -> None:
+    """Names of any kind, the empty one and half a surrogate pair among them."""
+    kept = Kept()
+    with events_to(kept, level=TRACE, rules=f"1/{one_in}" if one_in else "") as audit:
+        fed = Fed(deny("User:a", READ, topic("a")), audit=audit)
+        for who, action in questions:
+            fed.authorizer.authorize(who, [action])
+    for event in map(cloud_event, kept.lines):
+        assert event.get("sampledrate", 1) == max(one_in, 1)
+    assert len(kept.lines) + audit.decision_log.sampled_out == len(questions)  # type: ignore[union-attr]
+    assert audit.failures == 0
+
+
+def test_names_that_no_utf_8_can_hold_are_escaped() -> None:
+    kept = Kept()
+    names = [*ODD_NAMES, "\ud800", "a\nb", "\x00", '"']
+    with events_to(kept) as audit:
+        ask(Fed(audit=audit), *names)
+    assert kept.names() == names
+    assert not any(b"\n" in line for line in kept.lines)
+
+
+@pytest.mark.parametrize(
+    ("level", "expected"), [(INFO, ["denied"]), (DEBUG, ["denied", "allowed"]), (TRACE, None)]
+)
+def test_levels_say_which_decisions_are_events(level: int, expected: list[str] | None) -> None:
+    """The audit log's lines have a level of their own."""
+    kept = Kept()
+    with events_to(kept, level=level, lines=OFF) as audit:
+        fed = Fed(allow("User:alice", READ, topic("allowed")), audit=audit)
+        ask(fed, "denied", "allowed")
+        looked = Action(READ, topic("looked"), log_if_allowed=False, log_if_denied=False)
+        fed.authorizer.authorize(ALICE, [looked])
+    assert kept.names() == (expected or ["denied", "allowed", "looked"])
+
+
+def test_lines_are_the_audit_logs_whatever_the_events_are() -> None:
+    """Either has its own level, and dropping events drops no line."""
+    kept, stream = Kept(), io.StringIO()
+    decision_log = DecisionLog([kept], level=DEBUG, rules=())
+    output = LogOutput(logging.StreamHandler(stream), as_json=True)
+    with AuditWriter(output, INFO, max_lines=0, decision_log=decision_log) as audit:
+        fed = Fed(allow("User:alice", READ, topic("allowed")), audit=audit)
+        ask(fed, "allowed", "denied")
+        assert kept.names() == ["allowed", "denied"]
+        assert stream.getvalue().count("\n") == 1
+        audit.set_level(OFF)
+        ask(fed, "denied")
+    assert len(kept.lines) == 3
+    assert stream.getvalue().count("\n") == 1
+
+
+def test_dropped_and_kept_by_rules_are_counted() -> None:
+    kept = Kept()
+    rules = "drop principal=User:probe; keep result=DENIED; drop resource_type=TOPIC"
+    with events_to(kept, rules=rules) as audit:
+        fed = Fed(
+            allow("User:alice", READ, topic("allowed")), allow("User:alice", READ, group("g")), audit=audit
+        )
+        ask(fed, "denied", who=context("User:probe"))
+        ask(fed, "allowed", "denied")
+        fed.authorizer.authorize(ALICE, [Action(READ, group("g"))])
+    assert kept.names() == ["denied", "g"]
+    assert audit.decision_log is not None
+    assert audit.decision_log.dropped == 2
+
+
+def test_a_sample_is_about_the_share_that_was_asked_for_and_says_so() -> None:
+    """Each decision by itself: of a question that comes again and again there are events, too."""
+    kept, total = Kept(), 20_000
+    with events_to(kept, rules="1/10 result=DENIED") as audit:
+        fed = Fed(allow("User:alice", READ, topic("allowed")), audit=audit)
+        ask(fed, "allowed", *["denied"] * total)
+    assert audit.decision_log is not None
+    sampled = kept.names().count("denied")
+    # Six standard deviations: once in a billion runs.
+    assert abs(sampled - total / 10) < 6 * (total * 0.1 * 0.9) ** 0.5
+    assert audit.decision_log.sampled_out == total - sampled
+    assert kept.names().count("allowed") == 1
+    assert [event.get("sampledrate") for event in kept.events()] == [None, *[10] * sampled]
+
+
+def test_ids_are_numbered_and_differ_between_processes() -> None:
+    first, second = Kept(), Kept()
+    for kept in (first, second):
+        with events_to(kept) as audit:
+            ask(Fed(audit=audit), "a", "b", "c")
+    ids = [event["id"] for event in (*first.events(), *second.events())]
+    assert len(set(ids)) == 6
+    assert [text.rpartition("-")[2] for text in ids] == ["1", "2", "3"] * 2
+    assert len({text.rpartition("-")[0] for text in ids}) == 2
+
+
+def test_an_event_has_the_reason_of_the_state_that_decided() -> None:
+    """The ACL is gone before the event is made."""
+    kept = Kept()
+    denial = deny("User:alice", READ, topic("orders"))
+    with events_to(kept, max_lines=1000) as audit:
+        fed = Fed(denial, audit=audit)
+        ask(fed, "orders")
+        fed.publish(RemoveAccessControlEntryRecord(denial.id))
+        ask(fed, "orders")
+    first, second = kept.data()
+    assert (first["rule"], first["acl"]["id"]) == ("MatchingAcl", uuid_to_string(denial.id))
+    assert (second["rule"], second["acl"]) == ("DefaultDeny", None)
+    assert (first["offset"], second["offset"]) == (1, 2)
+
+
+class Stuck(Kept):
+    """Takes nothing before it is let go, as a pipe that is not read."""
+
+    def __init__(self) -> None:
+        super().__init__("stuck")
+        self.met = threading.Event()
+        self.let_go = threading.Event()
+
+    def put(self, events: Sequence[bytes]) -> None:
+        if events:
+            self.met.set()
+            assert self.let_go.wait(SOON_S)
+        super().put(events)
+
+
+def test_under_pressure_no_decision_waits_and_what_is_lost_is_counted() -> None:
+    """Nothing takes the events: answers come all the same, and memory holds as many as it may."""
+    stuck = Stuck()
+    with capture_logs() as said, events_to(stuck, lines=INFO, max_lines=100) as audit:
+        fed = Fed(allow("User:alice", READ, topic("allowed")), audit=audit)
+        ask(fed, "first")
+        assert stuck.met.wait(SOON_S)
+        ask(fed, *["allowed"] * 300, *["denied"] * 700)
+        assert audit.waiting == 100
+        assert audit.decision_log is not None
+        # An allowed decision has no line at INFO that could be lost.
+        assert (audit.decision_log.lost, audit.lost) == (900, 700)
+        assert fed.authorizer.metrics.allowed + fed.authorizer.metrics.denied == 1001
+        stuck.let_go.set()
+    assert stuck.names() == ["first", *["allowed"] * 100]
+    lost = [event for event in said if event["event"] == "decision_events_lost"]
+    assert sum(event["events"] for event in lost) == 900
+    assert {event["destination"] for event in lost} == {"all"}
+    assert "aclog.audit.queue.max.lines" in lost[0]["way_out"]
+
+
+def test_what_a_destination_loses_is_said_at_intervals_and_at_the_end_and_the_others_have_it() -> None:
+    full, kept = Kept("file:/full"), Kept()
+    full.has_room = False
+    with capture_logs() as said, events_to(full, kept) as audit:
+        fed = Fed(audit=audit)
+        for _ in range(5):
+            ask(fed, "a", "b")
+    lost = [event for event in said if event["event"] == "decision_events_lost"]
+    assert [event["destination"] for event in lost] == ["file:/full"] * 2
+    assert sum(event["events"] for event in lost) == full.lost == 10
+    assert (lost[0]["reason"], lost[0]["log_level"]) == ("no room", "warning")
+    assert len(kept.lines) == 10
+
+
+def test_events_are_written_soon_without_being_asked_for() -> None:
+    kept = Kept()
+    with events_to(kept, max_lines=1000) as audit:
+        ask(Fed(audit=audit), "orders")
+        wait_for(1, kept)
+
+
+def test_repeats_are_written_when_their_window_ends() -> None:
+    """Also where nothing is decided afterwards, and where each event is written before its answer."""
+    for max_lines in (0, 1000):
+        kept = Kept()
+        with events_to(kept, fold_s=0.2, max_lines=max_lines) as audit:
+            ask(Fed(audit=audit), "orders", "orders", "orders")
+            assert kept.lines == []
+            wait_for(1, kept)
+        assert [data["count"] for data in kept.data()] == [3]
+
+
+def test_a_decision_that_cannot_be_an_event_takes_no_other_with_it() -> None:
+    class Unprintable(KafkaPrincipal, frozen=True):
+        def __str__(self) -> str:
+            raise RuntimeError("no text")
+
+    kept = Kept()
+    with events_to(kept, max_lines=1000) as audit:
+        fed = Fed(audit=audit)
+        ask(fed, "before")
+        ask(fed, "broken", who=RequestContext(Unprintable("User", "b"), "10.0.0.1"))
+        ask(fed, "after")
+    assert kept.names() == ["before", "after"]
+    assert audit.failures == 1
+
+
+def test_a_destination_that_raises_ends_no_decision() -> None:
+    class Broken(Kept):
+        def put(self, events: Sequence[bytes]) -> None:
+            if events:
+                raise RuntimeError("a defect")
+
+    with events_to(Broken(), max_lines=1000) as audit:
+        ask(Fed(audit=audit), "orders")
+        deadline = time.monotonic() + SOON_S
+        while not audit.failures:
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+
+
+def test_many_threads_have_an_event_for_each_decision() -> None:
+    kept = Kept()
+    with events_to(kept) as audit:
+        fed = Fed(audit=audit)
+        threads = [threading.Thread(target=ask, args=(fed, *[f"{n}"] * 200)) for n in range(4)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+    assert Counter(kept.names()) == {f"{n}": 200 for n in range(4)}
+    assert len({event["id"] for event in kept.events()}) == 800
+
+
+def test_prometheus_sees_what_was_written_lost_dropped_and_folded() -> None:
+    full, kept = Kept("file:/full"), Kept("stdout")
+    full.has_room = False
+    registry = CollectorRegistry()
+    with events_to(full, kept, rules="drop operation=WRITE", fold_s=60) as audit:
+        audit.show_to(registry)
+        fed = Fed(audit=audit)
+        ask(fed, "a", "a", "b")
+        fed.authorizer.authorize(ALICE, [Action(WRITE, topic("a")), Action(DESCRIBE, topic("a"))])
+
+    def value(name: str, **labels: str) -> float | None:
+        return registry.get_sample_value(name, labels)
+
+    assert value("aclog_decision_events_written_total", destination="stdout") == 3
+    assert value("aclog_decision_events_written_total", destination="file:/full") == 0
+    assert value("aclog_decision_events_lost_total", destination="file:/full") == 3
+    without = {
+        why: value("aclog_decisions_without_event_total", why=why)
+        for why in ("dropped", "sampled_out", "folded", "lost")
+    }
+    assert without == {"dropped": 1, "sampled_out": 0, "folded": 1, "lost": 0}
+
+
+def test_without_destinations_there_is_no_decision_log() -> None:
+    output = LogOutput(logging.StreamHandler(io.StringIO()), as_json=True)
+    registry = CollectorRegistry()
+    with AuditWriter.configured(load_config(environ={}), output) as audit:
+        audit.show_to(registry)
+        assert audit.decision_log is None
+        assert audit.threshold == INFO
+    assert list(registry.collect()) == []

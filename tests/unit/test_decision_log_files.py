@@ -1,0 +1,373 @@
+"""Events as lines: rotated, moved away, on a full disk, on a pipe that others write to."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
+
+from authorizer.audit_writer import AuditWriter
+from authorizer.configuration.load import load_config
+from authorizer.configuration.log_setup import setup_logging
+from authorizer.decision_log.lines import FileDestination, StdoutDestination
+from authorizer.errors import ConfigError
+
+PLENTY = 1_000_000
+
+
+def opened(path: Path, *, max_bytes: int = 0, keep: int = 3) -> FileDestination:
+    return FileDestination(f"file:{path}", path, max_bytes=max_bytes, keep=keep)
+
+
+def held(path: Path) -> list[bytes]:
+    return path.read_bytes().splitlines()
+
+
+def test_lines_are_appended_and_others_cannot_read_them(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(b"before\n")
+    path.unlink()
+    file = opened(path)
+    file.put([b"1", b"2"])
+    file.put([])
+    file.put([b"3"])
+    file.close()
+    assert path.read_bytes() == b"1\n2\n3\n"
+    assert stat.S_IMODE(path.stat().st_mode) & ~0o640 == 0
+    again = opened(path)
+    again.put([b"4"])
+    again.close()
+    assert held(path) == [b"1", b"2", b"3", b"4"]
+    assert (file.written, again.written, file.lost) == (3, 1, 0)
+
+
+def test_a_full_file_becomes_the_first_of_those_that_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    file = opened(path, max_bytes=6, keep=2)
+    for number in range(9):
+        file.put([b"%d" % number])
+    file.close()
+    assert held(path) == [b"6", b"7", b"8"]
+    assert held(tmp_path / "events.jsonl.1") == [b"3", b"4", b"5"]
+    assert held(tmp_path / "events.jsonl.2") == [b"0", b"1", b"2"]
+    one_more = opened(path, max_bytes=6, keep=2)
+    one_more.put([b"9"])
+    one_more.close()
+    assert held(tmp_path / "events.jsonl.2") == [b"3", b"4", b"5"]
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+@given(st.lists(st.lists(st.binary(max_size=8).map(lambda b: b.hex().encode()), max_size=4), max_size=12))
+def test_rotation_keeps_every_line_in_its_order_and_whole(
+    tmp_path_factory: pytest.TempPathFactory, puts: list[list[bytes]]
+) -> None:
+    home = tmp_path_factory.mktemp("rotated")
+    path = home / "events"
+    file = opened(path, max_bytes=20, keep=100)
+    for each in puts:
+        file.put(each)
+    file.close()
+    kept = sorted(home.glob("events.*"), key=lambda each: -int(each.suffix[1:]))
+    written = [line for each in (*kept, path) for line in held(each)]
+    assert written == [line for each in puts for line in each]
+    # One put is not torn; so a file is beyond its size only with what came at once.
+    most = max((sum(len(line) + 1 for line in each) for each in puts), default=0)
+    assert all(each.stat().st_size <= max(20, most) for each in (*kept, path))
+
+
+@pytest.mark.parametrize("how", ["rename", "delete", "replace"])
+def test_a_file_that_another_program_moved_is_made_anew(how: str, tmp_path: Path) -> None:
+    """As logrotate does it, with `create` and without, and as `rm` does."""
+    path, away = tmp_path / "events", tmp_path / "events.old"
+    file = opened(path)
+    file.put([b"1"])
+    if how == "delete":
+        path.unlink()
+    else:
+        path.rename(away)
+        if how == "replace":
+            path.touch(0o600)
+    file.put([b"2"])
+    file.close()
+    assert held(path) == [b"2"]
+    if how != "delete":
+        assert held(away) == [b"1"]
+    assert (file.written, file.lost) == (2, 0)
+
+
+def test_a_file_that_another_program_truncated_goes_on_at_its_start(tmp_path: Path) -> None:
+    """logrotate's copytruncate."""
+    path = tmp_path / "events"
+    file = opened(path)
+    file.put([b"1"])
+    os.truncate(path, 0)
+    file.put([b"2"])
+    file.close()
+    assert path.read_bytes() == b"2\n"
+
+
+class Disk:
+    """Takes so many more bytes."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.room = PLENTY
+        self._write: Callable[[int, memoryview], int] = os.write
+        monkeypatch.setattr("authorizer.decision_log.lines.os.write", self.write)
+
+    def write(self, descriptor: int, data: memoryview) -> int:
+        if not self.room:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written = self._write(descriptor, data[: self.room])
+        self.room -= written
+        return written
+
+
+def test_a_full_disk_tears_no_line_and_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk, path = Disk(monkeypatch), tmp_path / "events"
+    file = opened(path)
+    file.put([b"first"])
+    disk.room = 9
+    file.put([b"whole", b"torn", b"lost"])
+    assert path.read_bytes() == b"first\nwhole\n"
+    assert (file.written, file.lost, file.reason) == (2, 2, "No space left on device")
+    file.put([b"lost"])
+    disk.room = PLENTY
+    file.put([b"after"])
+    file.close()
+    assert path.read_bytes() == b"first\nwhole\nafter\n"
+    assert (file.written, file.lost) == (3, 3)
+
+
+@given(
+    st.lists(
+        st.tuples(st.lists(st.sampled_from([b"", b"a", b"bcd"]), max_size=4), st.integers(0, 9)), max_size=8
+    )
+)
+def test_whatever_room_there_is_lines_are_whole_and_counted(
+    tmp_path_factory: pytest.TempPathFactory, puts: list[tuple[list[bytes], int]]
+) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        disk, path = Disk(patched), tmp_path_factory.mktemp("full") / "events"
+        file = opened(path)
+        for lines, disk.room in puts:
+            file.put([b"<%b>" % line for line in lines])
+        file.close()
+    assert all(line.startswith(b"<") and line.endswith(b">") for line in held(path))
+    assert len(held(path)) == file.written
+    assert file.written + file.lost == sum(len(lines) for lines, _ in puts)
+    assert path.read_bytes()[-1:] in (b"", b"\n")
+
+
+def test_a_line_that_a_crash_has_torn_is_ended(tmp_path: Path) -> None:
+    path = tmp_path / "events"
+    path.write_bytes(b'{"whole":1}\n{"to')
+    file = opened(path)
+    file.put([b'{"next":1}'])
+    file.close()
+    assert held(path) == [b'{"whole":1}', b'{"to', b'{"next":1}']
+
+
+def test_a_directory_that_is_gone_loses_events_until_it_is_back(tmp_path: Path) -> None:
+    home = tmp_path / "logs"
+    home.mkdir()
+    file = opened(home / "events")
+    (home / "events").unlink()
+    home.rmdir()
+    file.put([b"1", b"2"])
+    assert (file.written, file.lost, file.reason) == (0, 2, "No such file or directory")
+    home.mkdir()
+    file.put([b"3"])
+    file.close()
+    assert held(home / "events") == [b"3"]
+
+
+def test_where_files_cannot_be_renamed_the_file_grows_and_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def replace(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "replace", replace)
+    file = opened(tmp_path / "events", max_bytes=2)
+    with capture_logs() as said:
+        for number in range(5):
+            file.put([b"%d" % number])
+    file.close()
+    assert len(held(tmp_path / "events")) == 5
+    assert file.lost == 0
+    assert [event["event"] for event in said] == ["decision_log_not_rotated"]
+
+
+def test_two_processes_do_not_write_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "events"
+    file = opened(path)
+    with pytest.raises(OSError, match="another process writes it"):
+        opened(path)
+    file.close()
+    opened(path).close()
+
+
+def test_a_new_file_is_this_processs_alone_too(tmp_path: Path) -> None:
+    path = tmp_path / "events"
+    file = opened(path, max_bytes=2)
+    file.put([b"1"])
+    file.put([b"2"])
+    with path.open() as other, pytest.raises(BlockingIOError):
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    file.close()
+
+
+def test_after_the_end_nothing_is_written(tmp_path: Path) -> None:
+    file = opened(tmp_path / "events")
+    file.close()
+    file.close()
+    file.put([b"1"])
+    assert (file.written, file.lost, file.reason) == (0, 1, "it is closed")
+
+
+@given(st.lists(st.integers(0, 9000), max_size=6))
+def test_on_a_pipe_no_line_of_others_comes_between(sizes: list[int]) -> None:
+    """Writes are small enough to be whole, as far as lines are."""
+    reader, writer = os.pipe()
+    written: list[int] = []
+    write = os.write
+
+    def watched(descriptor: int, data: memoryview) -> int:
+        written.append(len(data))
+        return write(descriptor, data)
+
+    lines = [bytes([97 + number]) * size for number, size in enumerate(sizes)]
+    read: list[bytes] = []
+
+    def read_all() -> None:
+        with open(reader, "rb") as pipe:  # noqa: PTH123 - a descriptor
+            read.append(pipe.read())
+
+    reading = threading.Thread(target=read_all)
+    reading.start()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("authorizer.decision_log.lines.os.write", watched)
+        out = StdoutDestination("stdout", writer)
+        out.put(lines)
+        out.close()
+    os.close(writer)
+    reading.join()
+    assert read[0].splitlines() == lines
+    assert out.written == len(lines)
+    assert all(size <= 4096 or size - 1 in sizes for size in written)
+
+
+def test_a_pipe_that_nothing_reads_is_waited_for_once() -> None:
+    """None at all holds nothing up for long, and one that comes back gets what is new."""
+    reader, writer = os.pipe()
+    out = StdoutDestination("stdout", writer, patience_s=0.2)
+    line = b"x" * 999
+    began_s = time.monotonic()
+    out.put([line] * 100)
+    assert time.monotonic() - began_s > 0.2
+    assert (out.written + out.lost, out.reason) == (100, "nothing reads it")
+    began_s = time.monotonic()
+    for _ in range(1000):
+        out.put([line])
+    assert time.monotonic() - began_s < 1000 * 0.2
+    assert out.lost == 1100 - out.written
+    with open(reader, "rb", buffering=0) as pipe:  # noqa: PTH123 - a descriptor
+        assert pipe.read(out.written * 1000).splitlines() == [line] * out.written
+        out.put([b"again"])
+        assert pipe.read(100) == b"again\n"
+    os.close(writer)
+
+
+def test_a_reader_that_went_away_is_counted() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    out = StdoutDestination("stdout", writer)
+    out.put([b"1", b"2"])
+    os.close(writer)
+    assert (out.written, out.lost, out.reason) == (0, 2, "Broken pipe")
+
+
+def test_of_several_workers_each_has_its_own_file(tmp_path: Path) -> None:
+    config = load_config(environ={}, flags={"aclog.decision.log": f"file:{tmp_path}/decisions.jsonl"})
+    output = setup_logging("json", "INFO")
+    with AuditWriter.configured(config, output, 0), AuditWriter.configured(config, output, 1):
+        assert {each.name for each in tmp_path.iterdir()} == {"decisions-0.jsonl", "decisions-1.jsonl"}
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("file:{home}", "Is a directory"),
+        ("file:{home}/none/events", "No such file or directory"),
+        ("kafka:events", "kafka://HOST:PORT/events: `aclog.log.url` is no topic"),
+        ("kafka://127.0.0.1/events", "is not HOST:PORT"),
+        ("kafka://127.0.0.1:1/a b", "cannot be a topic"),
+    ],
+)
+def test_where_events_cannot_go_the_start_says_so(value: str, said: str, tmp_path: Path) -> None:
+    flags = {"aclog.decision.log": value.format(home=tmp_path), "aclog.log.url": "file:/nowhere"}
+    config = load_config(environ={}, flags=flags)
+    with pytest.raises(ConfigError) as raised:
+        AuditWriter.configured(config, setup_logging("json", "INFO"))
+    assert "aclog.decision.log" in str(raised.value)
+    assert said in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "stdin",
+        "stdout:1",
+        "file",
+        "file:",
+        "kafka:",
+        "kafka:a b",
+        "kafka:..",
+        "kafka://",
+        "kafka://h:1/",
+        "file:a;file:a",
+    ],
+)
+def test_what_is_no_destination_is_refused(value: str) -> None:
+    with pytest.raises(ConfigError, match="`stdout`, `file:PATH`, `kafka:TOPIC`"):
+        load_config(environ={}, flags={"aclog.decision.log": value})
+
+
+def test_a_wrong_setting_of_the_producer_stops_the_start_and_shows_no_secret() -> None:
+    flags = {
+        "aclog.decision.log": "kafka://127.0.0.1:1/events",
+        "aclog.decision.log.kafka.sasl.password": "s3cret",
+        "aclog.decision.log.kafka.no.such": "1",
+    }
+    config = load_config(environ={}, flags=flags)
+    assert "s3cret" not in repr(config)
+    with pytest.raises(ConfigError, match=r"No such configuration property") as raised:
+        AuditWriter.configured(config, setup_logging("json", "INFO"))
+    assert "s3cret" not in str(raised.value)
+
+
+def test_credentials_for_the_logs_cluster_go_to_no_other_one() -> None:
+    from authorizer.configuration.decision_log import topic_of  # noqa: PLC0415
+
+    flags = {
+        "aclog.log.url": "kafka://10.0.0.1:9092,10.0.0.2:9092/acls",
+        "aclog.kafka.sasl.password": "the log's",
+        "aclog.kafka.sasl.username": "node",
+        "aclog.decision.log": "kafka:events;kafka://elsewhere:9092/events",
+    }
+    environ = {"ACLOG_DECISION_LOG_KAFKA_SASL_USERNAME": "auditor"}
+    config = load_config(environ=environ, flags=flags)
+    here, there = (topic_of(config, each) for each in config.decision_log)
+    own = {"sasl.username": "auditor"}
+    assert here == ("kafka://10.0.0.1:9092,10.0.0.2:9092/events", {"sasl.password": "the log's", **own})
+    assert there == ("kafka://elsewhere:9092/events", own)

@@ -1,0 +1,43 @@
+"""The console's modules as one script: all of what they need, and nothing of a module's own syntax."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from authorizer.cli.report import bundle
+
+
+def test_every_module_that_the_page_needs_is_there_once_and_whole() -> None:
+    """Also that what a file has in place of the console's own has all that is asked of it."""
+    script = bundle.script()
+    modules = re.findall(r'^\$\["([\w.-]+)"\] = ', script, re.MULTILINE)
+    assert len(modules) == len(set(modules))
+    assert modules[-1] == "main.js"
+    assert {*bundle._SUBSTITUTES.values(), "matrix_view.js", "htm-preact.js"} <= set(modules)
+    assert not {"api.js", "change.js", "node_view.js"} & set(modules)
+    assert "</script" not in script.lower()
+    assert script == bundle.script()
+
+
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        ('import { ask, other } from "./api.js";', "main.js needs other of file_api.js"),
+        ('import * as api from "./api.js";', "is not understood"),
+        ("export default 1;", "is not understood"),
+    ],
+)
+def test_what_would_fail_in_the_browser_fails_here(
+    source: str, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = bundle._sources
+
+    def changed(package: str, folder: str) -> dict[str, str]:
+        found = known(package, folder)
+        return found | {"main.js": source} if "main.js" in found else found
+
+    monkeypatch.setattr(bundle, "_sources", changed)
+    with pytest.raises(ValueError, match=re.escape(problem)):
+        bundle.script()
