@@ -76,6 +76,7 @@ class Session:
         self._closing = closing
         self._connection: Connection | None = None
         self._fetch_version = _FETCH_VERSIONS[0]
+        self._random = random.Random()  # noqa: S311 - jitter
 
     @property
     def address(self) -> Address:
@@ -219,7 +220,7 @@ class Session:
             if left_s <= 0:
                 raise trouble
             if not is_news:
-                self._closing.wait(min(left_s, pause_s * random.uniform(0.5, 1)))  # noqa: S311 - jitter
+                self._closing.wait(min(left_s, pause_s * self._random.uniform(0.5, 1)))
                 pause_s = min(2 * pause_s, _PAUSE_MAX_S)
 
     def _trouble(self, error: str, address: Address) -> LogError:
