@@ -268,7 +268,10 @@ def answering(*answers: bytes) -> Iterator[tuple[str, list[bytes]]]:
 
         def serve() -> None:
             for answer in answers:
-                connection, _ = server.accept()
+                try:
+                    connection, _ = server.accept()
+                except OSError:  # the test is over
+                    return
                 with connection, connection.makefile("rb") as asked:
                     head = b"".join(iter(asked.readline, b"\r\n"))
                     length = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
@@ -277,7 +280,11 @@ def answering(*answers: bytes) -> Iterator[tuple[str, list[bytes]]]:
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
-        yield f"http://{HOST}:{server.getsockname()[1]}", got
+        try:
+            yield f"http://{HOST}:{server.getsockname()[1]}", got
+        finally:
+            server.shutdown(socket.SHUT_RDWR)
+            thread.join()
 
 
 LOADING = (

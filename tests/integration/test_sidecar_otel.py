@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,11 +46,14 @@ def node(tmp_path: Path) -> Iterator[Node]:
 
 
 @pytest.fixture
-def environ(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """Batches go quickly."""
+def environ(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """Batches go quickly. What still tries to send draws random numbers, which other tests may, too."""
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "50")
     monkeypatch.setenv("OTEL_METRIC_EXPORT_INTERVAL", "200")
-    return monkeypatch
+    yield monkeypatch
+    for thread in threading.enumerate():
+        if thread.name.startswith(("OtelBatch", "aclog-telemetry")):
+            thread.join()
 
 
 @pytest.fixture
