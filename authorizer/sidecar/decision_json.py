@@ -37,9 +37,9 @@ _END: Final = b"}}"
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def decision_json(decided: Answered, end_offset: int, *, explained: bool) -> bytes:
-    """See the module; ``end_offset``: of the state that decided. Its ACL is looked for if ``explained``."""
-    by_super_user, allowed, denied, allowed_by_default, denied_by_default = _all_at(end_offset)
+def decision_json(decided: Answered, said: tuple[bytes, ...], *, explained: bool) -> bytes:
+    """See the module; ``said``: by the state that decided. Its ACL is looked for if ``explained``."""
+    by_super_user, allowed, denied, allowed_by_default, denied_by_default = said
     if decided.answer:
         text = allowed if decided.result is _ALLOWED else denied
     elif decided.found is BY_SUPER_USER:
@@ -57,8 +57,8 @@ def refusal_json(error: HttpError) -> bytes:
 
 
 @lru_cache(maxsize=16)  # most are by the newest state
-def _all_at(end_offset: int) -> tuple[bytes, ...]:
-    """Every decision that no ACL is named in."""
+def said_at(end_offset: int) -> tuple[bytes, ...]:
+    """Every decision by a state, but for the ACL that decided."""
     return tuple(
         b'{"decision":%b,"context":{"rule":%b,"offset":%d,"reason":%b%b'
         % (_encode(is_allowed), _encode(rule), end_offset, _encode(reason), _END)

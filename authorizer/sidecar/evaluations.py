@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from starlette.responses import Response
@@ -27,7 +28,7 @@ from authorizer.sidecar.authzen import (
     with_defaults,
 )
 from authorizer.sidecar.caller import Caller
-from authorizer.sidecar.decision_json import decision_json, refusal_json
+from authorizer.sidecar.decision_json import decision_json, refusal_json, said_at
 from authorizer.sidecar.errors import HttpError, invalid_request
 from authorizer.sidecar.http import JSON, origin_of, read_json
 from authorizer.sidecar.json_body import decode_body
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from authorizer.api import Action
-    from authorizer.decisions.decision import Answered
     from authorizer.decisions.state import AuthorizerState
     from authorizer.node import Node
     from authorizer.sidecar.load import Load
@@ -86,7 +86,9 @@ class Evaluations:
         if not state.is_ready and not origin.listener.early_start:
             raise AuthorizerNotReadyError(state.not_ready_reason)
         if batch:
-            return _joined(list(self._decided(asked, batch, state, self._batch_caller(state, origin))))
+            return _joined(
+                chain.from_iterable(self._decided(asked, batch, state, self._batch_caller(state, origin)))
+            )
         return self._one(asked, state, state, origin)
 
     async def answer(self, path: str, body: bytes, origin: Origin) -> bytes:
@@ -102,10 +104,10 @@ class Evaluations:
         )
         if not batch:
             return self._one(asked, state, now, origin)
-        answers = []
+        answers: list[bytes] = []
         ends_s = time.perf_counter() + SLICE_S
-        for answer in self._decided(asked, batch, state, self._batch_caller(now, origin)):
-            answers.append(answer)
+        for some in self._decided(asked, batch, state, self._batch_caller(now, origin)):
+            answers += some
             if time.perf_counter() >= ends_s:
                 await asyncio.sleep(0)
                 ends_s = time.perf_counter() + SLICE_S
@@ -130,70 +132,78 @@ class Evaluations:
         action = action_of(asked, self._words)
         context = context_of(asked, self._words, caller)
         caller.require_may_ask_about(context.principal)
-        return _json(self._node.authorizer.answer(context, action, state), asked, state.end_offset)
+        decided = self._node.authorizer.answer(context, action, state)
+        explained = asked.context is not None and asked.context.explain
+        return decision_json(decided, said_at(state.end_offset), explained=explained)
 
     def _batch_caller(self, now: AuthorizerState, origin: Origin) -> Caller:
         return Caller(self._node, now, origin, "AuthZenEvaluations")
 
     def _decided(
         self, asked: Evaluation, batch: Sequence[Evaluation], state: AuthorizerState, caller: Caller
-    ) -> Iterator[bytes]:
-        """The answers of a batch, all by one state, up to where its semantic stops."""
+    ) -> Iterator[list[bytes]]:
+        """The answers of a batch, all by one state, up to where its semantic stops; some at a time."""
         options = asked.options if isinstance(asked, EvaluationsRequest) else None
         stop_at = _STOP_AT[options.evaluations_semantic if options else "execute_all"]
         # What comes after the one that stops it is not decided.
         together_max = TOGETHER_MAX if stop_at is None else 1
-        for run in _of_one_client((with_defaults(item, asked) for item in batch), together_max):
-            for is_allowed, answer in self._decide(run, state, caller):
-                yield answer
-                if is_allowed is stop_at:
-                    return
+        for run, actions in self._of_one_client(asked, batch, together_max):
+            is_allowed, answers = self._decide(run, actions, state, caller)
+            yield answers
+            if is_allowed is stop_at:
+                return
+
+    def _of_one_client(
+        self, asked: Evaluation, batch: Sequence[Evaluation], together_max: int
+    ) -> Iterator[tuple[list[Evaluation], list[Action] | HttpError]]:
+        """The batch in its order, as runs about one client: what is decided by one call of the authorizer.
+
+        With what they ask for; a question for nothing that can be asked for is alone.
+        """
+        run: list[Evaluation] = []
+        actions: list[Action] = []
+        for item in batch:
+            evaluation = with_defaults(item, asked)
+            if run and (len(run) == together_max or not is_same_client(run[0], evaluation)):
+                yield run, actions
+                run, actions = [], []
+            try:
+                actions.append(action_of(evaluation, self._words))
+            except HttpError as error:
+                if run:
+                    yield run, actions
+                    run, actions = [], []
+                yield [evaluation], error
+            else:
+                run.append(evaluation)
+        if run:
+            yield run, actions
 
     def _decide(
-        self, run: Sequence[Evaluation], state: AuthorizerState, caller: Caller
-    ) -> Iterator[tuple[bool, bytes]]:
-        """Whether each is allowed, and its answer. One bad question does not take the others' away.
+        self,
+        run: list[Evaluation],
+        actions: list[Action] | HttpError,
+        state: AuthorizerState,
+        caller: Caller,
+    ) -> tuple[bool, list[bytes]]:
+        """Whether the last is allowed, and all answers. Bad questions do not take the others' away.
 
         Source: AuthZEN 1.0, section 7.2.1.
         """
-        end_offset = state.end_offset
-        actions: list[Action] = []
-        refused: dict[int, HttpError] = {}
-        for at, item in enumerate(run):
-            try:
-                actions.append(action_of(item, self._words))
-            except HttpError as error:
-                refused[at] = error
-        answered: Iterator[Answered] = iter(())
-        if actions:
-            try:
-                context = context_of(run[0], self._words, caller)
-                caller.require_may_ask_about(context.principal)
-                answered = iter(self._node.authorizer.answer_all(context, actions, state))
-            except HttpError as error:
-                refused = dict.fromkeys(range(len(run)), error) | refused
-        for at, item in enumerate(run):
-            if at in refused:
-                yield False, refusal_json(refused[at])
-            else:
-                decided = next(answered)
-                yield decided.is_allowed, _json(decided, item, end_offset)
-
-
-def _of_one_client(evaluations: Iterable[Evaluation], together_max: int) -> Iterator[Sequence[Evaluation]]:
-    """In their order, as runs about one client: what is decided by one call of the authorizer."""
-    run: list[Evaluation] = []
-    for evaluation in evaluations:
-        if run and (len(run) == together_max or not is_same_client(run[0], evaluation)):
-            yield run
-            run = []
-        run.append(evaluation)
-    yield run
-
-
-def _json(decided: Answered, evaluation: Evaluation, end_offset: int) -> bytes:
-    context = evaluation.context
-    return decision_json(decided, end_offset, explained=context is not None and context.explain)
+        try:
+            if isinstance(actions, HttpError):
+                raise actions
+            context = context_of(run[0], self._words, caller)
+            caller.require_may_ask_about(context.principal)
+        except HttpError as error:
+            return False, [refusal_json(error)] * len(run)
+        answered = self._node.authorizer.answer_all(context, actions, state)
+        said = said_at(state.end_offset)
+        answers: list[bytes] = []
+        for decided, item in zip(answered, run, strict=True):
+            explained = item.context is not None and item.context.explain
+            answers.append(decision_json(decided, said, explained=explained))
+        return answered[-1].is_allowed, answers
 
 
 def _read(path: str, body: bytes) -> Evaluation:
@@ -218,5 +228,5 @@ def _offsets(asked: Evaluation, batch: Sequence[Evaluation]) -> tuple[int, int |
     return min_offset, at_offset
 
 
-def _joined(answers: Sequence[bytes]) -> bytes:
+def _joined(answers: Iterable[bytes]) -> bytes:
     return b'{"evaluations":[%b]}' % b",".join(answers)

@@ -38,12 +38,5 @@ class RepeatedHead(msgspec.Struct, gc=False):
 
     def body_of(self, request: bytes) -> bytes | None:
         """The body, if this is one whole request with this head, and no more."""
-        before, after = self.before, self.after
-        if not request.startswith(before):
-            return None
-        begins = len(before)
-        ends = request.find(b"\r", begins)
-        if not request.startswith(after, ends):
-            return None
-        body = request[ends + len(after) :]
-        return body if request[begins:ends] == b"%d" % len(body) else None
+        head, _, body = request.partition(self.after)
+        return body if head == b"%b%d" % (self.before, len(body)) else None

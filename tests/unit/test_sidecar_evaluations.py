@@ -16,7 +16,7 @@ import pytest
 
 from authorizer.api import Action, RequestContext
 from authorizer.node import Node
-from authorizer.sidecar.decision_json import decision_json, refusal_json
+from authorizer.sidecar.decision_json import decision_json, refusal_json, said_at
 from authorizer.sidecar.errors import HttpError
 from authorizer.sidecar.evaluations import (
     AT_ONCE_MAX,
@@ -206,7 +206,7 @@ def test_a_decision_says_its_rule_and_the_offset_it_was_made_at(node: Node, end_
     allowed = authorizer.answer(CONTEXT, Action(AclOperation.READ, topic("orders")))
     denied = authorizer.answer(CONTEXT, Action(AclOperation.READ, topic("t")))
     for decided, rule in ((allowed, "MatchingAcl"), (denied, "DefaultDeny")):
-        said = json.loads(decision_json(decided, end_offset, explained=True))
+        said = json.loads(decision_json(decided, said_at(end_offset), explained=True))
         assert said["decision"] is decided.is_allowed
         assert (said["context"]["rule"], said["context"]["offset"]) == (rule, end_offset)
         assert ("acl" in said["context"]) is decided.is_allowed
