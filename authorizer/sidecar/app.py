@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from authorizer.node import Node
     from authorizer.sidecar.authentication.authenticator import Authenticator
     from authorizer.sidecar.load import Load
-    from authorizer.sidecar.origin import Origin
     from authorizer.sidecar.request_metrics import RequestMetrics
     from authorizer.sidecar.workers.peers import NodePeers
 
@@ -58,19 +57,21 @@ class SidecarApp(RoutedApp):
         """``peers``: the other workers; ``others``: clusters of the same fleet, by name."""
         super().__init__(authenticator, load, requests)
         acls, of_node, configs = AclRoutes(node), NodeRoutes(node, peers), ConfigRoutes(node, peers)
-        self._evaluations = Evaluations(node, load)
+        evaluations = Evaluations(node, load)
         questions, searches = KafkaQuestionRoutes(node, load), SearchRoutes(node)
         self._node = node
         self._changes = ChangeRoutes(node)
         self.standing = Standing(node, peers)
         self.at_once = {
-            path.encode("ascii"): AtOnce(self, path, requests.of("POST", path, 200))
+            path.encode("ascii"): AtOnce(
+                self, evaluations.answer_at_once, path, requests.of("POST", path, 200)
+            )
             for path in (EVALUATION_PATH, EVALUATIONS_PATH)
         }
         routes = [
             Route("/", self._front),
-            Route(EVALUATION_PATH, self._evaluations.handle, methods=["POST"]),
-            Route(EVALUATIONS_PATH, self._evaluations.handle, methods=["POST"]),
+            Route(EVALUATION_PATH, evaluations.handle, methods=["POST"]),
+            Route(EVALUATIONS_PATH, evaluations.handle, methods=["POST"]),
             Route("/access/v1/search/subject", searches.subject, methods=["POST"]),
             Route("/access/v1/search/resource", searches.resource, methods=["POST"]),
             Route("/access/v1/search/action", searches.action, methods=["POST"]),
@@ -102,17 +103,6 @@ class SidecarApp(RoutedApp):
 
     def end_streams(self) -> None:
         self._changes.close()
-
-    def answer_at_once(self, path: str, body: bytes, origin: Origin) -> bytes | Response | None:
-        """The answer to a POST to one of the two paths of ``Evaluations``, for the protocol.
-
-        Returns:
-            The JSON of a 200; any other answer; None if the request must wait and is to take ASGI's way.
-        """
-        try:
-            return self._evaluations.answer_at_once(path, body, origin)
-        except Exception as error:  # noqa: BLE001 - the client gets an error, never a decision
-            return self.error_response_for(error, path, "POST")
 
     def _not_ready_reason(self) -> str:
         return self._node.authorizer.state.not_ready_reason

@@ -25,6 +25,8 @@ from records.acl import PatternType, ResourcePattern
 from records.principal import KafkaPrincipal
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from authorizer.sidecar.caller import Caller
     from authorizer.sidecar.errors import HttpError
     from authorizer.sidecar.vocabulary import Vocabulary
@@ -92,16 +94,18 @@ class EvaluationsRequest(Evaluation, gc=False):
     options: Options | None = None
 
 
-def with_defaults(item: Evaluation, defaults: Evaluation) -> Evaluation:
-    """``item`` with its absent parts taken from ``defaults``; a part that is present replaces the whole."""
-    if item.subject and item.action and item.resource and item.context:
-        return item
-    return Evaluation(
-        item.subject or defaults.subject,
-        item.action or defaults.action,
-        item.resource or defaults.resource,
-        item.context or defaults.context,
-    )
+def with_defaults(batch: Sequence[Evaluation], defaults: Evaluation) -> Sequence[Evaluation]:
+    """The batch with absent parts taken from ``defaults``; a part that is present replaces the whole."""
+    parts = defaults.subject, defaults.action, defaults.resource, defaults.context
+    if not any(parts):
+        return batch
+    subject, action, resource, context = parts
+    return [
+        Evaluation(
+            item.subject or subject, item.action or action, item.resource or resource, item.context or context
+        )
+        for item in batch
+    ]
 
 
 def is_same_client(one: Evaluation, other: Evaluation) -> bool:

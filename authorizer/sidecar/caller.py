@@ -10,8 +10,9 @@ log itself, and may do everything (``binding``).
 from __future__ import annotations
 
 import shlex
-from functools import cached_property
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from authorizer.api import Action, HttpRequestContext
 from authorizer.configuration.keys.names import DESCRIBE_PRINCIPALS
@@ -30,7 +31,7 @@ _DESCRIBE_CLUSTER: Final = Action(
 )
 
 
-class Caller:
+class Caller(msgspec.Struct, gc=False):
     """The caller of one request; its rights are decided on the request's state.
 
     Attributes:
@@ -38,16 +39,14 @@ class Caller:
         request_name: what the audit log calls it; one word.
     """
 
-    def __init__(self, node: Node, state: AuthorizerState, origin: Origin, request_name: str) -> None:
-        self.origin = origin
-        self.request_name = request_name
-        self._node = node
-        self._state = state
-        self._is_local = origin.listener.is_local
-        # Decided once for a request, and only if it is asked for: one count, one audit line.
-        self._may_ask_about_others: bool | None = None
+    _node: Node
+    _state: AuthorizerState
+    origin: Origin
+    request_name: str
+    # Decided once for a request, and only if it is asked for: one count, one audit line.
+    _may_ask_about_others: bool | None = None
 
-    @cached_property
+    @property
     def context(self) -> HttpRequestContext:
         """In which the caller's own rights are decided."""
         origin = self.origin
@@ -64,7 +63,7 @@ class Caller:
     def require_may_ask_about(self, principal: KafkaPrincipal) -> None:
         """HttpError 403 if the caller may not."""
         caller = self.origin.principal
-        if self._may_ask_about_others or self._is_local or principal == caller:
+        if self._may_ask_about_others or self.origin.listener.is_local or principal == caller:
             return
         if self._may_ask_about_others is None:
             self._may_ask_about_others = self._decide_about_others()
@@ -81,7 +80,7 @@ class Caller:
 
     def require_on_cluster(self, operation: AclOperation) -> None:
         """HttpError 403 unless the caller may do this to the cluster."""
-        if self._is_local:
+        if self.origin.listener.is_local:
             return
         context = self.context
         if self._node.authorizer.answer(context, Action(operation, _CLUSTER), self._state).is_allowed:
@@ -103,7 +102,7 @@ class Caller:
         return self._may_on_cluster(AclOperation.ALTER)
 
     def _may_on_cluster(self, operation: AclOperation) -> bool:
-        if self._is_local:
+        if self.origin.listener.is_local:
             return True
         look = Action(operation, _CLUSTER, log_if_allowed=False, log_if_denied=False)
         return self._node.authorizer.answer(self.context, look, self._state).is_allowed

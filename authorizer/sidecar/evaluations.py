@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 EVALUATION_PATH: Final = "/access/v1/evaluation"
 EVALUATIONS_PATH: Final = "/access/v1/evaluations"
 
+_KINDS: Final = {EVALUATION_PATH: Evaluation, EVALUATIONS_PATH: EvaluationsRequest}
+
 #: Evaluations of one request that are answered at once: a millisecond or two.
 AT_ONCE_MAX: Final = 100
 #: Evaluations about one client that the authorizer is asked at once: a tenth of a slice.
@@ -75,7 +77,7 @@ class Evaluations:
             HttpError: what was asked cannot be answered, or not to this caller.
             AuthorizerNotReadyError: and no early-start listener.
         """
-        asked = _read(path, body)
+        asked = decode_body(body, _KINDS[path], path)
         batch = self._batch_of(asked)
         if len(batch) > AT_ONCE_MAX:
             return None
@@ -93,7 +95,7 @@ class Evaluations:
 
     async def answer(self, path: str, body: bytes, origin: Origin) -> bytes:
         """The answer's JSON. Raises as ``answer_at_once``."""
-        asked = _read(path, body)
+        asked = decode_body(body, _KINDS[path], path)
         batch = self._batch_of(asked)
         min_offset, at_offset = _offsets(asked, batch)
         state, now = await asked_states(
@@ -115,7 +117,7 @@ class Evaluations:
 
     async def handle(self, request: Request) -> Response:
         """POST: one decision, or a batch of them in order."""
-        answer = await self.answer(request.url.path, await read_json(request), origin_of(request))
+        answer = await self.answer(request.scope["path"], await read_json(request), origin_of(request))
         return Response(answer, media_type=JSON)
 
     def _batch_of(self, asked: Evaluation) -> Sequence[Evaluation]:
@@ -132,7 +134,7 @@ class Evaluations:
         action = action_of(asked, self._words)
         context = context_of(asked, self._words, caller)
         caller.require_may_ask_about(context.principal)
-        decided = self._node.authorizer.answer(context, action, state)
+        (decided,) = self._node.authorizer.answer_all(context, (action,), state)
         explained = asked.context is not None and asked.context.explain
         return decision_json(decided, said_at(state.end_offset), explained=explained)
 
@@ -147,14 +149,14 @@ class Evaluations:
         stop_at = _STOP_AT[options.evaluations_semantic if options else "execute_all"]
         # What comes after the one that stops it is not decided.
         together_max = TOGETHER_MAX if stop_at is None else 1
-        for run, actions in self._of_one_client(asked, batch, together_max):
+        for run, actions in self._of_one_client(with_defaults(batch, asked), together_max):
             is_allowed, answers = self._decide(run, actions, state, caller)
             yield answers
             if is_allowed is stop_at:
                 return
 
     def _of_one_client(
-        self, asked: Evaluation, batch: Sequence[Evaluation], together_max: int
+        self, batch: Sequence[Evaluation], together_max: int
     ) -> Iterator[tuple[list[Evaluation], list[Action] | HttpError]]:
         """The batch in its order, as runs about one client: what is decided by one call of the authorizer.
 
@@ -162,8 +164,7 @@ class Evaluations:
         """
         run: list[Evaluation] = []
         actions: list[Action] = []
-        for item in batch:
-            evaluation = with_defaults(item, asked)
+        for evaluation in batch:
             if run and (len(run) == together_max or not is_same_client(run[0], evaluation)):
                 yield run, actions
                 run, actions = [], []
@@ -204,10 +205,6 @@ class Evaluations:
             explained = item.context is not None and item.context.explain
             answers.append(decision_json(decided, said, explained=explained))
         return answered[-1].is_allowed, answers
-
-
-def _read(path: str, body: bytes) -> Evaluation:
-    return decode_body(body, Evaluation if path == EVALUATION_PATH else EvaluationsRequest, path)
 
 
 def _offsets(asked: Evaluation, batch: Sequence[Evaluation]) -> tuple[int, int | None]:

@@ -26,7 +26,7 @@ from authorizer.sidecar.node_routes import AUTHZEN_CONFIGURATION_PATH, state_jso
 from authorizer.sidecar.openapi import fleet_document
 from authorizer.sidecar.readiness import Readiness
 from authorizer.sidecar.request_metrics import OTHER, RequestMetrics
-from authorizer.sidecar.routed_app import FOR_EVERYONE, AtOnce, RoutedApp, not_ready
+from authorizer.sidecar.routed_app import FOR_EVERYONE, RoutedApp, not_ready
 from authorizer.sidecar.workers.followed_nodes import FleetNodes
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class FleetApp(RoutedApp):
         app = SidecarApp(node, self.authenticator, self.load, self._requests[member.name], peers, others)
         self._apps[member.name] = app
         prefix = f"{CLUSTERS_PATH}{member.name}".encode("ascii")
-        of_node = {prefix + path: AtOnce(app, each.path, each.counted) for path, each in app.at_once.items()}
+        of_node = {prefix + path: each for path, each in app.at_once.items()}
         self.at_once.update(of_node)
         return app
 

@@ -415,13 +415,15 @@ class SidecarProtocol(HttpToolsProtocol):
         if caller is not origin.principal or self._request_id is not None:
             request_id = None if self._request_id is None else self._request_id.decode("ascii")
             origin = Origin(origin.listener, caller, origin.address, request_id)
-        answer = app.answer_at_once(asked.path, body, origin)
+        try:
+            answer = asked.answer(asked.path, body, origin)
+        except Exception as error:  # noqa: BLE001 - the client gets an error, never a decision
+            response = app.error_response_for(error, asked.path, "POST")
+            self._write(response)
+            app.requests.of("POST", asked.path, response.status_code).count += 1
+            return True
         if answer is None:
             return False
-        if not isinstance(answer, bytes):
-            self._write(answer)
-            app.requests.of("POST", asked.path, answer.status_code).count += 1
-            return True
         if self._default_headers is not self.server_state.default_headers:
             self._default_headers = self.server_state.default_headers
             lines = (b"%b: %b\r\n" % header for header in (*self._default_headers, *_HEADERS))

@@ -27,7 +27,7 @@ from authorizer.sidecar.origin import find_origin
 from authorizer.sidecar.request_metrics import OTHER
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from starlette.responses import Response
     from starlette.routing import Route
@@ -48,9 +48,15 @@ _INTERNAL_ERROR: Final = HttpError(ErrorCode.UNKNOWN_SERVER_ERROR, "internal err
 
 @dataclass(frozen=True, slots=True)
 class AtOnce:
-    """What the protocol answers without ASGI: whose it is, by which path there, and where it is counted."""
+    """What the protocol answers without ASGI: whose it is, by which path there, and where it is counted.
+
+    Attributes:
+        answer: to the POST of a body there: the JSON of a 200; None if the request must wait and is to take
+            ASGI's way. Raises what ``app`` makes an error of.
+    """
 
     app: SidecarApp
+    answer: Callable[[str, bytes, Origin], bytes | None]
     path: str
     counted: Requests
 

@@ -79,7 +79,7 @@ class Vocabulary:
     def of(cls, config: Config) -> Vocabulary:
         """The configured one."""
         return cls(
-            config.authzen_subject_aliases,
+            dict(config.authzen_subject_aliases),  # a proxy would be asked by name each time
             Codes(ResourceType, "resource.type", config.authzen_resource_aliases),
             Codes(AclOperation, "action.name", config.authzen_action_aliases),
             config.authzen_action_aliases,
