@@ -108,14 +108,6 @@ def with_defaults(batch: Sequence[Evaluation], defaults: Evaluation) -> Sequence
     ]
 
 
-def is_same_client(one: Evaluation, other: Evaluation) -> bool:
-    """Whether both are about the same subject at the same address."""
-    if one.subject is not other.subject and one.subject != other.subject:
-        return False
-    here, there = one.context, other.context
-    return here is there or (here or _NO_CONTEXT).host == (there or _NO_CONTEXT).host
-
-
 def context_of(evaluation: Evaluation, words: Vocabulary, caller: Caller) -> HttpRequestContext:
     """Who wants to, and from where, in Kafka's terms; ``caller`` asks.
 

@@ -24,7 +24,6 @@ from authorizer.sidecar.authzen import (
     EvaluationsRequest,
     action_of,
     context_of,
-    is_same_client,
     with_defaults,
 )
 from authorizer.sidecar.caller import Caller
@@ -164,10 +163,13 @@ class Evaluations:
         """
         run: list[Evaluation] = []
         actions: list[Action] = []
+        subject, host = None, None
         for evaluation in batch:
-            if run and (len(run) == together_max or not is_same_client(run[0], evaluation)):
+            of_subject, of_host = evaluation.subject, evaluation.context and evaluation.context.host
+            if run and (len(run) == together_max or of_host != host or of_subject != subject):
                 yield run, actions
                 run, actions = [], []
+            subject, host = of_subject, of_host
             try:
                 actions.append(action_of(evaluation, self._words))
             except HttpError as error:
