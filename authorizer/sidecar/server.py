@@ -10,34 +10,33 @@ commands beside it (``binding``).
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import math
 import socket
-import threading
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn, Self, cast
-from urllib.parse import urlsplit
 
 import structlog
 import uvicorn
 
 from authorizer.api import SecurityProtocol
-from authorizer.configuration.listeners import is_local, is_loopback, is_unix
+from authorizer.configuration.listeners import is_unix
 from authorizer.configuration.tls import tls_settings
 from authorizer.sidecar.app import SidecarApp
 from authorizer.sidecar.authentication.authenticator import Authenticator
 from authorizer.sidecar.binding import BACKLOG, bind_listener, bind_local
 from authorizer.sidecar.fleet_app import FleetApp
+from authorizer.sidecar.listener_facts import listener_at
 from authorizer.sidecar.load import Load
 from authorizer.sidecar.open_files import allow_connections
 from authorizer.sidecar.origin import Listener
 from authorizer.sidecar.otel.telemetry import Telemetry
 from authorizer.sidecar.protocol import SidecarProtocol
 from authorizer.sidecar.request_metrics import RequestMetrics, ServerMetrics
+from authorizer.sidecar.server_thread import Served, ServerThread
 from authorizer.sidecar.systemd import READY, STOPPING, alive, notify
 from authorizer.sidecar.tls import ListenerContext, TlsCollector
 from authorizer.sidecar.unix_socket import remove_unix
@@ -48,7 +47,7 @@ from authorizer.sidecar.workers.private_app import PrivateApp
 from records.log.directory.files import SOCKET_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from prometheus_client import CollectorRegistry
     from prometheus_client.registry import Collector
@@ -64,9 +63,6 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-_START_TIMEOUT_S: Final = 30.0
-#: How often the main thread looks whether there was a signal.
-_LOOK_S: Final = 0.5
 #: How often certificate files are looked at.
 _CERTIFICATES_EVERY_S: Final = 2.0
 
@@ -78,15 +74,6 @@ class _Bound:
     socket: socket.socket
     listener: Listener
     context: ListenerContext | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Served:
-    """A socket and what answers there; no listener: it is for other workers."""
-
-    socket: socket.socket
-    server: uvicorn.Server
-    listener: Listener | None = None
 
 
 class Sidecar:
@@ -112,11 +99,9 @@ class Sidecar:
         self._socket_files: list[Path] = []
         self._app: RoutedApp | None = None
         self._server_metrics = ServerMetrics()
-        self._served: list[_Served] = []
-        self._serving: set[asyncio.Task[None]] = set()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-        self._ended = threading.Event()
+        turned = alive if worker is None else worker.turned
+        watch = partial(self._load.watch, self._server_metrics.loop_delays, turned)
+        self._servers = ServerThread([self._follow_certificates, watch])
         self._metrics: tuple[CollectorRegistry, list[Collector]] | None = None
         try:
             for index, endpoint in enumerate(config.served_listeners()):
@@ -198,41 +183,28 @@ class Sidecar:
                 if self._worker is None:
                     notify(STOPPING)
 
-    def _meet(self, nodes: FollowedNodes) -> tuple[Peers | None, list[_Served]]:
+    def _meet(self, nodes: FollowedNodes) -> tuple[Peers | None, list[Served]]:
         """The other workers, if there are any, and where they ask this one."""
         worker = self._worker
         if worker is None:
             return None, []
         peers = Peers(worker, nodes)
-        return peers, [_Served(worker.listen(), PrivateApp(nodes, peers.counts).server(self._grace_s()))]
+        return peers, [Served(worker.listen(), PrivateApp(nodes, peers.counts).server(self._grace_s()))]
 
     def _start(
         self,
         app: RoutedApp,
         metrics: CollectorRegistry,
         reconfiguration: Reconfiguration,
-        private: Sequence[_Served] = (),
+        private: Sequence[Served] = (),
     ) -> None:
         """Answer by ``app`` on all listeners."""
         self._app = app
         self._reconfiguration = reconfiguration
         reconfiguration.add(self._load.take)
         self._telemetry.start(metrics)
-        self._served = [*(self._made(app, each) for each in self._bound), *private]
-        loop_factory = self._served[0].server.config.get_loop_factory()
-        self._thread = threading.Thread(
-            target=self._run, args=(loop_factory,), name="aclog-sidecar", daemon=True
-        )
         self._authenticator.start()
-        self._ended.clear()
-        self._thread.start()
-        deadline = threading.Event()
-        waited = 0.0
-        while not all(each.server.started for each in self._served):
-            if self._ended.is_set() or waited > _START_TIMEOUT_S:
-                raise RuntimeError("the sidecar's server did not start: see the log")
-            deadline.wait(0.01)
-            waited += 0.01
+        self._servers.start([*(self._made(app, each) for each in self._bound), *private])
         self._server_metrics.connections = self._connections
 
     def _show(self, of_app: Sequence[Collector], metrics: CollectorRegistry) -> None:
@@ -257,44 +229,16 @@ class Sidecar:
         bound = bind_listener(endpoint, config.listeners_key) if shared is None else shared
         if is_unix(endpoint) and shared is None:
             self._socket_files.append(Path(endpoint.host or ""))
-        listener = Listener(
-            name=name,
-            url=_url(endpoint, bound),
-            early_start=name in config.early_start_listeners,
-            carries_tokens=is_tls or is_local(endpoint),
-            requires_authentication=name in config.auth_required_listeners,
-            has_console=name in config.console_listeners,
-            tls=tls,
-            unix_principals=config.unix_principals if is_unix(endpoint) else {},
-            proxies=tuple(map(ipaddress.ip_network, config.trusted_proxies)),
-            names=self._names(),
-            checks_names=not is_tls and is_loopback(endpoint.host),
-            public_origin=self._public_origin(),
-        )
-        self._bound.append(_Bound(bound, listener, context))
+        self._bound.append(_Bound(bound, listener_at(endpoint, bound, config, tls), context))
 
-    def _public_origin(self) -> str | None:
-        """As browsers write it."""
-        public = urlsplit((self._config.sidecar_public_url or "").lower())
-        if not public.hostname:
-            return None
-        port = {"http": ":80", "https": ":443"}[public.scheme]
-        return f"{public.scheme}://{public.netloc.removesuffix(port)}"
-
-    def _names(self) -> frozenset[str]:
-        """The names that clients may know this sidecar by, in lower case."""
-        names = [endpoint.host for endpoint in self._config.listeners]
-        names.append(urlsplit(self._config.sidecar_public_url or "").hostname)
-        return frozenset(name.lower() for name in names if name)
-
-    def _listen_locally(self, app: SidecarApp, node: Node) -> _Served | None:
+    def _listen_locally(self, app: SidecarApp, node: Node) -> Served | None:
         """In the directory of a log that the node writes, for commands beside it: they ask this node alone.
 
         Where the file system has no sockets, requests are answered by the listeners only.
         """
         directory = node.log.directory
         is_another = self._worker is not None and not self._worker.is_writer
-        if directory is None or is_another or not node.status().writable or self._loop is None:
+        if directory is None or is_another or not node.status().writable or not self._servers.is_running:
             return None
         try:
             bound = bind_local(directory)
@@ -310,23 +254,21 @@ class Sidecar:
         self._socket_files.append(path)
         listener = Listener(name="unix", url=f"unix:{path}", is_local=True)
         served = self._made(app, _Bound(bound, listener))
-        self._served.append(served)
         bound.listen(BACKLOG)
-        self._loop.call_soon_threadsafe(self._begin, served)
+        self._servers.add(served)
         return served
 
-    def _end_locally(self, served: _Served, node: Node) -> None:
+    def _end_locally(self, served: Served, node: Node) -> None:
         """For a node that is to be closed, while the others are answered for."""
-        if self._thread is None or node.log.directory is None:
+        if not self._servers.is_running or node.log.directory is None:
             return  # all ends
         # While the node still holds the log: the name may be another node's afterwards.
         path = node.log.directory / SOCKET_FILE
         remove_unix(path)
         self._socket_files.remove(path)
-        self._served.remove(served)
-        served.server.should_exit = True
+        self._servers.remove(served)
 
-    def _made(self, app: RoutedApp, bound: _Bound) -> _Served:
+    def _made(self, app: RoutedApp, bound: _Bound) -> Served:
         proxies = self._config.trusted_proxies
         protocol = partial(SidecarProtocol, bound.listener, app.requests, self._load)
         made = uvicorn.Config(
@@ -346,48 +288,11 @@ class Sidecar:
         )
         made.load()
         made.ssl = bound.context
-        return _Served(bound.socket, uvicorn.Server(made), bound.listener)
+        return Served(bound.socket, uvicorn.Server(made), bound.listener)
 
     def _grace_s(self) -> int:
         """For the requests that are being answered when it ends."""
         return math.ceil(self._config.sidecar_drain_timeout_ms / 1000)
-
-    def _run(self, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None) -> None:
-        try:
-            with asyncio.Runner(loop_factory=loop_factory) as runner:
-                runner.run(self._answer())
-        finally:
-            self._ended.set()
-
-    def _begin(self, served: _Served) -> asyncio.Task[None]:
-        """On the event loop."""
-        task = asyncio.get_running_loop().create_task(served.server.serve([served.socket]))
-        self._serving.add(task)
-        task.add_done_callback(self._serving.discard)
-        return task
-
-    async def _answer(self) -> None:
-        """Until one of the first servers ends, which ends the others."""
-        self._loop = asyncio.get_running_loop()
-        turned = alive if self._worker is None else self._worker.turned
-        async with asyncio.TaskGroup() as group:
-            beside = [
-                group.create_task(self._follow_certificates()),
-                group.create_task(self._load.watch(self._server_metrics.loop_delays, turned)),
-            ]
-            first = [self._begin(each) for each in tuple(self._served)]
-            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
-            for each in self._served:
-                each.server.should_exit = True
-            while self._serving:
-                await asyncio.wait(self._serving)
-            for task in beside:
-                task.cancel()
-        # What has not ended within the grace: an event loop does not close its connections itself.
-        servers = [each.server for each in self._served]
-        for connection in [each for server in servers for each in server.server_state.connections]:
-            connection.transport.abort()
-        await asyncio.sleep(0)
 
     async def _follow_certificates(self) -> None:
         while True:
@@ -399,7 +304,7 @@ class Sidecar:
     def _connections(self) -> dict[str, int]:
         """Open ones, by listener."""
         counts: Counter[str] = Counter()
-        for each in tuple(self._served):
+        for each in tuple(self._servers.served):
             if each.listener is not None:
                 counts[each.listener.name] += len(each.server.server_state.connections)
         return counts
@@ -409,11 +314,7 @@ class Sidecar:
 
     def wait(self) -> NoReturn:
         """Block while it serves; whatever ends that, such as a signal, is raised."""
-        # Not in the thread's own join: in Python 3.11 and 3.12, what a signal raises there leaves the thread
-        # taken for ended. Then nothing waits for its requests, and the interpreter ends under it.
-        while not self._ended.wait(_LOOK_S):
-            pass  # a signal just before the wait begins does not end it: the next look does
-        raise RuntimeError("the sidecar's server is not running: see the log")
+        self._servers.wait()
 
     def close(self) -> None:
         """Stop serving and release the ports. Idempotent."""
@@ -421,13 +322,7 @@ class Sidecar:
             # First of all, while the node still holds the log: the name may be another node's afterwards.
             remove_unix(path)
         self._socket_files.clear()
-        if self._thread is not None:
-            for each in tuple(self._served):
-                each.server.should_exit = True
-            if self._app is not None:
-                self._app.end_streams()
-            self._thread.join()
-            self._thread = None
+        self._servers.close(self._end_streams)
         # It sends the last figures.
         self._telemetry.close()
         if self._metrics is not None:
@@ -439,22 +334,16 @@ class Sidecar:
             self._reconfiguration.remove(self._load.take)
             self._reconfiguration = None
         self._authenticator.close()
-        for bound in (*(each.socket for each in self._served), *(each.socket for each in self._bound)):
-            bound.close()
+        for each in self._bound:
+            each.socket.close()
         self._bound.clear()
-        self._served.clear()
+
+    def _end_streams(self) -> None:
+        if self._app is not None:
+            self._app.end_streams()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()
-
-
-def _url(endpoint: Endpoint, bound: socket.socket) -> str:
-    """With the real port, and for every address a name that clients elsewhere may know."""
-    if is_unix(endpoint):
-        return f"unix:{endpoint.host}"
-    scheme = "https" if endpoint.security_protocol is SecurityProtocol.SSL else "http"
-    host = endpoint.host or socket.gethostname()
-    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{bound.getsockname()[1]}"

@@ -16,7 +16,6 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -27,9 +26,11 @@ from authorizer.sidecar.acl_bodies import bindings_of, filters_of, plan_of
 from authorizer.sidecar.acl_results import applied_json, created_json, deleted_json
 from authorizer.sidecar.http import json_response
 from authorizer.sidecar.min_offset import visible_end
+from authorizer.sidecar.server_thread import private_server
 from authorizer.sidecar.workers.followed_nodes import WHOLE
 
 if TYPE_CHECKING:
+    import uvicorn
     from starlette.requests import Request
 
     from authorizer.node import Node
@@ -60,17 +61,7 @@ class PrivateApp:
                 Route(prefix + PLANS_PATH, self._apply, methods=["POST"]),
                 Route(prefix + WRITABLE_PATH, self._writable),
             ]
-        config = uvicorn.Config(
-            Starlette(routes=routes),
-            lifespan="off",
-            ws="none",
-            log_config=None,
-            log_level="warning",
-            access_log=False,
-            timeout_graceful_shutdown=grace_s,
-        )
-        config.load()
-        return uvicorn.Server(config)
+        return private_server(Starlette(routes=routes), grace_s)
 
     async def _readiness(self, _request: Request) -> Response:
         return json_response(self._nodes.readiness())

@@ -1,0 +1,157 @@
+"""ServerThread: the servers of a process, one for each socket, in one event loop and a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NoReturn
+
+import uvicorn
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Coroutine, Sequence
+
+    from authorizer.sidecar.origin import Listener
+
+_START_TIMEOUT_S: Final = 30.0
+#: How often the main thread looks whether there was a signal.
+_LOOK_S: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A socket and what answers there; no listener: it is for other processes of the same sidecar."""
+
+    socket: socket.socket
+    server: uvicorn.Server
+    listener: Listener | None = None
+
+
+class ServerThread:
+    """See the module.
+
+    Attributes:
+        served: what answers; its sockets are closed with it.
+    """
+
+    def __init__(self, beside: Sequence[Callable[[], Coroutine[None, None, None]]]) -> None:
+        """``beside``: what runs in the event loop until the end."""
+        self.served: list[Served] = []
+        self._beside = beside
+        self._serving: set[asyncio.Task[None]] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._ended = threading.Event()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started, and not closed."""
+        return self._thread is not None
+
+    def start(self, served: Sequence[Served]) -> None:
+        """Answer at these; returns when requests are answered. RuntimeError: they are not."""
+        self.served = list(served)
+        loop_factory = self.served[0].server.config.get_loop_factory()
+        self._thread = threading.Thread(
+            target=self._run, args=(loop_factory,), name="aclog-sidecar", daemon=True
+        )
+        self._ended.clear()
+        self._thread.start()
+        deadline = threading.Event()
+        waited = 0.0
+        while not all(each.server.started for each in self.served):
+            if self._ended.is_set() or waited > _START_TIMEOUT_S:
+                raise RuntimeError("the sidecar's server did not start: see the log")
+            deadline.wait(0.01)
+            waited += 0.01
+
+    def add(self, served: Served) -> None:
+        """Answer at one more. From any thread, once it was started."""
+        if self._loop is None:
+            raise RuntimeError("the sidecar's server is not running")
+        self.served.append(served)
+        self._loop.call_soon_threadsafe(self._begin, served)
+
+    def remove(self, served: Served) -> None:
+        """End one, while the others answer. From any thread."""
+        self.served.remove(served)
+        served.server.should_exit = True
+
+    def wait(self) -> NoReturn:
+        """Block while it serves; whatever ends that, such as a signal, is raised."""
+        # Not in the thread's own join: in Python 3.11 and 3.12, what a signal raises there leaves the thread
+        # taken for ended. Then nothing waits for its requests, and the interpreter ends under it.
+        while not self._ended.wait(_LOOK_S):
+            pass  # a signal just before the wait begins does not end it: the next look does
+        raise RuntimeError("the sidecar's server is not running: see the log")
+
+    def close(self, end_streams: Callable[[], None]) -> None:
+        """End them all, and give the sockets back. Idempotent.
+
+        Args:
+            end_streams: ends the answers that would not end by themselves.
+        """
+        if self._thread is not None:
+            for each in tuple(self.served):
+                each.server.should_exit = True
+            end_streams()
+            self._thread.join()
+            self._thread = None
+        for each in self.served:
+            each.socket.close()
+        self.served.clear()
+
+    def _run(self, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None) -> None:
+        try:
+            with asyncio.Runner(loop_factory=loop_factory) as runner:
+                runner.run(self._answer())
+        finally:
+            self._ended.set()
+
+    def _begin(self, served: Served) -> asyncio.Task[None]:
+        """On the event loop."""
+        task = asyncio.get_running_loop().create_task(served.server.serve([served.socket]))
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
+        return task
+
+    async def _answer(self) -> None:
+        """Until one of the first servers ends, which ends the others."""
+        self._loop = asyncio.get_running_loop()
+        async with asyncio.TaskGroup() as group:
+            beside = [group.create_task(each()) for each in self._beside]
+            first = [self._begin(each) for each in tuple(self.served)]
+            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+            for each in self.served:
+                each.server.should_exit = True
+            while self._serving:
+                await asyncio.wait(self._serving)
+            for task in beside:
+                task.cancel()
+        # What has not ended within the grace: an event loop does not close its connections itself.
+        servers = [each.server for each in self.served]
+        for connection in [each for server in servers for each in server.server_state.connections]:
+            connection.transport.abort()
+        await asyncio.sleep(0)
+
+
+def private_server(app: object, grace_s: int) -> uvicorn.Server:
+    """A server for other processes of the same sidecar.
+
+    Args:
+        app: ASGI's.
+        grace_s: what a request under way gets once it is to end.
+    """
+    config = uvicorn.Config(
+        app,  # type: ignore[arg-type]  # by its caller
+        lifespan="off",
+        ws="none",
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        timeout_graceful_shutdown=grace_s,
+    )
+    config.load()
+    return uvicorn.Server(config)
