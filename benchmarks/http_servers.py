@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection
@@ -90,7 +90,9 @@ def running_sidecar(log: Path, workers: int = 1, *options: str) -> Iterator[Serv
     environ = {"ACLOG_LISTENERS": f"PLAINTEXT://127.0.0.1:{port}"}
     command = [_ACLOG, "serve", "--log", str(log), "--describe-principals", "User:ANONYMOUS"]
     command += ["--workers", str(workers), *options]
-    with running(command, port, log / SOCKET_FILE, "/readyz", environ) as server:
+    # The console's process is there a little later than the one that decides.
+    ready = ("/readyz", "/console/v1/now") if "--console" in options else ("/readyz",)
+    with running(command, port, log / SOCKET_FILE, ready, environ) as server:
         yield server
 
 
@@ -101,22 +103,23 @@ def running_bare_server() -> Iterator[Server]:
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "bare.sock"
         command = [sys.executable, "-m", "benchmarks.bare_server", str(port), str(path)]
-        with running(command, port, path, "/", {}) as server:
+        with running(command, port, path, ("/",), {}) as server:
             yield server
 
 
 @contextmanager
 def running(
-    command: list[str], port: int, path: Path, ready: str, environ: Mapping[str, str]
+    command: list[str], port: int, path: Path, ready: Sequence[str], environ: Mapping[str, str]
 ) -> Iterator[Server]:
-    """A server that answers 200 at ``ready`` when it is. What it prints is a file; it explains a failure."""
+    """A server that is ready when it answers 200 at these paths. What it prints explains a failure."""
     environ = {**os.environ, **environ}
     with (
         tempfile.NamedTemporaryFile() as said,
         subprocess.Popen(command, stdout=said, stderr=said, cwd=ROOT, env=environ) as process,
     ):
         try:
-            _wait_until_ready(process, port, ready, Path(said.name))
+            for each in ready:
+                _wait_until_ready(process, port, each, Path(said.name))
             yield Server(port, path, _children(process.pid) or (process.pid,))
         finally:
             process.terminate()

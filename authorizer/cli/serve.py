@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 @click.option(
     "--console",
     is_flag=True,
-    help="A page for people at `/` of every listener: who may do what, why, and since when.  [default: "
-    "aclog.console.listeners of --config, else none]",
+    help="A page for people at `/` of every listener: who may do what, why, and since when. It works in a "
+    "process of its own, which has all ACLs in its memory, too.  [default: aclog.console.listeners of "
+    "--config, else none]",
 )
 def serve_command(*, describe_principals: str | None, workers: str | None, console: bool) -> None:
     """Answer over HTTP, beside a gateway, registry or proxy.
@@ -92,7 +93,7 @@ def serve_command(*, describe_principals: str | None, workers: str | None, conso
         require_own_logs(config)
     else:
         _ = workspace.log_url  # a missing one is wrong usage, before anything starts
-    if config.workers > 1:
+    if config.workers > 1 or config.console_listeners:
         from authorizer.cli.serve_workers import serve_workers
 
         with ends_on_signals():

@@ -1,11 +1,13 @@
-"""``aclog serve`` with several workers: what the supervisor is, and what each worker does."""
+"""``aclog serve`` in several processes: what the supervisor is, and what each of the others does."""
 
 from __future__ import annotations
 
+import os
 import traceback
-from contextlib import closing, nullcontext
+from contextlib import closing, nullcontext, suppress
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
@@ -17,6 +19,7 @@ from authorizer.decisions.audit_levels import AUDIT_LEVELS
 from authorizer.fleet import Fleet
 from authorizer.node import Node
 from authorizer.sidecar.server import Sidecar
+from authorizer.sidecar.workers.console_server import ConsoleServer
 from authorizer.sidecar.workers.followed_nodes import WHOLE
 from authorizer.sidecar.workers.forwarded import ForwardedWrites
 from authorizer.sidecar.workers.messages import Stopped
@@ -27,6 +30,12 @@ if TYPE_CHECKING:
 
     from authorizer.configuration.load import Config
     from authorizer.sidecar.workers.worker import Worker
+
+
+#: Of the console's process, to the workers' 0.
+_CONSOLE_NICE: Final = 19
+#: The kernel ends it before a worker, whichever of the two is larger.
+_CONSOLE_OOM_SCORE: Final = "1000"
 
 
 def serve_workers(config: Config) -> NoReturn:
@@ -48,6 +57,8 @@ def serve_workers(config: Config) -> NoReturn:
 
 def _work(settings: Mapping[str, Config], worker: Worker, lifeline: int) -> None:
     config = settings[WHOLE]
+    if worker.is_console:
+        _let_workers_go_first()
     serve = partial(_serve_fleet, settings) if config.clusters else partial(_serve, config)
     run_beside_parent(lifeline, partial(serve, worker))
 
@@ -61,8 +72,8 @@ def _serve(config: Config, worker: Worker) -> None:
         else closing(ForwardedWrites(place, config.acl_update_timeout_ms, writable=worker.writable))
     )
     with (
-        AuditWriter.configured(config, output, worker.number) as audit,
-        Sidecar(config, worker) as sidecar,
+        AuditWriter.configured(config, output, worker.told_apart) as audit,
+        _server(config, worker) as sidecar,
         writer as elsewhere,
         Node.open(config, lazily=True, audit=audit, writer=elsewhere) as node,
     ):
@@ -80,14 +91,25 @@ def _serve_fleet(settings: Mapping[str, Config], worker: Worker) -> None:
         return ForwardedWrites.of_cluster(place, config.acl_update_timeout_ms, cluster)
 
     with (
-        AuditWriter.configured(config, output, worker.number) as audit,
-        Sidecar(config, worker) as sidecar,
+        AuditWriter.configured(config, output, worker.told_apart) as audit,
+        _server(config, worker) as sidecar,
         Fleet(config, audit=audit, clusters=settings, writer=None if worker.is_writer else writer) as fleet,
     ):
         audit.show_to(fleet.metrics)
         fleet.reconfiguration.add(_set_level)
         fleet.reconfiguration.add(lambda config: audit.set_level(AUDIT_LEVELS[config.audit_level]))
         sidecar.serve_fleet(fleet)
+
+
+def _server(config: Config, worker: Worker) -> Sidecar | ConsoleServer:
+    return ConsoleServer(config, worker) if worker.is_console else Sidecar(config, worker)
+
+
+def _let_workers_go_first() -> None:
+    """Where there is one processor for both, and where there is too little memory."""
+    os.nice(_CONSOLE_NICE)
+    with suppress(OSError):  # no Linux, or a sandbox without /proc
+        Path("/proc/self/oom_score_adj").write_text(_CONSOLE_OOM_SCORE, "ascii")
 
 
 def _set_level(config: Config) -> None:

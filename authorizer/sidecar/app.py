@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from authorizer.sidecar.authentication.authenticator import Authenticator
     from authorizer.sidecar.load import Load
     from authorizer.sidecar.request_metrics import RequestMetrics
+    from authorizer.sidecar.workers.passed_on import PassedOn
     from authorizer.sidecar.workers.peers import NodePeers
 
 
@@ -43,6 +44,7 @@ class SidecarApp(RoutedApp):
 
     Attributes:
         standing: what the console shows of the node itself.
+        look_ahead: makes what people see first of the console (``States.look_ahead``).
     """
 
     def __init__(
@@ -53,8 +55,19 @@ class SidecarApp(RoutedApp):
         requests: RequestMetrics,
         peers: NodePeers | None = None,
         others: Mapping[str, Member] = MappingProxyType({}),
+        console: PassedOn | None = None,
     ) -> None:
-        """``peers``: the other workers; ``others``: clusters of the same fleet, by name."""
+        """What it answers with.
+
+        Args:
+            node: the state that decides.
+            authenticator: says who asks.
+            load: what all requests take, and may.
+            requests: how long they took.
+            peers: the other workers.
+            others: clusters of the same fleet, by name.
+            console: answers the console's requests in another process; by default this one does.
+        """
         super().__init__(authenticator, load, requests)
         acls, of_node, configs = AclRoutes(node), NodeRoutes(node, peers), ConfigRoutes(node, peers)
         evaluations = Evaluations(node, load)
@@ -98,7 +111,9 @@ class SidecarApp(RoutedApp):
             Route("/metrics", of_node.metrics),
             Route("/openapi.json", self._describe),
         ]
-        self._route([*routes, *ConsoleRoutes(node, self.standing, others).routes()])
+        here = ConsoleRoutes(node, self.standing, others)
+        self.look_ahead = here.look_ahead
+        self._route([*routes, *(here if console is None else console).routes()])
         self._document = openapi_document(routes, FOR_EVERYONE)
 
     def end_streams(self) -> None:

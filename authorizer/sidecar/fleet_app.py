@@ -20,6 +20,7 @@ from authorizer.cluster_names import CLUSTERS_PATH
 from authorizer.sidecar.app import SidecarApp
 from authorizer.sidecar.console.asking import require_console
 from authorizer.sidecar.console.pages import ASSETS_PATH, asset, fleet_page, is_page
+from authorizer.sidecar.console.paths import CLUSTERS_LIST_PATH
 from authorizer.sidecar.errors import ErrorCode, HttpError
 from authorizer.sidecar.http import error_response, json_response, origin_of
 from authorizer.sidecar.node_routes import AUTHZEN_CONFIGURATION_PATH, state_json
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from authorizer.node import Node
     from authorizer.sidecar.authentication.authenticator import Authenticator
     from authorizer.sidecar.load import Load
+    from authorizer.sidecar.workers.passed_on import PassedOn
     from authorizer.sidecar.workers.peers import Peers
 
 _OF_CLUSTER: Final = re.compile(CLUSTERS_PATH + r"([^/]*)(/.*)?", re.DOTALL)
@@ -52,13 +54,27 @@ class FleetApp(RoutedApp):
     """See the module."""
 
     def __init__(
-        self, fleet: Fleet, authenticator: Authenticator, load: Load, peers: Peers | None = None
+        self,
+        fleet: Fleet,
+        authenticator: Authenticator,
+        load: Load,
+        peers: Peers | None = None,
+        console: PassedOn | None = None,
     ) -> None:
-        """``peers``: the other workers that answer for the same fleet."""
+        """What it answers with.
+
+        Args:
+            fleet: the clusters.
+            authenticator: says who asks.
+            load: what all requests take, and may.
+            peers: the other workers that answer for the same fleet.
+            console: answers the console's requests in another process; by default this one does.
+        """
         super().__init__(authenticator, load, RequestMetrics())
         self._fleet = fleet
         self._nodes = FleetNodes(fleet)
         self._peers = peers
+        self._console = console
         self._requests = {name: RequestMetrics() for name in fleet.members}
         self._waiting = {
             member.name: WaitingApp(member, authenticator, load, self._requests[member.name])
@@ -74,7 +90,8 @@ class FleetApp(RoutedApp):
             Route("/metrics", self._metrics),
             Route("/openapi.json", self._describe),
         ]
-        of_page = {f"{ASSETS_PATH}{{name}}": asset, "/console/v1/clusters": self._clusters}
+        listed = self._clusters if console is None else console.answer
+        of_page = {f"{ASSETS_PATH}{{name}}": asset, CLUSTERS_LIST_PATH: listed}
         self._route(
             [*routes, *(Route(path, each, include_in_schema=False) for path, each in of_page.items())]
         )
@@ -103,7 +120,9 @@ class FleetApp(RoutedApp):
         """Answer for a node from now on. For any thread."""
         peers = None if self._peers is None else self._peers.of(member.name)
         others = {name: each for name, each in self._fleet.members.items() if each is not member}
-        app = SidecarApp(node, self.authenticator, self.load, self._requests[member.name], peers, others)
+        app = SidecarApp(
+            node, self.authenticator, self.load, self._requests[member.name], peers, others, self._console
+        )
         self._apps[member.name] = app
         prefix = f"{CLUSTERS_PATH}{member.name}".encode("ascii")
         of_node = {prefix + path: each for path, each in app.at_once.items()}

@@ -42,6 +42,7 @@ from authorizer.sidecar.tls import ListenerContext, TlsCollector
 from authorizer.sidecar.unix_socket import remove_unix
 from authorizer.sidecar.workers.followed_nodes import WHOLE, FleetNodes, OneNode
 from authorizer.sidecar.workers.messages import Listening, Reached
+from authorizer.sidecar.workers.passed_on import PassedOn
 from authorizer.sidecar.workers.peers import Peers
 from authorizer.sidecar.workers.private_app import PrivateApp
 from records.log.directory.files import SOCKET_FILE
@@ -91,7 +92,7 @@ class Sidecar:
         """``worker``: which one it is, where several processes have the listeners together."""
         self._config = config
         self._worker = worker
-        self._telemetry = Telemetry(None if worker is None else worker.number)
+        self._telemetry = Telemetry(None if worker is None else worker.told_apart)
         self._authenticator = Authenticator(config)
         self._load = Load(config)
         self._reconfiguration: Reconfiguration | None = None
@@ -115,7 +116,9 @@ class Sidecar:
         """Begin to answer for ``node``; returns when requests are answered."""
         peers, private = self._meet(OneNode(node))
         of_node = None if peers is None else peers.of(WHOLE)
-        app = SidecarApp(node, self._authenticator, self._load, RequestMetrics(), of_node)
+        app = SidecarApp(
+            node, self._authenticator, self._load, RequestMetrics(), of_node, console=self._console()
+        )
         self._start(app, node.metrics, node.reconfiguration, private)
         self._show([app.requests], node.metrics)
         self._listen_locally(app, node)
@@ -127,7 +130,7 @@ class Sidecar:
     def start_fleet(self, fleet: Fleet) -> None:
         """Begin to answer for a fleet, and start it; returns when requests are answered."""
         peers, private = self._meet(FleetNodes(fleet))
-        app = FleetApp(fleet, self._authenticator, self._load, peers)
+        app = FleetApp(fleet, self._authenticator, self._load, peers, self._console())
         self._start(app, fleet.metrics, fleet.reconfiguration, private)
         self._show([], fleet.metrics)
 
@@ -182,6 +185,12 @@ class Sidecar:
             finally:
                 if self._worker is None:
                     notify(STOPPING)
+
+    def _console(self) -> PassedOn | None:
+        """Where the console works in a process of its own."""
+        if self._worker is None or not self._worker.has_console:
+            return None
+        return PassedOn(self._worker.place)
 
     def _meet(self, nodes: FollowedNodes) -> tuple[Peers | None, list[Served]]:
         """The other workers, if there are any, and where they ask this one."""

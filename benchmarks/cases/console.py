@@ -1,9 +1,9 @@
 """The console as users run it: a real Chromium, and decisions beside people who look.
 
-``aclog serve --console`` at its defaults, on a log with the ACLs and a past of small changes. By the clock,
-as a person waits: Chromium and the node share the machine's cores, so this wants a machine with little else
-to do. What is shown is looked for in the page itself, at each of its changes, so the browser's driver is not
-in it.
+``aclog serve --console`` at its defaults, the process that decides and the console's, on a log with the ACLs
+and a past of small changes. By the clock, as a person waits: Chromium and the node share the machine's cores,
+so this wants a machine with little else to do. What is shown is looked for in the page itself, at each of its
+changes, so the browser's driver is not in it.
 """
 
 from __future__ import annotations

@@ -69,8 +69,17 @@ class Serving:
 
         return until(find)
 
+    def console_pid(self, *, other_than: int = 0) -> int:
+        """Of the console's process, the one that was started last; another one than this, once there is."""
+
+        def find() -> int | None:
+            started = [event["pid"] for event in self.events("console_started")]
+            return started[-1] if started and started[-1] != other_than else None
+
+        return until(find)
+
     def wait_until_ready(self) -> None:
-        """All of it."""
+        """All of its workers."""
         with httpx.Client(base_url=self.urls[0], timeout=SOON_S) as client:
             until(lambda: client.get("/readyz").is_success)
 
@@ -160,6 +169,6 @@ def serving_workers(
     finally:
         process.kill()
         process.wait()
-        for event in serving.events("worker_started"):
+        for event in (*serving.events("worker_started"), *serving.events("console_started")):
             with suppress(ProcessLookupError):
                 os.kill(event["pid"], signal.SIGKILL)

@@ -74,7 +74,8 @@ SIDECAR_KEYS: Final = (
         allowed="a whole number, 1 to 64",
         doc="How many processes of `aclog serve` answer, on the same listeners: one for each core that is to "
         "decide. Each follows the log by itself and has all ACLs in its memory. With 1 there is one process "
-        "in all; with more another one sees to them, and starts one again that dies.",
+        f"in all; with more, or with {CONSOLE_LISTENERS}, another one sees to them, and starts one again "
+        "that dies.",
         parse=integer(1, 64),
     ),
     ConfigKey(
@@ -82,8 +83,8 @@ SIDECAR_KEYS: Final = (
         type="int",
         default="60000",
         allowed="a whole number, 0 or more",
-        doc=f"With several {WORKERS}: one whose event loop has not turned for so long hangs. It is ended, "
-        "and started again as one that dies. 0: never.",
+        doc=f"With several {WORKERS}, or {CONSOLE_LISTENERS}: one whose event loop has not turned for so "
+        "long hangs. It is ended, and started again as one that dies. 0: never.",
         parse=integer(0),
         dynamic=True,
     ),
@@ -214,7 +215,8 @@ SIDECAR_KEYS: Final = (
         allowed=f"names out of {LISTENERS}, separated by commas; or * for all",
         doc="Listeners with a page for people at `/`: who may do what, why, and since when. The page itself "
         "says nothing of any ACL; what it shows it asks for as any client does, and who may not describe the "
-        "cluster sees their own answers alone.",
+        "cluster sees their own answers alone. It is worked out in a process of its own, which has all ACLs "
+        "in its memory, too.",
         parse=names,
     ),
     ConfigKey(

@@ -1,4 +1,4 @@
-"""The console's own threads: whatever it reads, and however many look, no decision waits for one of them."""
+"""The console's own threads: whatever it reads, and however many look, nothing else waits for one of them."""
 
 from __future__ import annotations
 

@@ -20,13 +20,13 @@ from authorizer.analysis.flips import flips_by
 from authorizer.analysis.plan import AclPlan, PlanOrigin, replaced
 from authorizer.analysis.plan_warnings import warnings_of
 from authorizer.errors import ApiError
-from authorizer.giving_way import giving_way
 from authorizer.sidecar.acl_bodies import plan_of
 from authorizer.sidecar.acls import AclRoutes
 from authorizer.sidecar.console.asking import console_caller
 from authorizer.sidecar.console.flips import flips_json
 from authorizer.sidecar.console.own_page import require_own_page
 from authorizer.sidecar.console.own_threads import in_own_thread
+from authorizer.sidecar.console.paths import PLAN_PATH
 from authorizer.sidecar.console.questions import PlanQuestion
 from authorizer.sidecar.errors import invalid_request
 from authorizer.sidecar.http import json_response, read_body
@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from records.columns.acl_table import AclTable
     from records.entries import AclContent
 
-PLAN_PATH: Final = "/console/v1/plan"
-APPLY_PATH: Final = "/console/v1/apply"
 #: What errors call a text that was pasted.
 _TEXT: Final = "the text"
 #: ACLs that are listed one by one.
@@ -66,7 +64,7 @@ class PlanRoutes:
         self._node = node
         self._states = states
         self._acls = AclRoutes(node)
-        # One at a time: decisions wait for the same interpreter.
+        # One at a time: each may take all of the process's time and memory for seconds.
         self._turn = asyncio.Lock()
 
     async def plan(self, request: Request) -> Response:
@@ -97,27 +95,26 @@ class PlanRoutes:
         image = state.index.image
         settings = state.settings.with_version_of(image)
         notes: list[str] = []
-        with giving_way():
-            table = image.merged().columns
-            changed = _changed(asked, state, table, notes.append)
-            after = changed.applied_to(table)
-            flips = flips_by(changed, table, settings)
-            about = [flip.questions for flip in flips[: asked.count]]
-            before, then = (state_about(each, about, settings) for each in (table, after))
-            found = {
-                "offset": state.end_offset,
-                "added": _listed(changed.added),
-                "removed": _listed(changed.removed),
-                **flips_json(flips, asked.count, before, then),
-                "warnings": [_warning(each) for each in warnings_of(changed, after)],
-                "notes": notes,
-            }
-            if asked.to_apply:
-                if self._node.log.cluster_writer is not None:
-                    notes.append(NOT_ATOMIC)
-                origin = self._origin(state.end_offset)
-                known = self._node.meaning.digest_of(state)
-                found["plan"] = AclPlan.of(origin, image, changed, state.settings, known)
+        table = image.merged().columns
+        changed = _changed(asked, state, table, notes.append)
+        after = changed.applied_to(table)
+        flips = flips_by(changed, table, settings)
+        about = [flip.questions for flip in flips[: asked.count]]
+        before, then = (state_about(each, about, settings) for each in (table, after))
+        found = {
+            "offset": state.end_offset,
+            "added": _listed(changed.added),
+            "removed": _listed(changed.removed),
+            **flips_json(flips, asked.count, before, then),
+            "warnings": [_warning(each) for each in warnings_of(changed, after)],
+            "notes": notes,
+        }
+        if asked.to_apply:
+            if self._node.log.is_clusters_own:
+                notes.append(NOT_ATOMIC)
+            origin = self._origin(state.end_offset)
+            known = self._node.meaning.digest_of(state)
+            found["plan"] = AclPlan.of(origin, image, changed, state.settings, known)
         return found
 
     def _origin(self, end_offset: int) -> PlanOrigin:

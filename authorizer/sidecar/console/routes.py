@@ -12,13 +12,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
 
-from starlette.routing import Route
-
 from authorizer.acl_json import applied_acl_json
 from authorizer.analysis.blame import AskedQuestion
 from authorizer.cluster_names import CLUSTERS_PATH
 from authorizer.decisions.listing import list_acls
-from authorizer.giving_way import giving_way
 from authorizer.sidecar.asked_state import ready_state
 from authorizer.sidecar.console.allowed import Allowed
 from authorizer.sidecar.console.asking import console_caller
@@ -26,8 +23,8 @@ from authorizer.sidecar.console.findings import Findings
 from authorizer.sidecar.console.flips import flips_json, flips_of
 from authorizer.sidecar.console.lines import change_lines, moment_json
 from authorizer.sidecar.console.own_threads import in_own_thread
-from authorizer.sidecar.console.pages import ASSETS_PATH, asset
-from authorizer.sidecar.console.plans import APPLY_PATH, PLAN_PATH, PlanRoutes
+from authorizer.sidecar.console.paths import APPLY_PATH, PLAN_PATH, console_routes
+from authorizer.sidecar.console.plans import PlanRoutes
 from authorizer.sidecar.console.questions import (
     AclsQuestion,
     AskQuestion,
@@ -53,6 +50,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
     from starlette.responses import Response
+    from starlette.routing import Route
 
     from authorizer.decisions.listing import Listing
     from authorizer.decisions.state import AuthorizerState
@@ -68,7 +66,11 @@ _LISTINGS_MAXIMUM: Final = 4
 
 
 class ConsoleRoutes:
-    """The handlers of one node."""
+    """The handlers of one node.
+
+    Attributes:
+        look_ahead: makes what people see first (``States.look_ahead``).
+    """
 
     def __init__(self, node: Node, standing: Standing, others: Mapping[str, Member]) -> None:
         """``standing``: what is shown of the node itself; ``others``: clusters of the same fleet, by name."""
@@ -76,15 +78,15 @@ class ConsoleRoutes:
         self._standing = standing
         self._others = others
         self._states = States(node)
+        self.look_ahead = self._states.look_ahead
         self._plans = PlanRoutes(node, self._states)
         self._findings = Findings()
         self._allowed = Allowed(self._states, self._caller, self._answered)
         self._listings: OrderedDict[tuple[int, str], tuple[AclIndex, Listing]] = OrderedDict()
 
     def routes(self) -> list[Route]:
-        """All of them: the page's own, and no interface for others."""
+        """All of them."""
         handlers = {
-            f"{ASSETS_PATH}{{name}}": asset,
             "/console/v1/now": self.now,
             "/console/v1/moments": self.moments,
             "/console/v1/matrix": self.matrix,
@@ -95,15 +97,10 @@ class ConsoleRoutes:
             "/console/v1/ask": self.ask,
             "/console/v1/allowed": self._allowed.allowed,
             **self._standing.handlers(),
+            PLAN_PATH: self._plans.plan,
+            APPLY_PATH: self._plans.apply,
         }
-        changing = {PLAN_PATH: self._plans.plan, APPLY_PATH: self._plans.apply}
-        return [
-            *(Route(path, handler, include_in_schema=False) for path, handler in handlers.items()),
-            *(
-                Route(path, handler, methods=["POST"], include_in_schema=False)
-                for path, handler in changing.items()
-            ),
-        ]
+        return console_routes(handlers.__getitem__)
 
     async def now(self, request: Request) -> Response:
         """GET: where the node stands, who asks, and what they may see."""
@@ -264,16 +261,11 @@ class ConsoleRoutes:
         return await self._answered(answered, is_past=sees_all)
 
     async def _answered(self, work: Callable[[], dict[str, Any]], *, is_past: bool = True) -> Response:
-        """What is worked out in a thread, which decisions do not wait for; ``is_past``: of the past, too."""
+        """What is worked out in a thread; ``is_past``: of the past, too."""
         if is_past:
             await self._states.begun()
-
-        def worked() -> dict[str, Any]:
-            with giving_way():
-                return work()
-
         with self._states.asked():
-            return json_response(await in_own_thread(worked))
+            return json_response(await in_own_thread(work))
 
     def _listing(self, state: AuthorizerState, containing: str) -> Listing:
         """To put a million ACLs in order takes a second, to look for a text in them a third of one."""

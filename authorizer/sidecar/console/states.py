@@ -16,8 +16,11 @@ from authorizer.sidecar.console.indexes import Indexes
 from authorizer.sidecar.console.kept_history import kept_moments
 from authorizer.sidecar.console.own_threads import in_own_thread
 from authorizer.sidecar.console.past import Past
+from authorizer.sidecar.console.questions import MatrixQuestion
 from authorizer.sidecar.console.walking import Walking
+from authorizer.sidecar.console.windows import window
 from authorizer.sidecar.errors import ErrorCode, HttpError
+from records.acl import ResourceType
 from records.log.open import open_log
 from replay.snapshot_source import CheckpointFiles, StoredSnapshots
 from snapshot.store.snapshot_store import SnapshotStore
@@ -28,16 +31,17 @@ if TYPE_CHECKING:
     from authorizer.node import Node
     from authorizer.sidecar.console.moments import Change
     from authorizer.sidecar.console.past import Walked
-    from records.acl import ResourceType
     from records.log.base import MetadataLog
     from replay.snapshot_source import SnapshotSource
 
 # Matrices that are kept.
 _MATRICES_MAXIMUM: Final = 32
+# What a page of usual size asks first: it is opened with the topics.
+_FIRST_VIEW: Final = MatrixQuestion(rows=60, columns=24)
 # How long a question about the past waits for its newest part, and how often it looks.
 _PATIENCE_S: Final = 2.0
 _LOOK_S: Final = 0.02
-# Of the thread that looks through the log, after each read of it.
+# Of the thread that looks through the log, between two looks whether anyone waits.
 _BREAK_S: Final = 0.005
 
 
@@ -63,6 +67,7 @@ class States:
         self._working = threading.Lock()
         self._indexes = Indexes()
         self._matrices: OrderedDict[tuple[int, ResourceType], Matrix] = OrderedDict()
+        self._ahead: Matrix | None = None
         self._walking = Walking(self._past, self._forget)
 
     def walked(self) -> Walked:
@@ -82,8 +87,7 @@ class States:
             self._asked -= 1
 
     def _let_go_first(self) -> None:
-        """Who waits for an answer goes before the past; and as others decide, it takes breaks."""
-        time.sleep(_BREAK_S)
+        """Who waits for an answer goes before the past."""
         while self._asked:
             time.sleep(_BREAK_S)
 
@@ -124,13 +128,34 @@ class States:
             if known is not None and known.index.image is state.index.image:
                 self._matrices.move_to_end(key)
                 return known
-            made = self._from_near(state, resource_type) or Matrix.of(
-                state.index, state.settings, resource_type
-            )
+            made = self._from_near(state, resource_type) or self._from_ahead(state, resource_type)
             self._matrices[key] = made
             while len(self._matrices) > _MATRICES_MAXIMUM:
                 self._matrices.popitem(last=False)
             return made
+
+    def look_ahead(self) -> bool:
+        """Make what people see first, unless what is there can be made that of now; False before it is ready.
+
+        A change alone costs nothing here: only where it is on other columns is it made anew.
+        """
+        state = self._node.authorizer.state
+        if not state.is_ready:
+            return False
+        with self._working:
+            ahead = self._ahead
+            if ahead is None or ahead.index.image.columns is not state.index.image.columns:
+                self._ahead = None
+                made = Matrix.of(state.index, state.settings, ResourceType.TOPIC)
+                window(_FIRST_VIEW, made, None, None)
+                self._ahead = made
+        return True
+
+    def _from_ahead(self, state: AuthorizerState, resource_type: ResourceType) -> Matrix:
+        ahead = self._ahead
+        if ahead is None or ahead.resource_type != resource_type:
+            return Matrix.of(state.index, state.settings, resource_type)
+        return ahead.at(state.index, state.settings)
 
     def _from_near(self, state: AuthorizerState, resource_type: ResourceType) -> Matrix | None:
         """That of a state that stands on the same columns, with what is the same there."""

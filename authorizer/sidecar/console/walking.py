@@ -5,8 +5,6 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Final
 
-from authorizer.giving_way import giving_way
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -37,9 +35,8 @@ class Walking:
 
     def _work(self) -> None:
         while True:
-            with giving_way():
-                while not self._past.is_over:
-                    self._past.extend()
+            while not self._past.is_over:
+                self._past.extend()
             if self._looked.wait(KEPT_S):
                 self._looked.clear()
                 continue

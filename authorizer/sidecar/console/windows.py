@@ -37,6 +37,11 @@ def window(asked: MatrixQuestion, matrix: Matrix, before: Matrix | None, own: st
     some = rows[asked.row : asked.row + asked.rows]
     shown = heads[asked.column : asked.column + asked.columns]
     members = _members(shown, named)
+    # All at once: what everybody may is worked out once, which takes longer than what one may.
+    whole = [principal for each in members if each is not None for principal in each]
+    for each in (matrix, before):
+        if each is not None:
+            each.columns(whole)
     found = {
         "offset": matrix.index.image.provenance.end_offset,
         "type": matrix.resource_type.name,

@@ -1,4 +1,4 @@
-"""``aclog serve --workers N``: processes that answer on the same listeners, and one that sees to them.
+"""``aclog serve`` in several processes: some that answer on the same listeners, and one that sees to them.
 
     supervisor      takes the ports, starts the workers, starts one again that died, ends them all
     worker          what one of them is given: its number, the ports, where it meets the others
@@ -6,6 +6,8 @@
     peers           what each asks the others: whether they are ready, and what they have counted
     private_app     what each answers to the others
     forwarded       the first worker writes the log; the others' changes go through it
+    passed_on       requests of the console, from the workers to its process
+    console_server  what that answers with; it is a worker without listeners
 
 Each worker follows the log by itself (docs/adr/0022): nothing that a decision takes is shared between them.
 """

@@ -8,11 +8,26 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 _RESTARTS: Final = "restarts"
+_CONSOLE: Final = "console"
+
+
+class ConsoleStanding(NamedTuple):
+    """How it is with the console's process.
+
+    Attributes:
+        is_up: it answers.
+        restarts: how often it was started again.
+        reason: why it is not there, if more is known than that it is being started.
+    """
+
+    is_up: bool
+    restarts: int
+    reason: str | None
 
 
 class MeetingPlace:
@@ -24,6 +39,11 @@ class MeetingPlace:
     def socket(self, number: int) -> Path:
         """Where a worker answers the others."""
         return self.path / f"{number}.sock"
+
+    @property
+    def console_socket(self) -> Path:
+        """Where the console's process answers the workers."""
+        return self.path / "console.sock"
 
     def counts(self, number: int) -> Path:
         """What a worker has counted."""
@@ -42,6 +62,15 @@ class MeetingPlace:
     @restarts.setter
     def restarts(self, counts: list[int]) -> None:
         replace_file(self.path / _RESTARTS, msgspec.msgpack.encode(counts))
+
+    @property
+    def console(self) -> ConsoleStanding:
+        """The console's process, where there is one; written by the supervisor."""
+        return msgspec.msgpack.decode((self.path / _CONSOLE).read_bytes(), type=ConsoleStanding)
+
+    @console.setter
+    def console(self, standing: ConsoleStanding) -> None:
+        replace_file(self.path / _CONSOLE, msgspec.msgpack.encode(standing))
 
     def remove(self) -> None:
         """With all that is in it. Idempotent."""

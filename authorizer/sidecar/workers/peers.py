@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
     from authorizer.sidecar.workers.followed_nodes import FollowedNodes
+    from authorizer.sidecar.workers.meeting_place import ConsoleStanding
     from authorizer.sidecar.workers.worker import Worker
 
 _T = TypeVar("_T")
@@ -41,7 +42,7 @@ _families_of: Final = msgspec.msgpack.Decoder(list[Family]).decode
 
 
 class Peers:
-    """Of one worker; from its event loop only.
+    """Of one worker, or of the console's process, which is none; from its event loop only.
 
     Attributes:
         counts: its own.
@@ -70,19 +71,20 @@ class Peers:
 
     async def _readiness(self) -> dict[str, Readiness]:
         own = self._nodes.readiness()
-        found = await self._ask(READINESS_PATH, _READINESS_TIMEOUT_S, _readiness_of, own)
+        found = await self._ask(READINESS_PATH, _READINESS_TIMEOUT_S, _readiness_of, lambda: own)
         answers = [each or {} for each in found]
         return {cluster: _of_all([each.get(cluster) for each in answers]) for cluster in own}
 
     async def _metrics(self) -> Together:
         worker = self._worker
-        found = await self._ask(METRICS_PATH, _METRICS_TIMEOUT_S, _families_of, self.counts.show())
+        console = worker.place.console if worker.has_console else None
+        found = await self._ask(METRICS_PATH, _METRICS_TIMEOUT_S, _families_of, self.counts.show)
         counted = [
             kept(worker.place.counts(number)) if each is None else each for number, each in enumerate(found)
         ]
         return Together(
             [
-                *together(dict(enumerate(counted))),
+                *(together(dict(enumerate(counted))) if worker.count > 1 else counted[0]),
                 Family(
                     "aclog_workers",
                     "Processes that are to answer.",
@@ -101,6 +103,7 @@ class Peers:
                     "counter",
                     worker.place.restarts,
                 ),
+                *([] if console is None else _of_console(console)),
             ]
         )
 
@@ -114,14 +117,14 @@ class Peers:
         return await asyncio.shield(task)
 
     async def _ask(
-        self, path: str, timeout_s: float, read: Callable[[bytes], _T], own: _T
+        self, path: str, timeout_s: float, read: Callable[[bytes], _T], own: Callable[[], _T]
     ) -> list[_T | None]:
         """What each worker answers, by number; None of one that does not."""
         loop = asyncio.get_running_loop()
 
         async def ask(number: int) -> _T | None:
             if number == self._worker.number:
-                return own
+                return own()
             return await loop.run_in_executor(self._threads, self._answer, number, path, timeout_s, read)
 
         return await asyncio.gather(*map(ask, range(self._worker.count)))
@@ -155,9 +158,25 @@ class NodePeers:
         return found if self._cluster == WHOLE else found.of_cluster(self._cluster)
 
 
+def _of_console(console: ConsoleStanding) -> list[Family]:
+    """The console's process is no worker, and counts for nothing else here."""
+    up, restarts = "aclog_console_up", "aclog_console_restarts"
+    return [
+        Family(up, "1 if the console's process answers.", "gauge", [(up, {}, float(console.is_up))]),
+        Family(
+            restarts,
+            "How often the console's process was started again.",
+            "counter",
+            [(f"{restarts}_total", {}, console.restarts)],
+        ),
+    ]
+
+
 def _of_all(found: Sequence[Readiness | None]) -> Readiness:
     """Of one cluster, by worker; None: that does not answer."""
     answers = [each for each in found if each is not None]
+    if len(found) == 1:
+        return answers[0]
     lags = [each.lag_records for each in answers]
     reasons = ["does not answer" if each is None else each.reason for each in found]
     reason = next(

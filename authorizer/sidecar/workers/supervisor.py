@@ -7,6 +7,8 @@ rules:
 - The listeners' addresses are taken before anything is started, and stay taken while a worker is replaced.
 - The first worker comes first, and the others when it has the log: what keeps a sidecar from starting is said
   once, as by a sidecar of one process, and ends it with the same exit code.
+- The console's process, where a listener has the console, comes with the others and is started again as they
+  are. It is none of them: whatever becomes of it ends nothing else, also where it cannot start.
 - A worker that has had the log is started again however it ends: soon, and ever later (Backoff) while it
   does not stay. One that hangs, for its event loop does not turn, is killed, and so started again.
 - At the end no more connections are taken, and each worker finishes what it has begun; one that hangs then
@@ -33,6 +35,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, Self
 
 import structlog
 
+from authorizer.configuration.keys.names import CONSOLE_LISTENERS, WORKERS
 from authorizer.configuration.listeners import is_unix
 from authorizer.errors import ConfigError, RestartNeededError
 from authorizer.reconfiguration import Reconfiguration
@@ -40,7 +43,7 @@ from authorizer.sidecar.binding import reserve_listener
 from authorizer.sidecar.systemd import READY, STOPPING, alive, notify
 from authorizer.sidecar.unix_socket import remove_unix
 from authorizer.sidecar.workers.followed_nodes import WHOLE
-from authorizer.sidecar.workers.meeting_place import MeetingPlace
+from authorizer.sidecar.workers.meeting_place import ConsoleStanding, MeetingPlace
 from authorizer.sidecar.workers.messages import (
     Answered,
     Listening,
@@ -72,6 +75,8 @@ _FORKING: Final = multiprocessing.get_context("fork")
 _LOOK_S: Final = 0.5
 #: How long workers may take to end: requests get five seconds, a snapshot that is being written thirty.
 _END_S: Final = 40.0
+#: How long the console's process may: what it works out is for a page.
+_END_CONSOLE_S: Final = 5.0
 #: How long new settings wait for a worker to take them.
 _TAKEN_S: Final = 1.0
 #: Not between a fork and the moment at which a worker knows what to do with them.
@@ -88,9 +93,10 @@ class WorkerStoppedError(Exception):
 
 @dataclass(slots=True)
 class _Post:
-    """What the supervisor knows of one worker; ``process`` is None while none is running."""
+    """What the supervisor knows of one process; ``process`` is None while none is running."""
 
     number: int
+    is_console: bool = False
     process: ForkProcess | None = None
     pipe: Connection | None = None
     stopped: Stopped | None = None
@@ -101,6 +107,11 @@ class _Post:
     #: What it shared when last looked at, and for how long that has stood; None before it listens.
     turns: int | None = None
     silent_s: float = 0.0
+
+    @property
+    def name(self) -> dict[str, int]:
+        """As the log has it beside what became of it."""
+        return {} if self.is_console else {"worker": self.number}
 
 
 class Supervisor:
@@ -142,12 +153,16 @@ class Supervisor:
         # What workers have said and was not dealt with yet.
         self._said: deque[tuple[_Post, Report]] = deque()
         self._hangups, self._hangup = os.pipe()
-        self._posts = [_Post(number) for number in range(config.workers)]
-        self._turns = mmap.mmap(-1, config.workers)
+        self._count = config.workers
+        self._posts = [_Post(number) for number in range(self._count)]
+        if config.console_listeners:
+            self._posts.append(_Post(self._count, is_console=True))
+        self._turns = mmap.mmap(-1, len(self._posts))
         self._looked_s = 0.0
         self._lifeline, self._life = os.pipe()
-        self.place = MeetingPlace(_directory())
-        self.place.restarts = [0] * config.workers
+        self.place = MeetingPlace(_directory(config))
+        self.place.restarts = [0] * self._count
+        self.place.console = ConsoleStanding(is_up=False, restarts=0, reason=None)
         try:
             for endpoint in config.served_listeners():
                 self._reserved.append(reserve_listener(endpoint, config.listeners_key))
@@ -190,14 +205,17 @@ class Supervisor:
         for each in self._reserved:
             each.close()
         self._reserved.clear()
-        processes = [post.process for post in self._posts if post.process is not None]
-        for process in processes:
+        running = [(post, post.process) for post in self._posts if post.process is not None]
+        for _, process in running:
             process.terminate()
-        ends_s = time.monotonic() + _END_S
-        for process in processes:
-            process.join(max(0.0, ends_s - time.monotonic()))
+        begun_s = time.monotonic()
+        for post, process in running:
+            patience_s = _END_CONSOLE_S if post.is_console else _END_S
+            process.join(max(0.0, begun_s + patience_s - time.monotonic()))
             if process.is_alive():
-                log.error("worker_hangs", pid=process.pid, reason=f"it has not ended within {_END_S:g} s")
+                if not post.is_console:
+                    reason = f"it has not ended within {patience_s:g} s"
+                    log.error("worker_hangs", pid=process.pid, reason=reason)
                 process.kill()
                 process.join()
         for post in self._posts:
@@ -239,19 +257,25 @@ class Supervisor:
         ours, theirs = _FORKING.Pipe()
         worker = Worker(
             number=post.number,
-            count=len(self._posts),
+            count=self._count,
+            has_console=len(self._posts) > self._count,
             place=self.place,
             reserved=self._reserved,
             writable=self._writable,
             pipe=theirs,
             turns=self._turns,
         )
-        process = _FORKING.Process(target=self._be, args=(worker,), name=f"aclog-worker-{post.number}")
+        name = "aclog-console" if post.is_console else f"aclog-worker-{post.number}"
+        process = _FORKING.Process(target=self._be, args=(worker,), name=name)
         signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
         try:
             process.start()
             post.process, post.pipe, post.stopped = process, ours, None
             post.started_s, post.starts_at_s, post.turns = time.monotonic(), 0.0, None
+        except OSError as error:
+            if not post.is_console:
+                raise
+            self._start_again(post, f"it cannot be started: {error.strerror or error}")
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _BLOCKED)
         theirs.close()
@@ -327,11 +351,13 @@ class Supervisor:
                 if post.number == WRITER:
                     self._writable = writable
                     if not post.has_reached:
-                        log.info("listening", urls=urls, workers=len(self._posts))
+                        log.info("listening", urls=urls, workers=self._count)
                         notify(READY, f"STATUS=listening on {', '.join(urls)}")
                 pid = None if post.process is None else post.process.pid
                 post.turns, post.silent_s = self._turns[post.number], 0.0
-                log.info("worker_started", worker=post.number, pid=pid)
+                if post.is_console:
+                    self.place.console = self.place.console._replace(is_up=True, reason=None)
+                log.info("console_started" if post.is_console else "worker_started", **post.name, pid=pid)
             case Reached():
                 post.has_reached = True
                 if post.number == WRITER:
@@ -361,32 +387,43 @@ class Supervisor:
         process.close()
         post.process = None
         how = signal.Signals(-code).name if code < 0 else None
-        if not post.has_reached and how is None:
+        if not post.has_reached and how is None and not post.is_console:
             raise WorkerStoppedError(post.stopped or Stopped(f"worker {post.number} ended by itself", 70, ""))
-        now_s = time.monotonic()
-        if now_s - post.started_s >= STEADY_S:
+        if time.monotonic() - post.started_s >= STEADY_S:
             post.backoff.reset()
+        self._start_again(post, None if post.stopped is None else post.stopped.message, pid, how)
+
+    def _start_again(
+        self, post: _Post, reason: str | None, pid: int | None = None, how: str | None = None
+    ) -> None:
+        """After a while; ``how``: the signal that has ended it."""
         wait_s = post.backoff.next_s()
-        post.starts_at_s = now_s + wait_s
-        restarts = self.place.restarts
-        restarts[post.number] += 1
-        self.place.restarts = restarts
+        post.starts_at_s = time.monotonic() + wait_s
+        if post.is_console:
+            said = reason or f"it ended ({how or 'by itself'}) and is started again"
+            self.place.console = ConsoleStanding(
+                is_up=False, restarts=self.place.console.restarts + 1, reason=said
+            )
+        else:
+            restarts = self.place.restarts
+            restarts[post.number] += 1
+            self.place.restarts = restarts
         log.error(
-            "worker_ended",
-            worker=post.number,
+            "console_ended" if post.is_console else "worker_ended",
+            **post.name,
             pid=pid,
             signal=how,
-            reason=None if post.stopped is None else post.stopped.message,
+            reason=reason,
             started_again_in_s=wait_s,
         )
 
 
-def _directory() -> Path:
+def _directory(config: Config) -> Path:
     try:
         return Path(tempfile.mkdtemp(prefix="aclog-workers-"))
     except OSError as error:
         raise ConfigError(
-            "aclog.workers",
+            WORKERS if config.workers > 1 else CONSOLE_LISTENERS,
             tempfile.gettempdir() if tempfile.tempdir else "",
             f"a directory for the workers' sockets (TMPDIR): {error.strerror or error}",
         ) from error

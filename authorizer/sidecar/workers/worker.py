@@ -26,11 +26,12 @@ _OWNER: Final = 0o600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worker:
-    """One of several.
+    """One of several; or the console's process, which has none of the listeners.
 
     Attributes:
-        number: from 0 on.
-        count: how many there are.
+        number: from 0 on; ``count`` is the console's.
+        count: how many workers there are.
+        has_console: whether there is a process for the console.
         place: where they meet.
         reserved: the sockets of the listeners, in the order of the configuration.
         writable: whether the writer can change ACLs; known once it listens.
@@ -40,6 +41,7 @@ class Worker:
 
     number: int
     count: int
+    has_console: bool
     place: MeetingPlace
     reserved: Sequence[socket.socket]
     writable: bool
@@ -52,13 +54,23 @@ class Worker:
         """Whether it is the one that writes the log and keeps the snapshots."""
         return self.number == WRITER
 
+    @property
+    def is_console(self) -> bool:
+        """Whether it is the console's process."""
+        return self.number == self.count
+
+    @property
+    def told_apart(self) -> int | None:
+        """Its number, where what it writes or sends is to say it; None for the only worker."""
+        return None if self.count == 1 and not self.is_console else self.number
+
     def listener(self, index: int) -> socket.socket:
         """The listening socket of the listener with this index."""
         return share_listener(self.reserved[index])
 
     def listen(self) -> socket.socket:
         """The socket at which the others ask; bound anew, so that nothing waits at a dead worker's."""
-        path = self.place.socket(self.number)
+        path = self.place.console_socket if self.is_console else self.place.socket(self.number)
         remove_unix(path)
         return bind_unix(path, _OWNER)
 

@@ -1,7 +1,11 @@
-// An answer that follows its question: the last one stays while the next is on its way.
+// An answer that follows its question: the last one stays while the next is on its way. What cannot be
+// answered just now is asked again.
 
 import { useLayoutEffect, useState } from "./htm-preact.js";
 import { ask } from "./api.js";
+
+const UNAVAILABLE = 503;
+const AGAIN_MS = 2000;
 
 export function useAnswer(path, question, dependsOn, how = ask) {
   const [found, setFound] = useState({ answer: null, error: null, busy: true });
@@ -9,14 +13,21 @@ export function useAnswer(path, question, dependsOn, how = ask) {
   useLayoutEffect(() => {
     if (question === null) return undefined;
     const leaving = new AbortController();
+    let timer = null;
     setFound((last) => ({ ...last, busy: true }));
-    how(path, question, leaving.signal).then(
+    const look = () => how(path, question, leaving.signal).then(
       (answer) => setFound({ answer, error: null, busy: false }),
       (error) => {
-        if (error.name !== "AbortError") setFound({ answer: null, error, busy: false });
+        if (leaving.signal.aborted) return;
+        setFound({ answer: null, error, busy: false });
+        if (error.status === UNAVAILABLE) timer = setTimeout(look, AGAIN_MS);
       },
     );
-    return () => leaving.abort();
+    look();
+    return () => {
+      leaving.abort();
+      clearTimeout(timer);
+    };
   }, dependsOn);
   return found;
 }

@@ -1,0 +1,180 @@
+"""Requests of the console, which a worker lets in and the console's process answers.
+
+A worker has done with a request what it does with each: limits, the names that it may be addressed to, who
+asks. Then it passes it on whole, as one message on a socket that nobody else reaches: what the client sent is
+data in there, and who asks stands beside it. So there is no header by which a client could say who it is.
+In the console's process the request is put together again, for the same application (``ConsoleDoor``).
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Final
+
+import httpcore
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from authorizer.sidecar.console.asking import require_console
+from authorizer.sidecar.console.paths import APPLY_PATH, console_routes
+from authorizer.sidecar.errors import RETRY, ErrorCode, HttpError
+from authorizer.sidecar.http import origin_of, read_body
+from authorizer.sidecar.peer import Peer
+from authorizer.sidecar.unix_socket import unix_address
+from records.principal import KafkaPrincipal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from starlette.routing import Route
+    from starlette.types import Message, Receive, Scope, Send
+
+    from authorizer.sidecar.origin import Listener
+    from authorizer.sidecar.routed_app import RoutedApp
+    from authorizer.sidecar.workers.meeting_place import MeetingPlace
+
+#: Requests of one worker that the console answers at a time, and how long one more waits for its turn.
+_CONNECTIONS: Final = 64
+_TURN_S: Final = 1.0
+_CONNECT_S: Final = 5.0
+# A plan may take minutes; a process that hangs is ended by the supervisor before.
+_ANSWER_S: Final = 600.0
+# The other end closes a connection on which nothing is asked for five seconds.
+_KEPT_S: Final = 4.0
+_NOT_SENT: Final = (httpcore.ConnectError, httpcore.ConnectTimeout, httpcore.PoolTimeout)
+_FAULTS: Final = (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError)
+#: Of an answer: what each server says for itself.
+_SERVERS_OWN: Final = (b"date", b"server", b"connection", b"content-length", b"transfer-encoding")
+#: It is the client's secret, and was looked at.
+_SECRET: Final = b"authorization"
+
+
+class LetIn(msgspec.Struct, frozen=True, array_like=True):
+    """One request.
+
+    Attributes:
+        path: with ``/clusters/NAME`` before it, of a fleet.
+        headers: as the client sent them.
+        listener: the name of the one where it came in.
+        principal: the caller.
+        address: the client's, None at a Unix socket.
+        is_proxy: the peer is a trusted one.
+    """
+
+    method: str
+    path: str
+    query: bytes
+    headers: list[tuple[bytes, bytes]]
+    body: bytes
+    listener: str
+    principal: KafkaPrincipal
+    address: str | None
+    is_proxy: bool
+
+
+_decode: Final = msgspec.msgpack.Decoder(LetIn).decode
+
+
+class PassedOn:
+    """The routes of a worker, whose handlers have them answered by the console's process."""
+
+    def __init__(self, place: MeetingPlace) -> None:
+        self._place = place
+        # The path is needed for as long as the process lives.
+        self._address = ExitStack()
+        self._pool = httpcore.AsyncConnectionPool(
+            uds=self._address.enter_context(unix_address(place.console_socket)),
+            max_connections=_CONNECTIONS,
+            keepalive_expiry=_KEPT_S,
+        )
+
+    def routes(self) -> list[Route]:
+        """Of one node."""
+        return console_routes(lambda _: self.answer)
+
+    async def answer(self, request: Request) -> Response:
+        """Any of them.
+
+        Raises:
+            HttpError: 404, the console is not switched on here; 503, its process does not answer; and those
+                of ``read_body``.
+            ConnectionResetError: the client went away.
+        """
+        require_console(request)
+        body = await read_body(request)
+        try:
+            answer = await self._pool.request(
+                "POST",
+                "http://console/",
+                content=msgspec.msgpack.encode(_let_in(request, body)),
+                extensions={
+                    "timeout": {"connect": _CONNECT_S, "read": _ANSWER_S, "write": _ANSWER_S, "pool": _TURN_S}
+                },
+            )
+        except _FAULTS as error:
+            raise self._away(request, error) from error
+        response = Response(answer.content, answer.status)
+        own = [(name, value) for name, value in answer.headers if name.lower() not in _SERVERS_OWN]
+        response.raw_headers = [*own, *response.raw_headers]
+        return response
+
+    def _away(self, request: Request, error: Exception) -> HttpError:
+        if isinstance(error, httpcore.PoolTimeout):
+            said = "the console has as much to do as it can"
+        else:
+            said = f"the console is not there: {self._place.console.reason or 'it is being started'}"
+        if request.scope["path"] == APPLY_PATH and not isinstance(error, _NOT_SENT):
+            said += ". It is not known whether the change was carried out: look at the ACLs"
+        return HttpError(ErrorCode.CONSOLE_AWAY, f"{said}. Decisions do not wait for it", RETRY)
+
+
+def _let_in(request: Request, body: bytes) -> LetIn:
+    scope, origin = request.scope, origin_of(request)
+    peer: Peer = scope["state"]["peer"]
+    client = scope["client"]
+    return LetIn(
+        method=scope["method"],
+        path=scope["state"].get("prefix", "") + scope["path"],
+        query=scope["query_string"],
+        headers=[(name, value) for name, value in scope["headers"] if name != _SECRET],
+        body=body,
+        listener=origin.listener.name,
+        principal=origin.principal,
+        address=None if client is None else client[0],
+        is_proxy=peer.is_proxy,
+    )
+
+
+class ConsoleDoor:
+    """ASGI 3 application on the socket of the console's process, in front of the sidecar's own."""
+
+    def __init__(self, app: RoutedApp, listeners: Mapping[str, Listener]) -> None:
+        """``listeners``: of the workers, by name."""
+        self._app = app
+        self._listeners = listeners
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request that a worker has passed on."""
+        asked = _decode(await Request(scope, receive).body())
+        is_read = False
+
+        async def body() -> Message:
+            nonlocal is_read
+            if is_read:
+                return await receive()
+            is_read = True
+            return {"type": "http.request", "body": asked.body, "more_body": False}
+
+        peer = Peer(self._listeners[asked.listener], asked.principal, asked.is_proxy)
+        again: dict[str, Any] = {
+            **scope,
+            "method": asked.method,
+            "path": asked.path,
+            "raw_path": asked.path.encode(),
+            "query_string": asked.query,
+            "headers": asked.headers,
+            "client": None if asked.address is None else (asked.address, 0),
+            "state": {"peer": peer},
+        }
+        await self._app(again, body, send)

@@ -1,0 +1,390 @@
+"""The console beside decisions: `aclog serve --console` works out what the page asks in another process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import ssl
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+from playwright.sync_api import Browser, expect
+
+from authorizer.sidecar.authentication.stored_tokens import new_token
+from authorizer.sidecar.authentication.tokens_file import append_token
+from authorizer.sidecar.workers.passed_on import LetIn
+from records.acl import CLUSTER_NAME, AclBinding, AclOperation, ResourceType
+from records.log.directory import DirectoryLog
+from records.principal import ANONYMOUS, KafkaPrincipal
+from support.certificates import Authority
+from support.console_page import console_page
+from support.node_acls import acl, on_cluster
+from support.nodes import SOON_S, create, running_node
+from support.scraped import scrape
+from support.serving_workers import Serving, is_running, serving_workers, until
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("console")]
+
+READ, DESCRIBE = AclOperation.READ, AclOperation.DESCRIBE
+OPEN = {"super.users": str(ANONYMOUS)}
+MATRIX = "/console/v1/matrix?type=TOPIC"
+ACLS = [acl("User:alice", READ, "orders"), acl("User:bob", READ, "payments")]
+
+
+def log_with(directory: Path, bindings: list[AclBinding]) -> Path:
+    with running_node(directory, log_mode="create") as node:
+        create(node, bindings)
+    return directory
+
+
+@contextmanager
+def console(
+    tmp_path: Path,
+    log: Path | None,
+    settings: Mapping[str, str] = OPEN,
+    *args: str,
+    workers: int = 1,
+    path: str = "",
+) -> Iterator[tuple[Serving, httpx.Client]]:
+    """One whose page is answered, and a client of it."""
+    with serving_workers(tmp_path, log, settings, "--console", *args, workers=workers) as serving:
+        serving.wait_until_ready()
+        with httpx.Client(base_url=serving.urls[0], timeout=SOON_S) as client:
+            until(lambda: client.get(f"{path}/console/v1/now").status_code != httpx.codes.SERVICE_UNAVAILABLE)
+            yield serving, client
+
+
+def is_decided(client: httpx.Client, topic: str = "orders", **context: Any) -> bool:
+    question = {
+        "subject": {"type": "User", "id": "alice"},
+        "action": {"name": "READ"},
+        "resource": {"type": "TOPIC", "id": topic},
+        "context": {"host": "10.0.0.1", **context},
+    }
+    answer = client.post("/access/v1/evaluation", json=question)
+    assert answer.status_code == httpx.codes.OK, answer.text
+    allowed: bool = answer.json()["decision"]
+    return allowed
+
+
+def assert_all_else_is_answered(client: httpx.Client) -> None:
+    """Decisions, health, metrics, and the page itself."""
+    for _ in range(20):
+        assert is_decided(client)
+    for path in ("/livez", "/readyz", "/metrics", "/v1/state", "/console/assets/main.js"):
+        assert client.get(path).status_code == httpx.codes.OK, path
+
+
+def answered(client: httpx.Client, path: str = MATRIX) -> Any:
+    """As soon as it is."""
+
+    def ask() -> Any:
+        answer = client.get(path)
+        if answer.status_code == httpx.codes.SERVICE_UNAVAILABLE:
+            assert answer.headers["retry-after"] == "1"
+            return None
+        assert answer.status_code == httpx.codes.OK, answer.text
+        return answer.json()
+
+    return until(ask)
+
+
+def test_what_the_page_asks_waits_for_another_process_alone(tmp_path: Path) -> None:
+    log = log_with(tmp_path / "log", ACLS)
+    with console(tmp_path, log) as (serving, client), ThreadPoolExecutor(1) as asking:
+        before = answered(client)
+        assert {each["principal"] for each in before["columns"]["items"]} >= {"User:alice", "User:bob"}
+        pid = serving.console_pid()
+        assert pid not in serving.pids().values()
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            waiting = asking.submit(httpx.get, f"{serving.urls[0]}{MATRIX}", timeout=SOON_S)
+            until(
+                lambda: scrape(client).value("aclog_http_requests_in_flight", endpoint="/console/v1/matrix")
+            )
+            assert_all_else_is_answered(client)
+            assert not waiting.done()
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        assert waiting.result(SOON_S).json() == before
+
+
+def test_one_worker_is_told_apart_from_nobody(tmp_path: Path) -> None:
+    """What is written and shown is called as of one process; the console's decisions are apart."""
+    log = log_with(tmp_path / "log", ACLS)
+    settings = {"aclog.decision.log": f"file:{tmp_path / 'decisions.jsonl'}", **OPEN}
+    with console(tmp_path, log, settings) as (_, client):
+        assert is_decided(client)
+        before = scrape(client)
+        assert before.labels()["aclog_ready"] == before.labels()["aclog_applied_offset"] == set()
+        assert client.get("/readyz").json() == {"ready": True, "offset": 2, "lag_records": 0}
+        answered(client, "/console/v1/moments")
+        name = "aclog_authorizations_total"
+        assert scrape(client).value(name, result="allowed") == before.value(name, result="allowed")
+        until(lambda: "User:alice" in (tmp_path / "decisions.jsonl").read_text("utf-8"))
+        until(lambda: "kafka-cluster" in (tmp_path / "decisions-1.jsonl").read_text("utf-8"))
+
+
+def test_decisions_go_before_it(tmp_path: Path) -> None:
+    with console(tmp_path, log_with(tmp_path / "log", ACLS)) as (serving, _):
+        console_pid, worker = serving.console_pid(), serving.pids()[0]
+        own = os.getpriority(os.PRIO_PROCESS, 0)
+        assert os.getpriority(os.PRIO_PROCESS, worker) == own
+        assert os.getpriority(os.PRIO_PROCESS, console_pid) == min(19, own + 19)
+        assert Path(f"/proc/{console_pid}/oom_score_adj").read_text("ascii") == "1000\n"
+
+
+def test_it_comes_back_when_it_is_killed(tmp_path: Path) -> None:
+    log = log_with(tmp_path / "log", ACLS)
+    with console(tmp_path, log) as (serving, client):
+        before, pid, workers = answered(client), serving.console_pid(), serving.pids()
+        shown = scrape(client)
+        assert (shown.value("aclog_console_up"), shown.value("aclog_console_restarts_total")) == (1, 0)
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: not is_running(pid))
+        assert_all_else_is_answered(client)
+        serving.console_pid(other_than=pid)
+        assert answered(client) == before
+        shown = scrape(client)
+        assert (shown.value("aclog_console_up"), shown.value("aclog_console_restarts_total")) == (1, 1)
+        # It is no worker.
+        assert (shown.value("aclog_workers"), shown.value("aclog_worker_restarts_total")) == (1, 0)
+        assert serving.pids() == workers
+        assert not serving.events("worker_ended")
+        (ended,) = serving.events("console_ended")
+        assert (ended["pid"], ended["signal"]) == (pid, "SIGKILL")
+
+
+def test_one_that_hangs_is_started_again(tmp_path: Path) -> None:
+    """Who has asked meanwhile is told, and so is the log."""
+    log = log_with(tmp_path / "log", ACLS)
+    settings = {**OPEN, "aclog.workers.hang.timeout.ms": "5000"}
+    with console(tmp_path, log, settings) as (serving, client):
+        before, pid = answered(client), serving.console_pid()
+        os.kill(pid, signal.SIGSTOP)
+        refused = client.get(MATRIX)
+        assert refused.status_code == httpx.codes.SERVICE_UNAVAILABLE
+        assert refused.headers["aclog-error"] == "CONSOLE_AWAY"
+        assert refused.headers["retry-after"] == "1"
+        serving.console_pid(other_than=pid)
+        assert answered(client) == before
+        (ended,) = serving.events("console_ended")
+        assert ended["reason"] == "it hung: its event loop has not turned for 5 s"
+
+
+def meeting_place(serving: Serving) -> Path:
+    opened = {each.readlink() for each in Path(f"/proc/{serving.pids()[0]}/fd").iterdir()}
+    (lock,) = (path for path in opened if path.name == "output.lock")
+    return lock.parent
+
+
+def test_where_it_cannot_start_the_page_says_why_and_nothing_else_ends(
+    chromium: Browser, tmp_path: Path
+) -> None:
+    log = log_with(tmp_path / "log", ACLS)
+    with console(tmp_path, log) as (serving, client):
+        before, pid, url = answered(client), serving.console_pid(), serving.urls[0]
+        assert (meeting_place(serving).stat().st_mode & 0o777) == 0o700
+        in_the_way = meeting_place(serving) / "console.sock"
+        assert (in_the_way.stat().st_mode & 0o777) == 0o600
+        with console_page(chromium, url, unavailable=True) as page:
+            page.goto(f"{url}/")
+            expect(page.locator("table.matrix")).to_contain_text("orders")
+            in_the_way.unlink()
+            in_the_way.mkdir()
+            os.kill(pid, signal.SIGKILL)
+            ended = until(lambda: [each for each in serving.events("console_ended") if each["reason"]])[0]
+            assert "Address already in use" in ended["reason"]
+            # It is tried again and again.
+            until(lambda: len(serving.events("console_ended")) > 3)
+            refused = client.get(MATRIX)
+            assert refused.status_code == httpx.codes.SERVICE_UNAVAILABLE
+            assert "Address already in use" in refused.json()["detail"]
+            assert scrape(client).value("aclog_console_up") == 0
+            assert_all_else_is_answered(client)
+            alert = page.get_by_role("alert")
+            expect(alert).to_contain_text("the console is not there")
+            expect(alert).to_contain_text("Address already in use")
+            in_the_way.rmdir()
+            assert answered(client) == before
+            expect(page.locator("table.matrix")).to_contain_text("orders")
+            expect(alert).to_have_count(0)
+
+
+def test_no_process_is_left_when_the_first_one_is_killed(tmp_path: Path) -> None:
+    log = log_with(tmp_path / "log", ACLS)
+    with console(tmp_path, log) as (serving, _):
+        pids, directory = [*serving.pids().values(), serving.console_pid()], meeting_place(serving)
+        serving.process.kill()
+        serving.process.wait()
+        until(lambda: not any(map(is_running, pids)))
+        assert not directory.exists()
+        DirectoryLog.open(log, mode="write").close()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_plan_goes_through_the_writer_and_is_in_force_where_it_says(workers: int, tmp_path: Path) -> None:
+    log = log_with(tmp_path / "log", ACLS)
+    with console(tmp_path, log, workers=workers) as (serving, _), serving.client_of_each() as clients:
+        new = {
+            "principal": "User:alice",
+            "operation": "READ",
+            "resourceType": "TOPIC",
+            "permissionType": "ALLOW",
+        }
+        own = {"origin": serving.urls[0], "sec-fetch-site": "same-origin"}
+        for number, client in clients.items():
+            topic = f"new-{number}"
+            assert not is_decided(client, topic)
+            asked = {"add": [{**new, "resourceName": topic}], "to_apply": True}
+            made = client.post("/console/v1/plan", json=asked, headers=own)
+            assert made.status_code == httpx.codes.OK, made.text
+            assert made.json()["granted"] == 1
+            plan = made.json()["plan"]
+            for forged in ({**own, "origin": "https://evil.example"}, {"origin": "null"}):
+                assert client.post("/console/v1/apply", json=plan, headers=forged).status_code == 403
+            applied = client.post("/console/v1/apply", json=plan, headers=own).json()
+            assert len(applied["results"][0]["added"]) == 1
+            for each in clients.values():
+                assert is_decided(each, topic, min_offset=applied["offset"])
+            assert client.get("/console/v1/now").json()["offset"] >= applied["offset"]
+            assert client.post("/console/v1/plan", content=b" " * (5 << 20), headers=own).status_code == 413
+
+
+def test_who_asks_is_who_the_worker_has_let_in(tmp_path: Path) -> None:
+    """By a token, a certificate or an address; by nothing that a client says of itself."""
+    admin, alice = KafkaPrincipal("User", "admin"), KafkaPrincipal("User", "alice")
+    log = log_with(
+        tmp_path / "log",
+        [
+            acl(str(admin), DESCRIBE, CLUSTER_NAME, kind=ResourceType.CLUSTER),
+            acl(str(ANONYMOUS), DESCRIBE, CLUSTER_NAME, host="10.9.9.9", kind=ResourceType.CLUSTER),
+            *ACLS,
+        ],
+    )
+    tokens = {}
+    for principal in (admin, alice):
+        tokens[principal], stored = new_token(principal)
+        append_token(tmp_path / "tokens", stored)
+    authority = Authority()
+    (tmp_path / "authority.pem").write_text(authority.pem)
+    certificate = authority.issue("CN=admin").write(tmp_path / "admin.pem")
+    settings = {
+        "aclog.listeners": "PLAINTEXT://127.0.0.1:0,OTHER://127.0.0.1:0,SSL://127.0.0.1:0",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,OTHER:PLAINTEXT,SSL:SSL",
+        "aclog.console.listeners": "PLAINTEXT,SSL",
+        "aclog.auth.tokens.file": str(tmp_path / "tokens"),
+        "ssl.keystore.location": str(authority.issue("CN=localhost").write(tmp_path / "server.pem")),
+        "ssl.truststore.location": str(tmp_path / "authority.pem"),
+        "ssl.client.auth": "requested",
+        "ssl.principal.mapping.rules": "RULE:^CN=(.*)$/$1/",
+    }
+    with serving_workers(tmp_path, log, settings, workers=1) as serving:
+        serving.wait_until_ready()
+        plain, other, secured = serving.urls
+        trusting = ssl.create_default_context(cafile=str(tmp_path / "authority.pem"))
+        trusting.load_cert_chain(certificate)
+        with httpx.Client(timeout=SOON_S, verify=trusting) as client:
+
+            def now(
+                url: str, principal: KafkaPrincipal | None = None, claims: Mapping[str, str] | None = None
+            ) -> tuple[str, bool]:
+                """Who asks, and whether they see all."""
+                headers = dict(claims or {})
+                if principal is not None:
+                    headers["authorization"] = f"Bearer {tokens[principal]}"
+                answer = client.get(f"{url}/console/v1/now", headers=headers)
+                assert answer.status_code == httpx.codes.OK, answer.text
+                return answer.json()["caller"], answer.json()["sees_all"]
+
+            until(lambda: client.get(f"{plain}/console/v1/now").is_success)
+            assert now(plain) == (str(ANONYMOUS), False)
+            assert now(plain, alice) == (str(alice), False)
+            assert now(plain, admin) == (str(admin), True)
+            assert now(secured) == (str(admin), True)
+            assert now(secured, alice) == (str(alice), False)
+            wrong = client.get(f"{plain}/console/v1/now", headers={"authorization": "Bearer wrong"})
+            assert wrong.status_code == httpx.codes.UNAUTHORIZED
+            assert "www-authenticate" in wrong.headers
+            assert client.get(f"{other}/console/v1/now").status_code == httpx.codes.NOT_FOUND
+
+            # Nothing of a request says who sends it, whatever it is called.
+            claims = {name: str(admin) for name in ("principal", "caller", "aclog-principal", "remote-user")}
+            claims |= {"x-forwarded-for": "10.9.9.9", "x-real-ip": "10.9.9.9", "listener": "SSL"}
+            assert now(plain, claims=claims) == (str(ANONYMOUS), False)
+            assert now(plain, alice, claims=claims) == (str(alice), False)
+            let_in = LetIn("GET", "/console/v1/acls", b"", [], b"", "PLAINTEXT", admin, "10.9.9.9", True)
+            for path in ("now", "acls", "plan", ""):
+                answer = client.post(f"{plain}/console/v1/{path}", content=msgspec.msgpack.encode(let_in))
+                assert answer.status_code in {400, 403, 404, 405}, path
+                assert "User:bob" not in answer.text
+
+            # Without the right one sees the own answers alone.
+            for path in ("moments", "acls", "matrix?at_offset=1", "decisions", "nodes"):
+                assert client.get(f"{plain}/console/v1/{path}").status_code == httpx.codes.FORBIDDEN, path
+            assert "User:bob" not in client.get(plain + MATRIX).text
+            assert client.get(f"{plain}/console/v1/nothing").status_code == httpx.codes.NOT_FOUND
+            assert client.post(f"{plain}/console/v1/now").status_code == httpx.codes.METHOD_NOT_ALLOWED
+            repeated = client.get(f"{plain}/console/v1/acls", headers={"x-request-id": "mine"})
+            assert repeated.headers.get_list("x-request-id") == ["mine"]
+            assert len(repeated.headers.get_list("content-length")) == 1
+
+
+def test_a_trusted_proxy_says_from_where_one_asks(tmp_path: Path) -> None:
+    only_there = acl(str(ANONYMOUS), DESCRIBE, CLUSTER_NAME, host="10.9.9.9", kind=ResourceType.CLUSTER)
+    log = log_with(tmp_path / "log", [only_there, *ACLS])
+    settings = {"aclog.trusted.proxies": "127.0.0.0/8"}
+    with console(tmp_path, log, settings) as (_, client):
+        assert not client.get("/console/v1/now").json()["sees_all"]
+        there = client.get("/console/v1/now", headers={"x-forwarded-for": "10.9.9.9"})
+        assert there.json()["sees_all"]
+
+
+def test_settings_and_acls_of_now_are_the_consoles_too(tmp_path: Path) -> None:
+    with console(tmp_path, log_with(tmp_path / "log", [on_cluster(DESCRIBE), *ACLS])) as (_, client):
+        new = {
+            "resourceType": "TOPIC",
+            "resourceName": "later",
+            "principal": "User:carol",
+            "operation": "READ",
+            "permissionType": "ALLOW",
+        }
+        assert client.post("/v1/acls", json={"acls": [new]}).is_success
+        until(lambda: "User:carol" in client.get(MATRIX).text)
+        assert client.get("/console/v1/now").json()["may_alter"]
+        put = client.put("/v1/config", json={"configs": {"super.users": "User:admin"}})
+        assert put.status_code == httpx.codes.OK, put.text
+        now = client.get("/console/v1/now").json()
+        assert (now["sees_all"], now["may_alter"]) == (True, False)
+
+
+def test_a_fleets_clusters_are_each_their_own(tmp_path: Path) -> None:
+    logs = {
+        "one": log_with(tmp_path / "one", [on_cluster(DESCRIBE), ACLS[0]]),
+        "two": log_with(tmp_path / "two", [ACLS[1]]),
+    }
+    settings = {"aclog.clusters": ",".join(logs)}
+    settings |= {f"aclog.cluster.{name}.log.url": str(log) for name, log in logs.items()}
+    with console(tmp_path, None, settings, workers=2, path="/clusters/two") as (serving, client):
+        answered(client, "/clusters/one/console/v1/now")
+        listed = answered(client, "/console/v1/clusters")
+        assert [(each["cluster"], each["ready"]) for each in listed["clusters"]] == [
+            ("one", True),
+            ("two", True),
+        ]
+        one = client.get("/clusters/one/console/v1/now").json()
+        two = client.get("/clusters/two/console/v1/now").json()
+        assert (one["cluster"], one["sees_all"], one["clusters"]) == ("one", True, ["two"])
+        assert (two["cluster"], two["sees_all"], two["clusters"]) == ("two", False, ["one"])
+        assert "User:alice" in client.get(f"/clusters/one{MATRIX}").text
+        assert client.get("/clusters/one/console/v1/flips?cluster=two").status_code == 403
+        assert client.get("/clusters/three/console/v1/now").status_code == 404
+        os.kill(serving.console_pid(), signal.SIGKILL)
+        assert client.get("/clusters/one/readyz").is_success
+        assert answered(client, "/clusters/one/console/v1/now") == one
