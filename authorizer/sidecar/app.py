@@ -111,6 +111,7 @@ class SidecarApp(RoutedApp):
             Route("/metrics", of_node.metrics),
             Route("/openapi.json", self._describe),
         ]
+        # Begins nothing by itself: where another process has the console, nothing here is asked.
         here = ConsoleRoutes(node, self.standing, others)
         self.look_ahead = here.look_ahead
         self._route([*routes, *(here if console is None else console).routes()])
