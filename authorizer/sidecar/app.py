@@ -114,11 +114,13 @@ class SidecarApp(RoutedApp):
         # Begins nothing by itself: where another process has the console, nothing here is asked.
         here = ConsoleRoutes(node, self.standing, others)
         self.look_ahead = here.look_ahead
+        self._close_console = here.close
         self._route([*routes, *(here if console is None else console).routes()])
         self._document = openapi_document(routes, FOR_EVERYONE)
 
     def end_streams(self) -> None:
         self._changes.close()
+        self._close_console()
 
     def _not_ready_reason(self) -> str:
         return self._node.authorizer.state.not_ready_reason

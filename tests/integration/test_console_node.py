@@ -9,6 +9,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -173,12 +174,12 @@ def test_other_nodes_agree_or_not_and_say_why(
     agreeing = rows.filter(has_text=peers["agrees"])
     expect(agreeing).to_contain_text(f"agrees: the same ACLs at offset {node.status().end_offset}")
     expect(agreeing).to_contain_text(node.status().digest)
-    with httpx.Client(base_url=peers["agrees"]) as other:
+    with httpx.Client(base_url=peers["agrees"], timeout=SOON_S) as other:
         state = other.get("/v1/state").json()
     expect(agreeing).to_contain_text(f"Kafka {state['kafka_version']['version']}")
     expect(agreeing).to_contain_text(f"{state['acl_count']} ACLs")
     differing = rows.filter(has_text=peers["differs"])
-    with httpx.Client(base_url=peers["differs"]) as other:
+    with httpx.Client(base_url=peers["differs"], timeout=SOON_S) as other:
         theirs = other.get("/v1/state").json()
     assert theirs["offset"] == node.status().end_offset
     expect(differing).to_contain_text(
@@ -238,7 +239,7 @@ def test_a_node_whose_listener_takes_a_token_is_asked_with_one(peers: dict[str, 
 def test_what_is_no_node_is_shown_as_text_and_never_followed(
     chromium: Browser, peers: dict[str, str], tmp_path: Path
 ) -> None:
-    with httpx.Client(base_url=peers["agrees"]) as other:
+    with httpx.Client(base_url=peers["agrees"], timeout=SOON_S) as other:
         good = other.get("/v1/state").json()
     with strange_server(good) as (strange, asked):
         kinds = ("junk", "marked", "refusing", "elsewhere", "huge", "slow")
@@ -315,7 +316,10 @@ def test_decisions_of_several_workers_are_added_up(tmp_path: Path) -> None:
                 for _ in range(3):
                     assert client.post("/access/v1/evaluation", json=question).is_success
             for client in clients.values():
-                rules = client.get("/console/v1/decisions").json()["rules"]
+                # The console's process may come a moment after the workers.
+                asked = partial(client.get, "/console/v1/decisions")
+                until(lambda asked=asked: asked().is_success)  # type: ignore[misc]
+                rules = asked().json()["rules"]
                 (denied,) = [each["count"] for each in rules if each["rule"] == "DefaultDeny"]
                 assert denied == 6
                 labels = {"result": "denied", "rule": "DefaultDeny"}
@@ -326,7 +330,7 @@ def test_counts_and_nodes_are_for_who_may_describe_the_cluster(tmp_path: Path) -
     with (
         running_node(tmp_path / "log", log_mode="create") as plain,
         sidecar_of(plain, console_listeners="*") as url,
-        httpx.Client(base_url=url) as asking,
+        httpx.Client(base_url=url, timeout=SOON_S) as asking,
     ):
         for path in ("decisions", "nodes"):
             assert asking.get(f"/console/v1/{path}").status_code == httpx.codes.FORBIDDEN, path
@@ -401,7 +405,7 @@ def test_where_it_is_not_switched_on_a_fleet_has_no_page(tmp_path: Path) -> None
         pass
     with (
         running_fleet(fleet_config({"one": tmp_path / "log"})) as (_, url),
-        httpx.Client(base_url=url) as asking,
+        httpx.Client(base_url=url, timeout=SOON_S) as asking,
     ):
         assert asking.get("/", headers={"accept": "text/html"}).json()["name"] == "aclog"
         for path in ("/console/assets/fleet.js", "/console/v1/clusters"):

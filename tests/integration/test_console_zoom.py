@@ -111,6 +111,17 @@ def test_the_memory_of_the_past_is_given_back_and_it_is_looked_through_again(
         assert whole_past(client) == first
 
 
+def test_the_past_ends_with_the_sidecar(node: Node) -> None:
+    before = set(threading.enumerate())
+    with sidecar_of(node, console_listeners="*") as url, httpx.Client(base_url=url, timeout=SOON_S) as client:
+        whole_past(client)
+        (walker,) = (
+            each for each in set(threading.enumerate()) - before if each.name == "aclog-console-past"
+        )
+    walker.join(SOON_S)
+    assert not walker.is_alive()
+
+
 def whole_past(client: httpx.Client) -> list[int]:
     while True:
         found = client.get("/console/v1/moments").json()

@@ -70,6 +70,7 @@ class ConsoleRoutes:
 
     Attributes:
         look_ahead: makes what people see first (``States.look_ahead``).
+        close: ends what it does by itself (``States.close``).
     """
 
     def __init__(self, node: Node, standing: Standing, others: Mapping[str, Member]) -> None:
@@ -79,6 +80,7 @@ class ConsoleRoutes:
         self._others = others
         self._states = States(node)
         self.look_ahead = self._states.look_ahead
+        self.close = self._states.close
         self._plans = PlanRoutes(node, self._states)
         self._findings = Findings()
         self._allowed = Allowed(self._states, self._caller, self._answered)

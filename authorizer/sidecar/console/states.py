@@ -77,6 +77,10 @@ class States:
         self._walking.look()
         return walked
 
+    def close(self) -> None:
+        """Look no further. From any thread."""
+        self._walking.close()
+
     @contextmanager
     def asked(self) -> Iterator[None]:
         """While a caller waits for an answer; in the event loop."""

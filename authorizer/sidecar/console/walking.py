@@ -23,25 +23,32 @@ class Walking:
         self._forget = forget
         self._starting = threading.Lock()
         self._looked = threading.Event()
+        self._is_closed = False
         self._thread: threading.Thread | None = None
 
     def look(self) -> None:
         """People look: go on."""
         with self._starting:
             self._looked.set()
-            if self._thread is None:
+            if self._thread is None and not self._is_closed:
                 self._thread = threading.Thread(target=self._work, name="aclog-console-past", daemon=True)
                 self._thread.start()
 
+    def close(self) -> None:
+        """Go no further, and hold nothing. Returns at once; from any thread. Idempotent."""
+        with self._starting:
+            self._is_closed = True
+            self._looked.set()
+
     def _work(self) -> None:
         while True:
-            while not self._past.is_over:
+            while not (self._past.is_over or self._is_closed):
                 self._past.extend()
-            if self._looked.wait(KEPT_S):
+            if not self._is_closed and self._looked.wait(KEPT_S):
                 self._looked.clear()
                 continue
             with self._starting:
-                if not self._looked.is_set():
+                if self._is_closed or not self._looked.is_set():
                     self._past.forget()
                     self._forget()
                     self._thread = None
