@@ -119,6 +119,18 @@ def test_each_moment_shows_the_acls_of_that_time(page: Page, url: str, client: h
     expect(page).to_have_url(re.compile(f"at={moments[-2]['offset']}"))
 
 
+def test_a_key_is_heard_as_soon_as_the_track_is_there(page: Page, url: str, client: httpx.Client) -> None:
+    moments = client.get("/console/v1/moments").json()["moments"]
+    page.add_init_script("""new MutationObserver((_, observer) => {
+      if (document.querySelector(".moment")) {
+        observer.disconnect();
+        document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowLeft", bubbles: true }));
+      }
+    }).observe(document, { subtree: true, childList: true });""")
+    page.goto(url)
+    expect(page).to_have_url(re.compile(f"at={moments[-2]['offset']}"))
+
+
 def test_a_question_is_answered_with_what_decided_and_every_turn(page: Page, url: str) -> None:
     page.goto(url)
     expect(page.locator("table.matrix")).to_be_visible()

@@ -1,6 +1,6 @@
 // The track of time: every moment at which an ACL changed, and what changed there.
 
-import { html, useEffect, useMemo, useState } from "./htm-preact.js";
+import { html, useEffect, useLayoutEffect, useMemo, useState } from "./htm-preact.js";
 import { useAnswer } from "./asked.js";
 import { numberOf } from "./view.js";
 import { aclText, count, time as timeOf, visible } from "./words.js";
@@ -96,7 +96,8 @@ export function TimeBar({ view, go, time }) {
     if (to < 0 || to >= moments.length) return;
     go({ at: to === moments.length - 1 ? null : moments[to].offset }, { replace: true });
   };
-  useEffect(() => {
+  // Before the page is painted: a key is about what it shows.
+  useLayoutEffect(() => {
     const pressed = (event) => {
       if (event.target.closest("input, select, textarea, dialog") || event.altKey || event.ctrlKey || event.metaKey) return;
       if (event.key === "ArrowLeft") step(here - 1);
