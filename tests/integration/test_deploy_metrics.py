@@ -31,6 +31,11 @@ CLUSTER = "cluster"
 UP = "up"
 #: With a polled log only (unit/test_authorizer_metrics.py).
 OF_POLLS: Final = {"aclog_poll_age_ms": ("gauge", set()), "aclog_polls_total": ("counter", {"result"})}
+#: With the console only (test_console_process.py).
+OF_CONSOLE: Final[dict[str, tuple[str, set[str]]]] = {
+    "aclog_console_up": ("gauge", set()),
+    "aclog_console_restarts_total": ("counter", set()),
+}
 ROW = re.compile(r"^\| `([a-z_]+)` \| (gauge|counter|histogram) \| ([a-zA-Z, ]*)\|", re.MULTILINE)
 OPERATIONS = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 
@@ -140,7 +145,8 @@ def test_every_metric_is_described(scraped: Scraped) -> None:
         labels = {label for sample in family.samples for label in sample.labels} - {"le"}
         exposed[name] = family.type, labels
     of_process = {name for name in exposed if name.startswith(("process_", "python_"))}
-    assert described == OF_POLLS | {name: exposed[name] for name in exposed.keys() - of_process}
+    exposed_by_all = {name: exposed[name] for name in exposed.keys() - of_process}
+    assert described == OF_POLLS | OF_CONSOLE | exposed_by_all
     assert {name for name in of_process if f"`{name}`" not in text} == set()
 
 
