@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection
@@ -109,7 +109,7 @@ def running_bare_server() -> Iterator[Server]:
 
 @contextmanager
 def running(
-    command: list[str], port: int, path: Path, ready: Sequence[str], environ: Mapping[str, str]
+    command: list[str], port: int, path: Path, ready: tuple[str, ...], environ: Mapping[str, str]
 ) -> Iterator[Server]:
     """A server that is ready when it answers 200 at these paths. What it prints explains a failure."""
     environ = {**os.environ, **environ}

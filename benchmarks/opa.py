@@ -99,7 +99,7 @@ def running_opa(program: Path, acls: Iterable[AccessControlEntryRecord]) -> Iter
             Path(directory, name).write_text(text, encoding="utf-8")
         command = [str(program), "run", "--server", f"--addr=127.0.0.1:{port}", "--log-level=error"]
         command += ["--disable-telemetry", "--set=decision_logs.console=true", directory]
-        with running(command, port, Path(directory), "/health", _ONE_CORE) as server:
+        with running(command, port, Path(directory), ("/health",), _ONE_CORE) as server:
             yield server
 
 

@@ -89,6 +89,11 @@ def test_it_is_started_again_only_where_that_helps() -> None:
     assert found["Type"] == ["notify"]
 
 
+def test_reload_takes_the_settings_that_change_while_it_runs() -> None:
+    """SIGHUP to the process that has read the file: with several workers, the one that sees to them."""
+    assert directives()["ExecReload"] == ["/bin/kill -HUP $MAINPID"]
+
+
 def test_what_would_break_it_is_not_there() -> None:
     """Callers at a Unix socket are known by their user, and /proc says when the process began."""
     found = directives()
