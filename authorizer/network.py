@@ -51,7 +51,7 @@ class Network(NamedTuple):
         return Network(bits, length + 1, prefix << 1), Network(bits, length + 1, prefix << 1 | 1)
 
     def wider(self, bits: int) -> Network:
-        """The network around it in which so many bits fewer are the same."""
+        """The network around it whose prefix is shorter by ``bits``."""
         return Network(self.bits, self.length - bits, self.prefix >> bits)
 
     @property

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 _HEAD_BYTES: Final = 8
 _HEAD_BITS: Final = 8 * _HEAD_BYTES
-# Ids are random: a bucket of so many has nearly the same number of them each.
+# Ids are random: each bucket has nearly the same number of them.
 _BUCKET_BITS: Final = 4
-# A filter has so many bits more than the number of ids, so that few others pass it; and takes 4 MB at most.
+# Bits of a filter beyond those of the number of ids, so that few other ids pass it; it takes 4 MB at most.
 _SPARE_BITS: Final = 4
 _FILTER_BITS_MAX: Final = 22
 

@@ -47,10 +47,10 @@ NOWHERE: Final = Provenance(end_offset=0, epoch=0, timestamp_ms=0)
 # merge, with what is built anew upon the columns, is paid for by the changes that made it due.
 _MERGE_MINIMUM: Final = 1024
 _MERGE_SHARE: Final = 8
-# Of one step: following so many changes one by one would take whoever holds an index of the ACLs longer than
-# building that anew.
+# Of one step: with more changes than this, an index of the ACLs is built anew in less time than it follows
+# them one by one.
 _MERGE_STEP_SHARE: Final = 32
-# Of an image that nobody has an index of yet.
+# Of an image that has no index yet.
 _SETTLE_SHARE: Final = 64
 
 _UNCHANGED: Final[immutables.Map[Uuid, AppliedAcl | None]] = immutables.Map()
@@ -119,7 +119,7 @@ class AclsImage(msgspec.Struct, eq=False, gc=False):
         provenance: Provenance,
         metadata: MetadataImage = MetadataImage.EMPTY,
     ) -> AclsImage:
-        """The image that a stored snapshot holds, for whoever checked it: distinct ids, and the digest.
+        """The image of a stored snapshot. The caller has checked that ids are distinct, and the digest.
 
         Folding a million rows anew costs seconds, most of it hashing what the manifest vouches for.
         """

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class LastCovers:
-    """How many ACLs are left at each place: whoever they are for, and whether they can decide or not."""
+    """How many ACLs are left at each place: of all principals, and whether they can decide or not."""
 
     def __init__(self, table: AclTable) -> None:
         rows = Rows.of(table, networks=False, only_deciding=False)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from records.acl import ResourceType
     from records.columns.acl_table import AclTable
 
-#: Each name is compared with each prefix: with so many all ACLs are taken instead.
+#: Each name is compared with each prefix: with more prefixes all ACLs are taken instead.
 _PREFIXES_MAX: Final = 100
 
 

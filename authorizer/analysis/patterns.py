@@ -74,7 +74,7 @@ def patterns_of(table: AclTable, *, networks: bool) -> Iterator[Patterns]:
 
 
 def covered(table: AclTable) -> dict[ResourceType, list[Key]]:
-    """By resource type, every name and prefix that an ACL is about, whoever it is for; sorted."""
+    """By resource type, every name and prefix that an ACL of any principal is about; sorted."""
     rows = Rows.of(table, networks=False, only_deciding=False)
     return {each: list(rows.named(np.unique(rows.keys[rows.types == int(each)]))) for each in NAME_SPACES}
 

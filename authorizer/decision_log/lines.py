@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 _MODE: Final = 0o640
 _ROTATE_AGAIN_S: Final = 60.0
 _PATIENCE_S: Final = 5.0
-#: Bytes that a pipe takes whole, whoever else writes to it (POSIX has 512, Linux 4096).
+#: Bytes that a pipe takes whole, whatever other processes write to it (POSIX has 512, Linux 4096).
 _AT_ONCE_BYTES: Final = 4096
 
 
@@ -119,7 +119,7 @@ class FileDestination(Destination):
         self._release()
 
     def _ready(self, size_bytes: int) -> int:
-        """The file to write so many bytes to, opened or rotated if need be."""
+        """The file that has room for these bytes, opened or rotated if need be."""
         if self._descriptor is not None and not self._is_in_place(self._descriptor):
             self._release()
         if self._descriptor is None:

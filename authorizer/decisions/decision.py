@@ -1,7 +1,7 @@
 """A decision with its reason: the result, the rule, and the ACL if one decided.
 
 What Kafka does, in order: a super user is allowed; before the ACLs are loaded nobody else gets an answer; a
-matching DENY denies; a matching ALLOW allows; what no ACL covers, whoever it is for, has the default of
+matching DENY denies; a matching ALLOW allows; what no ACL of any principal covers has the default of
 ``allow.everyone.if.no.acl.found``; anything else is denied.
 
 The result always comes from what all ACLs of a name say together, as in `authorize`; `reason` finds the ACL.

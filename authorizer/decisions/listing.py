@@ -50,7 +50,7 @@ class Listing:
         return len(self._rows)
 
     def part(self, first: int, count: int) -> list[AppliedAcl]:
-        """So many of them, from the one with this number on."""
+        """At most ``count`` of them, from the one with this number on."""
         return list(self._columns.acls(self._rows[first : first + count]))
 
     def containing(self, text: str) -> Listing:

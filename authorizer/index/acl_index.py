@@ -3,7 +3,7 @@
     AclIndex
     |-- image                        the ACLs by id: columns, and changes since (snapshot.image)
     |-- rows: RowIndex               where in the columns the ACLs of a principal are, and those of a name
-    |-- resources: ResourceIndex     by *name*, whoever an ACL is for: the default, explanations, listings
+    |-- resources: ResourceIndex     by *name*, of all principals: the default, explanations, listings
     `-- principals: PrincipalIndex   by *principal*: what may it do? All that most decisions read
         `-- rights[type]: Rights         what one principal's ACLs say about the names of one type: the chain
                                          of what covers a name (covers) is found by one look-up of a literal

@@ -1,4 +1,4 @@
-"""ResourceIndex: every ACL by resource type and name, whoever it is for.
+"""ResourceIndex: every ACL of all principals, by resource type and name.
 
 It answers which ACLs cover a name (explanations, MATCH filters) and whether any does
 (``allow.everyone.if.no.acl.found``), in one look-up for each length that a prefix has. That is slower than

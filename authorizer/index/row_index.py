@@ -10,7 +10,7 @@ Two orders of all rows, and no object for an ACL. By principal, in groups of one
     first groups   0 (User:alice)                          3 (User:bob)
 
 so that what one principal's ACLs at a place say is found by one bisection of its own places. What a group
-with hosts of its own says is worked out when somebody asks. By place, whoever the ACLs are for:
+with hosts of its own says is worked out when it is asked for. By place, of all principals:
 
     rows           7   4              9             ...    ordered by (kind, name)
     starts         0                  2
@@ -49,7 +49,7 @@ _KIND_BITS: Final = 4
 # In place of a group's mask. No mask is negative.
 _HOSTED: Final = -1
 
-# Finding the row of an id takes as long as looking at the ids of so many rows.
+# Rows whose ids can be looked at in the time that finding the row of one id takes.
 _ROWS_FOR_AN_ID: Final = 8
 
 _CODES: Final = 256
@@ -176,7 +176,7 @@ class RowIndex:
         return self._first_groups[principal + 1] - self._first_groups[principal]
 
     def principals_in(self, places: int) -> list[int]:
-        """The codes of the principals with rows in more than so many places."""
+        """The codes of the principals with rows in more than this number of places."""
         many: list[int] = np.flatnonzero(np.diff(np.asarray(self._first_groups)) > places).tolist()
         return many
 

@@ -137,7 +137,7 @@ class Load(Collector):
         return self.waiting >= WAITING_OF_IN_FLIGHT * self.config.sidecar_max_requests_in_flight
 
     def hold(self, count: int) -> None:
-        """So many bytes more of a body, until ``release``.
+        """Take room for more bytes of a body, until ``release``.
 
         Raises:
             HttpError: 503, there is no room for them.

@@ -14,7 +14,7 @@ _OTHERS: Final = 512
 
 
 def allow_connections(count: int) -> None:
-    """Raise this process's limit for so many connections, as far as it may; warn where that is too little."""
+    """Raise this process's limit of open files for these connections; warn where too little is allowed."""
     needed = count + _OTHERS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < needed:

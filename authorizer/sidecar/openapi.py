@@ -73,7 +73,7 @@ _SECURITY_SCHEMES: Final = {
 
 
 def openapi_document(routes: Iterable[Route], for_everyone: Collection[str]) -> dict[str, Any]:
-    """The document of a node; ``for_everyone``: paths that are answered whoever asks.
+    """The document of a node; ``for_everyone``: paths that are answered without asking who the caller is.
 
     Raises:
         KeyError: a route is not among OPERATIONS.

@@ -26,8 +26,8 @@ BOUNDS_S: Final = (
 )
 _LABELS: Final = [*map(floatToGoString, BOUNDS_S), "+Inf"]
 
-#: Of evaluations that are answered at once, all are counted and one in so many is timed: to time each would
-#: take a twentieth of what the protocol takes for it.
+#: Of evaluations that are answered at once, all are counted and one in TIMED_EVERY is timed: to time each
+#: would take a twentieth of what the protocol takes for it.
 TIMED_EVERY: Final = 16
 
 #: What has no endpoint of ours, or another method than ours: whatever a client makes up is one label.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _Code = TypeVar("_Code", AclOperation, ResourceType)
 
-#: Addresses that are remembered, of at most so many characters: an IPv6 scope may be any text.
+#: How many addresses are remembered, and of how many characters at most: an IPv6 scope may be any text.
 _ADDRESSES_MAX: Final = 4096
 _ADDRESS_LENGTH_MAX: Final = 64
 

@@ -4,7 +4,7 @@
 records/schemas/*.avsc. Source: Apache Avro specification, "Single-object encoding" and "Schema Resolution".
 
 A field may be added later. Who has the newer schema reads older values and finds the field's default; who has
-the older schema must be told of the newer one (``known``), as its fingerprint alone does not say what was
+the older schema needs the newer one (``known``), as its fingerprint alone does not say what was
 written, and then skips the field.
 """
 

@@ -6,7 +6,7 @@ JSON, one object, format version 1, or 2 where a part has changes:
     clusterId, topicId   the log (I9); topicId as Kafka's 22 characters
     endOffset            last contained offset + 1
     epoch, timestampMs   leader epoch of the last contained batch; time of the last contained record
-    emptyTail            only where it is not 0: so many offsets just below endOffset hold no record
+    emptyTail            only where it is not 0: how many offsets just below endOffset hold no record
     logEndTimeMs         last time at which endOffset was the log's end (I10)
     gapUntil             only where it is beyond endOffset: gaps before endOffset may hide records that
                          counted (I6); continued to gapUntil, the state is one that the log had

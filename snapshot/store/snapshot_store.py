@@ -304,7 +304,7 @@ class SnapshotStore:
         files = self._storage.files(ref.directory)
         for part in manifest.files:
             if part.name not in files:
-                # The writer was so slow, or its clock so wrong, that a node took this for a leftover.
+                # A slow writer, or a wrong clock: a node took this for a leftover.
                 raise SnapshotError(f"{self._storage.shown(ref.file(part.name))} was removed by another node")
         if self._storage.put_new(ref.file(MANIFEST_NAME), manifest.to_json()):
             return manifest

@@ -75,7 +75,7 @@ def print_json_lines(lint: Lint, findings: Iterable[Finding]) -> Counter[str]:
 
 
 def print_text(lint: Lint, findings: Iterable[Finding], limit: int) -> Counter[str]:
-    """At most so many of each rule, and a summary; how many there are by rule."""
+    """At most ``limit`` findings of each rule, and a summary; returns how many there are by rule."""
     counts: Counter[str] = Counter()
     for finding in findings:
         if not counts[finding.rule]:

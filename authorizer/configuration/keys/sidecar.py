@@ -275,8 +275,8 @@ SIDECAR_KEYS: Final = (
         default=None,
         allowed="what --output of `aclog spark counts` named, as a path or a URL that fsspec knows",
         doc="Counts that the console draws over time: from the first record that the job has read, where the "
-        "log itself has forgotten it. They are read without Spark, in the job's Parquet files, when somebody "
-        "looks; tables of Delta Lake are not.",
+        "log itself has forgotten it. They are read without Spark, in the job's Parquet files, when the "
+        "console is looked at; tables of Delta Lake are not.",
         parse=optional_text,
         of_cluster=True,
     ),

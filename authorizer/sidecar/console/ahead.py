@@ -40,6 +40,6 @@ class Ahead:
             try:
                 wait_s = _AGAIN_S if self._look_ahead() else _SOON_S
             except Exception:
-                # Who looks gets the same error, and is told.
+                # A request for it gets the same error, and the page shows it.
                 log.exception("console_not_ahead")
                 wait_s = _AGAIN_S

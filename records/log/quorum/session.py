@@ -1,9 +1,9 @@
-"""Asks the quorum's leader, whoever that is now: one connection at a time, moved when the leader moves.
+"""Asks the quorum's current leader: one connection at a time, moved when the leader moves.
 
 An answer that names another leader is followed at once if it says something new, and else after a pause: two
 controllers that name each other make no busy loop (KAFKA-19605). Pauses grow, with jitter, within
-`PATIENCE_S` for one question; whoever asks decides when to ask again. Where nobody at all answers, that is
-said at once.
+`PATIENCE_S` for one question; the caller decides when to ask again. Where no controller answers, the error
+comes at once.
 """
 
 from __future__ import annotations

@@ -153,7 +153,7 @@ class Connection:
         return self._received(size_bytes, deadline_s)
 
     def _received(self, size_bytes: int, deadline_s: float) -> bytes:
-        """So many bytes; what is not there is not reserved before it comes."""
+        """``size_bytes`` bytes; memory is taken for those that have come, not for those announced."""
         data = bytearray()
         while len(data) < size_bytes:
             left_s = deadline_s - time.monotonic()

@@ -37,7 +37,7 @@ class Failure:
         self._principal = principal
 
     def closed(self) -> LogError:
-        """Whoever waits is to stop."""
+        """The callers that wait are to stop."""
         return LogError(f"{self._url}: the log is closed")
 
     def unreachable(self, address: Address, why: str) -> LogUnreachableError:

@@ -1,7 +1,7 @@
 """Tokens for OAUTHBEARER: from a file, or from an issuer's token endpoint by our client's id and secret.
 
 The grant is that of RFC 6749, section 4.4, asked for as Kafka's own clients do: id and secret by HTTP's basic
-authentication, unencoded. A file is read anew for each connection, as whoever rotates it replaces it.
+authentication, unencoded. A file is read anew for each connection, because a rotation replaces it.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 
 The layout is Hive's, so that anything that reads Parquet finds its columns ``cluster_id`` (encoded as in a
 snapshot store) and ``date`` (UTC, of the change's record). ``start`` and ``end`` are the batch's, 20 digits
-each: whoever does the batch again writes the same rows, in the same order, into the same files. A row counts
+each: a second try of the batch writes the same rows, in the same order, into the same files. A row counts
 once the state of its batch is stored: readers take offsets below the end of the newest stored state.
 """
 

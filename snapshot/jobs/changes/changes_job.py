@@ -161,7 +161,7 @@ class ChangesSink:
     def _with_coarse(self, coverage: Coverage, plan: LogPlan, gap_until: int) -> Coverage:
         """A batch that was read at the log's end, as the one before it was, held all that was written.
 
-        Of one whose state was built anew only the difference is told.
+        Of one whose state was built anew there is only the difference.
         """
         cluster_id = plan.identity.cluster_id
         is_caught_up = gap_until <= plan.end

@@ -4,7 +4,7 @@ OUTPUT/coverage/<cluster id>.json
 
 formatVersion        1
 clusterId, topicId   the log (I9); topicId as Kafka's 22 characters
-beginOffset          the first offset whose change is told; the state below it is where the history begins
+beginOffset          the first offset whose change is here; the state below it is where the history begins
 beginTimeMs          time of the last record below it, 0 when there is none
 coarse               [[from, until], ...]: spans of offsets of a topic that were read behind its end, at the
                      start of a run above all. Compaction may have taken records out of them before they

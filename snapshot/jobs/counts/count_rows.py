@@ -7,7 +7,7 @@ KIND is the resource type, pattern type, permission type and operation, by Kafka
 code that has none. ``time`` is that of the last record below the batch's end; ``minute`` is by the timestamps
 of the records themselves, so a record that is older than its neighbours counts in its own minute.
 
-The deltas of a log add up, at the end of every batch, to its counts there. What no record of a batch told has
+The deltas of a log add up, at the end of every batch, to its counts there. What no record of a batch says has
 a row too: the state that the job began from, and ACLs that a compacted topic forgot to say are gone.
 """
 
@@ -81,7 +81,7 @@ class CountRows:
 
     Attributes:
         cluster_id: the log's.
-        start: the first offset whose records are told; the tables hold those before it.
+        start: the first offset whose records are counted; the tables hold those before it.
         end: the batch's end.
         date: of the last record below the end, UTC: the partition of all its rows.
         after: how many ACLs of each kind there are at the end; kinds without any are left out.

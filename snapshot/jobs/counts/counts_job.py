@@ -51,7 +51,7 @@ def run_counts(
         metrics_port: where Prometheus finds the counts and the job's progress; 0 for any free port, None for
             nowhere.
         metrics_host: the address to listen on.
-        on_serving: told the port once it is open.
+        on_serving: called with the port once it is open.
 
     Raises:
         SparkJobError: Delta is not there, the port is taken, there are counts but no states to go on from,

@@ -35,7 +35,7 @@ class JobSettings:
         store: URL of the snapshot store that the batches' states go to.
         keep: whole snapshots of each log that stay in it.
         shards: pieces in which a log's state is stored.
-        interval_s: a batch every so many seconds; None: what there is now, then end (availableNow).
+        interval_s: seconds between two batches; None: what there is now, then end (availableNow).
         max_offsets: of one batch; None: all that there is.
         topics_pattern: bootstrap servers and regular expression, where topics are followed by a pattern.
         kafka_options: client settings of Spark's Kafka source, without the prefix ``kafka.``.
@@ -60,7 +60,7 @@ class LogPlan:
         identity: the log.
         has_ranges: its rows are ranges (schema.SOURCE).
         client: settings with which a task asks the log's cluster for them; maybe secrets.
-        start: first offset of Spark's batch: changes are told from here on.
+        start: first offset of Spark's batch: its changes begin here.
         end: where the state will stand.
         provenance: of that state.
         log_end_time_ms: for its manifest (I10).

@@ -49,7 +49,7 @@ class MicroBatches:
         first_offsets: where it began.
         states: of each log, by cluster id.
         offsets: Spark's offset log.
-        on_batch: told of each batch that changed something.
+        on_batch: called with each batch that changed something.
     """
 
     def __init__(

@@ -53,7 +53,7 @@ def run_job(
         spark: the session.
         settings: of the job.
         sink: what it adds.
-        on_batch: told of each batch, in another thread.
+        on_batch: called with each batch, in another thread.
 
     Raises:
         SparkJobError: the job cannot start or go on; what failed inside Spark is one, with the cause's text.

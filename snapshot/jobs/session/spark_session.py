@@ -100,7 +100,7 @@ def spark_session(
 
 
 def has_session() -> bool:
-    """Whether there is a session already (a notebook's, a shell's): whoever made it ends it."""
+    """Whether there is a session already (a notebook's, a shell's), which its owner ends."""
     return SparkSession.getActiveSession() is not None
 
 

@@ -120,7 +120,7 @@ class LogRanges:
         self._log.close()
 
     def _check(self, start: OffsetAndEpoch) -> None:
-        """The log still has what a query was told before."""
+        """The log still has what a query has read before."""
         first, end = self._log.start_offset(), self._log.high_watermark()
         if start.offset > end:
             raise OffsetOutOfRangeError(start.offset, start=first, end=end)

@@ -4,8 +4,8 @@ Only committed messages are rows: neither transaction markers nor what was abort
 one task's, in offset order.
 
 Offsets that are gone fail the query. But Spark follows a topic by its name: one that was deleted and created
-again goes unnoticed here once it is as long as the old one was, and its records are told as the old one's.
-Whoever plans a batch asks for the topic's id, before and after its rows were read (FollowedLog.open).
+again goes unnoticed here once it is as long as the old one was, and its records count as the old one's.
+The plan of a batch asks for the topic's id, before and after its rows were read (FollowedLog.open).
 
 A topic that appears under a followed pattern after the job has started is not one of its logs. Its rows come
 with a null ``cluster_id`` and the topic's name for ``topic_id``: decoding refuses them.
