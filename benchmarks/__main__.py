@@ -80,7 +80,7 @@ Examples:
     type=click.Path(path_type=Path, file_okay=False),
     default=ROOT / ".cache" / "benchmarks",
     show_default=".cache/benchmarks",
-    help="Where workloads, logs and snapshots are kept; 1 GB. Safe to delete.",
+    help="Where workloads, logs and snapshots are kept; 2 GB. Safe to delete.",
 )
 @click.option("--write", is_flag=True, help="Write docs/performance.md, although not everything is measured.")
 def main(  # noqa: PLR0913 - a command takes its options as arguments
@@ -97,8 +97,8 @@ def main(  # noqa: PLR0913 - a command takes its options as arguments
 ) -> None:
     """Measure aclog beside Kafka's own StandardAuthorizer, taking turns, on CPU time.
 
-    The first run fetches Kafka's jars and makes the workloads. A whole run takes about 20 minutes on two
-    cores, 5 with --quick, and needs 8 GB of memory; without spark, quorum and console. Exit code 1:
+    The first run fetches Kafka's jars and makes the workloads. A whole run takes about 40 minutes on two
+    cores, 12 with --quick, and needs 8 GB of memory; without spark, quorum and console. Exit code 1:
     decisions differ, or a goal was missed.
     """
     setup_logging("console", "ERROR")

@@ -3,8 +3,8 @@
 A replica, a Spark snapshot and a stored manifest at one offset have the same one, whatever order the ACLs
 came in. Adding and removing one ACL costs one hash, so the digest follows the fold.
 
-What is hashed is the frame that a broker writes for the ACL (records.codecs.kraft): a reader of a
-log has it at hand, and its sizes make sure that no two contents share one.
+What is hashed is the frame that a broker writes for the ACL (records.codecs.kraft): a reader of a log has
+it at hand, and its sizes make sure that no two contents share one.
 """
 
 from __future__ import annotations

@@ -128,8 +128,8 @@ def require_served(endpoints: Sequence[Endpoint], *, key: str, allow_plaintext: 
             raise ConfigError(
                 key,
                 shown,
-                "PLAINTEXT is served on loopback addresses and Unix sockets, because every client there is "
-                "User:ANONYMOUS and nothing is encrypted. Give it TLS (SSL://HOST:PORT and "
+                "PLAINTEXT is served on loopback addresses and Unix sockets, because every client of such a "
+                "listener is User:ANONYMOUS and nothing is encrypted. Give it TLS (SSL://HOST:PORT and "
                 "ssl.keystore.location), put it behind a proxy with TLS (PLAINTEXT://127.0.0.1:8180), or set "
                 "aclog.allow.plaintext.beyond.loopback=true if the network itself is trusted",
             )

@@ -24,9 +24,6 @@ def measure(arena: Arena) -> Iterator[Row]:
     limit = arena.settings.log_records
     # As elsewhere, imports are not measured: what a load needs is imported by the first one.
     replayed_per_s(log_directory(arena.directory, limit=limit), limit, limit)
-    # A node that starts has none of the other parts' questions in memory, which the garbage collector would
-    # look through again and again.
-    gc.freeze()
     goal = _GOALS.get(arena.workload)
     for batch_records in (MANY_RECORDS, FEW_RECORDS):
         directory = log_directory(arena.directory, batch_records=batch_records, limit=limit)
@@ -59,10 +56,14 @@ def _row(arena: Arena, what: str, directory: Path, acls: int, goal: Goal | None 
 
 def replayed_per_s(directory: Path, records: int, acls: int) -> float:
     """Records per second of CPU: read, checked, decoded, folded, hashed into the digest."""
+    # A node that starts has none of the other parts' questions in memory, which the garbage collector would
+    # look through again and again.
+    gc.freeze()
     began = time.thread_time()
     with DirectoryLog.open(directory) as log:
         image = load_image(log).image
     took = time.thread_time() - began
+    gc.unfreeze()
     if len(image) != acls:
         raise RuntimeError(f"the image has {len(image)} ACLs, not {acls}")
     return records / took
