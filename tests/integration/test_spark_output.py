@@ -64,7 +64,11 @@ def test_sigterm_ends_a_job_without_a_word(tmp_path: Path, seconds_later: float)
     While the JVM starts, and while it works; nothing of the job is left.
     """
     process = subprocess.Popen(
-        job(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        job(tmp_path, "--max-offsets", "1"),  # many batches: it is not over before
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     deadline = time.monotonic() + TIMEOUT_S
     while not (jvms := [pid for pid, command in descendants(process.pid) if "SparkSubmit" in command]):
