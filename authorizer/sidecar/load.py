@@ -23,6 +23,8 @@ from prometheus_client.registry import Collector
 
 from authorizer.cluster_names import CLUSTERS_PATH
 from authorizer.sidecar.errors import RETRY, ErrorCode, HttpError
+from authorizer.sidecar.fair_share import FairShare
+from authorizer.sidecar.open_files import allow_connections
 from authorizer.sidecar.systemd import alive
 
 if TYPE_CHECKING:
@@ -31,10 +33,11 @@ if TYPE_CHECKING:
     from prometheus_client import Metric
 
     from authorizer.configuration.load import Config
+    from authorizer.sidecar.origin import Listener
     from authorizer.sidecar.request_metrics import Durations
 
 _HEALTH_PATH: Final = re.compile(rf"({CLUSTERS_PATH}[^/]*)?/(livez|readyz|metrics)")
-#: Connections beyond the limit that may ask for health; what comes then is closed at once.
+#: Connections beyond the limits that may ask for health, which addresses share; others are closed at once.
 EXTRA_CONNECTIONS: Final = 64
 #: Commas of a body for each question that it may have: of its fields, its names, and what is passed over.
 COMMAS_OF_QUESTION: Final = 20
@@ -55,6 +58,7 @@ class Limit(StrEnum):
 
     CONNECTIONS = "connections"
     CONNECTIONS_PER_IP = "connections_per_ip"
+    HANDSHAKE_TIMEOUT = "handshake_timeout"
     REQUESTS_IN_FLIGHT = "requests_in_flight"
     BYTES_IN_FLIGHT = "bytes_in_flight"
     REQUEST_BYTES = "request_bytes"
@@ -65,6 +69,31 @@ class Limit(StrEnum):
     LATE = "late"
 
 
+class Admission:
+    """One connection, which is counted from when it was accepted until ``release``.
+
+    Attributes:
+        is_extra: it is beyond the limits, and may ask for health only.
+        is_connected: its protocol has it, and releases it; before, who accepted it does.
+    """
+
+    __slots__ = ("_address", "_is_open", "_listener", "_load", "is_connected", "is_extra")
+
+    def __init__(self, load: Load, listener: Listener, address: str | None, *, is_extra: bool) -> None:
+        self.is_extra = is_extra
+        self.is_connected = False
+        self._load = load
+        self._listener = listener
+        self._address = address
+        self._is_open = True
+
+    def release(self) -> None:
+        """Count it no more: it was closed. Idempotent."""
+        if self._is_open:
+            self._is_open = False
+            self._load.release_connection(self._listener, self._address, is_extra=self.is_extra)
+
+
 class Load(Collector):
     """See the module.
 
@@ -73,6 +102,7 @@ class Load(Collector):
         is_late: whether requests are refused because the event loop is late.
         waiting: requests that wait on their connections for the ones before them.
         refused: how often, by limit.
+        connections: open ones, by the name of their listener; those whose handshake is under way as well.
     """
 
     def __init__(self, config: Config) -> None:
@@ -80,45 +110,82 @@ class Load(Collector):
         self.is_late = False
         self.waiting = 0
         self.refused = Counter(dict.fromkeys(Limit, 0))
+        self.connections: dict[str, int] = {}
         self._connections = 0
         self._by_address: dict[str, int] = {}
+        self._extra = FairShare()
+        # What the limit of open files allows, and for how many clusters that was found out.
+        self._files_max: int | None = None
+        self._clusters = 0
         self._bytes = 0
         self._late_s = 0.0
 
     def take(self, config: Config) -> None:
         """New limits; what is there already may stay."""
         self.config = config
+        if self._clusters:
+            self.reserve_files(self._clusters)
 
     # --- connections -------------------------------------------------------------------------------------
 
-    def connected(self, address: str | None) -> Limit | None:
-        """A connection has come, of an IP address if it has one; the limit that it is beyond."""
-        self._connections += 1
-        limit = Limit.CONNECTIONS if self._connections > self.config.sidecar_max_connections else None
-        if address is not None:
-            count = self._by_address[address] = self._by_address.get(address, 0) + 1
-            if count > self.config.sidecar_max_connections_per_ip:
-                limit = Limit.CONNECTIONS_PER_IP
+    def reserve_files(self, clusters: int = 1) -> None:
+        """Admit no more connections than this process may have files open, beside those that it needs.
+
+        Args:
+            clusters: how many are followed, each of which needs some.
+        """
+        self._clusters = clusters
+        self._files_max = allow_connections(
+            self.config.sidecar_max_connections, EXTRA_CONNECTIONS, clusters=clusters
+        )
+
+    def admit(self, listener: Listener, address: str | None) -> Admission | None:
+        """Count a connection that was accepted; None: it is beyond the limits, and is to be closed.
+
+        Args:
+            listener: where it came in.
+            address: the IP address of its peer, if it has one.
+        """
+        limit = None if listener.is_local else self._limit_beyond(address)
         if limit is not None:
             self.refused[limit] += 1
-        return limit
+            if not self._extra.take(address, EXTRA_CONNECTIONS):
+                return None
+        elif not listener.is_local:
+            self._connections += 1
+            if address is not None:
+                self._by_address[address] = self._by_address.get(address, 0) + 1
+        self.connections[listener.name] = self.connections.get(listener.name, 0) + 1
+        return Admission(self, listener, address, is_extra=limit is not None)
 
-    def disconnected(self, address: str | None) -> None:
-        """It has gone."""
-        self._connections -= 1
-        if address is not None:
-            self._by_address[address] -= 1
-            if not self._by_address[address]:
-                del self._by_address[address]
+    def release_connection(self, listener: Listener, address: str | None, *, is_extra: bool) -> None:
+        """A connection that was admitted is closed (``Admission.release``)."""
+        self.connections[listener.name] -= 1
+        if is_extra:
+            self._extra.release(address)
+        elif not listener.is_local:
+            self._connections -= 1
+            if address is not None:
+                self._by_address[address] -= 1
+                if not self._by_address[address]:
+                    del self._by_address[address]
 
-    def has_room_for_health(self, address: str | None) -> bool:
-        """Whether a connection beyond its limit may still ask for health."""
-        config = self.config
-        return (
-            self._connections <= config.sidecar_max_connections + EXTRA_CONNECTIONS
-            and self._by_address.get(address or "", 0)
-            <= config.sidecar_max_connections_per_ip + EXTRA_CONNECTIONS
+    def handshake_timed_out(self) -> None:
+        """A client did not shake hands in its time."""
+        self.refused[Limit.HANDSHAKE_TIMEOUT] += 1
+
+    def _limit_beyond(self, address: str | None) -> Limit | None:
+        """The limit that one more connection of an address is beyond."""
+        most, most_per_address = (
+            self.config.sidecar_max_connections,
+            self.config.sidecar_max_connections_per_ip,
         )
+        if self._files_max is not None and self._files_max < most:
+            # An address keeps its share of what there is.
+            most, most_per_address = self._files_max, max(most_per_address * self._files_max // most, 1)
+        if address is not None and self._by_address.get(address, 0) >= most_per_address:
+            return Limit.CONNECTIONS_PER_IP
+        return Limit.CONNECTIONS if self._connections >= most else None
 
     # --- requests ----------------------------------------------------------------------------------------
 

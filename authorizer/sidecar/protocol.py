@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-    from authorizer.sidecar.load import Load
+    from authorizer.sidecar.load import Admission, Load
     from authorizer.sidecar.origin import Listener
     from authorizer.sidecar.request_metrics import RequestMetrics
     from authorizer.sidecar.routed_app import AtOnce
@@ -88,17 +88,23 @@ class SidecarProtocol(HttpToolsProtocol):
     Its peer is in the state of each of its requests: ``scope["state"]["peer"]``.
     """
 
-    def __init__(self, listener: Listener, requests: RequestMetrics, load: Load, **of_uvicorn: Any) -> None:
+    def __init__(
+        self,
+        listener: Listener,
+        requests: RequestMetrics,
+        load: Load,
+        admission: Admission,
+        **of_uvicorn: Any,
+    ) -> None:
         super().__init__(**of_uvicorn)
         self._listener = listener
+        self._admission = admission
         self._load = load
         self.timeout_keep_alive = load.config.sidecar_connections_max_idle_ms / 1000  # type: ignore[assignment]
         # What was received, and waits until the requests before it are answered.
         self._rest = b""
         # The last request that the application got.
         self._running: RequestResponseCycle | None = None
-        # Beyond the limit of connections.
-        self._is_extra = False
         # Of what is being received: whether its head has come, and the bytes of the pieces before its end.
         self._has_head = True
         self._head_bytes = 0
@@ -138,26 +144,17 @@ class SidecarProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's
         super().connection_made(transport)
+        self._admission.is_connected = True
+        if self._admission.is_extra:
+            self._at_once = {}
         address = None
         if self.client is not None:
             # On a socket for IPv4 and IPv6 an IPv4 peer has an address of IPv6.
             address = host_address(self.client[0])
             self.client = (address, self.client[1])
-        self._address = address
         self.app_state = {"peer": peer_of(transport, address, self._listener)}
         self._waits_since_s = self.loop.time()
         self._look_timer = self.loop.call_later(_LOOK_S, self._look)
-        if not self._listener.is_local:
-            self._admit(address)
-
-    def _admit(self, address: str | None) -> None:
-        if self._load.connected(address) is None:
-            return
-        if self._load.has_room_for_health(address):
-            self._is_extra = True
-            self._at_once = {}
-        else:
-            self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._look_timer is not None:
@@ -169,8 +166,7 @@ class SidecarProtocol(HttpToolsProtocol):
             # uvicorn tells the last one only, which may wait for this.
             self._running.disconnected = True
             self._running.message_event.set()
-        if not self._listener.is_local:
-            self._load.disconnected(self._address)
+        self._admission.release()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -474,7 +470,7 @@ class SidecarProtocol(HttpToolsProtocol):
             load.refused[Limit.REQUESTS_IN_FLIGHT] += 1
             self.transport.close()
             raise _RefusedError
-        if self._is_extra and not is_health(self.url.decode("latin-1")):
+        if self._admission.is_extra and not is_health(self.url.decode("latin-1")):
             return HttpError(
                 ErrorCode.TOO_MANY_CONNECTIONS,
                 "there are as many connections as there may be, in all or from your address: close some",

@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from prometheus_client import Metric
 
@@ -126,16 +126,16 @@ class ServerMetrics(Collector):
 
     Attributes:
         loop_delays: how late the event loop came to what was due: what a request waits before it is read.
-        connections: open ones by listener, when asked for.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, connections: Mapping[str, int]) -> None:
+        """``connections``: open ones by listener, as they change."""
         self.loop_delays = Durations()
-        self.connections: Callable[[], Mapping[str, int]] = dict
+        self._connections = connections
 
     def collect(self) -> Iterator[Metric]:
         connections = GaugeMetricFamily("aclog_http_connections", "Open connections.", labels=("listener",))
-        for listener, count in self.connections().items():
+        for listener, count in tuple(self._connections.items()):
             connections.add_metric((listener,), count)
         delays = HistogramMetricFamily(
             "aclog_event_loop_delay_seconds", "How late the event loop came to what was due."

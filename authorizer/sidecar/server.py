@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import math
 import socket
-from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -30,8 +29,8 @@ from authorizer.sidecar.authentication.authenticator import Authenticator
 from authorizer.sidecar.binding import BACKLOG, bind_listener, bind_local
 from authorizer.sidecar.fleet_app import FleetApp
 from authorizer.sidecar.listener_facts import listener_at
+from authorizer.sidecar.listener_server import ListenerServer
 from authorizer.sidecar.load import Load
-from authorizer.sidecar.open_files import allow_connections
 from authorizer.sidecar.origin import Listener
 from authorizer.sidecar.otel.telemetry import Telemetry
 from authorizer.sidecar.protocol import SidecarProtocol
@@ -99,7 +98,7 @@ class Sidecar:
         self._bound: list[_Bound] = []
         self._socket_files: list[Path] = []
         self._app: RoutedApp | None = None
-        self._server_metrics = ServerMetrics()
+        self._server_metrics = ServerMetrics(self._load.connections)
         turned = alive if worker is None else worker.turned
         watch = partial(self._load.watch, self._server_metrics.loop_delays, turned)
         self._servers = ServerThread([self._follow_certificates, watch])
@@ -157,7 +156,7 @@ class Sidecar:
         Raises:
             LogError: the log's cluster has answered, and this is no log for us (Node.reach).
         """
-        allow_connections(self._config.sidecar_max_connections)
+        self._load.reserve_files()
         with self:
             self.start(node)
             if self._worker is None:
@@ -173,7 +172,7 @@ class Sidecar:
 
     def serve_fleet(self, fleet: Fleet) -> NoReturn:
         """The same for a fleet; what is wrong with one cluster ends nothing."""
-        allow_connections(self._config.sidecar_max_connections)
+        self._load.reserve_files(len(fleet.members))
         with self:
             self.start_fleet(fleet)
             if self._worker is None:
@@ -214,7 +213,6 @@ class Sidecar:
         self._telemetry.start(metrics)
         self._authenticator.start()
         self._servers.start([*(self._made(app, each) for each in self._bound), *private])
-        self._server_metrics.connections = self._connections
 
     def _show(self, of_app: Sequence[Collector], metrics: CollectorRegistry) -> None:
         """Put what is counted here among a registry's metrics, until the end."""
@@ -296,8 +294,8 @@ class Sidecar:
             timeout_graceful_shutdown=self._grace_s(),
         )
         made.load()
-        made.ssl = bound.context
-        return Served(bound.socket, uvicorn.Server(made), bound.listener)
+        self._load.connections.setdefault(bound.listener.name, 0)
+        return Served(bound.socket, ListenerServer(made, bound.listener, self._load, bound.context))
 
     def _grace_s(self) -> int:
         """For the requests that are being answered when it ends."""
@@ -309,14 +307,6 @@ class Sidecar:
             for context in self._contexts():
                 # Not on the event loop: a file system may take its time.
                 await asyncio.to_thread(context.reload)
-
-    def _connections(self) -> dict[str, int]:
-        """Open ones, by listener."""
-        counts: Counter[str] = Counter()
-        for each in tuple(self._servers.served):
-            if each.listener is not None:
-                counts[each.listener.name] += len(each.server.server_state.connections)
-        return counts
 
     def _contexts(self) -> list[ListenerContext]:
         return [each.context for each in self._bound if each.context is not None]

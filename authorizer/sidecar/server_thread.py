@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Coroutine, Sequence
 
-    from authorizer.sidecar.origin import Listener
-
 _START_TIMEOUT_S: Final = 30.0
 #: How often the main thread looks whether there was a signal.
 _LOOK_S: Final = 0.5
@@ -22,11 +20,10 @@ _LOOK_S: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A socket and what answers there; no listener: it is for other processes of the same sidecar."""
+    """A socket and what answers there."""
 
     socket: socket.socket
     server: uvicorn.Server
-    listener: Listener | None = None
 
 
 class ServerThread:

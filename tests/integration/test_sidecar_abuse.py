@@ -6,16 +6,11 @@ One process, for which everything below is done again and again: what is left be
 from __future__ import annotations
 
 import json
-import os
-import re
-import resource
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import httpx
@@ -23,8 +18,8 @@ import pytest
 
 from support.nodes import SOON_S
 from support.raw_http import connected, request
+from support.served_process import many_files, memory, served
 
-ROOT = Path(__file__).resolve().parents[2]
 ONE, MANY, ACLS = "/access/v1/evaluation", "/access/v1/evaluations", "/v1/acls"
 QUESTION = {
     "subject": {"type": "User", "id": "ANONYMOUS"},
@@ -121,55 +116,13 @@ ABUSES: list[Callable[[str], None]] = [
 ]
 
 
-@contextmanager
-def served(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
-    """A process on a new log, and its address; nothing in its log is an internal error."""
-    environment = {
-        "ACLOG_LISTENERS": "PLAINTEXT://127.0.0.1:0",
-        "ACLOG_LOG_MODE": "create",
-        "ACLOG_LOGGING_FORMAT": "json",
-        "ACLOG_AUDIT_LEVEL": "OFF",
-    }
-    said = tmp_path / "stderr"
-    with said.open("wb") as stderr:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "authorizer.cli", "serve", "--log", tmp_path / "log"],
-            stderr=stderr,
-            cwd=ROOT,
-            env={**os.environ, **environment},
-        )
-    try:
-        deadline_s = time.monotonic() + SOON_S
-        while not (found := re.search(r'"urls": \["([^"]*)"', said.read_text())):
-            assert time.monotonic() < deadline_s
-            time.sleep(0.05)
-        yield process, found[1]
-        assert "Traceback" not in said.read_text(), said.read_text()
-        assert "request_failed" not in said.read_text()
-    finally:
-        process.kill()
-        process.wait()
-
-
-def memory(process: subprocess.Popen[bytes]) -> tuple[int, int]:
-    """Bytes now, and at the worst moment so far."""
-    status = Path(f"/proc/{process.pid}/status").read_text()
-    now, peak = (re.search(rf"{name}:\s+(\d+) kB", status) for name in ("VmRSS", "VmHWM"))
-    assert now
-    assert peak
-    return int(now[1]) * 1024, int(peak[1]) * 1024
-
-
-@pytest.fixture
-def many_files() -> Iterator[None]:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+@pytest.fixture(autouse=True)
+def _many_files() -> Iterator[None]:
+    with many_files(4096):
+        yield
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("many_files")
 def test_others_are_answered_and_memory_returns(tmp_path: Path) -> None:
     seen: Counter[tuple[int, str]] = Counter()
     stop = threading.Event()
@@ -182,7 +135,7 @@ def test_others_are_answered_and_memory_returns(tmp_path: Path) -> None:
                     seen[answer.status_code, answer.text.partition(",")[0]] += 1
                 time.sleep(0.005)
 
-    with served(tmp_path) as (process, url):
+    with served(tmp_path) as (process, [url]):
         asking = threading.Thread(target=ask, args=[url])
         asking.start()
         try:

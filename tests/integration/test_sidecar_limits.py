@@ -117,14 +117,20 @@ def test_one_connection_too_many_is_refused_but_for_health(node: Node, limit: st
             assert asked(another, ASKING).status == 200
 
 
-def test_there_are_not_many_connections_for_health_either(node: Node) -> None:
+def test_there_are_not_many_connections_for_health_and_no_address_takes_them_all(node: Node) -> None:
     with limited(node, max_connections=2) as (url, load), ExitStack() as stack:
-        wires = [stack.enter_context(connected(url)) for _ in range(2 + EXTRA_CONNECTIONS)]
-        soon(lambda: load._connections == len(wires))
+        wires = [stack.enter_context(connected(url)) for _ in range(2 + EXTRA_CONNECTIONS // 2)]
+        soon(lambda: sum(load.connections.values()) == len(wires))
         with connected(url) as beyond:
-            assert beyond.is_closed()
+            assert is_cut(beyond)
+        with connected(url, source="127.0.0.2") as another:
+            assert asked(another, request("GET", "/livez")).status == 200
         assert asked(wires[0], ASKING).status == asked(wires[-1], request("GET", "/livez")).status == 200
-    assert (load._connections, load._by_address) == (0, {})
+    assert (load.connections, load._by_address, load._extra.taken) == (
+        {"PLAINTEXT": 0, "unix": 0},
+        {},
+        0,
+    )
 
 
 # --- heads ------------------------------------------------------------------------------------------------
@@ -321,7 +327,7 @@ def test_the_event_loop_sees_that_it_is_late() -> None:
 
     async def hold_up() -> None:
         load = Seen(config_of(sidecar_overload_late_ms=100))
-        watching = asyncio.create_task(load.watch(ServerMetrics().loop_delays))
+        watching = asyncio.create_task(load.watch(ServerMetrics({}).loop_delays))
         for _ in range(5):
             asyncio.get_running_loop().call_soon(time.sleep, 0.4)
             await asyncio.sleep(0)

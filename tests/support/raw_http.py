@@ -59,11 +59,12 @@ class Wire:
 
 
 @contextmanager
-def connected(url: str) -> Iterator[Wire]:
+def connected(url: str, source: str = "") -> Iterator[Wire]:
+    """``source``: the address that the connection comes from, any of this machine's by default."""
     split = urlsplit(url)
     address = split.hostname or "", split.port or 0
     with (
-        socket.create_connection(address, timeout=SOON_S) as connection,
+        socket.create_connection(address, timeout=SOON_S, source_address=(source, 0)) as connection,
         connection.makefile("rb") as reader,
     ):
         yield Wire(connection, reader)

@@ -55,8 +55,9 @@ LIMIT_KEYS: Final = (
         4096,
         "Connections that are open at a time, on all listeners; Kafka's max.connections. On one more, "
         "health and metrics are answered, and anything else is 503 `TOO_MANY_CONNECTIONS` and its end. The "
-        "socket in the log's directory is not counted. `aclog serve` raises its limit of open files for "
-        "them, as far as it may.",
+        "socket in the log's directory is not counted; a connection whose TLS handshake is not done is. "
+        "`aclog serve` raises its limit of open files for them, as far as it may, and admits fewer where "
+        "that is too low: it keeps 512 files for its log, its store and its Kafka client.",
     ),
     _count(
         MAX_CONNECTIONS_PER_IP,

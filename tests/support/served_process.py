@@ -1,0 +1,81 @@
+"""``aclog serve`` as a process of its own, for tests of what clients can do to one."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from support.nodes import SOON_S
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+@contextmanager
+def served(
+    tmp_path: Path, *arguments: str, open_files: int | None = None, **settings: str
+) -> Iterator[tuple[subprocess.Popen[bytes], list[str]]]:
+    """A process on a new log, and the URLs of its listeners; nothing in its log is an internal error.
+
+    Args:
+        tmp_path: has the log, and what the process writes to stderr.
+        arguments: more of them for ``aclog serve``.
+        open_files: how many files it may have open.
+        settings: environment variables.
+    """
+    environment = {
+        "ACLOG_LISTENERS": "PLAINTEXT://127.0.0.1:0",
+        "ACLOG_LOG_MODE": "create",
+        "ACLOG_LOGGING_FORMAT": "json",
+        "ACLOG_AUDIT_LEVEL": "OFF",
+        **settings,
+    }
+    limit = "" if open_files is None else f"ulimit -n {open_files};"
+    command = [sys.executable, "-m", "authorizer.cli", "serve", "--log", str(tmp_path / "log"), *arguments]
+
+    said = tmp_path / "stderr"
+    with said.open("wb") as stderr:
+        process = subprocess.Popen(
+            ["sh", "-c", f'{limit} exec "$@"', "sh", *command],
+            stderr=stderr,
+            cwd=_ROOT,
+            env={**os.environ, **environment},
+        )
+    try:
+        deadline_s = time.monotonic() + SOON_S
+        while not (found := re.search(r'"urls": (\[[^]]*\])', said.read_text())):
+            assert time.monotonic() < deadline_s, said.read_text()
+            time.sleep(0.05)
+        yield process, json.loads(found[1])
+        assert "Traceback" not in said.read_text(), said.read_text()
+        assert "request_failed" not in said.read_text()
+    finally:
+        process.kill()
+        process.wait()
+
+
+def memory(process: subprocess.Popen[bytes]) -> tuple[int, int]:
+    """Bytes now, and at the worst moment so far."""
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    now, peak = (re.search(rf"{name}:\s+(\d+) kB", status) for name in ("VmRSS", "VmHWM"))
+    assert now
+    assert peak
+    return int(now[1]) * 1024, int(peak[1]) * 1024
+
+
+@contextmanager
+def many_files(count: int) -> Iterator[None]:
+    """Let this process have as many files open, if it may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, count), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
