@@ -201,11 +201,13 @@ class PlanResult:
         exception: None on success; then nothing is in the other two where nothing was left to be done.
         removed: what was, once for each id.
         added: what was.
+        acl_count: the ACLs that were in force before; None where a node of an earlier release answered.
     """
 
     exception: ApiError | None = None
     removed: tuple[AccessControlEntryRecord, ...] = ()
     added: tuple[AccessControlEntryRecord, ...] = ()
+    acl_count: int | None = None
 
 
 class Authorizer(Protocol):
@@ -277,5 +279,11 @@ class AclMutator(Protocol):
 class PlanMutator(AclMutator, Protocol):
     """The same for whole plans, which Kafka does not have."""
 
-    def apply_plan(self, plan: AclPlan) -> Future[PlanResult]:
-        """Carry out a plan if its log still means what it was made on, whole or not at all; authorized."""
+    def apply_plan(self, plan: AclPlan, max_removed_percent: int | None = None) -> Future[PlanResult]:
+        """Carry out a plan if its log still means what it was made on, whole or not at all; authorized.
+
+        Args:
+            plan: what to carry out.
+            max_removed_percent: the largest share of the ACLs that it may remove; None: what the settings
+                say (aclog.plan.max.removed.percent).
+        """

@@ -15,6 +15,7 @@ AuthorizerError
 |   +-- PolicyViolationError          POLICY_VIOLATION: too many records in one operation
 |   +-- OperationTimedOutError        REQUEST_TIMED_OUT: the outcome of a write is not known, or none
 |   +-- PlanOutdatedError             INVALID_REQUEST: what a plan was made on is not there any more
+|   +-- MassRemovalError              INVALID_REQUEST: a plan removes a larger share of the ACLs than it may
 |   +-- UnknownServerError            UNKNOWN_SERVER_ERROR
 +-- SidecarError                      what asking a sidecar may raise (authorizer.client)
 |   +-- SidecarUnavailableError       not ready, overloaded or gone: it may answer soon
@@ -125,6 +126,13 @@ class PlanOutdatedError(ApiError):
     code_name = "INVALID_REQUEST"
 
 
+class MassRemovalError(ApiError):
+    """A plan that removes a larger share of the ACLs than it may. Not one of Kafka's."""
+
+    kafka_name = "MassRemovalException"
+    code_name = "INVALID_REQUEST"
+
+
 class UnknownServerError(ApiError):
     """Something that should not happen happened."""
 
@@ -163,7 +171,7 @@ _KINDS: Final = (
     OperationTimedOutError,
     PolicyViolationError,
 )
-_BY_KAFKA_NAME: Final = {each.kafka_name: each for each in (*_KINDS, PlanOutdatedError)}
+_BY_KAFKA_NAME: Final = {each.kafka_name: each for each in (*_KINDS, PlanOutdatedError, MassRemovalError)}
 _BY_CODE_NAME: Final = {each.code_name: each for each in _KINDS}
 
 

@@ -157,6 +157,7 @@ class Node:
             clock=clock,
             refusal=None if writable else _refusal(log),
             kafka_version=config.kafka_version,
+            max_removed_percent=config.plan_max_removed_percent,
         )
         self.mutator: PlanMutator = self._mutator if writer is None else writer
         self.authorizer = StandardAuthorizer(audit=self.audit, mutator=self.mutator)

@@ -10,7 +10,7 @@ applied to. Other writes may come between, if they leave the meaning as it is.
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
 import msgspec
 import numpy as np
@@ -135,6 +135,11 @@ class AclPlan(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
         return msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n"
 
     @property
+    def plan(self) -> AclPlan:
+        """The plan itself, without what a request says beside it."""
+        return self
+
+    @property
     def settings(self) -> AuthorizerSettings:
         """Those that the meanings are of."""
         version = KafkaVersion(self.kafka_version)
@@ -202,8 +207,33 @@ class AclPlan(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
             )
 
 
+class PlanApplication(AclPlan, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """A plan, and how it is to be applied: the body of a request.
+
+    Attributes:
+        max_removed_percent: the largest share of the ACLs that it may remove; None: what the settings say.
+    """
+
+    max_removed_percent: Annotated[int, msgspec.Meta(ge=0, le=100)] | None = None
+
+    @classmethod
+    def of_plan(cls, plan: AclPlan, max_removed_percent: int | None) -> Self:
+        """As it is sent."""
+        return cls(**_fields(plan), max_removed_percent=max_removed_percent)
+
+    @property
+    def plan(self) -> AclPlan:
+        """As AclPlan."""
+        return AclPlan(**_fields(self))
+
+
+def _fields(plan: AclPlan) -> dict[str, Any]:
+    return {name: getattr(plan, name) for name in AclPlan.__struct_fields__}
+
+
 def _checksum(plan: AclPlan) -> str:
-    bare = msgspec.structs.replace(plan, checksum="")
+    # Of the plan alone, whatever a request says beside it.
+    bare = msgspec.structs.replace(plan.plan, checksum="")
     return blake2b(msgspec.json.encode(bare), digest_size=_DIGEST_BYTES).hexdigest()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import zlib
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +15,7 @@ from authorizer.cli.failure import failure_of
 from records.errors import DecodeError, UnsupportedVersionError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from authorizer.cli.failure import Failure
     from records.errors import RecordError
@@ -28,15 +29,23 @@ def lines_of(path: str) -> Iterator[Iterator[bytes]]:
 
     Raises:
         OSError: the file cannot be read.
+        DecodeError: while they are read: it is not whole gzip.
     """
     with ExitStack() as opened:
         file: Any = opened.enter_context(click.open_file(path, "rb"))
         lines = file if isinstance(file, io.BufferedReader) else io.BufferedReader(file)
         # By its content and not by its name: stdin has none.
         if lines.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC):
-            yield iter(opened.enter_context(gzip.open(lines)))
+            yield _unpacked(opened.enter_context(gzip.open(lines)), path)
         else:
             yield iter(lines)
+
+
+def _unpacked(lines: Iterable[bytes], path: str) -> Iterator[bytes]:
+    try:
+        yield from lines
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DecodeError(f"not complete gzip: {error}", source=path) from error
 
 
 def payload_of(line: bytes) -> dict[str, Any]:

@@ -105,6 +105,10 @@ class Workspace:
         store.require()
         return store
 
+    def max_removed_percent(self, given: int | None) -> int:
+        """The largest share of the ACLs that a plan may remove: as a command says it, or the settings."""
+        return self.config.plan_max_removed_percent if given is None else given
+
     def state(
         self, log: MetadataLog, *, at_offset: int | None = None, with_offsets: bool = False
     ) -> LoadResult:

@@ -182,10 +182,15 @@ class Deletion(msgspec.Struct, frozen=True):
 
 
 class Applied(msgspec.Struct, frozen=True):
-    """What became of a plan: ACLs, or an error with ``name``, ``code`` and ``message``."""
+    """What became of a plan: ACLs, or an error with ``name``, ``code`` and ``message``.
+
+    Attributes:
+        acl_count: the ACLs that were in force before.
+    """
 
     removed: list[Acl] | None = None
     added: list[Acl] | None = None
+    acl_count: int | None = None
     error: dict[str, str] | None = None
 
 

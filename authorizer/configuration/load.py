@@ -200,6 +200,7 @@ class Config:
     snapshot_max_age_ms: int
     max_lag_ms: int
     acl_update_timeout_ms: int
+    plan_max_removed_percent: int
     audit_level: str
     audit_queue_max_lines: int
     decision_log: tuple[DestinationSettings, ...]

@@ -6,6 +6,7 @@
     POST        {"acls": [...]}
     DELETE      {"filters": [...]}
     GET         a filter's fields, min_offset and at_offset as query parameters
+    a plan      as `aclog plan --output` writes it, and maxRemovedPercent beside its own fields
 
 A new ACL may carry the ``id`` with which ``aclog acls --json`` prints it; it says nothing, for the log gives
 ids. In a filter it is refused, and so is every field that is not known: passing over one that was meant to
@@ -42,7 +43,7 @@ from records.acl import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from authorizer.analysis.plan import AclPlan
+    from authorizer.analysis.plan import AclPlan, PlanApplication
 
 
 #: Where all this is asked.
@@ -175,12 +176,12 @@ def filters_of(body: bytes) -> list[AclBindingFilter]:
     return [each.filter(f"filters[{number}].") for number, each in enumerate(wanted)]
 
 
-def plan_of(body: bytes) -> AclPlan:
+def plan_of(body: bytes) -> PlanApplication:
     """The plan that a POST wants applied. HttpError: 400, it is none, or not as it was made."""
-    from authorizer.analysis.plan import AclPlan  # noqa: PLC0415 - clients of a node need none of it
+    from authorizer.analysis.plan import PlanApplication  # noqa: PLC0415 - clients of a node need none of it
 
     try:
-        return AclPlan.from_json(body)
+        return PlanApplication.from_json(body)
     except PlanUnreadableError as error:
         raise invalid_request(f"the body is not a request for {PLANS_PATH}: {error}") from error
 
@@ -203,6 +204,15 @@ def creation_body(bindings: Iterable[AclBinding]) -> bytes:
 def deletion_body(filters: Iterable[AclBindingFilter]) -> bytes:
     """The body whose ``filters_of`` these are. Raises as ``creation_body``."""
     return msgspec.json.encode(AclDeletion([AclFilter.of(each) for each in filters]))
+
+
+def application_body(plan: AclPlan, max_removed_percent: int | None) -> bytes:
+    """The body whose ``plan_of`` this is; without a share, as earlier releases take it, too."""
+    from authorizer.analysis.plan import PlanApplication  # noqa: PLC0415 - as plan_of
+
+    return msgspec.json.encode(
+        plan if max_removed_percent is None else PlanApplication.of_plan(plan, max_removed_percent)
+    )
 
 
 def listing_query(wanted: AclBindingFilter) -> str:

@@ -2,7 +2,8 @@
 
     POST      {"created": true, "acl": {...}}; {"created": false} where an equal ACL was there already
     DELETE    {"deleted": [{...}, ...]}
-    a plan    {"removed": [{...}, ...], "added": [{...}, ...]}; both empty where all of it was done already
+    a plan    {"acl_count": 12, "removed": [{...}, ...], "added": [{...}, ...]}: acl_count is of the ACLs
+              that were in force before; nothing is in the lists where all of it was done already
     all       {"error": {"name": "InvalidRequestException", "code": "INVALID_REQUEST", "message": ...}}
 
 ACLs are as ``aclog acls --json`` prints them; an error has Kafka's exception and code.
@@ -43,7 +44,11 @@ def applied_json(result: PlanResult) -> dict[str, Any]:
     """The result of a plan."""
     if result.exception is not None:
         return _error_json(result.exception)
-    return {"removed": [*map(acl_json, result.removed)], "added": [*map(acl_json, result.added)]}
+    return {
+        "acl_count": result.acl_count,
+        "removed": [*map(acl_json, result.removed)],
+        "added": [*map(acl_json, result.added)],
+    }
 
 
 def create_result_of(result: Mapping[str, Any]) -> AclCreateResult:
@@ -68,7 +73,7 @@ def plan_result_of(result: Mapping[str, Any]) -> PlanResult:
     if "error" in result:
         return PlanResult(_error_of(result["error"]))
     removed, added = (tuple(map(acl_from_json, result[each])) for each in ("removed", "added"))
-    return PlanResult(removed=removed, added=added)
+    return PlanResult(removed=removed, added=added, acl_count=result.get("acl_count"))
 
 
 def _error_json(error: ApiError) -> dict[str, Any]:

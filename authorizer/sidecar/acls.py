@@ -7,7 +7,8 @@ The rules:
 - A creation or removal is answered when its outcome is known here, for each item by itself (KIP-504), at the
   latest after aclog.acl.update.timeout.ms. No request waits on the event loop.
 - An answer carries the offset that it is about: what was written is visible there.
-- A plan is applied to what is in the log when its turn comes: by its meaning, or not at all.
+- A plan is applied to what is in the log when its turn comes: by its meaning, or not at all. One that removes
+  a large share of the ACLs is refused unless its request allows that (maxRemovedPercent).
 - Before the node is ready nothing is listed and nothing is written.
 - A web page changes nothing: a browser adds Origin to a page's requests, and ANONYMOUS may be any browser.
 """
@@ -39,7 +40,7 @@ from records.ids import uuid_from_string
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from authorizer.analysis.plan import AclPlan
+    from authorizer.analysis.plan import PlanApplication
     from authorizer.decisions.state import AuthorizerState
     from authorizer.node import Node
     from records.acl import AclBindingFilter
@@ -98,9 +99,10 @@ class AclRoutes:
         caller = self._changing(request, "ApplyPlan")
         return await self.applied(caller, await asyncio.to_thread(plan_of, await read_body(request)))
 
-    async def applied(self, caller: Caller, plan: AclPlan) -> Response:
+    async def applied(self, caller: Caller, wanted: PlanApplication) -> Response:
         """What became of the plan of a caller who may change ACLs."""
-        result = await asyncio.wrap_future(self._node.mutator.apply_plan(plan))
+        future = self._node.mutator.apply_plan(wanted.plan, wanted.max_removed_percent)
+        result = await asyncio.wrap_future(future)
         return self._changed(caller, [applied_json(result)])
 
     def _changing(self, request: Request, name: str) -> Caller:

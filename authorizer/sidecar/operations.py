@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.analysis.plan import AclPlan
+from authorizer.analysis.plan import PlanApplication
 from authorizer.decisions.decision import Rule
 from authorizer.sidecar.acl_bodies import ACLS_PATH, PLANS_PATH, AclCreation, AclDeletion, AclListing
 from authorizer.sidecar.authzen import Evaluation, EvaluationsRequest
@@ -186,6 +186,8 @@ _ONE_PLAN: Final = {
 
 _GUARDED: Final = (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.AUTHORIZER_NOT_READY)
 _OF_A_STATE: Final = (*_GUARDED, ErrorCode.OFFSET_NOT_HELD, ErrorCode.OFFSET_NOT_VISIBLE)
+
+_APPLIED_PLAN: Final = _object(acl_count=_NUMBER, removed=_list(_ACL), added=_list(_ACL))
 
 _AUTHORIZED_OPERATIONS: Final = Operation(
     summary="The operations that a principal may do to one resource (KIP-430)",
@@ -366,12 +368,13 @@ OPERATIONS: Final[Mapping[tuple[str, str], Operation]] = {
     ),
     ("POST", PLANS_PATH): Operation(
         summary="Apply a plan, whole or not at all",
-        says="What was removed and added, or why nothing was: the log has another meaning by now",
-        asks=AclPlan,
+        says="What was removed and added, or why nothing was: the log has another meaning by now, or it "
+        "removes a larger share of the ACLs than it may",
+        asks=PlanApplication,
         example=_ONE_PLAN,
         answer=_object(
             offset=_NUMBER,
-            results=_list({"anyOf": [_object(removed=_list(_ACL), added=_list(_ACL)), _ITEM_ERROR]}),
+            results=_list({"anyOf": [_APPLIED_PLAN, _ITEM_ERROR]}),
         ),
         errors=_GUARDED,
     ),

@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import structlog
 
+from authorizer.analysis.plan_counts import MAX_REMOVED_PERCENT
 from authorizer.api import AclCreateResult, AclDeleteResult, PlanResult
 from authorizer.errors import (
     ApiError,
@@ -123,6 +124,7 @@ class LogAclMutator:
         refusal: str | None = None,
         kafka_version: KafkaVersion | None = None,
         random_uuid: Callable[[], Uuid] | None = None,
+        max_removed_percent: int = MAX_REMOVED_PERCENT,
     ) -> None:
         """Wire it up; threads start with the first operation.
 
@@ -134,6 +136,7 @@ class LogAclMutator:
             refusal: why nothing can be written here, and the way out; None where it can.
             kafka_version: whose rules are followed; None: what the log tells.
             random_uuid: for ids whose UUIDv5 is taken.
+            max_removed_percent: of the ACLs, what a plan may remove that does not say more itself.
         """
         self.purgatory = Purgatory(clock)
         self._log = log
@@ -141,6 +144,7 @@ class LogAclMutator:
         self._kafka_version = kafka_version
         self._timeout_s = timeout_ms / 1000
         self._refusal = None if refusal is None else NotControllerError(refusal)
+        self._max_removed_percent = max_removed_percent
         self._random_uuid = _random_uuid if random_uuid is None else random_uuid
         # Guards the view, which the loader and the writer change, and what goes with it.
         self._lock = threading.Lock()
@@ -186,8 +190,9 @@ class LogAclMutator:
 
         return self._submit(len(wanted), plan, lambda error: AclDeleteResult(exception=error))
 
-    def apply_plan(self, plan: AclPlan) -> Future[PlanResult]:
-        """One future; returns at once."""
+    def apply_plan(self, plan: AclPlan, max_removed_percent: int | None = None) -> Future[PlanResult]:
+        """One future; returns without waiting for it."""
+        limit = self._max_removed_percent if max_removed_percent is None else max_removed_percent
 
         def checked() -> Pending:
             # What was appended is in the image once it is replayed.
@@ -197,9 +202,9 @@ class LogAclMutator:
             if self._log.cluster_writer is not None:
                 identity = self._log.identity
                 plan.require_log(identity.cluster_id, uuid_to_string(identity.topic_id))
-                return ClusterPlan(plan, image)
+                return ClusterPlan(plan, image, limit)
             hosts = self._host_rules(image)
-            return apply_plan(plan, image, self._log.identity, self._random_uuid, hosts)
+            return apply_plan(plan, image, self._log.identity, self._random_uuid, hosts, limit)
 
         (future,) = self._submit(1, checked, PlanResult)
         return future

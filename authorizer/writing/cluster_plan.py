@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from authorizer.analysis.meaning import Meaning
+from authorizer.analysis.plan_counts import MAX_REMOVED_PERCENT, PlanCounts
 from authorizer.api import PlanResult
 from authorizer.errors import PlanOutdatedError
 from authorizer.writing.cluster_change import writer_of
@@ -39,15 +40,24 @@ class ClusterPlan:
 
     Attributes:
         records: none that are known before they are replayed.
+        acl_count: the ACLs that are in force.
         to_remove, to_add: what is left to be done, in order.
     """
 
     records: Final[tuple[AclRecord, ...]] = ()
 
-    def __init__(self, plan: AclPlan, image: AclsImage) -> None:
-        """PlanOutdatedError: what it was made on has another meaning now; nothing was written."""
+    def __init__(
+        self, plan: AclPlan, image: AclsImage, max_removed_percent: int = MAX_REMOVED_PERCENT
+    ) -> None:
+        """Check it.
+
+        Raises:
+            MassRemovalError: it removes a larger share of the ACLs than it may; nothing was written.
+            PlanOutdatedError: what it was made on has another meaning now; nothing was written.
+        """
         self._plan = plan
         table = image.merged().columns
+        self.acl_count = len(table)
         self._held = plan.held(table)
         self.to_remove, self.to_add = plan.left(self._held)
         if not self.to_remove and not self.to_add:
@@ -59,6 +69,8 @@ class ClusterPlan:
                 raise
             # A part of it was carried out: without that it must be what it was.
             plan.require_meaning(image_of(plan.undone(table)))
+        counts = PlanCounts(self.acl_count, len(self._removed()), len(self.to_add))
+        counts.require_allowed(max_removed_percent)
 
     def carry_out(self, requests: Requests) -> None:
         """Raises as cluster_requests.carry_out; the error says how to go on."""
@@ -80,14 +92,19 @@ class ClusterPlan:
 
     def result(self, find: FindAcl) -> PlanResult:
         """What was done; ``find`` has an ACL that is in force now. One that it has not has our id."""
-        removed = set(self.to_remove)
         return PlanResult(
-            removed=tuple(acl.record for acl in self._held if acl.record.content in removed),
+            removed=tuple(self._removed()),
             added=tuple(
                 find(content) or AccessControlEntryRecord(content_uuid(content), *content)
                 for content in self.to_add
             ),
+            acl_count=self.acl_count,
         )
+
+    def _removed(self) -> list[AccessControlEntryRecord]:
+        """What is to be removed, under all ids."""
+        removed = set(self.to_remove)
+        return [acl.record for acl in self._held if acl.record.content in removed]
 
     # --- by the cluster whose log is followed ---------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """What applying a plan writes: one atomic batch, upon the state that was checked. It is only decided here.
 
 - All of it was done already: no record, a success.
+- It removes a larger share of the ACLs than it may: MassRemovalError, no record.
 - The meaning is not the one before, or would not become the one after: PlanOutdatedError, no record.
 - Else its removals, of equal ACLs under all ids, and its additions, to be appended only where the log still
   ends where the checked state does.
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from authorizer.analysis.plan_counts import MAX_REMOVED_PERCENT, PlanCounts
 from authorizer.api import PlanResult
 from authorizer.writing.acl_control import Change, validate_binding
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
@@ -32,12 +34,15 @@ def apply_plan(
     identity: LogIdentity,
     random_uuid: Callable[[], Uuid],
     hosts: HostRules | None = None,
+    max_removed_percent: int = MAX_REMOVED_PERCENT,
 ) -> Change[PlanResult]:
     """Decide what to append to the log with this identity, whose state is ``image``.
 
-    ``hosts`` is as `validate_binding` takes it.
+    ``hosts`` is as `validate_binding` takes it; ``max_removed_percent``: what the plan may
+    remove of the ACLs.
 
     Raises:
+        MassRemovalError: it would remove more than that.
         PlanOutdatedError: it was made for another log, or another meaning.
         InvalidRequestError, UnsupportedLevelError: an ACL that Kafka refuses.
     """
@@ -47,8 +52,10 @@ def apply_plan(
     to_remove, to_add = map(set, plan.left(held))
     after = image.provenance.end_offset
     if not to_remove and not to_add:
-        return Change((), (PlanResult(),), after)
+        return Change((), (PlanResult(acl_count=len(table)),), after)
+    removed = [acl.record for acl in held if acl.record.content in to_remove]
     plan.require_meaning(image)
+    PlanCounts(len(table), len(removed), len(to_add)).require_allowed(max_removed_percent)
     added = []
     for content in plan.added:
         if content in to_add:
@@ -57,6 +64,6 @@ def apply_plan(
             while record.id in image:
                 record = AccessControlEntryRecord(random_uuid(), *content)
             added.append(record)
-    removed = [acl.record for acl in held if acl.record.content in to_remove]
     records: list[AclRecord] = [*added, *(RemoveAccessControlEntryRecord(record.id) for record in removed)]
-    return Change(tuple(records), (PlanResult(removed=tuple(removed), added=tuple(added)),), after)
+    result = PlanResult(removed=tuple(removed), added=tuple(added), acl_count=len(table))
+    return Change(tuple(records), (result,), after)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
 import re
@@ -141,7 +142,14 @@ def test_every_form_of_a_file_makes_the_same_plan(tmp_path: Path) -> None:
     plans, plan = [], tmp_path / "plan.json"
     for form in forms:
         found = rows(aclog("plan", *form, "--log", log, "--json", "--output", plan, code=1))
-        changed = [(row["acl"], row["resourceName"]) for row in found[:2]]
+        assert found[0]["counts"] == {
+            "acls": 2,
+            "toRemove": 1,
+            "toAdd": 1,
+            "removedPercent": 50.0,
+            "isMassRemoval": False,
+        }
+        changed = [(row["acl"], row["resourceName"]) for row in found[1:3]]
         assert changed == [("removed", "payments"), ("added", "orders")]
         plans.append(plan.read_bytes())
     assert len(set(plans)) == 1
@@ -149,7 +157,16 @@ def test_every_form_of_a_file_makes_the_same_plan(tmp_path: Path) -> None:
     assert [each["resourceName"] for each in applied[0]["added"]] == ["orders"]
     assert listed(log) == as_listed(ORDERS, BOB)
     assert rows(aclog("apply", plan, "--log", log, "--json")) == [
-        {"applied": False, "endOffset": 4, "removed": [], "added": []}
+        {
+            "applied": False,
+            "aclsBefore": 2,
+            "aclsRemoved": 0,
+            "aclsAdded": 0,
+            "removedPercent": 0.0,
+            "endOffset": 4,
+            "removed": [],
+            "added": [],
+        }
     ]
     assert "nothing to do" in aclog("apply", plan, "--log", log).stdout
     for form in forms:
@@ -163,7 +180,7 @@ def test_nothing_outside_of_the_scope_is_touched(tmp_path: Path) -> None:
     wanted = json_lines(tmp_path / "wanted", acl("new"), acl("pii-new"))
 
     def removed(*scope: object) -> set[tuple[str, str]]:
-        result = aclog("plan", wanted, *scope, "--log", log, "--json", code=1)
+        result = aclog("plan", wanted, *scope, "--allow-empty", "--log", log, "--json", code=1)
         found = [row for row in rows(result) if row.get("acl") == "removed"]
         return {(row["principal"], row["resourceName"]) for row in found}
 
@@ -184,6 +201,128 @@ def test_nothing_outside_of_the_scope_is_touched(tmp_path: Path) -> None:
     assert "without --principal" in aclog("plan", wanted, "--all", "--cluster", "--log", log, code=2).stderr
     changes = json_lines(tmp_path / "changes", {"acl": "added", **acl("new")})
     assert "no scope" in aclog("plan", changes, "--all", "--log", log, code=2).stderr
+
+
+SCRIPT = """
+import sys
+from authorizer.cli.main import main
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize("scope", [("--all",), ("--principal", "User:alice"), ("--topic", "*"), ()])
+def test_a_failed_command_before_the_pipe_removes_nothing(tmp_path: Path, scope: tuple[str, ...]) -> None:
+    """`false | aclog plan -`: nothing was read, so nothing is planned."""
+    log, plan = new_log(tmp_path / "log", ORDERS, PAYMENTS), tmp_path / "plan.json"
+    command = [sys.executable, "-c", SCRIPT, "plan", "-", *scope, "--log", str(log), "--output", str(plan)]
+    with subprocess.Popen(["false"], stdout=subprocess.PIPE) as failed:
+        done = subprocess.run(
+            command, stdin=failed.stdout, capture_output=True, text=True, check=False, timeout=SOON_S
+        )
+    assert done.returncode == 4
+    assert "stdin ended without a single byte" in " ".join(done.stderr.split())
+    assert done.stdout == ""
+    assert not plan.exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("diff", "-", "LOG"),
+        ("lint", "--acls", "-"),
+        ("who-can", "--operation", "Read", "--topic", "t", "--acls", "-"),
+    ],
+)
+def test_stdin_without_a_byte_is_no_set_of_acls(tmp_path: Path, command: tuple[str, ...]) -> None:
+    log = new_log(tmp_path / "log", ORDERS)
+    words = [str(log) if word == "LOG" else word for word in command]
+    assert "without a single byte" in " ".join(aclog(*words, stdin="", code=4).stderr.split())
+    assert "without a single byte" not in CliRunner().invoke(cli, words, input="[]").stderr
+
+
+@pytest.mark.parametrize(
+    ("scope", "emptied"),
+    [
+        (("--all",), "3 of 3"),
+        (("--principal", "User:alice"), "2 of 3"),
+        (("--topic", "orders"), "2 of 3"),
+        (("--principal", "User:bob", "--topic", "*"), "1 of 3"),
+    ],
+)
+def test_a_scope_is_emptied_only_where_that_is_asked_for(
+    tmp_path: Path, scope: tuple[str, ...], emptied: str
+) -> None:
+    """In every form that an empty set has; what is outside of the scope is none of it."""
+    log, plan = new_log(tmp_path / "log", ORDERS, PAYMENTS, BOB), tmp_path / "plan.json"
+    csv_header = "id,resourceType,resourceName,patternType,principal,host,operation,permissionType\n"
+    texts = ["", "\n", "[]", '{"acls": []}', '{"resources": []}', csv_header, "ACLs for principal `User:x`\n"]
+    if scope != ("--all",):
+        texts.append(json.dumps(acl("z", "User:zoe")) + "\n")
+    for text in texts:
+        file = tmp_path / "empty"
+        file.write_text(text, encoding="utf-8")
+        refused = aclog("plan", file, *scope, "--log", log, "--output", plan, code=2)
+        assert f"would remove all that are in it: {emptied} ACLs" in " ".join(refused.stderr.split())
+        assert not plan.exists()
+        wanted = aclog("plan", file, *scope, "--allow-empty", "--log", log, "--json", code=1)
+        assert rows(wanted)[0]["counts"]["toRemove"] == int(emptied[0])
+    # There is nothing in this one, so that nothing can be emptied.
+    aclog("plan", tmp_path / "empty", "--topic", "nobody-has-this", "--log", log)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('[{"resourceType": "TOPIC"', "not JSON"),
+        ('{"acls": [', "not JSON"),
+        (
+            "Current ACLs for resource `ResourcePattern(resourceType=TOPIC, name=t, patternType=LITERAL)`:\n",
+            "not complete",
+        ),
+    ],
+)
+def test_input_that_ended_early_is_no_empty_set(tmp_path: Path, text: str, complaint: str) -> None:
+    log, file = new_log(tmp_path / "log", ORDERS), tmp_path / "cut"
+    file.write_text(text, encoding="utf-8")
+    refused = aclog("plan", file, "--all", "--allow-empty", "--log", log, code=4)
+    assert complaint in " ".join(refused.stderr.split())
+
+
+def test_gzip_that_is_cut_off_is_refused(tmp_path: Path) -> None:
+    log, file = new_log(tmp_path / "log", ORDERS), tmp_path / "cut.gz"
+    file.write_bytes(gzip.compress(b"[]" + b" " * 1000)[:-9])
+    for command in (("plan", file, "--all", "--log", log), ("diff", file, log)):
+        assert "not complete gzip" in " ".join(aclog(*command, code=4).stderr.split())
+
+
+def test_a_plan_that_removes_more_than_half_is_applied_only_where_that_is_allowed(tmp_path: Path) -> None:
+    """What it removes and the share stand first; the share may be set by a flag and by a key."""
+    there = [acl(f"t-{number}") for number in range(5)]
+    log, plan, config = new_log(tmp_path / "log", *there), tmp_path / "plan.json", tmp_path / "config"
+    wanted = json_lines(tmp_path / "wanted", *there[:2])
+    planned = aclog("plan", wanted, "--all", "--log", log, "--output", plan, code=1)
+    first, second = planned.stdout.splitlines()[:2]
+    assert first == "plan     removes 3 of 5 ACLs (60 %), adds 0"
+    assert "more than 50 %" in second
+    assert "--allow-mass-removal" in planned.stderr
+    refused = aclog("apply", plan, "--log", log, code=2).stderr
+    assert "removes 3 of 5 ACLs (60 %), adds 0: more than the 50 %" in " ".join(refused.split())
+    config.write_text("aclog.plan.max.removed.percent=60\n", encoding="utf-8")
+    lower = ("apply", plan, "--log", log, "--config", config, "--max-removed-percent", "59")
+    assert "more than the 59 %" in " ".join(aclog(*lower, code=2).stderr.split())
+    assert listed(log) == as_listed(*there)
+    applied = aclog("apply", plan, "--log", log, "--config", config)
+    assert applied.stdout.startswith("applied: 3 ACLs removed, 0 added, 60 % of 5 ACLs removed; ")
+    assert listed(log) == as_listed(*there[:2])
+    # By the flag; exactly half needs none.
+    aclog("plan", json_lines(tmp_path / "w", there[0]), "--all", "--log", log, "--output", plan, code=1)
+    aclog("apply", plan, "--log", log)
+    aclog(
+        "plan", json_lines(tmp_path / "w"), "--all", "--allow-empty", "--log", log, "--output", plan, code=1
+    )
+    aclog("apply", plan, "--log", log, code=2)
+    done = rows(aclog("apply", plan, "--allow-mass-removal", "--log", log, "--json"))[0]
+    assert (done["aclsBefore"], done["aclsRemoved"], done["removedPercent"]) == (1, 1, 100.0)
 
 
 def test_what_is_worth_a_second_look(tmp_path: Path) -> None:
@@ -361,7 +500,7 @@ def test_the_real_kafka_answers_each_witness_as_planned_once_it_is_applied(tmp_p
             [*map(str, ("plan", file, *scope, "--log", log, "--config", config, "--json", "--output", plan))],
         )
         flips = [row for row in rows(found) if "flip" in row]
-        aclog("apply", plan, "--log", log)
+        aclog("apply", plan, "--allow-mass-removal", "--log", log)
         aclog("apply", plan, "--log", log)
         there = [record(each) for each in listed(log)]
         states.append(
@@ -384,10 +523,11 @@ def test_a_kill_in_the_middle_leaves_all_or_nothing(tmp_path: Path) -> None:
     log, plan = new_log(tmp_path / "log", ORDERS), tmp_path / "plan.json"
     changes = [{"acl": "removed", **ORDERS}, *({"acl": "added", **acl(f"t-{n}")} for n in range(500))]
     aclog("plan", json_lines(tmp_path / "c", *changes), "--log", log, "--output", plan, code=1)
+    apply = ("apply", str(plan), "--allow-mass-removal", "--log", str(log))
     outcomes = []
     for syncs in (0, 0, 1, 1, 2, 2, 3, 9):
         done = subprocess.run(
-            [sys.executable, "-c", KILLED_AT_SYNC, str(syncs), "apply", str(plan), "--log", str(log)],
+            [sys.executable, "-c", KILLED_AT_SYNC, str(syncs), *apply],
             capture_output=True,
             check=False,
             timeout=60,
@@ -399,7 +539,7 @@ def test_a_kill_in_the_middle_leaves_all_or_nothing(tmp_path: Path) -> None:
     # It was killed before and after the batch was in the log.
     assert (False, False) in outcomes
     assert outcomes[-1] == (True, True)
-    aclog("apply", plan, "--log", log)
+    aclog(*apply)
     with DirectoryLog.open(log) as read:
         assert read.high_watermark() == 1 + len(changes)
 
@@ -413,11 +553,12 @@ def test_a_kill_before_a_topics_commit_leaves_nothing(tmp_path: Path, broker: Br
         wait_until_readable(log, log.append([record(ORDERS)]))
     changes = json_lines(tmp_path / "c", {"acl": "removed", **ORDERS}, {"acl": "added", **BOB})
     aclog("plan", changes, "--log", url, "--output", plan, code=1)
-    killed = [sys.executable, "-c", KILLED_BEFORE_COMMIT, "apply", str(plan), "--log", url]
+    apply = ("apply", str(plan), "--allow-mass-removal", "--log", url)
+    killed = [sys.executable, "-c", KILLED_BEFORE_COMMIT, *apply]
     done = subprocess.run(killed, capture_output=True, check=False, timeout=SOON_S)
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert listed(url) == as_listed(ORDERS)
-    assert "1 ACLs removed, 1 added" in aclog("apply", plan, "--log", url).stdout
+    assert "1 ACLs removed, 1 added" in aclog(*apply).stdout
     assert "nothing to do" in aclog("apply", plan, "--log", url).stdout
     assert listed(url) == as_listed(BOB)
 
@@ -493,6 +634,12 @@ def test_through_a_node(tmp_path: Path) -> None:
         assert "the meaning has moved" in aclog("apply", plan, "--sidecar", url, code=1).stderr
         aclog("plan", away, "--sidecar", url, "--output", plan, code=1)
         assert "1 ACLs removed, 0 added" in aclog("apply", plan, "--sidecar", url).stdout
+        only = json_lines(tmp_path / "w", {**acl("x"), **ALTER_THIS})
+        aclog("plan", only, "--all", "--sidecar", url, "--output", plan, code=1)
+        for where in (("--sidecar", url), ("--log", log)):
+            refused = " ".join(aclog("apply", plan, *where, code=2).stderr.split())
+            assert "removes 2 of 3 ACLs (66.6 %)" in refused
+        assert "2 ACLs removed" in aclog("apply", plan, "--sidecar", url, "--allow-mass-removal").stdout
         assert "nothing to do" in aclog("apply", plan, "--sidecar", url).stdout
 
 
@@ -504,8 +651,8 @@ def cluster(broker: Broker, tmp_path: Path) -> Iterator[str]:
     nothing.write_text("", encoding="utf-8")
     where = ("--bootstrap-server", broker.bootstrap_servers)
     scope = [word for name in ("alice", "bob", "eve", "*") for word in ("--principal", f"User:{name}")]
-    CliRunner().invoke(cli, ["plan", str(nothing), *scope, *where, "--output", str(plan)])
-    aclog("apply", plan, *where)
+    CliRunner().invoke(cli, ["plan", str(nothing), *scope, *where, "--allow-empty", "--output", str(plan)])
+    aclog("apply", plan, *where, "--allow-mass-removal")
 
 
 @pytest.mark.integration
@@ -537,7 +684,7 @@ def test_a_cluster_is_changed_by_its_own_requests(cluster: str, tmp_path: Path) 
     there = json_lines(tmp_path / "c", wanted[1])
     while rows(aclog("diff", there, f"describe://{cluster}", "--json", code=1))[-1]["aclsRemoved"]:
         assert time.monotonic() < deadline_s
-    done = rows(aclog("apply", plan, *where, "--json"))[0]
+    done = rows(aclog("apply", plan, *where, "--allow-mass-removal", "--json"))[0]
     assert [each["principal"] for each in done["added"]] == ["User:bob"]
     assert {each["resourceName"] for each in done["removed"]} == {"orders", "pii-"}
     assert planned(*wanted, code=0)[-1]["same"] is True

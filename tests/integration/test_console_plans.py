@@ -222,6 +222,41 @@ def test_no_other_page_changes_anything(client: httpx.Client, url: str, node: No
     assert is_allowed(node, "User:mallory", READ, "orders")
 
 
+def test_a_plan_that_removes_most_acls_says_the_share_before_it_is_applied(
+    page: Page, client: httpx.Client, url: str, node: Node
+) -> None:
+    change = opened_change(page, url)
+    for principal in ("User:alice", "User:bob"):
+        page.get_by_label(f"Remove ALLOW {principal} Read on TOPIC orders from any host").check()
+    expect(plan(page)).to_have_count(2)
+    expect(change).to_contain_text("(66.6 % of 3 ACLs)")
+    page.get_by_role("button", name="Apply…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("alert")).to_contain_text("This removes 66.6 % of all ACLs: 2 of 3")
+    dialog.get_by_role("button", name="Remove 66.6 % of all ACLs").click()
+    expect(change.locator(".done")).to_contain_text("0 ACLs added, 2 ACLs removed")
+    assert node.status().acl_count == 1
+    # Programs that say nothing of it are refused, on the page's way and on their own.
+    create(node, [acl("User:alice", READ, "orders"), acl("User:bob", READ, "orders")])
+    made = post(client, url, "plan", {"text": "--remove --topic orders", "to_apply": True}).json()
+    assert made["counts"] == {
+        "acls": 3,
+        "toRemove": 2,
+        "toAdd": 0,
+        "removedPercent": 66.6,
+        "isMassRemoval": True,
+    }
+    for body in (made["plan"], made["plan"] | {"maxRemovedPercent": 66}):
+        for answer in (post(client, url, "apply", body), client.post(f"{url}/v1/plans", json=body)):
+            (result,) = answer.json()["results"]
+            assert result["error"]["name"] == "MassRemovalException"
+            assert "removes 2 of 3 ACLs (66.6 %)" in result["error"]["message"]
+    assert client.post(f"{url}/v1/plans", json=made["plan"] | {"maxRemovedPercent": 101}).status_code == 400
+    done = client.post(f"{url}/v1/plans", json=made["plan"] | {"maxRemovedPercent": 67}).json()
+    assert (done["results"][0]["acl_count"], len(done["results"][0]["removed"])) == (3, 2)
+    assert node.status().acl_count == 1
+
+
 def test_hostile_names_are_text_in_a_change(page: Page, url: str, node: Node) -> None:
     change = opened_change(page, url)
     for name in HOSTILE:

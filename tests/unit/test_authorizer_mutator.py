@@ -830,7 +830,7 @@ def test_a_plan_is_checked_with_what_was_appended_before_it() -> None:
         until(lambda: len(writing.log.batches) == 1)
         writing.replay()
         assert creation.result(SOON_S).exception is None
-        assert application.result(SOON_S) == PlanResult()
+        assert application.result(SOON_S) == PlanResult(acl_count=1)
         assert len(writing.log.batches) == 1
     finally:
         writing.mutator.close()

@@ -6,12 +6,18 @@ import json
 from http import HTTPStatus
 from typing import Any
 
+import msgspec
 import pytest
 
-from authorizer.sidecar.acl_bodies import bindings_of, filters_of, listing_of
+from authorizer.analysis.changed_acls import ChangedAcls
+from authorizer.analysis.plan import AclPlan, PlanOrigin
+from authorizer.decisions.state import AuthorizerSettings
+from authorizer.sidecar.acl_bodies import application_body, bindings_of, filters_of, listing_of, plan_of
 from authorizer.sidecar.errors import HttpError
 from authorizer.writing.acl_control import RECORDS_PER_OPERATION_MAX
 from records.acl import AclBindingFilter
+from records.columns.acl_table import AclTable
+from snapshot.image import AclsImage
 from support.node_acls import topic_acl
 
 ACL = {
@@ -31,6 +37,22 @@ def test_defaults_of_a_new_acl_are_kafka_acls() -> None:
     """A literal name, from everywhere; names of codes in any case; an id says nothing."""
     wanted = {"acls": [ACL, {**ACL, "operation": "read", "resourceType": "topic", "id": "x"}]}
     assert bindings_of(request(wanted)) == [topic_acl("t")] * 2
+
+
+def test_a_share_goes_along_with_a_plan_and_is_no_part_of_it() -> None:
+    """The plan's checksum is of the plan alone; without a share the body is the file's own."""
+    origin = PlanOrigin("file:x", "c", "t", 3)
+    changed = ChangedAcls(AclTable.of(()), AclTable.of(()))
+    plan = AclPlan.of(origin, AclsImage.EMPTY, changed, AuthorizerSettings())
+    assert application_body(plan, None) == msgspec.json.encode(plan)
+    for share in (None, 0, 70, 100):
+        wanted = plan_of(application_body(plan, share))
+        assert (wanted.plan, wanted.max_removed_percent) == (plan, share)
+        assert AclPlan.from_json(msgspec.json.encode(wanted.plan)) == plan
+    for wrong in (b"-1", b"101", b"1.5", b'"70"'):
+        body = plan.to_json().rstrip().removesuffix(b"}") + b',"maxRemovedPercent":' + wrong + b"}"
+        with pytest.raises(HttpError, match="maxRemovedPercent"):
+            plan_of(body)
 
 
 def test_what_a_filter_leaves_out_is_any() -> None:

@@ -106,16 +106,17 @@ class LogAcls:
             url = log.url if log.directory is None else str(log.directory)
             return PlanOrigin(url, log.identity.cluster_id, topic_id, end_offset), image
 
-    def apply(self, plan: AclPlan) -> tuple[int, PlanResult]:
+    def apply(self, plan: AclPlan, max_removed_percent: int | None) -> tuple[int, PlanResult]:
         """As plans.Planned: one batch, upon the state that was checked. Raises as ``create``."""
+        limit = self._workspace.max_removed_percent(max_removed_percent)
         give_up_s = time.monotonic() + self._workspace.config.acl_update_timeout_ms / 1000
 
         def here(log: MetadataLog, attempt: WriteAttempt) -> tuple[int, PlanResult]:
             while True:
                 image = self._workspace.state(log).image
                 if log.cluster_writer is not None:
-                    return self._applied(log, plan, image, attempt)
-                change = apply_plan(plan, image, log.identity, random_id, self._host_rules(image))
+                    return self._applied(log, plan, image, limit, attempt)
+                change = apply_plan(plan, image, log.identity, random_id, self._host_rules(image), limit)
                 try:
                     return _appended(log, change, image, attempt), change.results[0]
                 except LogMovedError:
@@ -124,16 +125,16 @@ class LogAcls:
                         raise
                 attempt.appends = False
 
-        return self._change(here, lambda node: node.apply(plan))
+        return self._change(here, lambda node: node.apply(plan, max_removed_percent))
 
     def _applied(
-        self, log: MetadataLog, plan: AclPlan, image: AclsImage, attempt: WriteAttempt
+        self, log: MetadataLog, plan: AclPlan, image: AclsImage, limit: int, attempt: WriteAttempt
     ) -> tuple[int, PlanResult]:
         """By requests to the cluster."""
         plan.require_log(log.identity.cluster_id, uuid_to_string(log.identity.topic_id))
-        left = ClusterPlan(plan, image)
+        left = ClusterPlan(plan, image, limit)
         if not left.to_remove and not left.to_add:
-            return image.provenance.end_offset, PlanResult()
+            return image.provenance.end_offset, PlanResult(acl_count=left.acl_count)
         note(f"note: {NOT_ATOMIC}")
         end_offset, (result,) = self._asked(log, left, image, attempt)
         if result.exception is not None:

@@ -17,6 +17,7 @@ from authorizer.errors import (
     SidecarError,
     SidecarOutcomeUnknownError,
 )
+from authorizer.sidecar.acl_bodies import application_body
 from authorizer.sidecar.acl_results import create_result_of, delete_result_of, plan_result_of
 from authorizer.sidecar.unix_socket import connect_unix
 from records.acl import AclBindingFilter
@@ -92,9 +93,9 @@ class NodeAcls:
         image = restore_image([table], provenance=Provenance(end_offset, -1, 0))
         return PlanOrigin(self._url, node.cluster_id or "", node.topic_id, end_offset), image
 
-    def apply(self, plan: AclPlan) -> tuple[int, PlanResult]:
-        """As plans.Planned. Raises PlanOutdatedError and other ApiErrors, and as ``create``."""
-        body = msgspec.json.encode(plan)
+    def apply(self, plan: AclPlan, max_removed_percent: int | None) -> tuple[int, PlanResult]:
+        """As plans.Planned; None: the node's own limit. Raises ApiError, and as ``create``."""
+        body = application_body(plan, max_removed_percent)
         end_offset, result = self._ask(lambda: calls.plan_application(body).then(_applied))
         if result.exception is not None:
             raise result.exception

@@ -10,7 +10,7 @@ import click
 from authorizer.cli.failure import ExitCode, Failure, failure_of
 from authorizer.cli.options import config_option, json_option, log_option, progress_option, snapshots_option
 from authorizer.cli.output import answer, print_json, shown
-from authorizer.cli.plans.planned import bootstrap_option, given_planned
+from authorizer.cli.plans.planned import bootstrap_option, given_planned, max_removed_option
 from authorizer.cli.sidecar import sidecar_options
 from authorizer.cli.workspace import Workspace
 from authorizer.errors import PlanOutdatedError, SidecarRefusedError
@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 
 @click.command("apply")
 @click.argument("plan", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="PLAN")
+@click.option(
+    "--allow-mass-removal",
+    is_flag=True,
+    help="Apply it also if it removes a larger share of the ACLs than --max-removed-percent.",
+)
+@max_removed_option
 @log_option
 @sidecar_options
 @bootstrap_option
@@ -28,13 +34,29 @@ if TYPE_CHECKING:
 @config_option
 @json_option
 @progress_option
-def apply_command(*, plan: Path, sidecar: str | None, bootstrap_servers: str | None, as_json: bool) -> None:
+def apply_command(
+    *,
+    plan: Path,
+    allow_mass_removal: bool,
+    max_removed_percent: int | None,
+    sidecar: str | None,
+    bootstrap_servers: str | None,
+    as_json: bool,
+) -> None:
     """Carry out a plan of `aclog plan --output`.
 
     To a log that aclog writes, or by the node that holds it, a plan is one atomic batch: all of it, or
-    nothing. It is checked against the state that it is written upon, also while others write. It is refused,
-    with exit code 1, if some question has another answer than when the plan was made; other writes do not
-    matter. A plan that was applied already has nothing to do, with exit code 0.
+    nothing. It is checked against the state that it is written upon, also while others write.
+
+    It is refused, and nothing is written, with exit code 1 if
+    - it was made for another log (cluster id, topic id);
+    - some question has another answer than when the plan was made: the effective permissions are others;
+    - they are the same, but by other ACLs, upon which the plan's changes would not lead to the permissions
+      that it shows. So a write that changes no answer can be a reason, too: the plan removes one of two ACLs
+      that allow the same, and the other one was removed meanwhile.
+    Any other write since the plan was made is no reason to refuse it. With exit code 2 it is refused if it
+    removes a larger share of the ACLs than --max-removed-percent, unless --allow-mass-removal is given. If
+    all of its changes are in force already there is nothing to do, with exit code 0.
 
     A cluster that writes its own ACLs (--bootstrap-server, or --log kraft://HOST:PORT) is changed by Kafka's
     own requests, which are not atomic: what others write between the check and the end is not noticed before
@@ -48,12 +70,13 @@ def apply_command(*, plan: Path, sidecar: str | None, bootstrap_servers: str | N
       aclog apply plan.json --sidecar http://127.0.0.1:8180 --token-file admin.token
       aclog apply plan.json --bootstrap-server HOST:9092 --config client.properties
     """
+    from authorizer.analysis.plan_counts import ALL_PERCENT
     from authorizer.cli.plans.plan_file import read_plan
 
     wanted = read_plan(plan)
     planned = given_planned(Workspace.given(), sidecar, bootstrap_servers)
     try:
-        end_offset, result = planned.apply(wanted)
+        end_offset, result = planned.apply(wanted, ALL_PERCENT if allow_mass_removal else max_removed_percent)
     except (SidecarRefusedError, PlanOutdatedError) as error:
         # This is what was asked for: the node's own ACLs deny it, or the meaning is another one.
         failure = failure_of(error)
@@ -63,11 +86,18 @@ def apply_command(*, plan: Path, sidecar: str | None, bootstrap_servers: str | N
 
 def _print(end_offset: int | None, result: PlanResult, *, as_json: bool) -> None:
     from authorizer.acl_json import acl_json
+    from authorizer.analysis.plan_counts import PlanCounts
 
+    removed, added = len(result.removed), len(result.added)
+    counts = None if result.acl_count is None else PlanCounts(result.acl_count, removed, added)
     if as_json:
         print_json(
             {
                 "applied": bool(result.removed or result.added),
+                "aclsBefore": result.acl_count,
+                "aclsRemoved": removed,
+                "aclsAdded": added,
+                "removedPercent": None if counts is None else counts.removed_percent,
                 "endOffset": end_offset,
                 "removed": [*map(acl_json, result.removed)],
                 "added": [*map(acl_json, result.added)],
@@ -78,7 +108,8 @@ def _print(end_offset: int | None, result: PlanResult, *, as_json: bool) -> None
         answer("nothing to do: all of the plan is in force already")
         return
     where = "" if end_offset is None else f"; the log ends at offset {end_offset}"
-    answer(f"applied: {len(result.removed)} ACLs removed, {len(result.added)} added{where}")
+    share = "" if counts is None else f", {counts.removed_percent:g} % of {counts.acls:,} ACLs removed"
+    answer(f"applied: {removed} ACLs removed, {added} added{share}{where}")
     for sign, records in (("-", result.removed), ("+", result.added)):
         for record in records:
             answer(f"  {sign} {shown(record.standard_acl())}", indent=6)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _COMMANDS: Final = ("kafka-acls", "kafka-acls.sh", "aclog-kafka-acls")
 _KINDS: Final = ("added", "removed")
 #: Keys of the other lines that `aclog diff`, `aclog plan` and `aclog review` print.
-_PASSED_BY: Final = {"flip", "same", "warning", "review"}
+_PASSED_BY: Final = {"counts", "flip", "same", "warning", "review"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,10 +49,11 @@ class ClusterAcls:
             topic_id = uuid_to_string(log.identity.topic_id)
             return PlanOrigin(log.url, cluster_id, topic_id, image.provenance.end_offset), image
 
-    def apply(self, plan: AclPlan) -> tuple[None, PlanResult]:
+    def apply(self, plan: AclPlan, max_removed_percent: int | None) -> tuple[None, PlanResult]:
         """As planned.Planned: by requests, and then looked at again.
 
         Raises:
+            MassRemovalError: as planned.Planned, and nothing was written.
             PlanOutdatedError: as planned.Planned, and nothing was written; or all of it was carried out, and
                 the meaning is another one than the plan says.
             EncodeError: an ACL that the Kafka client cannot write; nothing was written.
@@ -61,9 +62,9 @@ class ClusterAcls:
         """
         origin, image = self.state()
         plan.require_log(origin.cluster_id, origin.topic_id)
-        left = ClusterPlan(plan, image)
+        left = ClusterPlan(plan, image, self._workspace.max_removed_percent(max_removed_percent))
         if not left.to_remove and not left.to_add:
-            return None, PlanResult()
+            return None, PlanResult(acl_count=left.acl_count)
         self._cluster.require_writable([*left.to_remove, *left.to_add])
         note(f"note: {NOT_ATOMIC}")
         left.carry_out(self._cluster)

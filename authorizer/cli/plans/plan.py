@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from authorizer.cli.failure import ExitCode
+from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.input import bad_line
 from authorizer.cli.options import (
     PRINCIPAL,
@@ -21,7 +21,7 @@ from authorizer.cli.options import (
     snapshots_option,
 )
 from authorizer.cli.output import Waiting, answer, note, print_json, shown
-from authorizer.cli.plans.planned import bootstrap_option, given_planned
+from authorizer.cli.plans.planned import bootstrap_option, given_planned, max_removed_option
 from authorizer.cli.resources import RESOURCES, flag_of
 from authorizer.cli.sidecar import sidecar_options
 from authorizer.cli.workspace import Workspace
@@ -30,6 +30,7 @@ from records.errors import RecordError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from authorizer.analysis.plan_counts import PlanCounts
     from authorizer.analysis.plan_warnings import Warned
     from authorizer.cli.sets.diff_report import Report
 
@@ -74,6 +75,12 @@ _scope_options = shared(
     shell_complete=completes("file"),
     help="Lines of requests, as `aclog review` reads them: which of them would be denied? Repeatable.",
 )
+@click.option(
+    "--allow-empty",
+    is_flag=True,
+    help="FILE may be empty, or hold no ACL of the scope (--all, ...): all of the scope's are removed then.",
+)
+@max_removed_option
 @log_option
 @sidecar_options
 @bootstrap_option
@@ -87,6 +94,8 @@ def plan_command(
     everything: bool,
     output: Path | None,
     requests: tuple[str, ...],
+    allow_empty: bool,
+    max_removed_percent: int | None,
     sidecar: str | None,
     bootstrap_servers: str | None,
     as_json: bool,
@@ -94,16 +103,21 @@ def plan_command(
 ) -> None:
     """What would a file of ACLs change, and what does that mean?
 
-    Prints the ACLs to be removed and added, every class of questions whose answer flips, with one concrete
-    question each (as `aclog diff`), and what is worth a second look: a DENY for everybody, who may alter the
-    cluster, a principal's last ALLOW, and with --requests whose recorded requests would be denied. Nothing is
-    written but the plan.
+    Prints how many ACLs it removes and adds, and the share of all ACLs that it removes; then these ACLs,
+    every class of questions whose answer flips, with one concrete question each (as `aclog diff`), and what
+    is worth a second look: a DENY for everybody, who may alter the cluster, a principal's last ALLOW, and
+    with --requests whose recorded requests would be denied. Nothing is written but the plan.
 
     FILE is one of changes: command lines of kafka-acls (--add ..., --remove ...), or the JSON lines of `aclog
     diff --json` ({"acl": "added", ...}). Or it is the set that is wanted, in any form that `aclog diff`
     takes: then ACLs are added, and removed only where it is said of what FILE speaks: --all, --principal, or
     resources (--topic 'pii-*'; both: ACLs of these principals on these resources). All else stays as it is.
     - is stdin.
+
+    A set that holds no ACL of the scope would remove all of the scope's ACLs: it is refused with exit code 2
+    unless --allow-empty is given. Input that ended early (stdin without a byte, JSON or a listing that is cut
+    off) is refused with exit code 4. A plan that removes a larger share of the ACLs than
+    --max-removed-percent is made, and `aclog apply` wants --allow-mass-removal for it.
 
     A plan holds the log's cluster id, the offset and the meaning that it was made on. `aclog apply` refuses
     it if the meaning is another one by then. As a set of ACLs (`aclog test --acls PLAN`, `aclog diff`, ...)
@@ -121,6 +135,7 @@ def plan_command(
     """
     from authorizer.analysis.flips import flips_by
     from authorizer.analysis.plan import AclPlan
+    from authorizer.analysis.plan_counts import PlanCounts
     from authorizer.analysis.plan_warnings import denied_traffic, warnings_of
     from authorizer.cli.plans.plan_file import write_plan
     from authorizer.cli.plans.scope import Scope
@@ -137,12 +152,14 @@ def plan_command(
     planned = given_planned(workspace, sidecar, bootstrap_servers)
     settings = AuthorizerSettings.from_configs(workspace.config.properties)
     with _bad_lines():
-        wanted = WantedFile.read(file)
+        wanted = WantedFile.read(file, may_be_empty=allow_empty)
     if wanted.steps is not None and of_what is not None:
         raise click.UsageError(f"{file} says itself what it removes: no scope (--all, ...) goes with it")
     origin, image = planned.state()
     settings = settings.with_version_of(image)
     before = AclSet(origin.log, image)
+    if not allow_empty and (emptied := wanted.emptied(before.table(), of_what)):
+        raise _would_empty(file, emptied, len(before.table()))
     with _bad_lines():
         changed = wanted.changed(before.table(), of_what, lambda text: note(f"note: {text}"))
     with Waiting("comparing"):
@@ -154,12 +171,15 @@ def plan_command(
         traffic = read_requests(requests, Window())
         warnings += denied_traffic(traffic, before.state(settings), after.state(settings))
     report = Report((before, after), changed, flips, (settings, settings), ("now", "then"))
-    _print(report, warnings, as_json=as_json)
+    counts = PlanCounts.of(before.table(), changed, result)
+    limit = workspace.max_removed_percent(max_removed_percent)
+    _print(counts, limit, report, warnings, as_json=as_json)
     if output is not None:
         with Waiting("working out what all of it means"):
             plan = AclPlan.of(origin, image, changed, settings)
         write_plan(plan, output)
-        note(f"note: the plan is in {output}: `aclog apply {output}` carries it out")
+        consent = " --allow-mass-removal" if counts.is_mass_removal(limit) else ""
+        note(f"note: the plan is in {output}: `aclog apply {output}{consent}` carries it out")
     if len(changed.added) or len(changed.removed):
         raise click.exceptions.Exit(ExitCode.NO)
 
@@ -173,11 +193,21 @@ def _bad_lines() -> Iterator[None]:
         raise bad_line(error, "`aclog plan --help` says what FILE can be.") from error
 
 
-def _print(report: Report, warnings: list[Warned], *, as_json: bool) -> None:
+def _would_empty(file: str, emptied: int, total: int) -> Failure:
+    return Failure(
+        f"{file} holds no ACL of the scope, so the plan would remove all that are in it: {emptied:,} of "
+        f"{total:,} ACLs",
+        ExitCode.USAGE,
+        "Was it written whole? If all of these are to go: --allow-empty.",
+    )
+
+
+def _print(counts: PlanCounts, limit: int, report: Report, warnings: list[Warned], *, as_json: bool) -> None:
     from authorizer.acl_json import acl_json
     from authorizer.cli.terminal import doubtful
 
     if as_json:
+        print_json({"counts": counts.to_json(limit)})
         *rows, last = report.to_json()
         for row in rows:
             print_json(row)
@@ -186,6 +216,10 @@ def _print(report: Report, warnings: list[Warned], *, as_json: bool) -> None:
             print_json({"warning": kind, "principal": principal, "acl": added, "message": text})
         print_json(last | {"warnings": len(warnings)})
         return
+    answer(f"{'plan':9}{counts}", 9)
+    if counts.is_mass_removal(limit):
+        text = f"this is more than {limit} % of the ACLs: `aclog apply` wants --allow-mass-removal"
+        answer(f"{doubtful('warning')}  {text}", 9)
     report.print()
     for _, text, _, acl in warnings:
         what = "" if acl is None else f": {acl.standard_acl()}"

@@ -26,18 +26,28 @@ bootstrap_option: Final = shared(
 )
 
 
+max_removed_option: Final = click.option(
+    "--max-removed-percent",
+    type=click.IntRange(0, 100),
+    metavar="PERCENT",
+    help="The largest share of the ACLs that the plan may remove; for more `aclog apply` wants "
+    "--allow-mass-removal.  [default: aclog.plan.max.removed.percent, 50]",
+)
+
+
 class Planned(Protocol):
     """What plans are made on and applied to."""
 
     def state(self) -> tuple[PlanOrigin, AclsImage]:
         """The ACLs as they are now, and which log they are of."""
 
-    def apply(self, plan: AclPlan) -> tuple[int | None, PlanResult]:
-        """Carry out a plan.
+    def apply(self, plan: AclPlan, max_removed_percent: int | None) -> tuple[int | None, PlanResult]:
+        """Carry out a plan; ``max_removed_percent``: as api.PlanMutator.
 
         Returns the end offset of the log, if it has one here, and what was done.
 
         Raises:
+            MassRemovalError: it removes a larger share of the ACLs than it may.
             PlanOutdatedError: it was made on another log, or on what has another meaning now.
             AclogError: it could not be carried out; what was written is said.
         """

@@ -35,15 +35,22 @@ class WantedFile(NamedTuple):
     acls: list[NumberedAcl]
 
     @classmethod
-    def read(cls, path: str) -> WantedFile:
-        """Raises DecodeError, naming the line that is wrong; OSError."""
-        return cls.of(read_lines(path), path)
+    def read(cls, path: str, *, may_be_empty: bool = False) -> WantedFile:
+        """Raises as ``read_lines``; DecodeError names the line that is wrong."""
+        return cls.of(read_lines(path, may_be_empty=may_be_empty), path)
 
     @classmethod
     def of(cls, lines: list[Line], path: str) -> WantedFile:
         """Of its lines. Raises as ``read``."""
         steps = steps_of(lines, path)
         return cls(path, steps, [] if steps is not None else acls_of(lines, path))
+
+    def emptied(self, table: AclTable, scope: Scope | None) -> int:
+        """How many ACLs of ``table`` are in the scope, if the file is a set that has none there; else 0."""
+        if self.steps is not None or scope is None:
+            return 0
+        wanted = _table([record for _, record in self.acls])
+        return 0 if scope.rows(wanted).any() else int(scope.rows(table).sum())
 
     def changed(self, table: AclTable, scope: Scope | None, note: Callable[[str], None]) -> ChangedAcls:
         """What it changes in ``table``.

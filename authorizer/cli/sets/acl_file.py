@@ -38,6 +38,13 @@ _DEFAULTS: Final = {"patternType": PatternType.LITERAL.name, "host": "*"}
 _FIELDS: Final = tuple(field for field in CSV_HEADER if field != "id")
 
 
+#: The path that means stdin.
+STDIN: Final = "-"
+NO_INPUT: Final = (
+    "stdin ended without a single byte, as when the command that writes it has failed (`set -o pipefail` "
+    "shows that). If there really are no ACLs, write an empty set: echo '[]'"
+)
+
 #: A line that is not empty, with its number.
 Line = tuple[int, str]
 #: An ACL with the number of its line; 1 for all of a document.
@@ -49,16 +56,27 @@ def read_acl_file(path: str) -> list[AccessControlEntryRecord]:
 
     Raises:
         OSError: it cannot be read.
-        DecodeError: it is in none of the forms, or a line of it is not as it should be.
+        DecodeError: it is in none of the forms, a line of it is not as it should be, or it ended early: stdin
+            without a single byte, too.
     """
     return [acl for _, acl in acls_of(read_lines(path), path)]
 
 
-def read_lines(path: str) -> list[Line]:
-    """The lines of a file that are not empty. Raises as ``read_acl_file``."""
+def read_lines(path: str, *, may_be_empty: bool = False) -> list[Line]:
+    """The lines of a file that are not empty; ``may_be_empty``: stdin without a byte has none.
+
+    Raises as ``read_acl_file``.
+    """
+    found: list[Line] = []
+    number = 0
     with lines_of(path) as lines:
-        numbered = ((number, _text(line, path, number)) for number, line in enumerate(lines, 1))
-        return [(number, line) for number, line in numbered if line.strip()]
+        for number, line in enumerate(lines, 1):
+            if (text := _text(line, path, number)).strip():
+                found.append((number, text))
+    # A failed command leaves nothing in its pipe; an empty set can be written in every form.
+    if not number and path == STDIN and not may_be_empty:
+        raise DecodeError(NO_INPUT)
+    return found
 
 
 def acls_of(lines: list[Line], path: str) -> list[NumberedAcl]:
@@ -106,18 +124,25 @@ def _document(lines: Iterable[Line], path: str) -> Any:
 
 def _listed(lines: Iterable[Line], path: str) -> Iterator[NumberedAcl]:
     resource: dict[str, str] | None = None
+    titled = 0
     for number, line in lines:
         if line.startswith("ACLs for principal"):
             continue
         if found := _RESOURCE.fullmatch(line):
+            titled = number
             resource = dict(zip(("resourceType", "resourceName", "patternType"), found.groups(), strict=True))
         elif (found := _ENTRY.fullmatch(line)) and resource is not None:
             entry = dict(
                 zip(("principal", "host", "operation", "permissionType"), found.groups(), strict=True)
             )
+            titled = 0
             yield numbered_acl(resource | entry, path, number)
         else:
             raise wrong_line("not a line of what kafka-acls --list prints", path, number)
+    if titled:
+        raise wrong_line(
+            "the listing ends before the ACLs of this resource: it is not complete", path, titled
+        )
 
 
 def _from_csv(lines: list[Line], path: str) -> Iterator[NumberedAcl]:

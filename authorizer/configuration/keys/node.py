@@ -152,6 +152,17 @@ NODE_KEYS: Final = (
         of_cluster=True,
     ),
     ConfigKey(
+        name="aclog.plan.max.removed.percent",
+        type="int",
+        default="50",
+        allowed="a whole number, 0 to 100",
+        doc="A plan that removes a larger share of the ACLs is refused by `aclog apply` and by `POST "
+        "/v1/plans`, unless that is asked for: `--allow-mass-removal`, `maxRemovedPercent`. 100 "
+        "refuses none.",
+        parse=integer(0, 100),
+        of_cluster=True,
+    ),
+    ConfigKey(
         name=AUDIT_LEVEL,
         type="string",
         default="INFO",

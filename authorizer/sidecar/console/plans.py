@@ -18,6 +18,7 @@ from authorizer.analysis.changed_acls import ChangedAcls
 from authorizer.analysis.classes import state_about
 from authorizer.analysis.flips import flips_by
 from authorizer.analysis.plan import AclPlan, PlanOrigin, replaced
+from authorizer.analysis.plan_counts import PlanCounts
 from authorizer.analysis.plan_warnings import warnings_of
 from authorizer.errors import ApiError
 from authorizer.sidecar.acl_bodies import plan_of
@@ -64,6 +65,7 @@ class PlanRoutes:
         self._node = node
         self._states = states
         self._acls = AclRoutes(node)
+        self._max_removed_percent = node.config.plan_max_removed_percent
         # One at a time: each may take all of the process's time and memory for seconds.
         self._turn = asyncio.Lock()
 
@@ -87,8 +89,8 @@ class PlanRoutes:
         caller = console_caller(self._node, request, "ApplyPlan")
         require_own_page(request)
         caller.require_on_cluster(AclOperation.ALTER)
-        plan = await in_own_thread(plan_of, await read_body(request))
-        return await self._acls.applied(caller, plan)
+        wanted = await in_own_thread(plan_of, await read_body(request))
+        return await self._acls.applied(caller, wanted)
 
     def _planned(self, asked: PlanQuestion) -> dict[str, Any]:
         state = self._states.at(asked.at_offset)
@@ -103,6 +105,7 @@ class PlanRoutes:
         before, then = (state_about(each, about, settings) for each in (table, after))
         found = {
             "offset": state.end_offset,
+            "counts": PlanCounts.of(table, changed, after).to_json(self._max_removed_percent),
             "added": _listed(changed.added),
             "removed": _listed(changed.removed),
             **flips_json(flips, asked.count, before, then),

@@ -16,12 +16,10 @@ from contextlib import closing
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
-import msgspec
-
 from authorizer.api import AclCreateResult, AclDeleteResult, PlanResult
 from authorizer.cluster_names import CLUSTERS_PATH
 from authorizer.errors import ApiError, OperationTimedOutError, UnknownServerError
-from authorizer.sidecar.acl_bodies import creation_body, deletion_body
+from authorizer.sidecar.acl_bodies import application_body, creation_body, deletion_body
 from authorizer.sidecar.acl_results import create_result_of, delete_result_of, plan_result_of
 from authorizer.sidecar.unix_http import UnixConnection
 from authorizer.sidecar.workers.private_app import ACLS_PATH, PLANS_PATH, WRITABLE_PATH
@@ -102,9 +100,9 @@ class ForwardedWrites:
             lambda error: AclDeleteResult(exception=error),
         )
 
-    def apply_plan(self, plan: AclPlan) -> Future[PlanResult]:
-        """One future; returns at once."""
-        body = msgspec.json.encode(plan)
+    def apply_plan(self, plan: AclPlan, max_removed_percent: int | None = None) -> Future[PlanResult]:
+        """One future; returns without waiting for it."""
+        body = application_body(plan, max_removed_percent)
         (future,) = self._forward(1, "POST", PLANS_PATH, body, plan_result_of, PlanResult)
         return future
 

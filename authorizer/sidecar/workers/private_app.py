@@ -86,7 +86,8 @@ class PrivateApp:
 
     async def _apply(self, request: Request) -> Response:
         node = self._node(request)
-        result = await asyncio.wrap_future(node.mutator.apply_plan(plan_of(await request.body())))
+        wanted = plan_of(await request.body())
+        result = await asyncio.wrap_future(node.mutator.apply_plan(wanted.plan, wanted.max_removed_percent))
         return _changed(node, [applied_json(result)])
 
     def _node(self, request: Request) -> Node:

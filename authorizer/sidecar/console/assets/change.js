@@ -92,7 +92,10 @@ function Confirm({ plan, onYes, onNo }) {
     <p><b>+ ${count(plan.granted, "class", "classes")}</b> of questions that ${plan.granted === 1 ? "is" : "are"} denied now will be allowed.</p>
     <p><b>− ${count(plan.revoked, "class", "classes")}</b> of questions that ${plan.revoked === 1 ? "is" : "are"} allowed now will be denied.</p>
     <p>${count(plan.added.total, "ACL")} added, ${count(plan.removed.total, "ACL")} removed.</p>
-    <button onClick=${() => dialog.current.close("yes")}>Apply it</button>
+    ${plan.counts.isMassRemoval
+      ? html`<p class="error" role="alert"><b>This removes ${plan.counts.removedPercent} % of all ACLs</b>: ${plan.counts.toRemove} of ${plan.counts.acls}.</p>`
+      : null}
+    <button onClick=${() => dialog.current.close("yes")}>${plan.counts.isMassRemoval ? `Remove ${plan.counts.removedPercent} % of all ACLs` : "Apply it"}</button>
     <button onClick=${() => dialog.current.close("no")}>Not now</button>
   </dialog>`;
 }
@@ -133,7 +136,10 @@ export function ChangePanel({ view, go, time, lookAgain, change, setChange }) {
   };
   const apply = () => {
     setAsks(false);
-    working("console/v1/apply", change.plan.plan, ({ offset, results: [result] }) => {
+    // No more than the share that was confirmed.
+    const { acls, toRemove, isMassRemoval } = change.plan.counts;
+    const consent = isMassRemoval ? { maxRemovedPercent: Math.ceil((100 * toRemove) / acls) } : {};
+    working("console/v1/apply", { ...change.plan.plan, ...consent }, ({ offset, results: [result] }) => {
       if (result.error) return setChange((last) => ({ ...last, plan: null, error: result.error.message }));
       setChange({ ...NO_CHANGE, done: { offset, ...result } });
       return lookAgain();

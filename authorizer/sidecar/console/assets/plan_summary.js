@@ -12,8 +12,8 @@ function Lines({ acls, mark, kind }) {
 
 // `isListed`: the ACLs one by one, where they do not stand beside it already.
 export function PlanSummary({ answer, isListed = true }) {
-  const { added, removed, warnings, notes } = answer;
-  return html`<p><b>${count(added.total, "ACL")} added, ${count(removed.total, "ACL")} removed</b>, on what is in force at offset ${answer.offset}</p>
+  const { added, counts, removed, warnings, notes } = answer;
+  return html`<p><b>${count(added.total, "ACL")} added, ${count(removed.total, "ACL")} removed</b> (${counts.removedPercent} % of ${count(counts.acls, "ACL")}), on what is in force at offset ${answer.offset}</p>
     ${isListed
       ? html`<${Lines} acls=${added} mark="+" kind="added" /><${Lines} acls=${removed} mark="−" kind="removed" />`
       : null}
