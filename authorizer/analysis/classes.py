@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from authorizer.acl_json import acl_json
+from authorizer.acl_text import literal_text
 from authorizer.analysis.near import near
 from authorizer.api import Action, RequestContext
 from authorizer.decisions.authorize import decide
@@ -133,8 +134,8 @@ def hosts(questions: Questions) -> str:
 
 def _names(names: Names) -> str:
     if names.is_name:
-        return _named(names.text)
-    but = [text if is_name else f"{text}*" for text, is_name in names.but]
+        return literal_text(names.text)
+    but = [literal_text(text) if is_name else f"{text}*" for text, is_name in names.but]
     return f"{names.text}*" + (f" (but {', '.join(but)})" if but else "")
 
 

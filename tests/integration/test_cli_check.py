@@ -168,7 +168,7 @@ def test_explain_names_the_record_that_decided() -> None:
     assert (record["data"]["id"], record["timestamp"]) == (acl["id"], acl["timestamp"])
     text = ask("User:mallory", "Write", "--topic", "orders", "--explain").stdout
     assert (
-        f"decided by  DENY User:mallory ALL on Topic:LITERAL:orders from * (offset {acl['offset']}, " in text
+        f"decided by  DENY User:mallory ALL on TOPIC:LITERAL:orders from * (offset {acl['offset']}, " in text
     )
     assert "--remove --deny-principal User:mallory" in text
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
+import shlex
 import time
 from pathlib import Path
 from typing import Any
@@ -93,7 +95,8 @@ def test_what_goes_and_what_stays(acls: Path, tmp_path: Path) -> None:
     )
     text = aclog("review", "--requests", log, "--acls", acls).stdout
     assert "5 in" in text
-    assert "4 could go, 1 stay, the narrowest that allow all that was allowed" in text
+    assert "4 can be removed (covered 1, denies nothing 2, unused 1)" in text
+    assert "1 to keep (needed 1): the narrowest that allow all that was allowed" in text
     assert "for User:alice Read TOPIC orders from 10.0.0.1" in text
 
 
@@ -114,7 +117,7 @@ def test_the_plan_leads_there(acls: Path, tmp_path: Path) -> None:
     """Without what the plan removes nothing could go, and nothing was granted."""
     log, plan = tmp_path / "log", tmp_path / "plan.jsonl"
     log.write_text(line("User:alice", "READ", "orders") + line("User:alice", "DELETE", "order"))
-    assert aclog("review", "--requests", log, "--acls", acls, "--plan", plan).exit_code == 1
+    assert aclog("review", "--requests", log, "--acls", acls, "--changes", plan).exit_code == 1
     gone = [json.loads(each) for each in plan.read_text().splitlines()]
     assert {each.pop("acl") for each in gone} == {"removed"}
     without_id = [{key: value for key, value in each.items() if key != "id"} for each in gone]
@@ -127,7 +130,7 @@ def test_the_plan_leads_there(acls: Path, tmp_path: Path) -> None:
 
 
 def test_aclog_plan_takes_it(tmp_path: Path) -> None:
-    """Written by --plan, or all that --json prints."""
+    """Written by --changes, or all that --json prints; the commands that follow carry it out."""
     log, requests, plan = tmp_path / "log", tmp_path / "requests", tmp_path / "plan.jsonl"
     assert aclog("log", "create", "--log", log).exit_code == 0
     granted = (
@@ -142,11 +145,80 @@ def test_aclog_plan_takes_it(tmp_path: Path) -> None:
     )
     assert aclog("acls", "--log", log, "--add", *granted).exit_code == 0
     requests.write_text(line("User:alice", "READ", "orders"))
-    found = aclog("review", "--requests", requests, "--log", log, "--plan", plan, "--json")
+    found = aclog("review", "--requests", requests, "--log", log, "--changes", plan, "--json")
     for planned in (aclog("plan", plan, "--log", log), aclog("plan", "-", "--log", log, stdin=found.stdout)):
         assert planned.exit_code == 1, planned.output
         assert "1 removed, 0 added" in planned.stdout
         assert "resourceName=pay" in planned.stdout
+    not_yet = aclog("apply", plan, "--log", log)
+    assert not_yet.exit_code == 4
+    assert "holds changes for `aclog plan`, and is no plan yet" in " ".join(not_yet.stderr.split())
+    # Both commands can print what follows, and that works as it is printed.
+    lint = aclog("lint", "--log", log, "--changes", tmp_path / "lint.jsonl")
+    assert f"aclog plan {tmp_path / 'lint.jsonl'} --log {log}" in lint.stderr
+    first, second = (
+        shlex.split(each)[1:] for each in found.stderr.splitlines() if each.strip().startswith("aclog ")
+    )
+    assert (first[0], second[0]) == ("plan", "apply")
+    assert aclog(*first).exit_code == 1
+    assert "1 ACLs removed" in aclog(*second).stdout
+
+
+def test_the_former_name_of_changes_is_taken_and_says_the_new_one(acls: Path, tmp_path: Path) -> None:
+    log, changes = tmp_path / "log", tmp_path / "changes.jsonl"
+    log.write_text(line("User:alice", "READ", "orders"))
+    found = aclog("review", "--requests", log, "--acls", acls, "--plan", changes)
+    assert "--plan is called --changes now" in found.stderr
+    assert len(changes.read_text().splitlines()) == 4
+    both = aclog("review", "--requests", log, "--acls", acls, "--plan", changes, "--changes", changes)
+    assert both.exit_code == 2
+    help_ = aclog("review", "--help").stdout
+    assert "--changes" in help_
+    assert "--plan" not in help_
+
+
+def test_a_name_with_a_star_and_a_prefix_are_two_cells(tmp_path: Path) -> None:
+    """GROUP LITERAL team* is not GROUP PREFIXED team: the table says which of them to remove."""
+    acls, log = tmp_path / "acls", tmp_path / "log"
+    given = [
+        acl("team*", resourceType="GROUP"),
+        acl("team", resourceType="GROUP", patternType="PREFIXED"),
+        acl("orders"),
+    ]
+    acls.write_text("".join(json.dumps(each) + "\n" for each in given))
+    asked = line("User:alice", "READ", "orders") + line("User:alice", "READ", "team-a").replace(
+        "Topic:LITERAL", "Group:LITERAL"
+    )
+    log.write_text(asked)
+    table = aclog("review", "--requests", log, "--acls", acls).stdout
+    assert re.search(r"^remove unused +ALLOW +READ +GROUP:LITERAL:team\* ", table, re.MULTILINE)
+    assert re.search(r"^keep +needed +ALLOW +READ +GROUP:PREFIXED:team ", table, re.MULTILINE)
+    # Where a name stands beside prefixes with a star behind them, one that ends with a star says so.
+    acls.write_text(json.dumps(given[0]) + "\n")
+    assert "Read, Describe on GROUP team* (literal) from any host" in (
+        aclog("what-can", "--acls", acls, "--principal", "User:alice").stdout
+    )
+
+
+def test_the_summary_comes_first_and_lists_are_limited(tmp_path: Path) -> None:
+    acls, log = tmp_path / "acls", tmp_path / "log"
+    given = [acl(f"t-{number:03}") for number in range(100)]
+    acls.write_text("".join(json.dumps(each) + "\n" for each in given))
+    log.write_text("".join(line("User:alice", "READ", f"t-{number:03}") for number in range(40)))
+    text = aclog("review", "--requests", log, "--acls", acls).stdout
+    said = text.splitlines()
+    (counts,) = [number for number, each in enumerate(said) if "60 can be removed (unused 60)" in each]
+    (first,) = [number for number, each in enumerate(said) if "t-040" in each]
+    assert counts < first
+    assert len(re.findall("^remove ", text, re.MULTILINE)) == 10
+    assert len(re.findall("^keep ", text, re.MULTILINE)) == 10
+    assert "... and 50 more ACLs to remove (--limit 0 shows all)" in text
+    assert "... and 30 more ACLs to keep (--limit 0 shows all)" in text
+    everything = aclog("review", "--requests", log, "--acls", acls, "--limit", "0").stdout
+    assert len(re.findall("^remove ", everything, re.MULTILINE)) == 60
+    assert "--limit" not in everything
+    # Programs get all of it.
+    assert len(removed(review("--requests", log, "--acls", acls, code=1))) == 60
 
 
 def test_a_window_and_its_coverage(acls: Path, tmp_path: Path) -> None:
@@ -177,7 +249,8 @@ def test_a_window_and_its_coverage(acls: Path, tmp_path: Path) -> None:
     assert [(each["before"], each["now"]) for each in turned] == [("DENIED", "ALLOWED")]
     text = aclog("review", "--requests", log, "--acls", acls, *window).stdout
     assert "1 lines were not understood: " in text
-    assert "turned    allowed now: User:alice Read TOPIC pay from 10.0.0.1, 1 times denied" in text
+    assert "changed   1 requests are answered otherwise now" in text
+    assert "          allowed now: User:alice Read TOPIC pay from 10.0.0.1, 1 times denied" in text
 
 
 def test_super_users_need_none(acls: Path, tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ def test_a_fleet(spark: SparkSession, acls: Path, tmp_path: Path) -> None:
     by_column = aclog(
         *("spark", "review", "--requests", logs, "--cluster-column", "cluster"),
         *sets,
-        "--plan",
+        "--changes",
         plans,
         "--json",
     )

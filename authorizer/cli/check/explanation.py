@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from authorizer.acl_json import acl_json
+from authorizer.acl_text import acl_text, pattern_text
 from authorizer.cli.command_name import command_words
 from authorizer.cli.output import shown, utc
 from authorizer.cli.terminal import verdict, wrapped, wrapped_command
-from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.ids import uuid_to_string
-from snapshot.code_names import code_to_name
 
 if TYPE_CHECKING:
     from authorizer.decisions.decision import Decision
@@ -59,7 +59,13 @@ def _lines(explanation: Explanation, uncommitted_from: int | None) -> Iterator[t
     context, action, decision = explanation.context, explanation.action, explanation.decision
     yield "", f"{_result(decision)} by {decision.rule.value} at end offset {explanation.end_offset}"
     pattern = action.resource_pattern
-    resource = f"{pattern.resource_type.title}:{pattern.pattern_type.name}:{shown(pattern.name)}"
+    resource = pattern_text(
+        {
+            "resourceType": pattern.resource_type.name,
+            "patternType": pattern.pattern_type.name,
+            "resourceName": shown(pattern.name),
+        }
+    )
     who, where = shown(str(context.principal)), shown(context.client_address)
     yield "asked", f"{who} {action.operation.name} on {resource} from {where}"
     yield "because", explanation.reason
@@ -79,12 +85,7 @@ def _result(decision: Decision) -> str:
 
 def _acl(acl: AppliedAcl, uncommitted_from: int | None) -> str:
     record = acl.record
-    text = (
-        f"{code_to_name(AclPermissionType, record.permission_type)} {record.principal} "
-        f"{code_to_name(AclOperation, record.operation)} on "
-        f"{ResourceType.from_code(record.resource_type).title}:"
-        f"{code_to_name(PatternType, record.pattern_type)}:{record.resource_name} from {record.host}"
-    )
+    text = acl_text(acl_json(record))
     # A checkpoint keeps neither the offset nor the time of the record that wrote an ACL.
     place = "from a checkpoint" if acl.offset is None else f"offset {acl.offset}, {utc(acl.timestamp_ms)}"
     if acl.offset is not None and uncommitted_from is not None and acl.offset >= uncommitted_from:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _BEGINNING: Final = re.compile(rb'\s*\{\s*"aclogPlan"')
+_CHANGES_BEGINNING: Final = re.compile(rb'\s*\{\s*"acl"')
 _BEGINNING_BYTES: Final = 64
 
 
@@ -31,8 +32,11 @@ def read_plan(path: Path) -> AclPlan:
         OSError: it cannot be read.
         PlanUnreadableError: it is no plan, or not as it was made.
     """
+    text = path.read_bytes()
+    if _CHANGES_BEGINNING.match(text):
+        raise PlanUnreadableError(f"{path} holds changes for `aclog plan`, and is no plan yet")
     try:
-        return AclPlan.from_json(path.read_bytes())
+        return AclPlan.from_json(text)
     except PlanUnreadableError as error:
         raise PlanUnreadableError(f"{path}: {error}") from error
 

@@ -9,6 +9,7 @@ import unicodedata
 from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.acl_json import acl_json, applied_acl_json
+from authorizer.acl_text import literal_text, pattern_text
 from authorizer.analysis.answers import by_host, operations_of
 from authorizer.analysis.classes import example, operations_text, what, who
 from authorizer.cli.output import utc
@@ -173,7 +174,7 @@ def _answer(answer: Answer) -> str:
 def _key(key: Key) -> str:
     text, is_name = key
     if is_name:
-        return _name(text) if text else "(the empty name)"
+        return _name(literal_text(text))
     return f"{_name(text)}*" if text else "every name"
 
 
@@ -193,10 +194,9 @@ def _acls(report: Report) -> Iterator[tuple[str, ...]]:
 
 
 def _acl(acl: dict[str, Any]) -> str:
-    star = "*" if acl["patternType"] == "PREFIXED" else ""
-    kind = f"{acl['permissionType']} {acl['operation']} on {acl['resourceType']}"
+    kind = f"{acl['permissionType']} {acl['operation']} on"
     return (
-        f"{_name(acl['principal'])} <b>{_text(kind)}</b> {_name(acl['resourceName'])}{star}"
+        f"{_name(acl['principal'])} <b>{_text(kind)}</b> {_name(pattern_text(acl))}"
         f' <span class="quiet">{_text(acl["id"])}</span>'
     )
 

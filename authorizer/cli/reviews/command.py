@@ -9,7 +9,15 @@ import click
 
 from authorizer.cli.failure import ExitCode
 from authorizer.cli.options import completes, progress_option
-from authorizer.cli.reviews.options import reviewed, window_of, window_options
+from authorizer.cli.plans.next_steps import note_next_steps
+from authorizer.cli.reviews.options import (
+    changes_of,
+    changes_option,
+    limit_option,
+    reviewed,
+    window_of,
+    window_options,
+)
 from authorizer.cli.sets.allowed import given_set, set_source_options
 
 if TYPE_CHECKING:
@@ -28,12 +36,13 @@ if TYPE_CHECKING:
 )
 @click.argument("more", nargs=-1, metavar="")
 @window_options
-@click.option(
-    "--plan",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Also write what is to be removed as `aclog diff --json` prints it, for `aclog plan`.",
+@changes_option(
+    "FILE",
+    "Also write the ACLs to be removed as changes for `aclog plan`: JSON lines, as `aclog diff --json` "
+    "prints them.",
+    click.Path(dir_okay=False, path_type=Path),
 )
+@limit_option
 @set_source_options
 @progress_option
 def review_command(
@@ -43,15 +52,19 @@ def review_command(
     since: datetime | None,
     until: datetime | None,
     fewest: bool,
-    plan: Path | None,
+    changes: Path | None,
+    former_changes: Path | None,
+    limit: int,
     source: str | None,
     as_json: bool,
 ) -> None:
     """Which ACLs did the requests of an authorizer's log need?
 
-    What could go: each ALLOW without which all that was allowed in the window still is, and each DENY of
-    nothing that is allowed then. What stays are the narrowest ACLs that suffice, whichever of them the log
-    names; super users need none. Requests that are answered otherwise now are listed.
+    Prints a summary first: the window, how its requests were answered, and how many ACLs can be removed and
+    why. An ALLOW can be removed if all that was allowed in the window is allowed without it, a DENY if it
+    denies nothing that is allowed then. The ACLs to keep are the narrowest that suffice, whichever of them
+    the log names; super users need none. Then come the first --limit requests that are answered otherwise
+    now, ACLs to remove and ACLs to keep, each kind by itself.
 
     FILE has lines of Kafka's own kafka-authorizer.log, with anything before them, of `aclog serve`'s audit
     log in JSON, or its decision events. Kafka logs what it allows at DEBUG, and denials alone by default: set
@@ -59,13 +72,13 @@ def review_command(
     lines of all of them. A time without a zone is taken as UTC, and --since and --until by the same clock.
 
     Super users and allow.everyone.if.no.acl.found come from --config. What is asked once a quarter is in no
-    log of a week: look at the window before anything is removed. Exit code 0: all ACLs are needed; 1: some
-    could go.
+    log of a week: look at the window before anything is removed. --changes writes what `aclog plan` takes,
+    and prints the two commands that carry it out. Exit code 0: all ACLs are needed; 1: some can be removed.
 
     \b
     Examples:
       aclog review --requests /var/log/kafka/kafka-authorizer.log* --log DIR --config server.properties
-      aclog review --requests decisions.jsonl.gz --acls http://127.0.0.1:8180 --plan removals.jsonl
+      aclog review --requests decisions.jsonl.gz --acls http://127.0.0.1:8180 --changes removals.jsonl
       zcat logs/*.gz | aclog review --requests - --acls file:DIR@281 --since 2026-11-01 --json
     """
     from authorizer.cli.reviews.report import Report, print_report
@@ -76,8 +89,9 @@ def review_command(
     traffic = read_requests((*first, *more), window)
     found = reviewed(acls, settings, traffic, fewest=fewest)
     report = Report(acls, found, traffic.coverage, window)
-    if plan is not None:
-        report.write_plan(plan)
-    print_report(report, as_json=as_json)
+    print_report(report, as_json=as_json, limit=limit)
+    if (path := changes_of(changes, former_changes)) is not None:
+        report.write_changes(path)
+        note_next_steps(path)
     if found.unneeded:
         raise click.exceptions.Exit(ExitCode.NO)

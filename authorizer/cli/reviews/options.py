@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.options import EXAMPLE_TIME, TIME, shared
-from authorizer.cli.output import Progress
+from authorizer.cli.output import Progress, note
 from records.request_traffic import Window
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
+    from pathlib import Path
 
     from authorizer.analysis.review import Review
     from authorizer.cli.sets.source import AclSet
     from authorizer.decisions.state import AuthorizerSettings
     from records.request_traffic import Traffic
+
+_Command = TypeVar("_Command", bound="Callable[..., Any]")
 
 #: How Kafka is made to log what a review needs.
 LOGGED: Final = (
@@ -35,6 +39,35 @@ window_options: Final = shared(
         help="Keep as few ACLs as possible, and not the narrowest that will do.",
     ),
 )
+
+
+limit_option: Final = click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="Requests that are answered otherwise now, ACLs to remove and ACLs to keep: how many of each are "
+    "shown to people; 0 for all. JSON has all.",
+)
+
+
+def changes_option(metavar: str, what: str, type_: click.Path) -> Callable[[_Command], _Command]:
+    """--changes, and the name that it had."""
+    return shared(
+        click.option("--changes", type=type_, metavar=metavar, help=what),
+        click.option("--plan", "former_changes", type=type_, hidden=True),
+    )
+
+
+def changes_of(changes: Path | None, former_changes: Path | None) -> Path | None:
+    """Where the changes are to be written."""
+    if former_changes is None:
+        return changes
+    if changes is not None:
+        raise click.UsageError("--plan is the former name of --changes: give --changes alone")
+    note("note: --plan is called --changes now: it writes changes for `aclog plan`, and no plan")
+    return former_changes
 
 
 def window_of(since: datetime | None, until: datetime | None) -> Window:

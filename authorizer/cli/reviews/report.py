@@ -1,12 +1,14 @@
-"""What a review prints: its coverage, what goes and what stays, and the plan that leads there."""
+"""Report of a review: a summary, the ACLs to remove and to keep, and the changes that lead there."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
 
 from authorizer.acl_json import acl_json
+from authorizer.acl_text import pattern_text
 from authorizer.cli.output import JsonLines, answer, json_line, shown, utc
 from authorizer.cli.table import UNKNOWN, Column, Row, table_lines
 from authorizer.cli.terminal import bad, doubtful, good, width
@@ -14,7 +16,7 @@ from records.ids import uuid_to_string
 from snapshot.files.atomic_file import atomic_write
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from authorizer.analysis.review import Answers, Review
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from records.entries import AccessControlEntryRecord
     from records.request_line import Request
     from records.request_traffic import Coverage, Window
+
+_Item = TypeVar("_Item")
 
 _LABEL: Final = 10
 _COLUMNS: Final = (
@@ -45,20 +49,20 @@ class Report(NamedTuple):
     window: Window
     cluster: str | None = None
 
-    def plan(self) -> Iterator[dict[str, Any]]:
+    def changes(self) -> Iterator[dict[str, Any]]:
         """What leads to the set that is needed, as ``aclog diff --json`` says it."""
         for each in self.found.unneeded:
             yield {"acl": "removed"} | acl_json(each.acl)
 
     def to_json(self) -> Iterator[dict[str, Any]]:
-        """The plan, then why; what stays; what is answered otherwise now; and what all of that is of."""
+        """The changes, then why; ACLs to keep; requests that are answered otherwise now; a summary."""
         of_cluster = {} if self.cluster is None else {"cluster": self.cluster}
         for line in self._lines():
             yield of_cluster | line
 
     def _lines(self) -> Iterator[dict[str, Any]]:
         found, coverage = self.found, self.coverage
-        yield from self.plan()
+        yield from self.changes()
         for each in found.unneeded:
             yield {"review": "unneeded", "id": uuid_to_string(each.acl.id), "why": each.why}
         for kept in found.kept:
@@ -105,8 +109,8 @@ class Report(NamedTuple):
             "sampled": coverage.sampled,
         }
 
-    def print(self) -> None:
-        """The same for people."""
+    def print(self, limit: int) -> None:
+        """The same for people, the summary first; at most ``limit`` of each list, 0 for all."""
         if self.cluster is not None:
             _labelled("cluster", shown(self.cluster))
         self._print_coverage()
@@ -119,29 +123,39 @@ class Report(NamedTuple):
             if answers.requests:
                 _labelled("allowed", f"{label}: {_counted(answers)}")
         _labelled("denied", _counted(found.denied))
-        for turned in found.turned:
+        self._print_acl_counts()
+        if found.turned:
+            _labelled("changed", f"{len(found.turned):,} requests are answered otherwise now")
+        for turned in _first(found.turned, limit):
             result = bad("denied now") if not turned.is_allowed_now else doubtful("allowed now")
             before = "denied" if turned.is_allowed_now else "allowed"
             what = f"{_request(turned.request)}, {turned.decisions:,} times {before}"
-            _labelled("turned", f"{result}: {shown(what)}")
-        unneeded, kept = len(found.unneeded), len(found.kept)
-        goes = doubtful(f"{unneeded:,} could go") if unneeded else good("none could go")
-        _labelled(
-            "ACLs", f"{unneeded + kept:,} in {shown(self.acls.name)}: {goes}, {kept:,} stay, {self._least()}"
-        )
-        rows = [_row(bad("goes"), each.why, each.acl, UNKNOWN) for each in found.unneeded]
-        for stays in found.kept:
-            requests = f"{stays.requests:,}" if stays.why == "needed" else UNKNOWN
-            remark = None if stays.example is None else f"for {shown(_request(stays.example))}"
-            rows.append(_row(good("stays"), stays.why, stays.acl, requests, remark))
-        if rows:
-            for line in table_lines(_COLUMNS, rows, width()):
-                click.echo(line)
+            _labelled("", f"{result}: {shown(what)}")
+        _note_left_out(len(found.turned), limit, "requests that are answered otherwise now")
+        removable = [_row(bad("remove"), each.why, each.acl, UNKNOWN) for each in found.unneeded]
+        needed = []
+        for kept in found.kept:
+            requests = f"{kept.requests:,}" if kept.why == "needed" else UNKNOWN
+            remark = None if kept.example is None else f"for {shown(_request(kept.example))}"
+            needed.append(_row(good("keep"), kept.why, kept.acl, requests, remark))
+        for rows, what in ((removable, "ACLs to remove"), (needed, "ACLs to keep")):
+            if rows:
+                for line in table_lines(_COLUMNS, _first(rows, limit), width()):
+                    click.echo(line)
+                _note_left_out(len(rows), limit, what)
 
-    def write_plan(self, path: Path) -> None:
+    def _print_acl_counts(self) -> None:
+        removable, kept = self.found.unneeded, self.found.kept
+        goes = f"{len(removable):,} can be removed" if removable else "none can be removed"
+        reasons = _reasons(each.why for each in removable)
+        total = f"{len(removable) + len(kept):,} in {shown(self.acls.name)}"
+        _labelled("ACLs", f"{total}: {doubtful(goes) if removable else good(goes)}{reasons}")
+        _labelled("", f"{len(kept):,} to keep{_reasons(each.why for each in kept)}: {self._least()}")
+
+    def write_changes(self, path: Path) -> None:
         """For ``aclog plan``."""
         with atomic_write(path) as file:
-            for line in self.plan():
+            for line in self.changes():
                 file.write(json_line(line))
 
     def _print_coverage(self) -> None:
@@ -172,6 +186,21 @@ class Report(NamedTuple):
         )
 
 
+def _first(items: Sequence[_Item], limit: int) -> Sequence[_Item]:
+    return items[:limit] if limit else items
+
+
+def _note_left_out(count: int, limit: int, what: str) -> None:
+    if limit and count > limit:
+        answer(f"... and {count - limit:,} more {what} (--limit 0 shows all)")
+
+
+def _reasons(why: Iterable[str]) -> str:
+    """`` (covered 3, unused 12)``."""
+    counts = sorted(Counter(why).items())
+    return f" ({', '.join(f'{each} {count:,}' for each, count in counts)})" if counts else ""
+
+
 def _labelled(label: str, text: str) -> None:
     answer(f"{label:{_LABEL}}{text}", _LABEL)
 
@@ -182,12 +211,11 @@ def _counted(answers: Answers) -> str:
 
 def _row(goes: str, why: str, acl: AccessControlEntryRecord, requests: str, remark: str | None = None) -> Row:
     known = acl_json(acl)
-    star = "*" if known["patternType"] == "PREFIXED" else ""
     cells = (
         why,
         known["permissionType"],
         known["operation"],
-        f"{known['resourceType']} {known['resourceName']}{star}",
+        pattern_text(known),
         known["principal"],
         known["host"],
     )
@@ -224,10 +252,10 @@ def _time(at_ms: int | None) -> str | None:
     return None if at_ms is None else utc(at_ms)
 
 
-def print_report(report: Report, *, as_json: bool) -> None:
-    """As JSON lines, or for people."""
+def print_report(report: Report, *, as_json: bool, limit: int) -> None:
+    """As JSON lines, or for people, at most ``limit`` of each list."""
     if not as_json:
-        report.print()
+        report.print(limit)
         return
     with JsonLines() as lines:
         for line in report.to_json():

@@ -9,6 +9,7 @@ import click
 
 from authorizer.cli.failure import ExitCode
 from authorizer.cli.output import Waiting, note
+from authorizer.cli.plans.next_steps import note_next_steps
 from authorizer.cli.sets.allowed import given_set, set_source_options
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     "--changes",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help='Write the ACLs that can go together as JSON lines, {"acl": "removed", ...}, for `aclog plan`.',
+    help='Write the ACLs that can be removed together as changes for `aclog plan`: JSON lines, {"acl": '
+    '"removed", ...}.',
 )
 @click.option(
     "--keep-by-resource-type",
@@ -66,8 +68,9 @@ def lint_command(
 
     Each finding names the ACLs that prove it, and the command that mends it. The ACLs that can go are proven
     to go together: without all of them every question has the same answer, and no further one can go.
-    --changes writes them down. Each can go by itself, too, but for a DENY of which it is said that ALLOWs
-    must go before it. Exit code 0: nothing was found; 1: something was.
+    --changes writes them down for `aclog plan`, and prints the two commands that carry them out. Each can go
+    by itself, too, but for a DENY of which it is said that ALLOWs must go before it. Exit code 0: nothing was
+    found; 1: something was.
 
     \b
     duplicate        it is there under several ids, and in force until all are gone
@@ -132,6 +135,7 @@ def lint_command(
     counts = print_json_lines(lint, findings) if as_json else print_text(lint, findings, limit)
     if changes is not None:
         _write_changes(lint, changes)
+        note_next_steps(changes)
     if junit is not None:
         _write_junit(junit, gathered)
     if counts.keys() - INFORMATIVE:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from authorizer.acl_text import acl_text
 from authorizer.cli.options import EXAMPLE_TIME, PATTERN_TYPE, POINT, PRINCIPAL, TIME, completes, shared
 from authorizer.cli.output import JsonLines, answer, note, shown, utc
 from authorizer.cli.spark.job import located, note_start, spark_session_of
@@ -212,7 +213,4 @@ def change_text(row: Mapping[str, Any]) -> str:
 
 
 def _acl_text(acl: Mapping[str, Any]) -> str:
-    return shown(
-        f"{acl['permission_type']} {acl['principal']} {acl['operation']} on "
-        f"{acl['resource_type']}:{acl['pattern_type']}:{acl['resource_name']} from {acl['host']}"
-    )
+    return shown(acl_text({_camel(name): value for name, value in acl.items()}))

@@ -11,7 +11,16 @@ import click
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.options import completes, config_option, json_option, log_option, progress_option
 from authorizer.cli.output import note
-from authorizer.cli.reviews.options import LOGGED, reviewed, window_of, window_options
+from authorizer.cli.plans.next_steps import note_next_steps
+from authorizer.cli.reviews.options import (
+    LOGGED,
+    changes_of,
+    changes_option,
+    limit_option,
+    reviewed,
+    window_of,
+    window_options,
+)
 from authorizer.cli.sidecar import credentials_options
 from authorizer.cli.spark.job import note_start, spark_session_of
 from authorizer.cli.spark.needs import require_spark
@@ -69,13 +78,13 @@ if TYPE_CHECKING:
     help="Instead of --log any set of ACLs that `aclog diff` takes. Of a fleet: that of a cluster, "
     "repeatable; or a snapshot store that has those of all.",
 )
-@click.option(
-    "--plan",
-    type=click.Path(path_type=Path),
-    metavar="PATH",
-    help="Also write what is to be removed, for `aclog plan`: a file; of a fleet a directory, with "
+@changes_option(
+    "PATH",
+    "Also write the ACLs to be removed as changes for `aclog plan`: a file; of a fleet a directory, with "
     "CLUSTER.jsonl for each.",
+    click.Path(path_type=Path),
 )
+@limit_option
 @credentials_options
 @config_option
 @spark_options
@@ -93,7 +102,9 @@ def review_command(
     until: datetime | None,
     fewest: bool,
     sources: tuple[str, ...],
-    plan: Path | None,
+    changes: Path | None,
+    former_changes: Path | None,
+    limit: int,
     as_json: bool,
     **spark_flags: Any,
 ) -> None:
@@ -103,13 +114,14 @@ def review_command(
     and what is left of them is judged. Lines of several clusters are told apart by a column or by their
     files' names, and each cluster has its own answer, with the window and the coverage of its lines.
 
-    Exit code 0: all ACLs are needed; 1: some could go.
+    Exit code 0: all ACLs are needed; 1: some can be removed.
 
     \b
     Examples:
       aclog spark review --requests 's3a://logs/kafka-authorizer/*.gz' --acls kafka://b1:9092/acls --json
       aclog spark review --requests logs --cluster-pattern 'logs/(.+?)/' --acls s3://bucket/snapshots
-      aclog spark review --requests logs --cluster-column cluster --acls prod=DIR --acls test=DIR2 --plan out
+      aclog spark review --requests logs --cluster-column cluster --acls prod=DIR --acls test=DIR2 \\
+          --changes out
     """
     from authorizer.cli.reviews.report import Report, print_report
     from authorizer.cli.spark.review_clusters import Sets
@@ -119,6 +131,7 @@ def review_command(
         raise click.UsageError("--cluster-column and --cluster-pattern are two ways to say the same")
     require_spark()
     window = window_of(since, until)
+    path = changes_of(changes, former_changes)
     is_fleet = cluster_column is not None or cluster_pattern is not None
     sets = Sets.of_fleet(sources) if is_fleet else Sets.of_one(sources)
     source = LineSource((*first, *more), file_format, line_column, cluster_column, cluster_pattern)
@@ -134,9 +147,11 @@ def review_command(
             acls = sets.load(cluster)
             found = reviewed(acls, sets.settings, traffic, fewest=fewest)
             report = Report(acls, found, traffic.coverage, window, cluster if is_fleet else None)
-            if plan is not None:
-                report.write_plan(_plan_of(cluster, plan) if is_fleet else plan)
-            print_report(report, as_json=as_json)
+            print_report(report, as_json=as_json, limit=limit)
+            if path is not None:
+                changes_file = _changes_of(cluster, path) if is_fleet else path
+                report.write_changes(changes_file)
+                note_next_steps(changes_file)
             unneeded += len(found.unneeded)
             reports += 1
     if not reports:
@@ -145,6 +160,6 @@ def review_command(
         raise click.exceptions.Exit(ExitCode.NO)
 
 
-def _plan_of(cluster: str, directory: Path) -> Path:
+def _changes_of(cluster: str, directory: Path) -> Path:
     directory.mkdir(parents=True, exist_ok=True)
     return directory / f"{cluster_directory(cluster)}.jsonl"

@@ -80,8 +80,14 @@ export function nameOf(row) {
   return row.text ? `${visible(row.text)}*` : "every name";
 }
 
+// A prefix has a star behind it; a name that ends with one itself says that it is a name.
+export function patternText({ patternType, resourceName }) {
+  if (patternType === "PREFIXED") return `${resourceName}*`;
+  return resourceName !== "*" && resourceName.endsWith("*") ? `${resourceName} (literal)` : resourceName;
+}
+
 export function aclText(acl) {
-  const name = acl.patternType === "PREFIXED" ? `${acl.resourceName}*` : acl.resourceName;
+  const name = patternText(acl);
   const host = acl.host === "*" ? "any host" : acl.host;
   const { permissionType, principal, operation, resourceType } = acl;
   return visible(`${permissionType} ${principal} ${title(operation)} on ${resourceType} ${name} from ${host}`);
