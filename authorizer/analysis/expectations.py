@@ -53,8 +53,7 @@ def _broken(table: AclTable, settings: AuthorizerSettings, expected: Expectation
     kind, principals, operation, resource_type, where, _ = expected
     if kind == "only":
         may = {*principals, *settings.super_users}
-        found = who_can(table, settings, resource_type, where, operation)
-        yield from (questions for questions in found if questions.asker.principal not in may)
+        yield from who_can(table, settings, resource_type, where, operation, exempt=may)
         return
     meaning = Meaning.of(table, settings, principals)
     for principal in principals:

@@ -12,7 +12,7 @@ from authorizer.analysis.near import near
 from authorizer.analysis.questions import Asker, Questions, questions_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from authorizer.analysis.meaning import Answers
     from authorizer.analysis.name_map import Key
@@ -36,8 +36,13 @@ def who_can(
     resource_type: ResourceType,
     where: Key,
     operation: AclOperation,
+    *,
+    exempt: Collection[str] = (),
 ) -> Iterator[Questions]:
-    """Who is allowed the operation on a name, or on which names with a prefix: everybody first."""
+    """Who is allowed the operation on a name, or on which names with a prefix: everybody first.
+
+    Classes and witnesses leave out the principals that are ``exempt``.
+    """
     meaning = Meaning.of(near(table, {resource_type: [where]}), settings)
     usual = within(meaning.everybody[resource_type], where, operation, resource_type)
     listed = {}
@@ -46,9 +51,11 @@ def who_can(
         allowed = within(answers, where, operation, resource_type)
         if allowed != usual:
             listed[principal] = allowed
-    everybody = Asker.everybody(listed, meaning.principals.keys())
+    everybody = Asker.everybody(sorted({*listed, *exempt}), {*meaning.principals, *exempt})
     yield from questions_of(usual, everybody, resource_type)
     for principal, allowed in listed.items():
+        if principal in exempt:
+            continue
         yield from questions_of(allowed, Asker.of(principal), resource_type)
 
 

@@ -231,7 +231,17 @@ def test_plans_are_applied_through_any_worker(tmp_path: Path, own_log: Path) -> 
                     assert [acl["resourceName"] for acl in result["added"]] == [topic]
                     assert decision(clients[1 - number], topic, min_offset=answer["offset"])
                     again = client.post("/v1/plans", content=plan.read_bytes()).json()["results"]
-                    assert again == [{"removed": [], "added": []}]
+                    assert [(each["removed"], each["added"]) for each in again] == [([], [])]
+                # What a request says of the share that may go reaches the worker that writes.
+                there = client.get("/v1/acls").json()["acls"]
+                changes.write_text("".join(json.dumps({"acl": "removed", **each}) + "\n" for each in there))
+                planned = ("plan", changes, "--log", own_log, "--output", plan)
+                assert CliRunner().invoke(cli, [*map(str, planned)]).exit_code == 1
+                (result,) = client.post("/v1/plans", content=plan.read_bytes()).json()["results"]
+                assert result["error"]["name"] == "MassRemovalException"
+                body = json.loads(plan.read_bytes()) | {"maxRemovedPercent": 100}
+                (result,) = client.post("/v1/plans", json=body).json()["results"]
+                assert len(result["removed"]) == result["acl_count"] > 0
 
 
 def test_commands_beside_it_write_through_the_socket_in_the_logs_directory(

@@ -78,6 +78,26 @@ FAILING = {
 }
 
 
+def test_a_witness_of_only_is_none_of_those_who_may(tmp_path: Path) -> None:
+    """Whatever they are called: the class leaves them and super users out, and so does its witness."""
+    acls, tests, config = tmp_path / "acls", tmp_path / "tests.toml", tmp_path / "config"
+    everybody = {"principal": "User:*", "operation": "READ", "permissionType": "ALLOW"}
+    acls.write_text(json.dumps({"resourceType": "TOPIC", "resourceName": "t", **everybody}), encoding="utf-8")
+    tests.write_text(
+        '[[expect]]\nname = "x"\nonly = ["User:somebody", "User:z"]\noperation = "Read"\ntopic = "t"\n',
+        encoding="utf-8",
+    )
+    config.write_text("super.users=User:somebody1\n", encoding="utf-8")
+    result = aclog("test", tests, "--acls", acls, "--config", config, "--json", code=1)
+    (violation,) = json.loads(result.stdout)["violations"]
+    assert violation["witness"]["principal"] == "User:somebody11"
+    assert violation["principalsExcept"] == ["User:somebody", "User:somebody1", "User:z"]
+    tests.write_text(
+        '[[expect]]\nname = "x"\nonly = ["User:*"]\noperation = "Read"\ntopic = "t"\n', encoding="utf-8"
+    )
+    assert "who is everybody" in aclog("test", tests, "--acls", acls, code=2).stderr
+
+
 @pytest.fixture
 def acls(tmp_path: Path) -> Path:
     path = tmp_path / "acls.txt"

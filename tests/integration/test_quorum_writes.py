@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, expect
 
 from authorizer.cli.main import cli
 from authorizer.cli.plans.plan_file import read_plan
-from authorizer.errors import InvalidRequestError, NotControllerError
+from authorizer.errors import InvalidRequestError, MassRemovalError, NotControllerError
 from authorizer.node import Node
 from records.acl import (
     AccessControlEntry,
@@ -180,9 +180,12 @@ def test_a_plan_is_carried_out_by_the_cluster(
     )
     plan = tmp_path / "plan.json"
     aclog("plan", changes, "--log", url, "--output", plan, code=1)
-    applied = aclog("apply", plan, "--log", url)
+    assert "removes 1 of 1 ACLs (100 %)" in " ".join(
+        aclog("apply", plan, "--log", url, code=2).stderr.split()
+    )
+    applied = aclog("apply", plan, "--log", url, "--allow-mass-removal")
     assert "2 ACLs removed, 1" not in applied.stdout
-    assert "1 ACLs removed, 2 added; the log ends at offset" in applied.stdout
+    assert "1 ACLs removed, 2 added, 100 % of 1 ACLs removed; the log ends at offset" in applied.stdout
     assert "not one atomic batch" in applied.stderr
     seen = {("User:b", "READ", "ALLOW"), ("User:a", "WRITE", "ALLOW")}
     wait_until(lambda: described(admin, "quorum-p") == seen, "the broker")
@@ -200,7 +203,9 @@ def test_a_plan_is_carried_out_by_the_cluster(
     create(node, [topic_acl("quorum-p2")])
     assert "the meaning has moved" in aclog("apply", plan, "--log", url, code=1).stderr
     delete(node, "quorum-p2")
-    result = node.mutator.apply_plan(read_plan(plan)).result(SOON_S)
+    refused = node.mutator.apply_plan(read_plan(plan)).result(SOON_S)
+    assert isinstance(refused.exception, MassRemovalError)
+    result = node.mutator.apply_plan(read_plan(plan), 100).result(SOON_S)
     assert (result.exception, len(result.removed), result.added) == (None, 2, ())
     wait_until(lambda: not described(admin, "quorum-p"), "the broker")
 

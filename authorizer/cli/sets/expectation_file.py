@@ -20,7 +20,7 @@ from authorizer.analysis.expectations import Expectation
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.resources import RESOURCES, names_of
 from records.acl import CLUSTER_NAME, AclOperation
-from records.principal import parse_kafka_principal
+from records.principal import WILDCARD_PRINCIPAL, parse_kafka_principal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,6 +84,8 @@ def _expectations(entry: _Entry) -> Sequence[Expectation]:
     principals = getattr(entry, kind)
     for each in principals:
         parse_kafka_principal(each)
+    if kind == "only" and WILDCARD_PRINCIPAL in principals:
+        raise ValueError(f"`only` names {WILDCARD_PRINCIPAL}, who is everybody: nothing could violate it")
     if not principals and kind != "only":
         raise ValueError(f"`{kind}` names nobody")
     network = None

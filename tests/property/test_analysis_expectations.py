@@ -1,0 +1,96 @@
+"""Expectations of random sets: they hold where brute force says so, and each witness violates its own."""
+
+from __future__ import annotations
+
+import os
+import random
+from functools import reduce
+from itertools import product
+from operator import or_
+from typing import Literal
+
+import pytest
+
+from authorizer.analysis.expectations import Expectation, violations
+from authorizer.decisions.state import AuthorizerSettings
+from records.acl import AclOperation, ResourceType
+from records.columns.acl_table import AclTable, AppliedAcl
+from support import naive
+from support.brute_force import (
+    ALL_NAMES,
+    HOSTS,
+    OPERATIONS,
+    PRINCIPALS,
+    Asked,
+    answers,
+    covered_by,
+    covered_by_name,
+    random_set,
+)
+
+SETS = 30_000 if os.environ.get("ACLOG_HYPOTHESIS_PROFILE") == "deep" else 3_000
+GROUP = ResourceType.GROUP
+#: Also names that a witness would have by itself, and one that an ACL has.
+NAMED = ("User:a", "User:b", "User:somebody", "User:somebody1")
+KINDS: tuple[Literal["allow", "deny", "only"], ...] = ("allow", "deny", "only")
+
+
+def names_allowed(
+    truth: dict[Asked, int], who: str, host: str, operation: AclOperation, supers: frozenset[str]
+) -> int:
+    """User:nobody stands for every principal that no ACL is for."""
+    if who in supers:
+        return ALL_NAMES
+    return truth[Asked(who if who in PRINCIPALS else "User:nobody", host, operation)]
+
+
+@pytest.mark.slow
+def test_each_witness_violates_the_expectation() -> None:
+    rng = random.Random(25)
+    shown = 0
+    for number in range(SETS):
+        records = random_set(rng)
+        supers = frozenset(rng.sample(NAMED, rng.choice((0, 0, 1))))
+        settings = AuthorizerSettings(supers, allow_everyone=bool(number % 2))
+        plain = naive.Settings(settings.super_users, settings.allow_everyone)
+        kind, operation = rng.choice(KINDS), rng.choice(OPERATIONS)
+        principals = tuple(rng.sample(NAMED, rng.randrange(0 if kind == "only" else 1, 3)))
+        where = rng.choice((("", False), ("a", False), ("ab", True), ("b", True), ("*", True)))
+        table = AclTable.of([AppliedAcl(record, None, 0) for record in records])
+        found = list(violations(table, settings, Expectation(kind, principals, operation, GROUP, where)))
+        asked_names = covered_by_name(where[0]) if where[1] else covered_by(where[0], is_prefix=True)
+        truth = answers(records, plain, GROUP)
+        for each in found:
+            shown += 1
+            witness = each.witness
+            asked = naive.Question(
+                "User",
+                witness.principal.removeprefix("User:"),
+                witness.host,
+                operation,
+                GROUP,
+                witness.name,
+            )
+            is_allowed = naive.decide(records, asked, plain)[0]
+            who, but, _ = each.asker
+            assert is_allowed == (kind != "allow"), (records, kind, principals, each)
+            assert witness.name == where[0] if where[1] else witness.name.startswith(where[0])
+            may = {*principals, *supers}
+            if kind == "only":
+                assert witness.principal not in may, (records, principals, each)
+                assert who not in may
+                assert who is not None or may <= {*but}, (records, principals, each)
+            else:
+                assert witness.principal in principals
+        whose = PRINCIPALS if kind == "only" else principals
+        allowed = [
+            names_allowed(truth, who, host, operation, supers)
+            for who, host in product(whose, HOSTS)
+            if kind != "only" or who not in {*principals, *supers}
+        ]
+        if kind == "allow":
+            is_violated = any(asked_names & ~names for names in allowed)
+        else:
+            is_violated = bool(asked_names & reduce(or_, allowed, 0))
+        assert bool(found) == is_violated, (records, kind, principals, operation, where, settings)
+    assert shown > SETS // 4
