@@ -14,7 +14,7 @@ RUN python -m venv --without-pip /opt/aclog \
     && /opt/build/bin/pip --python /opt/aclog/bin/python install --require-hashes --only-binary :all: \
         --requirement deploy/requirements.lock \
     && /opt/build/bin/pip install --require-hashes --requirement deploy/requirements-build.lock
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml README.md LICENSE THIRD_PARTY_NOTICES ./
 COPY records records
 COPY snapshot snapshot
 COPY replay replay

@@ -23,6 +23,8 @@ _SUBSTITUTES: Final[Mapping[str, str]] = {
     "time_bar.js": "file_bar.js",
 }
 _MAIN: Final = "main.js"
+#: What is not aclog's own, and the notice that has to go with each copy.
+_NOTICES: Final[Mapping[str, str]] = {"htm-preact.js": "htm-preact.NOTICE"}
 _IMPORT: Final = re.compile(r'^import \{([^}]*)\} from "\./([\w.-]+)";$', re.MULTILINE)
 _EXPORT: Final = re.compile(r"^export (?=(?:async )?(?:function|class|const|let) (\w+))", re.MULTILINE)
 # How a minified module ends.
@@ -43,7 +45,11 @@ def script() -> str:
 
 def style() -> str:
     """The console's style sheet."""
-    return files("authorizer.sidecar.console").joinpath("assets", "console.css").read_text("utf-8")
+    return _asset("console.css")
+
+
+def _asset(name: str) -> str:
+    return files("authorizer.sidecar.console").joinpath("assets", name).read_text("utf-8")
 
 
 class _Bundle:
@@ -72,6 +78,8 @@ class _Bundle:
             raise ValueError(f"{name}: `{left[0]}` is not understood")
         self._exports[name].update(exported.values())
         properties = ", ".join(f"{name}: {own}" for own, name in exported.items())
+        if name in _NOTICES:
+            self.parts.append(f"/*!\n{_asset(_NOTICES[name])}*/\n")
         self.parts.append(f'$["{name}"] = (() => {{\n{body}\nreturn {{ {properties} }};\n}})();\n')
 
     def _imported(self, importer: str, found: re.Match[str]) -> str:

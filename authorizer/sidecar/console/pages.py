@@ -21,6 +21,8 @@ _TYPES: Final = {
     ".css": "text/css",
     ".js": "text/javascript",
     ".svg": "image/svg+xml",
+    ".LICENSE": "text/plain",
+    ".NOTICE": "text/plain",
 }
 #: Nothing but what comes from here, no script or style within the page, and no frame around it.
 _HEADERS: Final = {
