@@ -14,7 +14,7 @@ import click
 
 from authorizer.cli.command_name import as_pasted
 from authorizer.cli.invocation import filled
-from authorizer.cli.streams import OutputError
+from authorizer.cli.streams import InputClosedError, OutputClosedError, OutputError
 from authorizer.cli.terminal import bad, width, wrapped
 from authorizer.errors import (
     ApiError,
@@ -256,6 +256,12 @@ _RULES: Final[tuple[tuple[type[BaseException], ExitCode, str], ...]] = (
     (NotADirectoryError, ExitCode.USAGE, ""),
     (IsADirectoryError, ExitCode.USAGE, ""),
     (PermissionError, ExitCode.USAGE, "Run as a user who may, or choose another path."),
+    (InputClosedError, ExitCode.USAGE, "Give it one: a pipe, or `< FILE`."),
+    (
+        OutputClosedError,
+        ExitCode.USAGE,
+        "Only the output is lost; what the command did is done. Give it one: a pipe, or `> FILE`.",
+    ),
     (OutputError, ExitCode.NOT_READY, "What was printed is not all of it. Write it elsewhere, or try again."),
     (OSError, ExitCode.BAD_DATA, ""),
 )

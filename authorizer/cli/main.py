@@ -18,7 +18,7 @@ from click.exceptions import NoSuchCommand
 
 from authorizer.cli.command_name import COMPLETE_VARIABLE, as_pasted, command_line
 from authorizer.cli.failure import ExitCode, failure_of
-from authorizer.cli.streams import OutputError, guard_outputs
+from authorizer.cli.streams import OutputError, guard_streams
 from authorizer.cli.terminal import colour
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def prepare_process() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Arrow's own allocators give back and take anew: a fifth of what reading a large snapshot costs.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-    guard_outputs()
+    guard_streams()
 
 
 def main(args: Sequence[str] | None = None) -> None:

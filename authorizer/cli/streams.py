@@ -1,20 +1,70 @@
-"""stdout and stderr as files that can fail: a full disk behind a redirection, a reader that has gone.
+"""stdin, stdout and stderr as files that can fail: a full disk, a reader that has gone, one that is closed.
 
 Without this an error of stdout says neither what failed nor that it was an output, and comes a second time
-while the interpreter ends, with an exit code of its own.
+while the interpreter ends, with an exit code of its own. Python sets a stream to None that is closed when it
+starts (``<&-``), and the next file that is opened gets its descriptor.
 """
 
 from __future__ import annotations
 
+import errno
 import io
+import os
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+_STANDARD_INPUT: Final = "standard input"
+_STANDARD_OUTPUT: Final = "standard output"
+_STDOUT_DESCRIPTOR: Final = 1
+_STDERR_DESCRIPTOR: Final = 2
 
 
 class OutputError(OSError):
     """What a command printed did not get where it was to go; ``filename`` says where that is."""
+
+
+class OutputClosedError(OutputError):
+    """A command had something to print, and stdout is closed."""
+
+
+class InputClosedError(OSError):
+    """A command had something to read, and stdin is closed."""
+
+
+class _ClosedInput(io.RawIOBase):
+    """The stdin of a process that was started without one."""
+
+    def readable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return 0
+
+    def readinto(self, _buffer: Any, /) -> int:
+        raise InputClosedError(errno.EBADF, "it is closed, and nothing can be read", _STANDARD_INPUT)
+
+
+class _ClosedOutput(io.RawIOBase):
+    """The stdout or stderr of a process that was started without one; only stdout's use is an error."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._has_failed = False
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def write(self, data: Any, /) -> int:
+        size_bytes = memoryview(data).nbytes
+        if self._descriptor == _STDERR_DESCRIPTOR or self._has_failed or not size_bytes:
+            return size_bytes
+        self._has_failed = True
+        raise OutputClosedError(errno.EBADF, "it is closed, and nothing can be printed", _STANDARD_OUTPUT)
 
 
 class _Output(io.FileIO):
@@ -40,14 +90,35 @@ class _Output(io.FileIO):
             raise OutputError(error.errno, f"writing failed: {error.strerror}", self._name) from error
 
 
-def guard_outputs() -> None:
-    """From now on stdout raises OutputError where it fails, and stderr fails in silence.
+def guard_streams() -> None:
+    """From now on stdin and stdout raise an error that names them where they fail; stderr fails in silence.
 
     What cannot be remarked must not change an answer and its exit code. Names hold any character: one that
     the locale cannot show is escaped.
     """
-    sys.stdout = _guarded(sys.stdout, f"standard output{_target(1)}")
-    sys.stderr = _guarded(sys.stderr, None)
+    _occupy_closed_descriptors()
+    if sys.stdin is None:
+        sys.stdin = io.TextIOWrapper(io.BufferedReader(_ClosedInput()), encoding="utf-8")
+    if sys.stdout is None:
+        sys.stdout = _closed_output(_STDOUT_DESCRIPTOR)
+    else:
+        sys.stdout = _guarded(sys.stdout, f"{_STANDARD_OUTPUT}{_target(_STDOUT_DESCRIPTOR)}")
+    if sys.stderr is None:
+        sys.stderr = _closed_output(_STDERR_DESCRIPTOR)
+    else:
+        sys.stderr = _guarded(sys.stderr, None)
+
+
+def _occupy_closed_descriptors() -> None:
+    """Without this the next file that is opened, perhaps a log, is where a library or a child prints."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= _STDERR_DESCRIPTOR:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+
+
+def _closed_output(descriptor: int) -> io.TextIOWrapper:
+    raw = _ClosedOutput(descriptor)
+    return io.TextIOWrapper(io.BufferedWriter(raw), encoding="utf-8", errors="backslashreplace")
 
 
 def _guarded(stream: Any, name: str | None) -> Any:

@@ -30,6 +30,7 @@ from authorizer.cli.options import (
 )
 from authorizer.cli.output import print_json, shown
 from authorizer.cli.sidecar import require_one_source, sidecar_options
+from authorizer.cli.streams import InputClosedError
 from authorizer.cli.workspace import Workspace
 from authorizer.cli.write_attempt import write_attempt
 from authorizer.errors import (
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
 
 # What is wrong with the ACLs themselves: other errors say by themselves what was written.
 _OF_WHAT_IS_ASKED: Final = (InvalidRequestError, UnsupportedLevelError, PolicyViolationError)
+_ASKS: Final = "a removal asks for y or n: --force removes without asking"
 _OPERATIONS: Final = ", ".join(known.title for known in AclOperation if known > AclOperation.ANY)
 
 
@@ -315,9 +317,12 @@ def exactly(entry: AccessControlEntry) -> AccessControlEntryFilter:
 
 def _confirm(where: ResourcePatternFilter, entries: Entries, *, as_json: bool) -> bool:
     click.echo(confirmation(where, entries), nl=False, err=as_json)
-    answer: str = sys.stdin.readline()
+    try:
+        answer: str = sys.stdin.readline()
+    except InputClosedError as error:
+        raise click.UsageError(f"stdin is closed, and {_ASKS}") from error
     if not answer:
-        raise click.UsageError("stdin ended before an answer of y or n: --force removes without asking")
+        raise click.UsageError(f"stdin ended before an answer, and {_ASKS}")
     return answer.strip().lower() == "y"
 
 
