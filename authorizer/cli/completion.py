@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import click
 from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
 
+from authorizer.cli.command import Command
 from authorizer.cli.command_name import COMPLETE_VARIABLE, NAME, command_words
 from authorizer.cli.output import answer
 
@@ -67,7 +68,7 @@ _SHELLS: Final = {
 }
 
 
-@click.command("completion")
+@click.command("completion", cls=Command)
 @click.argument("shell", type=click.Choice(list(_SHELLS)))
 @click.option("--install", is_flag=True, help="Put it where the shell looks for it, for this user.")
 @click.pass_context

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from authorizer.cli.command import Command
 from authorizer.cli.options import config_option, log_option, snapshots_option
 from authorizer.cli.signals import Hangups, ends_on_signals
 from authorizer.cli.workspace import Workspace
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from authorizer.configuration.load import Config
 
 
-@click.command("serve")
+@click.command("serve", cls=Command)
 @config_option
 @log_option
 @snapshots_option

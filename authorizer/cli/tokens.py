@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from authorizer.cli.command import Group
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.options import completes, json_option
 from authorizer.cli.output import note, print_json, shown
@@ -26,7 +27,7 @@ _file_option = click.option(
 )
 
 
-@click.group("token")
+@click.group("token", cls=Group)
 def token_command() -> None:
     """Make bearer tokens for the sidecar, list or revoke them.
 

@@ -52,15 +52,16 @@ def test_allowed_is_0_and_denied_is_1() -> None:
     assert ask("User:dora", "Read", "--topic", "orders", code=1).stdout.split()[0] == "DENIED"
 
 
-def test_one_line_names_rule_and_offset() -> None:
-    """Without --explain the answer is one line with Kafka's rule and the end offset."""
+def test_one_line_names_rule_offset_and_question() -> None:
+    """Without --explain the answer is one line: Kafka's rule, the end offset, and what was asked."""
     assert ask("User:alice", "read", "--topic", "orders").stdout == (
         "ALLOWED by MatchingAcl(acl=StandardAcl[resourceType=TOPIC, resourceName=orders, "
         "patternType=LITERAL, principal=User:alice, host=*, operation=READ, permissionType=ALLOW]) "
-        "at end offset 281\n"
+        "at end offset 281: User:alice READ on TOPIC:LITERAL:orders from 127.0.0.1\n"
     )
-    denied = ask("User:dora", "read", "--topic", "orders").stdout
-    assert denied == "DENIED by DefaultDeny at end offset 281\n"
+    denied = ask("User:dora", "read", "--topic", "orders", "--host", "10.1.2.3").stdout
+    question = "User:dora READ on TOPIC:LITERAL:orders from 10.1.2.3"
+    assert denied == f"DENIED by DefaultDeny at end offset 281: {question}\n"
 
 
 @pytest.mark.parametrize(

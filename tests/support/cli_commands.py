@@ -16,6 +16,17 @@ def every_command() -> list[CommandPath]:
     return list(_commands_below(cli, ()))
 
 
+def command_at(path: CommandPath) -> click.Command:
+    """The command of these words; none is the root."""
+    command: click.Command = cli
+    for name in path:
+        assert isinstance(command, click.Group)
+        found = command.get_command(click.Context(command), name)
+        assert found is not None
+        command = found
+    return command
+
+
 def _commands_below(group: click.Group, path: CommandPath) -> Iterator[CommandPath]:
     context = click.Context(group)
     for name in group.list_commands(context):

@@ -16,20 +16,10 @@ from click.testing import CliRunner
 from authorizer.cli import main as main_module
 from authorizer.cli.main import cli
 from records.errors import DecodeError
-from support.cli_commands import every_command
+from support.cli_commands import command_at, every_command
 from support.directory_logs import batch_bytes, write_segment
 
 ACLOG = [sys.executable, "-m", "authorizer.cli"]
-
-
-def command_at(path: tuple[str, ...]) -> click.Command:
-    command: click.Command = cli
-    for name in path:
-        assert isinstance(command, click.Group)
-        found = command.get_command(click.Context(command), name)
-        assert found is not None
-        command = found
-    return command
 
 
 def test_pinned_commands_and_no_others() -> None:

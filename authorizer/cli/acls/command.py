@@ -17,6 +17,7 @@ import msgspec
 
 from authorizer.acl_json import acl_json
 from authorizer.cli.acls.kafka_acls import AclsFlags, Entries, adding, already_there, confirmation
+from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure, failure_of
 from authorizer.cli.options import (
     OPERATION,
@@ -141,7 +142,7 @@ _elsewhere = shared(
 )
 
 
-@click.command("acls")
+@click.command("acls", cls=Command)
 @_actions
 @log_option
 @sidecar_options

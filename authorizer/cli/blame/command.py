@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode
 from authorizer.cli.options import (
     OPERATION,
@@ -68,7 +69,7 @@ _asked_options: Final = shared(
 )
 
 
-@click.command("blame")
+@click.command("blame", cls=Command)
 @log_option
 @snapshots_option
 @click.option(

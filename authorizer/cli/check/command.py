@@ -8,6 +8,7 @@ import click
 
 from authorizer.api import Action, RequestContext
 from authorizer.cli.check.explanation import decision_line, explanation_lines
+from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode
 from authorizer.cli.invocation import words
 from authorizer.cli.options import (
@@ -62,7 +63,7 @@ _resource_options = shared(
 )
 
 
-@click.command("check")
+@click.command("check", cls=Command)
 @log_option
 @sidecar_options
 @snapshots_option
@@ -109,8 +110,8 @@ def check_command(
 ) -> None:
     """May this principal do this? Answer as the broker would.
 
-    Prints ALLOWED or DENIED, the rule and the offset that it was decided at. Exit code 0 for ALLOWED, 1 for
-    DENIED. Super users and allow.everyone.if.no.acl.found come from --config.
+    Prints ALLOWED or DENIED, the rule, the offset that it was decided at, and the question. Exit code 0 for
+    ALLOWED, 1 for DENIED. Super users and allow.everyone.if.no.acl.found come from --config.
 
     With --batch the questions are those of the file: kind authorize (the default), authorizedOperations,
     authorizeByResourceType, acls or aclCount, each with an optional atOffset (after the first n records) or
@@ -170,7 +171,7 @@ def check_command(
         if standing.age_ms is not None:
             click.echo(f"The cluster answered {standing.age_ms / 1000:.1f} s ago.")
     else:
-        answer(decision_line(explanation.decision, explanation.end_offset), indent=2)
+        answer(decision_line(explanation), indent=2)
     if not explanation.decision.is_allowed:
         raise click.exceptions.Exit(ExitCode.NO)
 

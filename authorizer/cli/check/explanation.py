@@ -24,9 +24,13 @@ _WAYS: Final = ("to allow it", "or in Kafka")
 _KAFKA_ACLS: Final = ("kafka-acls", "--bootstrap-server", "localhost:9092")
 
 
-def decision_line(decision: Decision, end_offset: int) -> str:
-    """One line: ``ALLOWED by MatchingAcl(acl=StandardAcl[...]) at end offset 281``."""
-    return f"{_result(decision)} by {shown(str(decision))} at end offset {end_offset}"
+def decision_line(explanation: Explanation) -> str:
+    """One line: ``DENIED by DefaultDeny at end offset 281: User:a READ on TOPIC:LITERAL:t from 10.0.0.1``."""
+    decision = explanation.decision
+    return (
+        f"{_result(decision)} by {shown(str(decision))} at end offset {explanation.end_offset}: "
+        f"{_question(explanation)}"
+    )
 
 
 def explanation_lines(
@@ -56,18 +60,9 @@ def explanation_lines(
 
 def _lines(explanation: Explanation, uncommitted_from: int | None) -> Iterator[tuple[str, str]]:
     """Each line's label and text; the first has no label."""
-    context, action, decision = explanation.context, explanation.action, explanation.decision
+    decision = explanation.decision
     yield "", f"{_result(decision)} by {decision.rule.value} at end offset {explanation.end_offset}"
-    pattern = action.resource_pattern
-    resource = pattern_text(
-        {
-            "resourceType": pattern.resource_type.name,
-            "patternType": pattern.pattern_type.name,
-            "resourceName": shown(pattern.name),
-        }
-    )
-    who, where = shown(str(context.principal)), shown(context.client_address)
-    yield "asked", f"{who} {action.operation.name} on {resource} from {where}"
+    yield "asked", _question(explanation)
     yield "because", explanation.reason
     yield "rules of", str(explanation.kafka_version)
     if decision.acl is not None:
@@ -77,6 +72,20 @@ def _lines(explanation: Explanation, uncommitted_from: int | None) -> Iterator[t
     for miss in explanation.near_misses:
         yield "near miss", _acl(miss.acl, uncommitted_from)
         yield " ", f"{miss.field} would have to be {shown(miss.asked)}, not {shown(miss.has)}"
+
+
+def _question(explanation: Explanation) -> str:
+    context, action = explanation.context, explanation.action
+    pattern = action.resource_pattern
+    resource = pattern_text(
+        {
+            "resourceType": pattern.resource_type.name,
+            "patternType": pattern.pattern_type.name,
+            "resourceName": shown(pattern.name),
+        }
+    )
+    who, where = shown(str(context.principal)), shown(context.client_address)
+    return f"{who} {action.operation.name} on {resource} from {where}"
 
 
 def _result(decision: Decision) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from authorizer.cli.command import Command
 from authorizer.cli.input import bad_line, lines_of, payload_of
 from authorizer.cli.options import CLUSTER_ID, config_option, json_option, log_option, progress_option
 from authorizer.cli.output import Progress, Waiting, note, print_json
@@ -31,7 +32,7 @@ _BAD_LINE: Final = (
 )
 
 
-@click.command("append")
+@click.command("append", cls=Command)
 @log_option
 @click.argument("payloads", type=click.Path(allow_dash=True), default="-", metavar="[FILE]")
 @click.option("--create", is_flag=True, help="Make the log if there is none.")

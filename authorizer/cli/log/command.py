@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from authorizer.cli.command import Group
 from authorizer.cli.log.append import append_command
 from authorizer.cli.log.copy import copy_command
 from authorizer.cli.log.create import create_command
@@ -11,7 +12,7 @@ from authorizer.cli.log.dump import dump_command
 from authorizer.cli.log.verify import verify_command
 
 
-@click.group("log")
+@click.group("log", cls=Group)
 def log_command() -> None:
     """Make a metadata log, look into one, append to it, copy its ACLs, or verify it."""
 

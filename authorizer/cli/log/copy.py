@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from authorizer.acl_json import acl_json
+from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.options import CLUSTER_ID, completes, config_option, json_option, progress_option
 from authorizer.cli.output import answer, note, print_json, shown
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 Others = Literal["keep", "remove"]
 
 
-@click.command("copy")
+@click.command("copy", cls=Command)
 @click.argument("source", metavar="FROM", shell_complete=completes("dir"))
 @click.argument("target", metavar="TO", shell_complete=completes("dir"))
 @click.option(

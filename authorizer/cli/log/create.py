@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from authorizer.cli.command import Command
 from authorizer.cli.options import CLUSTER_ID, DURATION, config_option, json_option, log_option
 from authorizer.cli.output import answer, print_json, shown
 from authorizer.cli.workspace import Workspace
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from records.log.base import LogIdentity
 
 
-@click.command("create")
+@click.command("create", cls=Command)
 @log_option
 @click.option(
     "--replication-factor",

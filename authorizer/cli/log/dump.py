@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from authorizer.cli.command import Command
 from authorizer.cli.options import config_option, log_option, progress_option
 from authorizer.cli.output import JsonLines, Progress
 from authorizer.cli.workspace import Workspace, note_trailing
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from records.log_batch import LogBatch, LogRecord
 
 
-@click.command("dump")
+@click.command("dump", cls=Command)
 @log_option
 @click.option(
     "--from",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from authorizer.cli.command import Command
 from authorizer.cli.differences import LABEL
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.options import config_option, json_option, log_option, progress_option, snapshots_option
@@ -38,7 +39,7 @@ _TRAILING: Final = (
 _WALKS: Final = 10
 
 
-@click.command("verify")
+@click.command("verify", cls=Command)
 @log_option
 @click.option(
     "--with",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure, failure_of
 from authorizer.cli.options import config_option, json_option, log_option, progress_option, snapshots_option
 from authorizer.cli.output import answer, print_json, shown
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from authorizer.api import PlanResult
 
 
-@click.command("apply")
+@click.command("apply", cls=Command)
 @click.argument("plan", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="PLAN")
 @click.option(
     "--allow-mass-removal",

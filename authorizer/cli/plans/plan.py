@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.input import bad_line
 from authorizer.cli.options import (
@@ -58,7 +59,7 @@ _scope_options = shared(
 )
 
 
-@click.command("plan")
+@click.command("plan", cls=Command)
 @click.argument("file", metavar="FILE")
 @_scope_options
 @click.option(

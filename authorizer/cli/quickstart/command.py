@@ -15,6 +15,7 @@ import click
 
 from authorizer.api import Action, RequestContext
 from authorizer.cli.check.explanation import explanation_lines
+from authorizer.cli.command import Command
 from authorizer.cli.command_name import command_words
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.output import MARGIN, say, say_command, step
@@ -75,7 +76,7 @@ _SEES_ALL: Final = AclBinding(
 )
 
 
-@click.command("quickstart")
+@click.command("quickstart", cls=Command)
 @click.option(
     "--directory",
     type=click.Path(file_okay=False, path_type=Path),

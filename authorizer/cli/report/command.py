@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.options import (
     EXAMPLE_TIME,
@@ -37,7 +38,7 @@ _LINES_MAXIMUM: Final = {"html": 2_000, "print": 20_000}
 _STDOUT: Final = Path("-")
 
 
-@click.command("report")
+@click.command("report", cls=Command)
 @log_option
 @click.option(
     "--acls",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode
 from authorizer.cli.options import completes, progress_option
 from authorizer.cli.plans.next_steps import note_next_steps
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-@click.command("review")
+@click.command("review", cls=Command)
 @click.option(
     "--requests",
     "first",

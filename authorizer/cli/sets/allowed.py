@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode
 from authorizer.cli.options import OPERATION, PRINCIPAL, config_option, json_option, log_option, shared
 from authorizer.cli.output import Waiting, note
@@ -38,7 +39,7 @@ set_source_options: Final = shared(
 _set_options = shared(set_source_options, click.option("--csv", "as_csv", is_flag=True, help="Print CSV."))
 
 
-@click.command("who-can")
+@click.command("who-can", cls=Command)
 @click.option("--operation", type=OPERATION, required=True, help="Read, Write, ... in any case.")
 @click.option("--topic", metavar="NAME", help="On this topic; NAME* is all topics that begin so.")
 @click.option("--group", metavar="NAME", help="On this consumer group, or NAME*.")
@@ -72,7 +73,7 @@ def who_can_command(
     _print(found, state_about(acls.table(), found, settings), as_csv=as_csv, as_json=as_json)
 
 
-@click.command("what-can")
+@click.command("what-can", cls=Command)
 @click.option("--principal", type=PRINCIPAL, required=True, help="Whose rights.")
 @_set_options
 def what_can_command(*, principal: KafkaPrincipal, source: str | None, as_csv: bool, as_json: bool) -> None:

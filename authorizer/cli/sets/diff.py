@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode
 from authorizer.cli.options import config_option, json_option
 from authorizer.cli.output import Waiting, print_json
@@ -12,7 +13,7 @@ from authorizer.cli.workspace import Workspace
 from authorizer.kafka_version import KafkaVersion
 
 
-@click.command("diff")
+@click.command("diff", cls=Command)
 @click.argument("before", metavar="A")
 @click.argument("after", metavar="[B]", required=False)
 @click.option(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode
 from authorizer.cli.output import Waiting, note
 from authorizer.cli.plans.next_steps import note_next_steps
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from authorizer.analysis.lint import Finding, Lint
 
 
-@click.command("lint")
+@click.command("lint", cls=Command)
 @set_source_options
 @click.option(
     "--rules",

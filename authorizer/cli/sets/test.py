@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode
 from authorizer.cli.output import Waiting, answer, print_json, shown
 from authorizer.cli.sets.allowed import given_set, set_source_options
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from authorizer.analysis.questions import Questions
 
 
-@click.command("test")
+@click.command("test", cls=Command)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE")
 @set_source_options
 @click.option(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
+from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode
 from authorizer.cli.sets.allowed import set_source_options
 
 
-@click.command("shell")
+@click.command("shell", cls=Command)
 @click.argument("words", metavar="[COMMAND [PATH]...]", nargs=-1)
 @set_source_options
 def shell_command(*, words: tuple[str, ...], source: str | None, as_json: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from authorizer.cli.command import Group
 from authorizer.cli.snapshot.create import create_command
 from authorizer.cli.snapshot.export import export_command
 from authorizer.cli.snapshot.import_ import import_command
@@ -11,7 +12,7 @@ from authorizer.cli.snapshot.list_ import list_command
 from authorizer.cli.snapshot.verify import verify_command
 
 
-@click.group("snapshot")
+@click.group("snapshot", cls=Group)
 def snapshot_command() -> None:
     """List, create, verify, import or export snapshots."""
 

@@ -6,6 +6,7 @@ import time
 
 import click
 
+from authorizer.cli.command import Command
 from authorizer.cli.options import (
     at_offset_option,
     config_option,
@@ -19,7 +20,7 @@ from authorizer.cli.snapshot.stored import write_and_print
 from authorizer.cli.workspace import Workspace, load_state, note_guess
 
 
-@click.command("create")
+@click.command("create", cls=Command)
 @log_option
 @store_option
 @at_offset_option

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from authorizer.cli.command import Command
 from authorizer.cli.options import (
     METADATA_VERSION,
     at_offset_option,
@@ -38,7 +39,7 @@ _STDOUT: Final = "-"
 _CHUNK_BYTES: Final = 1024 * 1024
 
 
-@click.command("export")
+@click.command("export", cls=Command)
 @click.option(
     "--format",
     "export_format",

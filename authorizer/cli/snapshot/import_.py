@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from authorizer.cli.command import Command
 from authorizer.cli.options import CLUSTER_ID, config_option, json_option, keep_option, store_option
 from authorizer.cli.output import Waiting, shown
 from authorizer.cli.snapshot.stored import write_and_print
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from records.log.base import LogIdentity
 
 
-@click.command("import")
+@click.command("import", cls=Command)
 @click.argument(
     "checkpoint", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE.checkpoint"
 )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from authorizer.cli.command import Command
 from authorizer.cli.options import cluster_id_option, config_option, json_option, log_option, store_option
 from authorizer.cli.output import print_json, shown, utc
 from authorizer.cli.snapshot.stored import status_json, surveyed
@@ -29,7 +30,7 @@ _COLUMNS: Final = (
 )
 
 
-@click.command("list")
+@click.command("list", cls=Command)
 @store_option
 @log_option
 @cluster_id_option

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from authorizer.cli.command import Command
 from authorizer.cli.differences import Differences
 from authorizer.cli.failure import ExitCode
 from authorizer.cli.options import (
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 _SHOWN: Final = 10
 
 
-@click.command("verify")
+@click.command("verify", cls=Command)
 @store_option
 @log_option
 @cluster_id_option

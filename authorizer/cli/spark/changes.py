@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from authorizer.cli.command import Command
 from authorizer.cli.spark.job import located, run, serving_metrics
 from authorizer.cli.spark.options import JobFlags, job_options, output_option
 from authorizer.cli.workspace import Workspace
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from snapshot.jobs.engine.job import BatchReport, JobSettings
 
 
-@click.command("changes")
+@click.command("changes", cls=Command)
 @output_option
 @click.option(
     "--to-topic",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from authorizer.cli.command import Group
 from authorizer.cli.spark.changes import changes_command
 from authorizer.cli.spark.counts import counts_command
 from authorizer.cli.spark.history import history_command
@@ -12,7 +13,7 @@ from authorizer.cli.spark.snapshots import snapshots_command
 from authorizer.cli.spark.submit_file import submit_file_command
 
 
-@click.group("spark")
+@click.group("spark", cls=Group)
 def spark_command() -> None:
     """Build snapshots, counts and the history of changes with Spark."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from authorizer.cli.command import Command
 from authorizer.cli.options import DURATION
 from authorizer.cli.output import note
 from authorizer.cli.spark.job import located, note_metrics, run
@@ -25,7 +26,7 @@ _DELTA: Final = "delta"
 _MINUTE_MS: Final = 60_000
 
 
-@click.command("counts")
+@click.command("counts", cls=Command)
 @output_option
 @click.option(
     "--format",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from authorizer.acl_text import acl_text
+from authorizer.cli.command import Group
 from authorizer.cli.options import EXAMPLE_TIME, PATTERN_TYPE, POINT, PRINCIPAL, TIME, completes, shared
 from authorizer.cli.output import JsonLines, answer, note, shown, utc
 from authorizer.cli.spark.job import located, note_start, spark_session_of
@@ -109,7 +110,7 @@ class _Question(SparkFlags):
         return of_resource(rows, self.resource_type, self.resource_name, named)
 
 
-@click.group("history")
+@click.group("history", cls=Group)
 def history_command() -> None:
     """Ask the history: ACLs in force at an offset or time, changes between two."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.options import completes, config_option, json_option, log_option, progress_option
 from authorizer.cli.output import note
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-@click.command("review")
+@click.command("review", cls=Command)
 @click.option(
     "--requests",
     "first",

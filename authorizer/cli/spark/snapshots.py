@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from authorizer.cli.command import Command
 from authorizer.cli.options import keep_option, store_option
 from authorizer.cli.spark.job import located, run, serving_metrics
 from authorizer.cli.spark.options import JobFlags, job_options
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from snapshot.jobs.engine.job import BatchReport, JobSettings
 
 
-@click.command("snapshots")
+@click.command("snapshots", cls=Command)
 @store_option
 @keep_option
 @job_options

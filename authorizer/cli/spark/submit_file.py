@@ -7,11 +7,13 @@ from typing import Final
 
 import click
 
+from authorizer.cli.command import Command
+
 #: Not on sys.path itself; spark-submit puts its directory there.
 SUBMIT_FILE: Final = Path(__file__).with_name("submit") / "aclog.py"
 
 
-@click.command("submit-file")
+@click.command("submit-file", cls=Command)
 def submit_file_command() -> None:
     """Print the path of the file that spark-submit runs.
 
