@@ -21,6 +21,7 @@ from authorizer.errors import ConfigError
 from authorizer.sidecar.authentication import authenticator as module
 from authorizer.sidecar.authentication import followed
 from authorizer.sidecar.authentication.authenticator import Authenticator
+from authorizer.sidecar.authentication.key_set import KeySet
 from authorizer.sidecar.authentication.refusal import Reason, RefusalError
 from authorizer.sidecar.authentication.stored_tokens import StoredToken, new_token
 from authorizer.sidecar.authentication.tokens_file import append_token, revoke_token
@@ -30,6 +31,7 @@ from records.principal import ANONYMOUS, KafkaPrincipal
 from support.issuer import AUDIENCE, ISSUER, key_set, key_set_server, public_jwk
 from support.issuer import token as issued
 from support.nodes import SOON_S
+from support.slow_tokens import slow_token
 
 GATEWAY = KafkaPrincipal("User", "gateway")
 OF_CERTIFICATE = KafkaPrincipal("User", "CN=proxy")
@@ -187,17 +189,19 @@ def test_a_token_that_was_checked_during_a_reload_is_not_remembered_after_it(
     stored: tuple[Path, str, StoredToken], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The check began on the old file; what it found must not outlive that."""
-    path, token, in_file = stored
+    path = stored[0]
+    token, in_file = slow_token(GATEWAY)
+    append_token(path, in_file)
     begun, go_on = threading.Event(), threading.Event()
-    is_of = StoredToken.is_of
+    matches = StoredToken.matches
 
     def slow(self: StoredToken, token: str) -> bool:
         begun.set()
         go_on.wait(SOON_S)
-        return is_of(self, token)
+        return matches(self, token)
 
     async def run(authenticator: Authenticator) -> None:
-        monkeypatch.setattr(StoredToken, "is_of", slow)
+        monkeypatch.setattr(StoredToken, "matches", slow)
         check = asyncio.create_task(asked(authenticator, bearer(token)))
         await asyncio.to_thread(begun.wait, SOON_S)
         before = authenticator._seen
@@ -275,69 +279,226 @@ def test_a_start_with_a_bad_file_is_refused(tmp_path: Path) -> None:
             pass
 
 
-def test_tries_are_limited_for_an_address_and_tokens_seen_before_go_on(
+def wrong_secret(token: str) -> str:
+    """Another token of the same id."""
+    return f"{token[:-2]}{'AA' if not token.endswith('AA') else 'BB'}"
+
+
+async def indebted(authenticator: Authenticator, token: str) -> None:
+    """Fail so often from ``origin`` that it is in debt."""
+    for _ in range(TRIES_MAX):
+        assert await asked(authenticator, bearer(wrong_secret(token))) is Reason.UNKNOWN_TOKEN
+
+
+def test_wrong_tokens_are_429_from_an_address_that_sent_too_many(
     stored: tuple[Path, str, StoredToken],
 ) -> None:
     path, token, _ = stored
-    new, in_file = new_token(OF_CERTIFICATE)
-    append_token(path, in_file)
     clock = Time()
 
     async def run(authenticator: Authenticator) -> None:
-        assert await asked(authenticator, bearer(token)) == GATEWAY
-        for number in range(TRIES_MAX):
-            assert await asked(authenticator, bearer(f"wrong{number}")) is Reason.MALFORMED
-        with pytest.raises(RefusalError) as refusal:
-            await authenticator.caller([bearer("wrong")], origin())
-        assert refusal.value.code.status == 429
-        assert refusal.value.headers["retry-after"] == "1"
-        # A guess is not even looked at, right or wrong.
-        assert await asked(authenticator, bearer(new)) is Reason.TOO_MANY_TRIES
-        assert await asked(authenticator, bearer(token)) == GATEWAY
+        await indebted(authenticator, token)
+        for _ in range(1000):
+            with pytest.raises(RefusalError) as refusal:
+                await authenticator.caller([bearer(wrong_secret(token))], origin())
+            assert refusal.value.reason is Reason.TOO_MANY_TRIES
+            assert refusal.value.code.status == 429
+            assert refusal.value.headers["retry-after"] == "1"
         assert await asked(authenticator) == ANONYMOUS
-        assert await asked(authenticator, bearer(new), of=origin(address="10.0.0.2")) == OF_CERTIFICATE
+        other = origin(address="10.0.0.2")
+        assert await asked(authenticator, bearer(wrong_secret(token)), of=other) is Reason.UNKNOWN_TOKEN
+        # However many there were, the debt is over as soon.
         clock.now_s += 1
-        assert await asked(authenticator, bearer("wrong")) is Reason.MALFORMED
-        assert await asked(authenticator, bearer("wrong")) is Reason.TOO_MANY_TRIES
+        assert await asked(authenticator, bearer(wrong_secret(token))) is Reason.UNKNOWN_TOKEN
+        assert await asked(authenticator, bearer(wrong_secret(token))) is Reason.TOO_MANY_TRIES
 
     with authenticating(clock, tokens_file=path) as authenticator:
         running(run(authenticator))
 
 
-def test_equal_tokens_are_checked_once_and_too_many_new_ones_are_turned_away(
-    stored: tuple[Path, str, StoredToken], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_valid_token_passes_whatever_its_address_owes(stored: tuple[Path, str, StoredToken]) -> None:
+    """Seen before or not, of each kind: it cannot be locked out by who shares its address."""
     path, token, _ = stored
-    checked: list[str] = []
-    go_on = threading.Event()
-
-    def slow(self: StoredToken, token: str) -> bool:
-        checked.append(token)
-        go_on.wait(SOON_S)
-        return True
+    slow, in_file = slow_token(OF_CERTIFICATE)
+    append_token(path, in_file)
+    keys = path.with_name("keys.json")
+    keys.write_bytes(key_set("one"))
 
     async def run(authenticator: Authenticator) -> None:
-        monkeypatch.setattr(StoredToken, "is_of", slow)
-        same = [asyncio.create_task(asked(authenticator, bearer(token))) for _ in range(100)]
-        others = [
-            asyncio.create_task(
-                asked(authenticator, bearer(new_token(GATEWAY)[0]), of=origin(address=f"10.1.0.{number}"))
-            )
-            for number in range(4)
+        await indebted(authenticator, token)
+        assert await asked(authenticator, bearer(wrong_secret(token))) is Reason.TOO_MANY_TRIES
+        for each, principal in ((token, GATEWAY), (slow, OF_CERTIFICATE), (issued(), GATEWAY)):
+            assert await asked(authenticator, bearer(each)) == principal
+            assert authenticator.known(bearer(each), ANONYMOUS, OPEN) == principal
+        assert await asked(authenticator, bearer(wrong_secret(token))) is Reason.TOO_MANY_TRIES
+
+    with authenticating(Time(), tokens_file=path, oidc_jwks=keys) as authenticator:
+        running(run(authenticator))
+
+
+@pytest.mark.parametrize("header", [b"Basic dXNlcjpwYXNz", b"Bearer", b"", b"Bearer aclog_cut_off"])
+def test_malformed_credentials_are_no_failed_tries(
+    stored: tuple[Path, str, StoredToken], header: bytes
+) -> None:
+    path, token, _ = stored
+
+    async def run(authenticator: Authenticator) -> None:
+        for _ in range(10 * TRIES_MAX):
+            assert await asked(authenticator, header) is Reason.MALFORMED
+        unprotected = origin(replace(OPEN, carries_tokens=False))
+        for _ in range(10 * TRIES_MAX):
+            assert await asked(authenticator, bearer(token), of=unprotected) is Reason.UNPROTECTED
+        assert await asked(authenticator, bearer(wrong_secret(token))) is Reason.UNKNOWN_TOKEN
+        assert await asked(authenticator, bearer(token)) == GATEWAY
+
+    with authenticating(Time(), tokens_file=path) as authenticator:
+        running(run(authenticator))
+
+
+def test_a_change_of_the_file_forgets_changed_tokens_alone(stored: tuple[Path, str, StoredToken]) -> None:
+    """Else all the others would be new again, each time that one is made or revoked."""
+    path, token, in_file = stored
+    renamed_token, renamed = new_token(OF_CERTIFICATE)
+    slow, slow_in_file = slow_token(OF_CERTIFICATE)
+    append_token(path, renamed)
+    append_token(path, slow_in_file)
+    keys = path.with_name("keys.json")
+    keys.write_bytes(key_set("one"))
+    of_issuer = issued()
+
+    def known(authenticator: Authenticator) -> list[KafkaPrincipal | None]:
+        each = (token, renamed_token, slow, of_issuer)
+        return [authenticator.known(bearer(token), ANONYMOUS, OPEN) for token in each]
+
+    async def run(authenticator: Authenticator) -> None:
+        for each in (token, renamed_token, slow, of_issuer):
+            await asked(authenticator, bearer(each))
+        assert known(authenticator) == [GATEWAY, OF_CERTIFICATE, OF_CERTIFICATE, GATEWAY]
+        cache = authenticator._seen
+        text = path.read_text().replace(renamed.line(), replace(renamed, principal=GATEWAY).line())
+        path.write_text(text.replace(f"{in_file.line()}\n", ""))
+        while authenticator._seen is cache:  # noqa: ASYNC110 - another thread's
+            await asyncio.sleep(0.01)
+        assert known(authenticator) == [None, None, OF_CERTIFICATE, GATEWAY]
+        assert await asked(authenticator, bearer(token)) is Reason.UNKNOWN_TOKEN
+        assert await asked(authenticator, bearer(renamed_token)) == GATEWAY
+        # The issuer's keys: its tokens alone.
+        cache = authenticator._seen
+        keys.write_bytes(key_set("one", "two"))
+        while authenticator._seen is cache:  # noqa: ASYNC110 - another thread's
+            await asyncio.sleep(0.01)
+        assert known(authenticator) == [None, GATEWAY, OF_CERTIFICATE, None]
+        assert await asked(authenticator, bearer(of_issuer)) == GATEWAY
+
+    with authenticating(tokens_file=path, oidc_jwks=keys) as authenticator:
+        running(run(authenticator))
+
+
+def test_equal_tokens_are_checked_once_and_places_are_shared_by_address(
+    stored: tuple[Path, str, StoredToken], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of slow checks; what needs none, or is known, waits for nothing meanwhile."""
+    path, quick, _ = stored
+    (token, in_file), (other, other_in_file) = slow_token(GATEWAY), slow_token(OF_CERTIFICATE)
+    append_token(path, in_file)
+    append_token(path, other_in_file)
+    checked: list[str] = []
+    go_on = threading.Event()
+    matches = StoredToken.matches
+
+    def held(self: StoredToken, token: str) -> bool:
+        if self.is_slow:
+            checked.append(token)
+            go_on.wait(SOON_S)
+        return matches(self, token)
+
+    async def run(authenticator: Authenticator) -> None:
+        monkeypatch.setattr(StoredToken, "matches", held)
+        # An id that was found out, with secrets that are guesses, all from one address.
+        guesses = [f"{token[:-4]}{number:04}" for number in range(20)]
+        flood = [asyncio.create_task(asked(authenticator, bearer(guess))) for guess in guesses]
+        same = [
+            asyncio.create_task(asked(authenticator, bearer(other), of=origin(address="10.0.0.2")))
+            for _ in range(100)
         ]
-        done, _ = await asyncio.wait(others, return_when=asyncio.FIRST_COMPLETED)
-        assert {task.result() for task in done} == {Reason.BUSY}
-        # The event loop was never held, and goes on for those that are known or have no token.
+        await asyncio.sleep(0)
+        assert await asked(authenticator, bearer(quick)) == GATEWAY
         assert await asked(authenticator) == ANONYMOUS
         same[0].cancel()
         go_on.set()
-        assert set(await asyncio.gather(*same[1:])) == {GATEWAY}
-        await asyncio.gather(*others)
-        assert checked.count(token) == 1
+        assert set(await asyncio.gather(*same[1:])) == {OF_CERTIFICATE}
+        assert checked.count(other) == 1
+        answers = await asyncio.gather(*flood)
+        # Two are checked, four wait, one of which made room for the other address.
+        assert answers.count(Reason.BUSY) == 15
+        assert answers.count(Reason.UNKNOWN_TOKEN) == 5
 
-    monkeypatch.setattr(module, "WAITING_MAX", 3)
+    monkeypatch.setattr(module, "PLACES", 4)
     with authenticating(tokens_file=path) as authenticator:
         running(run(authenticator))
+
+
+def test_a_fetch_of_keys_that_hangs_holds_up_no_token_whose_key_is_known(
+    stored: tuple[Path, str, StoredToken], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither one of the file nor one of the issuer's; and those who wait for keys share places, too."""
+    path, token, _ = stored
+    slow, in_file = slow_token(OF_CERTIFICATE)
+    append_token(path, in_file)
+    fetched: list[str] = []
+    hangs, go_on = threading.Event(), threading.Event()
+
+    def fetch(url: str) -> KeySet:
+        fetched.append(url)
+        if len(fetched) > 1:
+            hangs.set()
+            go_on.wait(SOON_S)
+        return KeySet.parse(key_set("one") if len(fetched) == 1 else key_set("one", "new"))
+
+    async def run(authenticator: Authenticator) -> None:
+        await eventually(lambda: is_answer(authenticator, issued(), GATEWAY))
+        waiting = [asyncio.create_task(asked(authenticator, bearer(issued(f"x{n}")))) for n in range(20)]
+        await asyncio.to_thread(hangs.wait, SOON_S)
+        there = origin(address="10.0.0.2")
+        new = asyncio.create_task(asked(authenticator, bearer(issued("new")), of=there))
+        for each, principal in ((token, GATEWAY), (slow, OF_CERTIFICATE), (issued(jti="n"), GATEWAY)):
+            assert await asked(authenticator, bearer(each)) == principal
+        assert not new.done()
+        go_on.set()
+        assert await new == GATEWAY
+        answers = await asyncio.gather(*waiting)
+        assert answers.count(Reason.BUSY) == 17
+        assert answers.count(Reason.UNKNOWN_KEY) == 3
+
+    monkeypatch.setattr(module, "KEY_PLACES", 4)
+    monkeypatch.setattr("authorizer.sidecar.authentication.key_set.fetch_key_set", fetch)
+    with authenticating(tokens_file=path, oidc_jwks="https://login.example.org/keys") as authenticator:
+        running(run(authenticator))
+
+
+def test_nobody_waits_for_keys_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where what ends a fetch does not work, as while a name is looked up."""
+    go_on = threading.Event()
+    fetched: list[str] = []
+
+    def fetch(url: str) -> KeySet:
+        fetched.append(url)
+        if len(fetched) > 1:
+            go_on.wait(SOON_S)
+        return KeySet.parse(key_set("one"))
+
+    async def run(authenticator: Authenticator) -> None:
+        await eventually(lambda: is_answer(authenticator, issued(), GATEWAY))
+        assert await asked(authenticator, bearer(issued("new"))) is Reason.UNKNOWN_KEY
+        assert not go_on.is_set()
+
+    monkeypatch.setattr(module, "KEY_WAIT_S", 0.1)
+    monkeypatch.setattr("authorizer.sidecar.authentication.key_set.fetch_key_set", fetch)
+    try:
+        with authenticating(oidc_jwks="https://login.example.org/keys") as authenticator:
+            running(run(authenticator))
+    finally:
+        go_on.set()
 
 
 def test_the_cache_is_bounded(stored: tuple[Path, str, StoredToken], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,23 +4,35 @@ from __future__ import annotations
 
 import base64
 import json
+import math
+import socket
+import ssl
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from jwt.algorithms import RSAAlgorithm
+from hypothesis import given
+from hypothesis import strategies as st
+from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from authorizer.configuration.load import load_config
 from authorizer.errors import ConfigError
+from authorizer.sidecar.authentication import key_set as key_set_module
 from authorizer.sidecar.authentication.key_set import KeySet, fetch_key_set
 from authorizer.sidecar.authentication.oidc import OidcTokens
 from authorizer.sidecar.authentication.refusal import Reason, RefusalError
 from records.principal import KafkaPrincipal
+from support.certificates import Authority
 from support.issuer import AUDIENCE, ISSUER, key_set, key_set_server, private_key, public_jwk, token
+from support.nodes import SOON_S
 
 
 def oidc(**settings: str) -> OidcTokens:
@@ -93,6 +105,10 @@ def unsigned() -> str:
     return jwt.encode({"iss": ISSUER, "aud": AUDIENCE, "sub": "a", "exp": 2**31}, "", "none", {"kid": "one"})
 
 
+def with_claim(name: str, value: Any) -> str:
+    return token(**{name: value})
+
+
 def changed() -> str:
     """Another subject under the first one's signature."""
     header, _, signature = token().split(".")
@@ -109,6 +125,26 @@ def changed() -> str:
         (lambda: token(aud=None), Reason.CLAIM),
         (lambda: token(exp=None), Reason.CLAIM),
         (lambda: token(exp="soon"), Reason.MALFORMED),
+        *(
+            (partial(with_claim, name, value), None)
+            for name in ("exp", "nbf", "iat")
+            for value in (
+                10**400,
+                -(10**400),
+                math.inf,
+                -math.inf,
+                math.nan,
+                1e308,
+                "",
+                [1],
+                {"a": 1},
+            )
+        ),
+        (lambda: signed_text('{"exp": 1%s}' % ("0" * 5000)), Reason.MALFORMED),
+        (lambda: token(exp=2**60), Reason.CLAIM),
+        (lambda: token(exp=str(int(time.time()) + 60)), Reason.CLAIM),
+        (lambda: token(iat=True), Reason.CLAIM),
+        (lambda: token(nbf="0"), Reason.CLAIM),
         (lambda: token(iss=ISSUER + "/"), Reason.ISSUER),
         (lambda: token(iss=ISSUER[:-1]), Reason.ISSUER),
         (lambda: token(iss=None), Reason.CLAIM),
@@ -137,6 +173,58 @@ def test_a_token_that_is_not_valid_is_refused_with_the_reason(
     if reason is not None:
         assert refusal.value.reason is reason
         assert 'error="invalid_token"' in refusal.value.headers["www-authenticate"]
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.integers(10**300, 10**400),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=4,
+)
+
+
+@given(
+    claims=st.dictionaries(
+        st.sampled_from(("iss", "aud", "sub", "exp", "nbf", "iat", "jti", "other")), _JSON, max_size=4
+    ),
+    header=st.dictionaries(st.sampled_from(("kid", "typ", "crit", "b64", "cty", "x5c")), _JSON, max_size=3),
+)
+def test_whatever_a_signed_token_says_it_is_valid_or_refused(
+    claims: dict[str, Any], header: dict[str, Any]
+) -> None:
+    """Its issuer may sign what it likes: no answer is an error of the server."""
+    text = signed({"alg": "ES256", "kid": "one", **header}, {**valid_claims(), **claims})
+    verified: tuple[KafkaPrincipal, float] | None = None
+    status = 200
+    try:
+        verified = oidc().verify(text, KEYS)
+    except RefusalError as refusal:
+        status = refusal.code.status
+    assert status == (401 if verified is None else 200)
+    if verified is not None:
+        assert verified[0].name
+        assert math.isfinite(verified[1])
+
+
+def test_a_token_that_is_signed_here_is_valid() -> None:
+    """So what the others are refused for is not their signature."""
+    assert oidc().verify(signed({"alg": "ES256", "kid": "one"}, valid_claims()), KEYS)[0].name == "gateway"
+
+
+def valid_claims() -> dict[str, Any]:
+    claims: dict[str, Any] = jwt.decode(token(), options={"verify_signature": False})
+    return claims
+
+
+def signed(header: dict[str, Any], claims: dict[str, Any]) -> str:
+    """What PyJWT would not sign, too."""
+    return signed_text(json.dumps(claims), json.dumps(header))
+
+
+def signed_text(claims: str, header: str = '{"alg": "ES256", "kid": "one"}') -> str:
+    """What no encoder would write, too."""
+    text = b".".join(base64.urlsafe_b64encode(part.encode()).rstrip(b"=") for part in (header, claims))
+    signature = ECAlgorithm(ECAlgorithm.SHA256).sign(text, private_key("one", "EC"))  # type: ignore[arg-type]
+    return (text + b"." + base64.urlsafe_b64encode(signature).rstrip(b"=")).decode()
 
 
 def test_an_algorithm_that_is_not_allowed_is_refused_though_the_key_has_it() -> None:
@@ -186,3 +274,51 @@ def test_keys_come_from_where_they_were_said_to_be() -> None:
             fetch_key_set(server.url)
     with pytest.raises(ConfigError, match="refused"):
         fetch_key_set(server.url)
+
+
+@pytest.mark.parametrize("drips", ["head", "body"])
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_fetch_ends_though_the_server_goes_on(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, drips: str, scheme: str
+) -> None:
+    """Each byte in time, and never all of them: what a socket's own timeout does not end."""
+    monkeypatch.setattr(key_set_module, "_FETCH_S", 0.5)
+    head = b"HTTP/1.1 200 OK\r\n"
+    tls: ssl.SSLContext | None = None
+    if scheme == "https":
+        authority = Authority()
+        tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        tls.load_cert_chain(authority.issue("CN=issuer").write(tmp_path / "issuer.pem"))
+        (tmp_path / "authorities.pem").write_text(authority.pem)
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authorities.pem"))
+    with dripping_server(head if drips == "head" else head + b"\r\n", tls) as (url, is_over):
+        with pytest.raises(ConfigError, match=r"did not answer within 0\.5 s"):
+            fetch_key_set(url)
+        assert not is_over()
+
+
+@contextmanager
+def dripping_server(head: bytes, tls: ssl.SSLContext | None) -> Iterator[tuple[str, Callable[[], bool]]]:
+    """It sends ``head``, then one byte after the other; whether that has ended by itself."""
+    dripped = threading.Event()
+
+    def drip(listening: socket.socket) -> None:
+        connected, _ = listening.accept()
+        if tls is not None:
+            connected = tls.wrap_socket(connected, server_side=True)
+        with connected:
+            connected.sendall(head)
+            try:
+                for _ in range(int(SOON_S / 0.02)):
+                    connected.sendall(b"x")
+                    time.sleep(0.02)
+            except OSError:
+                return
+            dripped.set()
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=drip, args=(listening,))
+        thread.start()
+        scheme = "http" if tls is None else "https"
+        yield f"{scheme}://127.0.0.1:{listening.getsockname()[1]}/keys", dripped.is_set
+        thread.join()

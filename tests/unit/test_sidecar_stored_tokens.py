@@ -19,6 +19,7 @@ from authorizer.sidecar.authentication.stored_tokens import (
     token_principal,
 )
 from records.principal import KafkaPrincipal
+from support.slow_tokens import slow_token
 
 GATEWAY = KafkaPrincipal("User", "gateway")
 DISTINGUISHED = KafkaPrincipal("User", "CN=a:b,O=c d")
@@ -43,7 +44,7 @@ def test_tokens_are_long_and_never_the_same() -> None:
     (one, stored_one), (two, stored_two) = new_token(GATEWAY), new_token(GATEWAY)
     assert one != two
     assert stored_one.id != stored_two.id
-    assert stored_one.salt != stored_two.salt
+    assert stored_one.hash != stored_two.hash
     assert len(one.rpartition("_")[2]) <= 43 < len(one) - len("aclog_")  # 32 bytes in base64, and the id
 
 
@@ -70,17 +71,17 @@ def test_an_unknown_id_takes_the_way_of_a_wrong_secret(monkeypatch: pytest.Monke
     token, stored = new_token(GATEWAY)
     tokens = StoredTokens([stored])
     done: Counter[object] = Counter()
-    scrypt, compare = hashlib.scrypt, hmac.compare_digest
+    sha256, compare = hashlib.sha256, hmac.compare_digest
 
-    def counted_scrypt(*args: Any, **parameters: Any) -> bytes:
-        done["scrypt", parameters["n"], parameters["r"], parameters["p"]] += 1
-        return scrypt(*args, **parameters)
+    def counted_sha256(data: bytes) -> Any:
+        done["sha256", len(data)] += 1
+        return sha256(data)
 
     def counted_compare(left: bytes, right: bytes) -> bool:
         done["compare_digest", len(left), len(right)] += 1
         return compare(left, right)
 
-    monkeypatch.setattr(hashlib, "scrypt", counted_scrypt)
+    monkeypatch.setattr(hashlib, "sha256", counted_sha256)
     monkeypatch.setattr(stored_tokens, "compare_digest", counted_compare)
     ways = []
     for each in (token[:-1] + ("A" if token[-1] != "A" else "B"), "aclog_" + "0" * 16 + "_" + "A" * 43):
@@ -89,7 +90,29 @@ def test_an_unknown_id_takes_the_way_of_a_wrong_secret(monkeypatch: pytest.Monke
             tokens.principal_of(each)
         ways.append((dict(done), refusal.value.message, refusal.value.headers))
     assert ways[0] == ways[1]
-    assert ways[0][0] == {("scrypt", 2**14, 8, 1): 1, ("compare_digest", 32, 32): 1}
+    assert ways[0][0] == {("sha256", len(token)): 1, ("compare_digest", 32, 32): 1}
+
+
+def test_a_guess_costs_no_slow_hash_unless_it_has_the_id_of_a_token_with_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else any guess, and a revoked token whose client goes on, would take a thread from the others."""
+    token, stored = slow_token(GATEWAY)
+    tokens = StoredTokens([stored, new_token(DISTINGUISHED)[1]])
+    hashed: list[str] = []
+    of_scrypt = ScryptCost.hash
+
+    def counted(self: ScryptCost, token: str, salt: bytes) -> bytes:
+        hashed.append(token)
+        return of_scrypt(self, token, salt)
+
+    monkeypatch.setattr(ScryptCost, "hash", counted)
+    for _ in range(100):
+        assert refused(tokens, new_token(GATEWAY)[0]) is Reason.UNKNOWN_TOKEN
+    assert hashed == []
+    assert tokens.principal_of(token) == GATEWAY
+    assert hashed == [token]
+    assert [tokens.find(each).is_slow for each in (token, new_token(GATEWAY)[0])] == [True, False]
 
 
 SALT, HASH = "A" * 22, "A" * 43
@@ -100,6 +123,10 @@ ID = "0123456789abcdef"
     ("line", "message"),
     [
         ("User:gateway", "not PRINCIPAL:ID"),
+        (f"User:a:{ID}$sha256${HASH[:-1]}", "not PRINCIPAL:ID"),
+        (f"User:a:{ID}$sha256${SALT}${HASH}", "not PRINCIPAL:ID"),
+        (f"User:a:{ID[:-1]}$sha256${HASH}", "not PRINCIPAL:ID"),
+        (f"gateway:{ID}$sha256${HASH}", "principalType:principalName"),
         (f"{ID}$scrypt$ln=14,r=8,p=1${SALT}${HASH}", "not PRINCIPAL:ID"),
         (f"User:a:{ID}$argon2id$m=1${SALT}${HASH}", "not PRINCIPAL:ID"),
         (f"User:a:{ID}$scrypt$ln=14,r=8,p=1${SALT}${HASH[:-1]}", "not PRINCIPAL:ID"),
@@ -124,9 +151,13 @@ def test_a_principal_must_fit_on_a_line() -> None:
             token_principal(text)
 
 
-def test_a_cost_in_the_line_is_used() -> None:
-    """A file made with other parameters works on."""
-    token, made = new_token(GATEWAY)
-    cost = ScryptCost(ln=10, r=4, p=2)
-    stored = StoredToken(GATEWAY, made.id, cost, made.salt, cost.hash(token, made.salt))
-    assert StoredTokens([StoredToken.parse(stored.line())]).principal_of(token) == GATEWAY
+@pytest.mark.parametrize("cost", [ScryptCost(), ScryptCost(ln=10, r=4, p=2)])
+def test_a_line_of_an_earlier_version_works_on(cost: ScryptCost) -> None:
+    """With the cost that it says."""
+    token, stored = slow_token(GATEWAY, cost)
+    line = stored.line()
+    assert f"$scrypt$ln={cost.ln},r={cost.r},p={cost.p}$" in line
+    assert StoredToken.parse(line) == stored
+    tokens = StoredTokens([StoredToken.parse(line)])
+    assert tokens.principal_of(token) == GATEWAY
+    assert refused(tokens, token[:-2] + ("AA" if not token.endswith("AA") else "BB")) is Reason.UNKNOWN_TOKEN

@@ -1,4 +1,4 @@
-"""The limit on failed tries."""
+"""The debt of an address, by its failed tries."""
 
 from __future__ import annotations
 
@@ -34,6 +34,13 @@ def test_failures_are_forgotten_one_after_another() -> None:
     for _ in range(TRIES_MAX - 1):
         failures.add(ONE, long_after)
     assert failures.wait_s(ONE, long_after) == 0
+
+
+def test_debt_has_a_small_cap() -> None:
+    """However many have failed, the wait is over as soon after the last one."""
+    failures = failed(20_000)
+    assert failures.wait_s(ONE, 100.0) == FORGOTTEN_AFTER_S
+    assert failures.wait_s(ONE, 100.0 + FORGOTTEN_AFTER_S) == 0
 
 
 def test_a_network_of_ipv6_is_one_caller() -> None:

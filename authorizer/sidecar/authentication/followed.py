@@ -100,11 +100,13 @@ class Followed(Generic[_Value]):
         while True:
             self._wake.wait(min(self._every_s, _AGAIN_S) if self.failure else self._every_s)
             self._wake.clear()
-            with self._lock:
-                asked, self._asked = self._asked, None
+            asked = self._asked
             if not self._is_closed:
                 self._load_again()
             if asked is not None:
+                # Until now others could join in.
+                with self._lock:
+                    self._asked = None
                 asked.set_result(None)
             if self._is_closed:
                 return

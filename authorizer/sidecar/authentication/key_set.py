@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import http.client
+import socket
+import threading
 import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
-from http.client import HTTPException
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
 import msgspec
@@ -20,7 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _BYTES_MAX: Final = 1024 * 1024
-_TIMEOUT_S: Final = 5.0
+#: A fetch's time: for all of it, and for each step of it that waits for the server.
+_FETCH_S: Final = 5.0
 #: Which algorithms a key may be for: by its type and its curve.
 _ALGORITHMS: Final[dict[tuple[object, object], tuple[str, ...]]] = {
     ("RSA", None): ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
@@ -96,20 +99,30 @@ def fetch_key_set(url: str) -> KeySet:
     """The keys at a URL, which is https or this machine's; a redirect is not followed.
 
     Raises:
-        ConfigError: there are none just now.
+        ConfigError: there are none just now, or not within five seconds.
     """
-    handlers: list[urllib.request.BaseHandler] = [_NoRedirects()]
+    deadline = _Deadline(_FETCH_S)
+    handlers: list[urllib.request.BaseHandler] = [
+        _NoRedirects(),
+        _HttpHandler(deadline),
+        _HttpsHandler(deadline),
+    ]
     if url.startswith("http:"):
         handlers.append(urllib.request.ProxyHandler({}))  # what is on this machine must not leave it
     request = urllib.request.Request(url, headers={"accept": "application/json"})  # noqa: S310 - see keys.py
     try:
-        with urllib.request.build_opener(*handlers).open(request, timeout=_TIMEOUT_S) as answer:
+        with (
+            deadline,
+            urllib.request.build_opener(*handlers).open(request, timeout=_FETCH_S) as answer,
+        ):
             text: bytes = answer.read(_BYTES_MAX + 1)
+            deadline.require_not_over()  # an answer that ends with its connection may be half of one
     except urllib.error.HTTPError as error:
         with error:
             raise _no_keys_at(url, f"it says {error.code}") from error
-    except (OSError, HTTPException) as error:
-        raise _no_keys_at(url, error.reason if isinstance(error, urllib.error.URLError) else error) from error
+    except (OSError, http.client.HTTPException) as error:
+        reason = error.reason if isinstance(error, urllib.error.URLError) else error
+        raise _no_keys_at(url, deadline.message if deadline.is_over else reason) from error
     return _parsed(text, url)
 
 
@@ -133,3 +146,79 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
     ) -> NoReturn:
         raise urllib.error.URLError(f"it redirects ({code}), which is not followed")
+
+
+class _Deadline:
+    """Ends an exchange by its connection: a socket's own timeout begins anew with each byte."""
+
+    def __init__(self, within_s: float) -> None:
+        self.message = f"it did not answer within {within_s:g} s"
+        self.is_over = False
+        self._connection: http.client.HTTPConnection | None = None
+        self._connected: socket.socket | None = None
+        self._timer = threading.Timer(within_s, self._end)
+        self._timer.daemon = True
+
+    def __enter__(self) -> Self:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+
+    def connecting(self, connection: http.client.HTTPConnection) -> None:
+        """It is about to connect, maybe through a proxy that it talks to first."""
+        self._connection = connection
+
+    def connected(self, connected: socket.socket) -> None:
+        """It has; the connection lets go of this as soon as the answer's head is there."""
+        self._connected = connected
+
+    def require_not_over(self) -> None:
+        """TimeoutError if it is."""
+        if self.is_over:
+            raise TimeoutError(self.message)
+
+    def _end(self) -> None:
+        self.is_over = True
+        connected = self._connected
+        if connected is None and self._connection is not None:
+            connected = self._connection.sock
+        if connected is not None:
+            try:
+                # TLS' own shutdown would wait for the other side.
+                socket.socket.shutdown(connected, socket.SHUT_RDWR)
+            except OSError:
+                return  # it has ended by itself, or is being wrapped: `connect` asks again
+
+
+class _HttpHandler(urllib.request.HTTPHandler):
+    def __init__(self, deadline: _Deadline) -> None:
+        super().__init__()
+        self._deadline = deadline
+
+    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_connections(http.client.HTTPConnection, self._deadline), req)
+
+
+class _HttpsHandler(urllib.request.HTTPSHandler):
+    def __init__(self, deadline: _Deadline) -> None:
+        super().__init__()
+        self._deadline = deadline
+
+    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_connections(http.client.HTTPSConnection, self._deadline), req)
+
+
+def _connections(kind: type[http.client.HTTPConnection], deadline: _Deadline) -> Any:
+    """Makes connections that end with the deadline."""
+
+    class Connection(kind):  # type: ignore[misc, valid-type]
+        def connect(self) -> None:
+            deadline.connecting(self)
+            super().connect()
+            deadline.connected(self.sock)
+            # It may have been over while TLS shook hands.
+            deadline.require_not_over()
+
+    return Connection

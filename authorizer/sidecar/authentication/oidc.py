@@ -29,6 +29,10 @@ _REASONS: Final[tuple[tuple[type[Exception], Reason, str], ...]] = (
     (exceptions.MissingRequiredClaimError, Reason.CLAIM, "the token needs iss, aud and exp"),
 )
 
+_TIMES: Final = ("exp", "nbf", "iat")
+#: What a float has exactly. Milliseconds, which some issuers write, are less.
+_TIME_MAX: Final = 2**53
+
 
 class OidcTokens:
     """Verifies tokens as the configuration says."""
@@ -65,12 +69,13 @@ class OidcTokens:
                 leeway=self._leeway_s,
                 options={"require": ["iss", "aud", "exp"]},
             )
-        except (exceptions.PyJWTError, ValueError, TypeError, RecursionError) as error:
+            until_s = _until_s(claims)
+        except (exceptions.PyJWTError, ValueError, TypeError, ArithmeticError, RecursionError) as error:
             for kind, reason, message in _REASONS:
                 if isinstance(error, kind):
                     raise RefusalError(reason, message) from error
             raise RefusalError(Reason.MALFORMED, "this is no JSON Web Token") from error
-        return self._principal(claims), int(claims["exp"]) + self._leeway_s
+        return self._principal(claims), until_s + self._leeway_s
 
     def _principal(self, claims: dict[str, Any]) -> KafkaPrincipal:
         name = claims.get(self._claim)
@@ -78,3 +83,16 @@ class OidcTokens:
         if not isinstance(name, str) or not name or name == ANONYMOUS.name:
             raise RefusalError(Reason.CLAIM, "the token has no claim that names its principal")
         return KafkaPrincipal(ANONYMOUS.principal_type, name)
+
+
+def _until_s(claims: dict[str, Any]) -> float:
+    """When a token expires, once its times were found to be numbers (RFC 7519, section 2).
+
+    Raises:
+        RefusalError: one is none, or beyond all time. PyJWT takes texts of numbers, and true for 1.
+    """
+    for name in _TIMES:
+        value = claims.get(name, 0)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _TIME_MAX:
+            raise RefusalError(Reason.CLAIM, "exp, nbf and iat of a token are seconds since 1970")
+    return float(claims["exp"])

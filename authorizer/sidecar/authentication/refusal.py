@@ -30,8 +30,17 @@ class Reason(StrEnum):
     NO_KEYS = "no_keys"
 
 
-#: For these nothing was tried that could be a guess.
-_NO_TRY: Final = frozenset({Reason.MISSING, Reason.TOO_MANY_TRIES, Reason.BUSY, Reason.NO_KEYS})
+#: For these no token was compared with anything, so nothing can have been a guess.
+_NO_TRY: Final = frozenset(
+    {
+        Reason.MISSING,
+        Reason.MALFORMED,
+        Reason.UNPROTECTED,
+        Reason.TOO_MANY_TRIES,
+        Reason.BUSY,
+        Reason.NO_KEYS,
+    }
+)
 
 
 class RefusalError(HttpError):

@@ -1,13 +1,18 @@
 """Tokens by their hashes: what a token looks like, and a line of the file that knows it.
 
 A token is ``aclog_ID_SECRET``: the id says which hash to compare with, so that one is computed and not all;
-the secret has 256 bits. A line of the file is
+the secret has 256 random bits. A line of the file is
+
+    PRINCIPAL:ID$sha256$HASH
+
+where HASH is the SHA-256 of the whole token, in base64 without padding. No slow hash is needed: nobody can
+guess 256 random bits at any speed, and a hash that costs nothing cannot be used to keep other callers out.
+Lines that earlier versions wrote are read, too:
 
     PRINCIPAL:ID$scrypt$ln=14,r=8,p=1$SALT$HASH
 
-with scrypt's parameters as in the PHC string format (ln is the logarithm of N), salt and hash in base64
-without padding. Principals may hold colons: what follows the last one is the hash. Empty lines and those that
-begin with ``#`` are passed by.
+with scrypt's parameters as in the PHC string format (ln is the logarithm of N). Principals may hold colons:
+what follows the last one is the hash. Empty lines and those that begin with ``#`` are comments.
 """
 
 from __future__ import annotations
@@ -30,11 +35,12 @@ if TYPE_CHECKING:
 TOKEN_PREFIX: Final = "aclog_"  # noqa: S105 - no password
 _TOKEN: Final = re.compile(r"aclog_([0-9a-f]{16})_([A-Za-z0-9_-]{43})", re.ASCII)
 _HASH: Final = re.compile(
-    r"([0-9a-f]{16})\$scrypt\$ln=(\d{1,2}),r=(\d{1,2}),p=(\d{1,2})\$([A-Za-z0-9+/]{22,86})\$([A-Za-z0-9+/]{43})",
+    r"([0-9a-f]{16})\$"
+    r"(?:sha256|scrypt\$ln=(\d{1,2}),r=(\d{1,2}),p=(\d{1,2})\$([A-Za-z0-9+/]{22,86}))"
+    r"\$([A-Za-z0-9+/]{43})",
     re.ASCII,
 )
 _SECRET_BYTES: Final = 32
-_SALT_BYTES: Final = 16
 _HASH_BYTES: Final = 32
 #: What a hash may ask for: 128 * N * r bytes of memory, and p times that much work.
 _MEMORY_MAX: Final = 64 * 1024 * 1024
@@ -44,8 +50,7 @@ _MEMORY_MAX: Final = 64 * 1024 * 1024
 class ScryptCost:
     """RFC 7914's parameters; N is 2 to the power of ``ln``.
 
-    The default is RFC 7914's for logins, 16 MiB and some ten milliseconds: a secret of 256 bits cannot be
-    guessed at any speed, and each first sight of a token costs this.
+    The default is what earlier versions wrote: 16 MiB and some ten milliseconds for each check.
     """
 
     ln: int = 14
@@ -73,11 +78,19 @@ class ScryptCost:
 
 @dataclass(frozen=True, slots=True)
 class StoredToken:
-    """A token as its file knows it."""
+    """A token as its file has it.
+
+    Attributes:
+        principal: whose token it is.
+        id: the part of the token that is no secret.
+        scrypt: the cost of its hash; None for SHA-256.
+        salt: of scrypt; empty for SHA-256.
+        hash: of the whole token.
+    """
 
     principal: KafkaPrincipal
     id: str
-    cost: ScryptCost
+    scrypt: ScryptCost | None
     salt: bytes
     hash: bytes
 
@@ -87,27 +100,30 @@ class StoredToken:
         principal, colon, hash_text = line.rpartition(":")
         matched = _HASH.fullmatch(hash_text)
         if not colon or matched is None:
-            raise ValueError(
-                "not PRINCIPAL:ID$scrypt$ln=14,r=8,p=1$SALT$HASH; `aclog token create` writes it"
-            )
+            raise ValueError("not PRINCIPAL:ID$sha256$HASH; `aclog token create` writes it")
         token_id, ln, r, p, salt, digest = matched.groups()
+        scrypt = None if ln is None else ScryptCost(int(ln), int(r), int(p))
         return cls(
-            token_principal(principal),
-            token_id,
-            ScryptCost(int(ln), int(r), int(p)),
-            _from_base64(salt),
-            _from_base64(digest),
+            token_principal(principal), token_id, scrypt, _from_base64(salt or ""), _from_base64(digest)
         )
 
     def line(self) -> str:
         """As it is in the file, without a line's end."""
-        cost = self.cost
-        hash_text = f"ln={cost.ln},r={cost.r},p={cost.p}${_to_base64(self.salt)}${_to_base64(self.hash)}"
-        return f"{self.principal}:{self.id}$scrypt${hash_text}"
+        cost = self.scrypt
+        kind = (
+            "sha256" if cost is None else f"scrypt$ln={cost.ln},r={cost.r},p={cost.p}${_to_base64(self.salt)}"
+        )
+        return f"{self.principal}:{self.id}${kind}${_to_base64(self.hash)}"
 
-    def is_of(self, token: str) -> bool:
+    @property
+    def is_slow(self) -> bool:
+        """Whether a check of it takes a thread's time."""
+        return self.scrypt is not None
+
+    def matches(self, token: str) -> bool:
         """Whether it is this token, in a time that does not depend on how alike they are."""
-        return compare_digest(self.cost.hash(token, self.salt), self.hash)
+        found = _sha256(token) if self.scrypt is None else self.scrypt.hash(token, self.salt)
+        return compare_digest(found, self.hash)
 
 
 class StoredTokens:
@@ -118,27 +134,49 @@ class StoredTokens:
         # An id that is not there costs what one costs that is.
         self._nobody = new_token(ANONYMOUS)[1]
 
+    def find(self, token: str) -> StoredToken:
+        """The entry that a token must match: the one with its id, or one that no token matches.
+
+        Raises:
+            RefusalError: this is no token of aclog.
+        """
+        matched = _TOKEN.fullmatch(token)
+        if matched is None:
+            raise RefusalError(Reason.MALFORMED, "this is no token of aclog: it is cut off or changed")
+        return self._by_id.get(matched[1], self._nobody)
+
+    def contains(self, stored: StoredToken) -> bool:
+        """Whether the file has this entry, unchanged."""
+        return self._by_id.get(stored.id) == stored
+
+    def verify(self, token: str, stored: StoredToken) -> StoredToken:
+        """``stored``, which ``find`` returned for ``token``, once the token was found to match it.
+
+        Raises:
+            RefusalError: it does not.
+        """
+        if not stored.matches(token) or stored is self._nobody:
+            raise RefusalError(Reason.UNKNOWN_TOKEN, "the token is not known here, or was revoked")
+        return stored
+
     def principal_of(self, token: str) -> KafkaPrincipal:
         """Whose token it is.
 
         Raises:
             RefusalError: nobody's.
         """
-        matched = _TOKEN.fullmatch(token)
-        if matched is None:
-            raise RefusalError(Reason.MALFORMED, "this is no token of aclog: it is cut off or changed")
-        stored = self._by_id.get(matched[1], self._nobody)
-        if not stored.is_of(token) or stored is self._nobody:
-            raise RefusalError(Reason.UNKNOWN_TOKEN, "the token is not known here, or was revoked")
-        return stored.principal
+        return self.verify(token, self.find(token)).principal
 
 
 def new_token(principal: KafkaPrincipal) -> tuple[str, StoredToken]:
-    """A token that has never been, and what the file is to know of it."""
-    token_id, salt = secrets.token_hex(8), secrets.token_bytes(_SALT_BYTES)
+    """A token that has never been, and its entry in the file."""
+    token_id = secrets.token_hex(8)
     token = f"{TOKEN_PREFIX}{token_id}_{secrets.token_urlsafe(_SECRET_BYTES)}"
-    cost = ScryptCost()
-    return token, StoredToken(principal, token_id, cost, salt, cost.hash(token, salt))
+    return token, StoredToken(principal, token_id, None, b"", _sha256(token))
+
+
+def _sha256(token: str) -> bytes:
+    return hashlib.sha256(token.encode()).digest()
 
 
 def token_principal(text: str) -> KafkaPrincipal:

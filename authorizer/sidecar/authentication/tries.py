@@ -1,11 +1,16 @@
-"""A limit on failed tries, for each address. Not thread-safe: the event loop's."""
+"""The failed tries of each address: its debt. Not thread-safe: the event loop's.
+
+The debt never keeps a valid token out. It decides what a wrong token is answered (429 in place of 401), and
+whose slow checks come last.
+"""
 
 from __future__ import annotations
 
 import ipaddress
 from typing import Final
 
-#: Failures that an address has at once, and how long one takes to be forgotten.
+#: Failures after which an address is in debt, and how long one takes to be forgotten. More are not counted,
+#: so that the debt is over as long after the last one as it takes to forget one.
 TRIES_MAX: Final = 20
 FORGOTTEN_AFTER_S: Final = 1.0
 #: Beyond as many addresses the one that failed first is forgotten.
@@ -19,20 +24,21 @@ class FailedTries:
         self._forgotten_at: dict[str, float] = {}
 
     def wait_s(self, address: str, now_s: float) -> float:
-        """How long it has to wait for its next try; 0 if it has not."""
-        forgotten_at = self._forgotten_at.get(_network(address), now_s)
+        """How long until one more failure is within the limit; 0 if it is now."""
+        forgotten_at = self._forgotten_at.get(network_of(address), now_s)
         return max(0.0, forgotten_at - now_s - (TRIES_MAX - 1) * FORGOTTEN_AFTER_S)
 
     def add(self, address: str, now_s: float) -> None:
         """One more failure."""
-        network = _network(address)
+        network = network_of(address)
         forgotten_at = max(self._forgotten_at.pop(network, now_s), now_s)
         if len(self._forgotten_at) >= ADDRESSES_MAX:
             del self._forgotten_at[next(iter(self._forgotten_at))]
-        self._forgotten_at[network] = forgotten_at + FORGOTTEN_AFTER_S
+        most = now_s + TRIES_MAX * FORGOTTEN_AFTER_S
+        self._forgotten_at[network] = min(forgotten_at + FORGOTTEN_AFTER_S, most)
 
 
-def _network(address: str) -> str:
+def network_of(address: str) -> str:
     """What one caller can have: a single address of IPv4, and 2^64 of IPv6."""
     if ":" not in address:
         return address

@@ -1,0 +1,15 @@
+"""Tokens whose line of the file has a slow hash, as earlier versions wrote them."""
+
+from __future__ import annotations
+
+from authorizer.sidecar.authentication.stored_tokens import ScryptCost, StoredToken, new_token
+from records.principal import KafkaPrincipal
+
+SALT = b"sixteen bytes of"
+
+
+def slow_token(principal: KafkaPrincipal, cost: ScryptCost | None = None) -> tuple[str, StoredToken]:
+    """A new token, and its entry in the file."""
+    token, made = new_token(principal)
+    cost = cost or ScryptCost()
+    return token, StoredToken(principal, made.id, cost, SALT, cost.hash(token, SALT))
