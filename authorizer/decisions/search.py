@@ -24,7 +24,7 @@ from records.acl import WILDCARD, PatternType, ResourcePattern
 from records.principal import WILDCARD_PRINCIPAL, KafkaPrincipal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -125,8 +125,8 @@ def allowed_prefixes(
 ) -> tuple[list[str], list[str]]:
     """Prefixes of names that the principal may do this to, and prefixes below them where it may not.
 
-    Of a name that no ACL mentions, the longest prefix in either list decides; without one it may not. The
-    empty prefix is all names.
+    Of a name that no literal ACL mentions, the longest prefix in either list decides; without one it may not.
+    The empty prefix is all names.
     """
     index = state.index
     candidates = {""}
@@ -151,6 +151,39 @@ def allowed_prefixes(
         if answer is not (around[-1][1] if around else False):
             (allowed if answer else denied).append(prefix)
         around.append((prefix, answer))
+    return allowed, denied
+
+
+def exceptional_names(
+    state: AuthorizerState,
+    context: RequestContext,
+    operation: AclOperation,
+    resource_type: ResourceType,
+    listed: Collection[str],
+    prefixes: tuple[list[str], list[str]],
+) -> tuple[list[str], list[str]]:
+    """Names of literal ACLs that have another answer than their longest prefix: allowed ones, denied ones.
+
+    Names that are ``listed`` are left out; ``prefixes`` are what `allowed_prefixes` returns for the search.
+    """
+    names = sorted(mentioned_names(state.index, resource_type).difference(listed))
+    allowed_of = set(allowed_names(state, context, operation, resource_type, names))
+    places = [
+        (prefix, False, is_allowed)
+        for is_allowed, each in zip((True, False), prefixes, strict=True)
+        for prefix in each
+    ]
+    places += [(name, True, name in allowed_of) for name in names]
+    allowed: list[str] = []
+    denied: list[str] = []
+    around = [("", False)]
+    for text, is_name, is_allowed in sorted(places):
+        while not text.startswith(around[-1][0]):
+            around.pop()
+        if not is_name:
+            around.append((text, is_allowed))
+        elif is_allowed is not around[-1][1]:
+            (allowed if is_allowed else denied).append(text)
     return allowed, denied
 
 

@@ -153,6 +153,7 @@ def _results(result: Schema, **context: Schema) -> Schema:
     )
 
 
+_BY_ANSWER: Final = _object(allowed=_list(_TEXT), denied=_list(_TEXT))
 _TYPED: Final = _object(type=_TEXT, id=_TEXT)
 _READY: Final[Mapping[str, Schema]] = {"ready": _FLAG, "offset": _NUMBER, "lag_records": _maybe(_NUMBER)}
 
@@ -311,7 +312,8 @@ OPERATIONS: Final[Mapping[tuple[str, str], Operation]] = {
         answer=_results(
             _TYPED,
             names={"enum": ["acls", "existing"]},
-            prefixes=_object(allowed=_list(_TEXT), denied=_list(_TEXT)),
+            prefixes=_BY_ANSWER,
+            literals=_BY_ANSWER,
         ),
         errors=_OF_A_STATE,
     ),

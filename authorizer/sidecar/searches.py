@@ -20,7 +20,13 @@ from typing import TYPE_CHECKING, Any
 from authorizer.api import Action, RequestContext
 from authorizer.configuration.keys.names import RESOURCE_NAMES
 from authorizer.decisions.authorized_operations import authorized_operations
-from authorizer.decisions.search import Subjects, allowed_names, allowed_prefixes, mentioned_names
+from authorizer.decisions.search import (
+    Subjects,
+    allowed_names,
+    allowed_prefixes,
+    exceptional_names,
+    mentioned_names,
+)
 from authorizer.sidecar.asked_state import asked_states
 from authorizer.sidecar.authzen import require_no_as_of
 from authorizer.sidecar.caller import Caller
@@ -89,13 +95,17 @@ class SearchRoutes:
             names: Collection[str] | None = self._names.of(kind)
             if names is None and kind is ResourceType.TOPIC:  # The log has no resources of other types.
                 names = state.index.image.metadata.known_topics
-            shown: dict[str, Any] = {"names": "acls" if names is None else "existing"}
+            is_existing = names is not None
+            shown: dict[str, Any] = {"names": "existing" if is_existing else "acls"}
             if names is None:
                 names = mentioned_names(state.index, kind)
             after = None
             if token is None:
-                allowed, denied = allowed_prefixes(state, context, operation, kind)
-                shown["prefixes"] = {"allowed": allowed, "denied": denied}
+                prefixes = allowed_prefixes(state, context, operation, kind)
+                shown["prefixes"] = _by_answer(prefixes)
+                if is_existing:
+                    literals = exceptional_names(state, context, operation, kind, names, prefixes)
+                    shown["literals"] = _by_answer(literals)
             else:
                 after = token.after
             found = allowed_names(state, context, operation, kind, names, after)
@@ -145,6 +155,11 @@ class SearchRoutes:
         """None of a type that Kafka does not know."""
         kind = self._words.known_resource_type(resource.type)
         return None if kind is None else ResourcePattern(kind, resource.id, PatternType.LITERAL)
+
+
+def _by_answer(texts: tuple[list[str], list[str]]) -> dict[str, list[str]]:
+    allowed, denied = texts
+    return {"allowed": allowed, "denied": denied}
 
 
 def _page(

@@ -150,6 +150,32 @@ def test_names_that_exist_come_from_a_file(tmp_path: Path) -> None:
         asked_node(tmp_path / "log", ACLS, search_resource_names=file).__enter__()
 
 
+def test_a_literal_of_a_name_that_does_not_exist_yet_is_listed(tmp_path: Path) -> None:
+    """Beside the names that exist: where its answer is another than that of its prefixes."""
+    file = tmp_path / "names"
+    file.write_text("TOPIC pay.1\nTOPIC orders\n", encoding="utf-8")
+    with asked_node(tmp_path / "log", ACLS, search_resource_names=file) as (node, client):
+        create(node, [MAY_LIST, acl("User:a", "later"), acl("User:a", "pay.later"), acl("User:b", "others")])
+        create(node, [acl("User:a", "pay.not", permission=AclPermissionType.DENY)])
+        answer = client.post(RESOURCE, json=SEARCHES[RESOURCE])
+        assert ids(answer) == ["orders", "pay.1"]
+        shown = answer.json()["context"]
+        assert shown["prefixes"] == {"allowed": ["pay"], "denied": ["pay.secret"]}
+        # pay.later has the answer of its prefix.
+        assert shown["literals"] == {"allowed": ["later"], "denied": ["pay.not"]}
+        for name, allowed in (("later", True), ("pay.not", False), ("pay.later", True), ("others", False)):
+            asked = {**SEARCHES[RESOURCE], "resource": {"type": "TOPIC", "id": name}}
+            assert client.post("/access/v1/evaluation", json=asked).json()["decision"] is allowed
+        # It stands on the first page, as prefixes do.
+        first = client.post(RESOURCE, json={**SEARCHES[RESOURCE], "page": {"limit": 1}}).json()
+        assert first["context"]["literals"] == shown["literals"]
+        page = {"token": first["page"]["next_token"]}
+        assert (
+            "literals"
+            not in client.post(RESOURCE, json={**SEARCHES[RESOURCE], "page": page}).json()["context"]
+        )
+
+
 def test_what_may_be_done(node_and_client: tuple[Node, httpx.Client]) -> None:
     _, client = node_and_client
     answer = client.post(ACTION, json=SEARCHES[ACTION])

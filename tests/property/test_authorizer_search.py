@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from authorizer.api import RequestContext
-from authorizer.decisions.search import Subjects, allowed_names, allowed_prefixes, mentioned_names
+from authorizer.decisions.search import (
+    Subjects,
+    allowed_names,
+    allowed_prefixes,
+    exceptional_names,
+    mentioned_names,
+)
 from authorizer.standard import StandardAuthorizer
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from records.ids import Uuid
@@ -123,16 +129,27 @@ def test_resources(
 def test_prefixes(
     history: History, question: naive.Question, allow_everyone: bool, others: list[str]
 ) -> None:
-    """Of every name that no ACL mentions, the longest prefix that is listed says whether it is allowed."""
+    """Of every name the longest prefix that is listed says it, but for the names that are exceptional.
+
+    These are listed once each, and only where the prefixes say otherwise.
+    """
     authorizer, truth = held(history, allow_everyone=allow_everyone)
     settings = naive.Settings(SUPER_USERS, allow_everyone)
     context, _ = asked(question)
     assert isinstance(context, RequestContext)
-    allowed, denied = allowed_prefixes(authorizer.state, context, question.operation, question.resource_type)
+    search = authorizer.state, context, question.operation, question.resource_type
+    allowed, denied = allowed_prefixes(*search)
     assert not set(allowed) & set(denied)
-    literal = {acl.resource_name for acl in truth if acl.pattern_type == 3}
+    existing = set(others[:3])
+    exceptional = exceptional_names(*search, existing, (allowed, denied))
+    assert not existing & {*exceptional[0], *exceptional[1]}
+    literal = {acl.resource_name for acl in truth if acl.pattern_type == 3 and acl.resource_name != "*"}
     prefixes = [acl.resource_name for acl in truth if acl.pattern_type != 3]
-    for name in {*others, *(f"{prefix}q" for prefix in prefixes), "q"} - literal:
+    for name in {*others, *literal, *(f"{prefix}q" for prefix in prefixes), "q"} - existing:
         listed = [prefix for prefix in (*allowed, *denied) if name.startswith(prefix)]
         is_allowed = bool(listed) and max(listed, key=len) in allowed
+        for answer, names_of in zip((True, False), exceptional, strict=True):
+            if name in names_of:
+                assert is_allowed is not answer
+                is_allowed = answer
         assert is_allowed is naive.decide(truth, about(question, name), settings)[0], name
