@@ -8,7 +8,7 @@ does not make a MATCH filter throw: it is matched as it decides, as a prefix (ar
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -31,15 +31,24 @@ if TYPE_CHECKING:
     _Rows = npt.NDArray[np.int32]
 
 
+#: Of a row of an AclTable: its codes, id, offset and timestamp, and the texts that no other row has.
+_ROW_BYTES: Final = 64
+
+
 class Listing:
-    """ACLs of one state, in Kafka's order. Immutable."""
+    """ACLs of one state, in Kafka's order. Immutable.
 
-    __slots__ = ("_columns", "_rows")
+    Attributes:
+        size_bytes: memory that it takes beside the state's, about.
+    """
 
-    def __init__(self, columns: AclTable, rows: _Rows) -> None:
-        """These rows, in this order."""
+    __slots__ = ("_columns", "_rows", "size_bytes")
+
+    def __init__(self, columns: AclTable, rows: _Rows, *, owns_columns: bool = False) -> None:
+        """These rows, in this order; ``owns_columns``: they were made for it, and are not the state's."""
         self._columns = columns
         self._rows = rows
+        self.size_bytes = rows.nbytes + (_ROW_BYTES * len(columns) if owns_columns else 0)
 
     def acls(self) -> Iterator[AppliedAcl]:
         """All of them."""
@@ -83,7 +92,7 @@ def list_acls(index: AclIndex, acl_filter: AclBindingFilter) -> Listing:
         others = others.taken(_is_meant(others, np.arange(len(others), dtype=np.int32), acl_filter))
         columns = AclTable.joined([columns.taken(rows), others])
         rows = np.arange(len(columns), dtype=np.int32)
-    return Listing(columns, in_kafka_order(columns, rows))
+    return Listing(columns, in_kafka_order(columns, rows), owns_columns=bool(added))
 
 
 def _candidates(index: AclIndex, acl_filter: AclBindingFilter) -> tuple[_Rows, list[AppliedAcl]]:

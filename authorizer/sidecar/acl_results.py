@@ -2,6 +2,7 @@
 
     POST      {"created": true, "acl": {...}}; {"created": false} where an equal ACL was there already
     DELETE    {"deleted": [{...}, ...]}
+    GET       {"offset": N, "acls": [{...}, ...]}
     a plan    {"acl_count": 12, "removed": [{...}, ...], "added": [{...}, ...]}: acl_count is of the ACLs
               that were in force before; nothing is in the lists where all of it was done already
     all       {"error": {"name": "InvalidRequestException", "code": "INVALID_REQUEST", "message": ...}}
@@ -11,16 +12,34 @@ ACLs are as ``aclog acls --json`` prints them; an error has Kafka's exception an
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from authorizer.acl_json import acl_from_json, acl_json
 from authorizer.api import AclBindingDeleteResult, AclCreateResult, AclDeleteResult, PlanResult
 from authorizer.errors import api_error
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
+    from authorizer.decisions.listing import Listing
     from authorizer.errors import ApiError
+
+#: ACLs of a listing that are encoded together: some 64 KiB of JSON.
+ACLS_PER_PART: Final = 256
+
+
+def listing_parts(listing: Listing, end_offset: int) -> Iterator[bytes]:
+    """A listing in parts, each of which is encoded when it is asked for."""
+    encode = msgspec.json.Encoder().encode
+    part = b'{"offset":%d,"acls":[' % end_offset
+    for start in range(0, len(listing), ACLS_PER_PART):
+        if start:
+            yield part
+            part = b","
+        part += b",".join(encode(acl_json(acl.record)) for acl in listing.part(start, ACLS_PER_PART))
+    yield part + b"]}"
 
 
 def created_json(result: AclCreateResult) -> dict[str, Any]:

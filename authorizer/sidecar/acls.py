@@ -16,20 +16,26 @@ The rules:
 from __future__ import annotations
 
 import asyncio
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import structlog
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
-from authorizer.acl_json import acl_json, applied_acl_json
+from authorizer.acl_json import applied_acl_json
 from authorizer.decisions.listing import list_acls
 from authorizer.sidecar.acl_bodies import bindings_of, filters_of, listing_of, plan_of
-from authorizer.sidecar.acl_results import applied_json, created_json, deleted_json
+from authorizer.sidecar.acl_results import (
+    ACLS_PER_PART,
+    applied_json,
+    created_json,
+    deleted_json,
+    listing_parts,
+)
 from authorizer.sidecar.asked_state import asked_states, ready_state
 from authorizer.sidecar.caller import Caller
 from authorizer.sidecar.errors import ErrorCode, HttpError, invalid_request
-from authorizer.sidecar.http import JSON, json_response, origin_of, read_body, require_no_page
+from authorizer.sidecar.http import JSON, hold_answer, json_response, origin_of, read_body, require_no_page
 from authorizer.sidecar.min_offset import visible_end
 from authorizer.sidecar.query import decode_query
 from authorizer.sidecar.questions import AtOffset
@@ -41,9 +47,9 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from authorizer.analysis.plan import PlanApplication
+    from authorizer.decisions.listing import Listing
     from authorizer.decisions.state import AuthorizerState
     from authorizer.node import Node
-    from records.acl import AclBindingFilter
 
 log = structlog.get_logger(__name__)
 
@@ -59,8 +65,9 @@ class AclRoutes:
         wanted, min_offset, at_offset = listing_of(request.scope["query_string"])
         state, now = await asked_states(self._node, min_offset=min_offset, at_offset=at_offset)
         self._caller(now, request, "DescribeAcls").require_on_cluster(AclOperation.DESCRIBE)
-        # A million ACLs take seconds.
-        return await asyncio.to_thread(_listed, state, wanted)
+        # To put a million ACLs in order takes seconds.
+        listing = await asyncio.to_thread(list_acls, state.index, wanted)
+        return await _listed(request, listing, state.end_offset)
 
     async def describe_one(self, request: Request) -> Response:
         """GET: the ACL with an id, and where it was written."""
@@ -84,7 +91,7 @@ class AclRoutes:
         bindings = bindings_of(await read_body(request))
         futures = self._node.authorizer.create_acls(caller.context, bindings)
         results = await asyncio.gather(*map(asyncio.wrap_future, futures))
-        return self._changed(caller, [created_json(result) for result in results])
+        return self._changed(request, caller, [created_json(result) for result in results])
 
     async def delete(self, request: Request) -> Response:
         """DELETE: remove all that filters mean, as one atomic batch."""
@@ -92,18 +99,18 @@ class AclRoutes:
         filters = filters_of(await read_body(request))
         futures = self._node.authorizer.delete_acls(caller.context, filters)
         results = await asyncio.gather(*map(asyncio.wrap_future, futures))
-        return self._changed(caller, [deleted_json(result) for result in results])
+        return self._changed(request, caller, [deleted_json(result) for result in results])
 
     async def apply(self, request: Request) -> Response:
         """POST: carry out a plan, whole or not at all."""
         caller = self._changing(request, "ApplyPlan")
-        return await self.applied(caller, await asyncio.to_thread(plan_of, await read_body(request)))
+        return await self.applied(request, caller, await asyncio.to_thread(plan_of, await read_body(request)))
 
-    async def applied(self, caller: Caller, wanted: PlanApplication) -> Response:
+    async def applied(self, request: Request, caller: Caller, wanted: PlanApplication) -> Response:
         """What became of the plan of a caller who may change ACLs."""
         future = self._node.mutator.apply_plan(wanted.plan, wanted.max_removed_percent)
         result = await asyncio.wrap_future(future)
-        return self._changed(caller, [applied_json(result)])
+        return self._changed(request, caller, [applied_json(result)])
 
     def _changing(self, request: Request, name: str) -> Caller:
         """The caller, who may change ACLs; HttpError 403 otherwise."""
@@ -112,7 +119,8 @@ class AclRoutes:
         caller.require_on_cluster(AclOperation.ALTER)
         return caller
 
-    def _changed(self, caller: Caller, results: list[dict[str, Any]]) -> Response:
+    def _changed(self, request: Request, caller: Caller, results: list[dict[str, Any]]) -> Response:
+        request.state.has_changed = True
         offset = visible_end(self._node)
         log.info(
             "acls_changed",
@@ -136,9 +144,12 @@ def _removed(result: dict[str, Any]) -> list[dict[str, str]]:
     return removed
 
 
-def _listed(state: AuthorizerState, wanted: AclBindingFilter) -> Response:
-    """Encoded one by one: of the ACLs as Python's objects there are few at a time."""
-    encode = msgspec.json.Encoder().encode
-    acls = b",".join(encode(acl_json(acl.record)) for acl in list_acls(state.index, wanted).acls())
-    end_offset = state.index.image.provenance.end_offset
-    return Response(b'{"offset":%d,"acls":[%b]}' % (end_offset, acls), media_type=JSON)
+async def _listed(request: Request, listing: Listing, end_offset: int) -> Response:
+    """A small one whole; of another one no more than a part is encoded before the client has read."""
+    parts = listing_parts(listing, end_offset)
+    first = await asyncio.to_thread(next, parts)
+    if len(listing) <= ACLS_PER_PART:
+        return Response(first, media_type=JSON)
+    hold_answer(request, listing.size_bytes + 2 * len(first))
+    rest = () if request.method == "HEAD" else chain([first], parts)
+    return StreamingResponse(rest, media_type=JSON)

@@ -197,10 +197,15 @@ class ChangeStream:
             await self._send(send, _event("reload", news, known.end))
             return
         change = changes[0]
-        small = len(change) <= _ENCODED_AT_ONCE
-        data = change.json() if small else await asyncio.to_thread(change.json)
+        head, end = b"id: %d\nevent: change\ndata: " % change.offset, b"\n\n"
         self._offset = change.offset
-        await self._send(send, b"id: %d\nevent: change\ndata: %b\n\n" % (change.offset, data))
+        if len(change) <= _ENCODED_AT_ONCE:
+            await self._send(send, head + change.json() + end)
+            return
+        data = await asyncio.to_thread(change.json)
+        # Not joined: the data is the same for all streams.
+        for each in (head, data, end):
+            await self._send(send, each)
 
     def _may_follow(self) -> bool:
         """By the ACLs of now; a node that has just become not ready says so next."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from starlette.requests import Request
+    from starlette.types import Message, Send
 
     from authorizer.sidecar.load import Load
     from authorizer.sidecar.origin import Origin
@@ -29,6 +30,9 @@ JSON: Final = "application/json"
 #: What ``curl -d`` calls every body.
 _CURLS_OWN: Final = "application/x-www-form-urlencoded"
 PROBLEM_JSON: Final = "application/problem+json"
+
+#: Bytes of a large answer that are written at a time: the next ones wait until its client has read.
+PART_BYTES: Final = 64 * 1024
 
 
 def json_response(
@@ -64,6 +68,26 @@ def request_id_of(request: Request) -> str | None:
 def can_be_repeated(request_id: str) -> bool:
     """Whether it is printable ASCII, and not too long."""
     return len(request_id) <= REQUEST_ID_BYTES_MAX and request_id.isascii() and request_id.isprintable()
+
+
+async def send_in_parts(message: Message, send: Send) -> None:
+    """Send a body's bytes a part at a time: ``send`` waits while the client does not read."""
+    body: bytes = message.get("body", b"")
+    last = max(len(body) - 1, 0) // PART_BYTES * PART_BYTES
+    for start in range(0, last, PART_BYTES):
+        await send({**message, "body": body[start : start + PART_BYTES], "more_body": True})
+    await send({**message, "body": body[last:]})
+
+
+def hold_answer(request: Request, count: int) -> None:
+    """Count bytes of its answer until it was sent.
+
+    Raises:
+        HttpError: 503, too many wait to be read by others; never for what has changed something already.
+    """
+    load: Load = request.app.load
+    load.hold_answer(count, can_refuse=not getattr(request.state, "has_changed", False))
+    request.state.held_answer_bytes += count
 
 
 def origin_of(request: Request) -> Origin:

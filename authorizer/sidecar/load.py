@@ -61,6 +61,7 @@ class Limit(StrEnum):
     HANDSHAKE_TIMEOUT = "handshake_timeout"
     REQUESTS_IN_FLIGHT = "requests_in_flight"
     BYTES_IN_FLIGHT = "bytes_in_flight"
+    ANSWER_BYTES_IN_FLIGHT = "answer_bytes_in_flight"
     REQUEST_BYTES = "request_bytes"
     QUESTIONS = "questions"
     HEAD = "head"
@@ -118,6 +119,7 @@ class Load(Collector):
         self._files_max: int | None = None
         self._clusters = 0
         self._bytes = 0
+        self._answer_bytes = 0
         self._late_s = 0.0
 
     def take(self, config: Config) -> None:
@@ -217,6 +219,24 @@ class Load(Collector):
         """Their request was answered."""
         self._bytes -= count
 
+    def hold_answer(self, count: int, *, can_refuse: bool = True) -> None:
+        """Count bytes of an answer that its client has yet to read, until ``release_answer``.
+
+        Raises:
+            HttpError: 503, those of the other answers leave no room for them, and ``can_refuse``.
+        """
+        is_beyond = self._answer_bytes + count > self.config.sidecar_max_bytes_in_flight
+        # A single one may be as large as it is.
+        if can_refuse and is_beyond and self._answer_bytes:
+            raise self._overloaded(
+                Limit.ANSWER_BYTES_IN_FLIGHT, f"answers of {self._answer_bytes} bytes wait to be read"
+            )
+        self._answer_bytes += count
+
+    def release_answer(self, count: int) -> None:
+        """They were read, or their client has gone."""
+        self._answer_bytes -= count
+
     def require_size(self, size: int) -> None:
         """HttpError 413: a body has more bytes than one may."""
         if size > self.config.sidecar_max_request_bytes:
@@ -273,6 +293,9 @@ class Load(Collector):
             refused.add_metric([limit.value], count)
         yield refused
         yield GaugeMetricFamily("aclog_sidecar_body_bytes", "Bytes of the bodies that are held.", self._bytes)
+        yield GaugeMetricFamily(
+            "aclog_sidecar_answer_bytes", "Bytes of large answers that wait to be read.", self._answer_bytes
+        )
         yield GaugeMetricFamily(
             "aclog_sidecar_overloaded", "1 while requests are refused because the loop is late.", self.is_late
         )

@@ -22,7 +22,15 @@ from starlette.routing import Router
 from authorizer.errors import AuthorizerNotReadyError
 from authorizer.sidecar.console.pages import is_page
 from authorizer.sidecar.errors import RETRY, ErrorCode, HttpError
-from authorizer.sidecar.http import error_response, json_response, request_id_of
+from authorizer.sidecar.http import (
+    PART_BYTES,
+    error_response,
+    hold_answer,
+    json_response,
+    request_id_of,
+    send_in_parts,
+)
+from authorizer.sidecar.load import is_health
 from authorizer.sidecar.origin import find_origin
 from authorizer.sidecar.request_metrics import OTHER
 
@@ -123,17 +131,23 @@ class RoutedApp(ABC):
 
         async def send_with_headers(message: Message) -> None:
             nonlocal has_begun
-            if message["type"] == "http.response.start":
-                has_begun = True
-                headers = MutableHeaders(scope=message)
-                headers["cache-control"] = "no-store"
-                if request_id is not None:
-                    headers["x-request-id"] = request_id
+            if message["type"] != "http.response.start":
+                await send_in_parts(message, send)
+                return
+            headers = MutableHeaders(scope=message)
+            size = int(headers.get("content-length", 0))
+            # The text of the metrics is the same for all who ask.
+            if size > PART_BYTES and not has_begun and not is_health(scope["path"]):
+                hold_answer(request, size)
+            has_begun = True
+            headers["cache-control"] = "no-store"
+            if request_id is not None:
+                headers["x-request-id"] = request_id
             await send(message)
 
         # Starlette raises HTTPException only where there is an application that catches it.
         scope["app"] = self
-        scope["state"]["held_bytes"] = 0
+        scope["state"]["held_bytes"] = scope["state"]["held_answer_bytes"] = 0
         try:
             request_id = request_id_of(request)
             request.state.origin = await self._origin(request, request_id)
@@ -147,6 +161,7 @@ class RoutedApp(ABC):
             await response(scope, receive, send_with_headers)
         finally:
             self.load.release(scope["state"]["held_bytes"])
+            self.load.release_answer(scope["state"]["held_answer_bytes"])
 
     async def _origin(self, request: Request, request_id: str | None) -> Origin:
         """Where it comes from and who asks.

@@ -80,7 +80,9 @@ LIMIT_KEYS: Final = (
     _count(
         BYTES_IN_FLIGHT,
         32 * MEGABYTE,
-        "Bytes of all bodies that are held at a time. One that has no room is 503 `OVERLOADED`.",
+        "Bytes of all bodies that are held at a time. One that has no room is 503 `OVERLOADED`. As many "
+        "again of answers that wait to be read, of more than 64 KiB each: one more is 503, too, but not what "
+        "says that something was changed. Of a listing of ACLs that counts what it takes while it is sent.",
     ),
     _count(
         QUESTIONS,

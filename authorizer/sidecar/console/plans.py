@@ -90,7 +90,7 @@ class PlanRoutes:
         require_own_page(request)
         caller.require_on_cluster(AclOperation.ALTER)
         wanted = await in_own_thread(plan_of, await read_body(request))
-        return await self._acls.applied(caller, wanted)
+        return await self._acls.applied(request, caller, wanted)
 
     def _planned(self, asked: PlanQuestion) -> dict[str, Any]:
         state = self._states.at(asked.at_offset)

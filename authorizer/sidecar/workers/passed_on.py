@@ -114,6 +114,8 @@ class PassedOn:
             )
         except _FAULTS as error:
             raise self._away(request, error) from error
+        if request.scope["path"] == APPLY_PATH:
+            request.state.has_changed = True
         response = Response(answer.content, answer.status)
         own = [(name, value) for name, value in answer.headers if name.lower() not in _SERVERS_OWN]
         response.raw_headers = [*own, *response.raw_headers]
