@@ -136,10 +136,10 @@ def _digest(state: AuthorizerState, last: _Worked | None, go_on: Callable[[], No
     if last is not None and _settings(last.state) == settings:
         changed = changed_principals(last.state.index, index)
     if last is None or changed is None or EVERYBODY in changed:
-        return Meaning.digest_of(index.image.merged().columns, settings, before_slice=go_on)
+        return Meaning.digest_of(index.image.merged().columns, settings, check_cancelled=go_on)
     if settings.allow_everyone:
         # What is open to everybody depends on everyone's ACLs.
-        part = Meaning.digest_of(index.image.merged().columns, settings, changed, before_slice=go_on)
+        part = Meaning.digest_of(index.image.merged().columns, settings, changed, check_cancelled=go_on)
     else:
-        part = Meaning.digest_of(acls_of(index, changed | {EVERYBODY}), settings, before_slice=go_on)
+        part = Meaning.digest_of(acls_of(index, changed | {EVERYBODY}), settings, check_cancelled=go_on)
     return last.digest.changed(part, changed | settings.super_users)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from authorizer.analysis.answers import NOTHING, without
-from authorizer.analysis.meaning import EVERYBODY, Meaning
+from authorizer.analysis.meaning import EVERYBODY, Meaning, never_cancelled
 from authorizer.analysis.name_map import NameMap, overlay
 from authorizer.analysis.name_space import NAME_SPACES
 from authorizer.analysis.near import near
 from authorizer.analysis.questions import Asker, Questions, questions_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from authorizer.analysis.answers import Answer
     from authorizer.analysis.changed_acls import ChangedAcls
@@ -42,21 +42,32 @@ _NOTHING: Answers = NameMap(NOTHING)
 _SAME = _Changes(_NOTHING, _NOTHING)
 
 
-def flips_by(changed: ChangedAcls, table: AclTable, settings: AuthorizerSettings) -> list[Flip]:
+def flips_by(
+    changed: ChangedAcls,
+    table: AclTable,
+    settings: AuthorizerSettings,
+    check_cancelled: Callable[[], None] = never_cancelled,
+) -> list[Flip]:
     """Every class of questions that some changes of a table's ACLs make flip.
 
     Worked out from the ACLs that have to do with the names that the changes are about: about others every
-    question has the answer that it had.
+    question has the answer that it had. ``check_cancelled`` is called for each principal; what it raises ends
+    the computation.
     """
     before = _near(changed, table, settings)
-    return _flips(changed, before, changed.applied_to(before), settings)
+    return _flips(changed, before, changed.applied_to(before), settings, check_cancelled)
 
 
 def flips_of_states(
-    changed: ChangedAcls, before: AclTable, after: AclTable, settings: AuthorizerSettings
+    changed: ChangedAcls,
+    before: AclTable,
+    after: AclTable,
+    settings: AuthorizerSettings,
+    check_cancelled: Callable[[], None] = never_cancelled,
 ) -> list[Flip]:
     """The same between two tables, which differ in no more than what is ``changed``."""
-    return _flips(changed, _near(changed, before, settings), _near(changed, after, settings), settings)
+    old, new = _near(changed, before, settings), _near(changed, after, settings)
+    return _flips(changed, old, new, settings, check_cancelled)
 
 
 def _near(changed: ChangedAcls, table: AclTable, settings: AuthorizerSettings) -> AclTable:
@@ -64,10 +75,17 @@ def _near(changed: ChangedAcls, table: AclTable, settings: AuthorizerSettings) -
 
 
 def _flips(
-    changed: ChangedAcls, before: AclTable, after: AclTable, settings: AuthorizerSettings
+    changed: ChangedAcls,
+    before: AclTable,
+    after: AclTable,
+    settings: AuthorizerSettings,
+    check_cancelled: Callable[[], None],
 ) -> list[Flip]:
     whose = _whose(changed)
-    return list(flips_between(*(Meaning.of(each, settings, whose) for each in (before, after))))
+    meanings = (
+        Meaning.of(each, settings, whose, check_cancelled=check_cancelled) for each in (before, after)
+    )
+    return list(flips_between(*meanings, check_cancelled=check_cancelled))
 
 
 def _whose(changed: ChangedAcls) -> set[str] | None:
@@ -75,7 +93,9 @@ def _whose(changed: ChangedAcls) -> set[str] | None:
     return None if EVERYBODY in changed.principals else changed.principals
 
 
-def flips_between(before: Meaning, after: Meaning) -> Iterator[Flip]:
+def flips_between(
+    before: Meaning, after: Meaning, *, check_cancelled: Callable[[], None] = never_cancelled
+) -> Iterator[Flip]:
     """Every class of questions whose answer differs: by resource type, everybody first."""
     known = before.principals.keys() | after.principals.keys()
     for resource_type, space in NAME_SPACES.items():
@@ -83,6 +103,7 @@ def flips_between(before: Meaning, after: Meaning) -> Iterator[Flip]:
         everybody = _changes(usual, space)
         listed = {}
         for principal in sorted(known):
+            check_cancelled()
             theirs = before.departures(principal, resource_type), after.departures(principal, resource_type)
             changes = _changes_of_principal(usual, everybody, theirs, space)
             if changes != everybody:
@@ -90,6 +111,7 @@ def flips_between(before: Meaning, after: Meaning) -> Iterator[Flip]:
         askers = [(Asker.everybody(listed, known), everybody)]
         askers += [(Asker.of(principal), changes) for principal, changes in listed.items()]
         for asker, (granted, revoked) in askers:
+            check_cancelled()
             for questions in questions_of(granted, asker, resource_type):
                 yield Flip("granted", questions)
             for questions in questions_of(revoked, asker, resource_type):

@@ -40,6 +40,10 @@ _SLICE_ROWS: Final = 20_000
 _NONE: Final[Departures] = NameMap(None)
 
 
+def never_cancelled() -> None:
+    """For computations that nobody cancels."""
+
+
 @dataclass(frozen=True, slots=True)
 class Meaning:
     """See the module.
@@ -54,12 +58,20 @@ class Meaning:
 
     @classmethod
     def of(
-        cls, table: AclTable, settings: AuthorizerSettings, principals: Collection[str] | None = None
+        cls,
+        table: AclTable,
+        settings: AuthorizerSettings,
+        principals: Collection[str] | None = None,
+        *,
+        check_cancelled: Callable[[], None] = never_cancelled,
     ) -> Self:
-        """From ACLs by column; of some principals and everybody, where not all are wanted."""
+        """From ACLs by column; of some principals and everybody, where not all are wanted.
+
+        ``check_cancelled`` is called for each principal; what it raises ends the computation.
+        """
         everybody = _everybody(table, settings)
         chosen = table if principals is None else of_principals(table, principals)
-        found = dict(_departing(chosen, everybody, settings))
+        found = dict(_departing(chosen, everybody, settings, check_cancelled))
         return cls(
             {each: theirs.answers for each, theirs in everybody.items()}, found | _supers(everybody, settings)
         )
@@ -70,31 +82,36 @@ class Meaning:
         settings: AuthorizerSettings,
         principals: Collection[str] | None = None,
         *,
-        before_slice: Callable[[], None] = lambda: None,
+        check_cancelled: Callable[[], None] = never_cancelled,
     ) -> MeaningDigest:
         """The digest alone, of some principals and everybody where not all are wanted.
 
-        The meaning is never held as a whole, and other threads are not kept waiting for much of it. What
-        ``before_slice`` raises ends it.
+        The meaning is never held as a whole, and other threads are not kept waiting for much of it.
+        ``check_cancelled`` is as in `of`.
         """
         everybody = _everybody(table, settings)
         chosen = table if principals is None else of_principals(table, principals)
         found = {
             principal: digest_of(theirs)
-            for part in _slices(chosen, before_slice)
-            for principal, theirs in _departing(part, everybody, settings)
+            for part in _slices(chosen, check_cancelled)
+            for principal, theirs in _departing(part, everybody, settings, check_cancelled)
         }
         found |= {principal: digest_of(theirs) for principal, theirs in _supers(everybody, settings).items()}
         return MeaningDigest(digest_of({each: theirs.answers for each, theirs in everybody.items()}), found)
 
     @staticmethod
     def digest_after(
-        before: MeaningDigest, table: AclTable, settings: AuthorizerSettings, principals: Collection[str]
+        before: MeaningDigest,
+        table: AclTable,
+        settings: AuthorizerSettings,
+        principals: Collection[str],
+        *,
+        check_cancelled: Callable[[], None] = never_cancelled,
     ) -> MeaningDigest:
         """The digest of another table, in which the ACLs of these principals alone are others."""
         if EVERYBODY in principals:
-            return Meaning.digest_of(table, settings)
-        part = Meaning.digest_of(table, settings, principals)
+            return Meaning.digest_of(table, settings, check_cancelled=check_cancelled)
+        part = Meaning.digest_of(table, settings, principals, check_cancelled=check_cancelled)
         return before.changed(part, {*principals, *settings.super_users})
 
     def departures(self, principal: str, resource_type: ResourceType) -> Departures:
@@ -120,13 +137,13 @@ def is_of(table: AclTable, principals: Collection[str]) -> npt.NDArray[np.bool_]
     return is_wanted[table.principals.codes]
 
 
-def _slices(table: AclTable, before_slice: Callable[[], None]) -> Iterator[AclTable]:
+def _slices(table: AclTable, check_cancelled: Callable[[], None]) -> Iterator[AclTable]:
     """All rows, those of a principal together."""
     codes = table.principals.codes
     ends = np.cumsum(np.bincount(codes, minlength=len(table.principals.texts)))
     slice_of = ends // _SLICE_ROWS
     for each in np.unique(slice_of).tolist():
-        before_slice()
+        check_cancelled()
         yield table.taken(np.flatnonzero(slice_of[codes] == each))
 
 
@@ -140,11 +157,15 @@ def _everybody(table: AclTable, settings: AuthorizerSettings) -> dict[ResourceTy
 
 
 def _departing(
-    table: AclTable, everybody: Mapping[ResourceType, Everybody], settings: AuthorizerSettings
+    table: AclTable,
+    everybody: Mapping[ResourceType, Everybody],
+    settings: AuthorizerSettings,
+    check_cancelled: Callable[[], None],
 ) -> Iterator[tuple[str, Mapping[ResourceType, Departures]]]:
     """Each principal that is answered otherwise than everybody somewhere; super users apart."""
     found: dict[str, dict[ResourceType, Departures]] = {}
     for principal, resource_type, said in patterns_of(table, networks=settings.networks):
+        check_cancelled()
         if principal != EVERYBODY and principal not in settings.super_users:
             theirs = everybody[resource_type].departures(said)
             if theirs != _NONE:

@@ -17,7 +17,7 @@ import numpy as np
 
 from authorizer.acl_json import content_from_json, content_json
 from authorizer.analysis.changed_acls import ChangedAcls
-from authorizer.analysis.meaning import Meaning
+from authorizer.analysis.meaning import Meaning, never_cancelled
 from authorizer.decisions.state import AuthorizerSettings
 from authorizer.errors import PlanOutdatedError, PlanUnreadableError
 from authorizer.kafka_version import KafkaVersion
@@ -27,7 +27,7 @@ from records.entries import AccessControlEntryRecord, AclContent
 from records.ids import content_uuid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from authorizer.analysis.meaning_digest import MeaningDigest
     from snapshot.image import AclsImage
@@ -85,16 +85,20 @@ class AclPlan(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
         changed: ChangedAcls,
         settings: AuthorizerSettings,
         known: MeaningDigest | None = None,
+        check_cancelled: Callable[[], None] = never_cancelled,
     ) -> Self:
         """The plan that makes these changes to ``image``.
 
-        What all of that means is worked out here, unless it is ``known``.
+        What all of that means is worked out here, unless it is ``known``; ``check_cancelled`` is as in
+        `Meaning.of`.
         """
         table = image.merged().columns
         settings = settings.with_version_of(image)
         remove, add = (_contents(table) for table in (changed.removed, changed.added))
-        before = Meaning.digest_of(table, settings) if known is None else known
-        after = Meaning.digest_after(before, changed.applied_to(table), settings, changed.principals)
+        before = known or Meaning.digest_of(table, settings, check_cancelled=check_cancelled)
+        after = Meaning.digest_after(
+            before, changed.applied_to(table), settings, changed.principals, check_cancelled=check_cancelled
+        )
         plan = cls(
             VERSION,
             origin,
@@ -187,19 +191,23 @@ class AclPlan(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
                     "nothing was written"
                 )
 
-    def require_meaning(self, image: AclsImage) -> None:
+    def require_meaning(
+        self, image: AclsImage, check_cancelled: Callable[[], None] = never_cancelled
+    ) -> None:
         """PlanOutdatedError unless the meaning is the one before, and becomes the one after."""
         if f"{image.digest:032x}" == self.digest:
             return
         table, settings = image.merged().columns, self.settings
-        meaning = Meaning.digest_of(table, settings)
+        meaning = Meaning.digest_of(table, settings, check_cancelled=check_cancelled)
         if meaning.whole.hex() != self.meaning_before:
             raise PlanOutdatedError(
                 "the meaning has moved since the plan was made: some question has another answer now; "
                 "nothing was written"
             )
         principals = {content[3] for content in (*self.removed, *self.added)}
-        after = Meaning.digest_after(meaning, self.result(table), settings, principals)
+        after = Meaning.digest_after(
+            meaning, self.result(table), settings, principals, check_cancelled=check_cancelled
+        )
         if after.whole.hex() != self.meaning_after:
             raise PlanOutdatedError(
                 "the meaning is the same as when the plan was made, but with other ACLs, on which these "

@@ -194,6 +194,15 @@ class LogAclMutator:
         """One future; returns without waiting for it."""
         limit = self._max_removed_percent if max_removed_percent is None else max_removed_percent
 
+        give_up_s = self._clock.monotonic_s() + self._timeout_s
+
+        def check_cancelled() -> None:
+            # It is answered as timed out by then, and others wait for this thread.
+            if self._closed or self._clock.monotonic_s() > give_up_s:
+                raise OperationTimedOutError(
+                    "Nothing was written: to check what the plan means took longer than an operation may"
+                )
+
         def checked() -> Pending:
             # What was appended is in the image once it is replayed.
             self._catch_up()
@@ -202,9 +211,11 @@ class LogAclMutator:
             if self._log.cluster_writer is not None:
                 identity = self._log.identity
                 plan.require_log(identity.cluster_id, uuid_to_string(identity.topic_id))
-                return ClusterPlan(plan, image, limit)
+                return ClusterPlan(plan, image, limit, check_cancelled)
             hosts = self._host_rules(image)
-            return apply_plan(plan, image, self._log.identity, self._random_uuid, hosts, limit)
+            return apply_plan(
+                plan, image, self._log.identity, self._random_uuid, hosts, limit, check_cancelled
+            )
 
         (future,) = self._submit(1, checked, PlanResult)
         return future

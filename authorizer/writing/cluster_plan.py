@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from authorizer.analysis.meaning import Meaning
+from authorizer.analysis.meaning import Meaning, never_cancelled
 from authorizer.analysis.plan_counts import MAX_REMOVED_PERCENT, PlanCounts
 from authorizer.api import PlanResult
 from authorizer.errors import PlanOutdatedError
@@ -20,6 +20,8 @@ from records.ids import content_uuid
 from snapshot.restore import image_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from authorizer.analysis.plan import AclPlan
     from authorizer.writing.acl_control import FindAcl
     from authorizer.writing.cluster_requests import Requests
@@ -47,9 +49,13 @@ class ClusterPlan:
     records: Final[tuple[AclRecord, ...]] = ()
 
     def __init__(
-        self, plan: AclPlan, image: AclsImage, max_removed_percent: int = MAX_REMOVED_PERCENT
+        self,
+        plan: AclPlan,
+        image: AclsImage,
+        max_removed_percent: int = MAX_REMOVED_PERCENT,
+        check_cancelled: Callable[[], None] = never_cancelled,
     ) -> None:
-        """Check it.
+        """Check it; what ``check_cancelled`` raises ends that.
 
         Raises:
             MassRemovalError: it removes a larger share of the ACLs than it may; nothing was written.
@@ -63,12 +69,12 @@ class ClusterPlan:
         if not self.to_remove and not self.to_add:
             return
         try:
-            plan.require_meaning(image)
+            plan.require_meaning(image, check_cancelled)
         except PlanOutdatedError:
             if len(self.to_remove) + len(self.to_add) == len(plan.remove) + len(plan.add):
                 raise
             # A part of it was carried out: without that it must be what it was.
-            plan.require_meaning(image_of(plan.undone(table)))
+            plan.require_meaning(image_of(plan.undone(table)), check_cancelled)
         counts = PlanCounts(self.acl_count, len(self._removed()), len(self.to_add))
         counts.require_allowed(max_removed_percent)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from authorizer.analysis.meaning import never_cancelled
 from authorizer.analysis.plan_counts import MAX_REMOVED_PERCENT, PlanCounts
 from authorizer.api import PlanResult
 from authorizer.writing.acl_control import Change, validate_binding
@@ -35,11 +36,12 @@ def apply_plan(
     random_uuid: Callable[[], Uuid],
     hosts: HostRules | None = None,
     max_removed_percent: int = MAX_REMOVED_PERCENT,
+    check_cancelled: Callable[[], None] = never_cancelled,
 ) -> Change[PlanResult]:
     """Decide what to append to the log with this identity, whose state is ``image``.
 
     ``hosts`` is as `validate_binding` takes it; ``max_removed_percent``: what the plan may
-    remove of the ACLs.
+    remove of the ACLs; ``check_cancelled``: called often, and what it raises ends the check.
 
     Raises:
         MassRemovalError: it would remove more than that.
@@ -54,7 +56,7 @@ def apply_plan(
     if not to_remove and not to_add:
         return Change((), (PlanResult(acl_count=len(table)),), after)
     removed = [acl.record for acl in held if acl.record.content in to_remove]
-    plan.require_meaning(image)
+    plan.require_meaning(image, check_cancelled)
     PlanCounts(len(table), len(removed), len(to_add)).require_allowed(max_removed_percent)
     added = []
     for content in plan.added:

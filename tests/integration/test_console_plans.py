@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import threading
 from collections.abc import Iterator, Mapping
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import httpx
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from authorizer.analysis.flips import flips_by
+from authorizer.analysis.meaning import EVERYBODY
 from authorizer.fleet import Fleet
 from authorizer.node import Node
 from records.acl import (
@@ -255,6 +260,36 @@ def test_a_plan_that_removes_most_acls_says_the_share_before_it_is_applied(
     done = client.post(f"{url}/v1/plans", json=made["plan"] | {"maxRemovedPercent": 67}).json()
     assert (done["results"][0]["acl_count"], len(done["results"][0]["removed"])) == (3, 2)
     assert node.status().acl_count == 1
+
+
+def test_a_small_plan_waits_for_no_large_one_which_ends_with_its_client(
+    client: httpx.Client, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over real HTTP: the node notices that the connection is closed while it computes."""
+    begun, ended = threading.Event(), threading.Event()
+
+    def endless(changed: Any, *args: Any) -> Any:
+        if EVERYBODY not in changed.principals:
+            return flips_by(changed, *args)
+        check_cancelled = args[-1]
+        begun.set()
+        try:
+            while True:
+                check_cancelled()
+        finally:
+            ended.set()
+
+    monkeypatch.setattr("authorizer.sidecar.console.plans.flips_by", endless)
+    large = {"text": "--add --allow-principal User:* --topic a"}
+    small = {"text": "--add --allow-principal User:carol --topic a"}
+    leaving = HTTPConnection(urlsplit(url).netloc, timeout=SOON_S)
+    leaving.request("POST", "/console/v1/plan", json.dumps(large), {"origin": url, **OWN})
+    assert begun.wait(SOON_S)
+    # It is answered while the large one is computed.
+    assert post(client, url, "plan", small).json()["counts"]["toAdd"] == 1
+    assert not ended.is_set()
+    leaving.close()
+    assert ended.wait(SOON_S)
 
 
 def test_hostile_names_are_text_in_a_change(page: Page, url: str, node: Node) -> None:

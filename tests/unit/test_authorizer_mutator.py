@@ -820,6 +820,32 @@ def test_a_plan_meets_a_write_between_its_check_and_its_append(*, moves: bool) -
         writing.mutator.close()
 
 
+def test_a_plan_is_checked_no_longer_than_an_operation_may_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others wait for the thread that writes; nobody waits for the plan any more."""
+    writing = Writing(timeout_ms=500)
+    ended = threading.Event()
+
+    def endless(*args: Any) -> Any:
+        check_cancelled = args[-1]
+        try:
+            while True:
+                check_cancelled()
+        finally:
+            ended.set()
+
+    monkeypatch.setattr("authorizer.writing.acl_mutator.apply_plan", endless)
+    try:
+        result = writing.mutator.apply_plan(plan_for(writing, "t")).result(SOON_S)
+        assert isinstance(result.exception, OperationTimedOutError)
+        assert ended.wait(SOON_S)
+        (creation,) = writing.mutator.create_acls([topic("t")])
+        until(lambda: len(writing.log.batches) == 1)
+        writing.replay()
+        assert creation.result(SOON_S).exception is None
+    finally:
+        writing.mutator.close()
+
+
 def test_a_plan_is_checked_with_what_was_appended_before_it() -> None:
     """And not replayed yet: it waits for that. What is in force already takes no record."""
     writing = Writing()

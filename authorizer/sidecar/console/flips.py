@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from authorizer.analysis.changed_acls import ChangedAcls
 from authorizer.analysis.classes import decided, decision_json, what, who
 from authorizer.analysis.flips import flips_between, flips_of_states
-from authorizer.analysis.meaning import Meaning
+from authorizer.analysis.meaning import Meaning, never_cancelled
 from records.columns.acl_table import AclTable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from authorizer.analysis.flips import Flip
     from authorizer.decisions.state import AuthorizerState
@@ -19,15 +19,28 @@ if TYPE_CHECKING:
     from authorizer.sidecar.console.past import Walked
 
 
-def flips_of(before: AuthorizerState, after: AuthorizerState, walked: Walked | None = None) -> list[Flip]:
-    """Every class of questions that two states answer differently; ``walked``: the log that both are of."""
+def flips_of(
+    before: AuthorizerState,
+    after: AuthorizerState,
+    walked: Walked | None = None,
+    check_cancelled: Callable[[], None] = never_cancelled,
+) -> list[Flip]:
+    """Every class of questions that two states answer differently.
+
+    ``walked`` is the log that both are of, if it is one; what ``check_cancelled`` raises ends it.
+    """
     old, new = (each.index.image.merged().columns for each in (before, after))
     ours, theirs = (each.settings.with_version_of(each.index.image) for each in (before, after))
     if ours != theirs:
         # By the rules of another release any answer may be another one.
-        return list(flips_between(Meaning.of(old, ours), Meaning.of(new, theirs)))
+        meanings = (
+            Meaning.of(table, settings, check_cancelled=check_cancelled)
+            for table, settings in ((old, ours), (new, theirs))
+        )
+        return list(flips_between(*meanings, check_cancelled=check_cancelled))
     changed = None if walked is None else _changed(walked, before.end_offset, after.end_offset)
-    return flips_of_states(changed or ChangedAcls.between(old, new), old, new, theirs)
+    changed = changed or ChangedAcls.between(old, new)
+    return flips_of_states(changed, old, new, theirs, check_cancelled)
 
 
 def _changed(walked: Walked, first: int, last: int) -> ChangedAcls | None:

@@ -10,7 +10,7 @@ The rules:
 
 from __future__ import annotations
 
-import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.acl_json import acl_json, content_from_json
@@ -24,6 +24,7 @@ from authorizer.errors import ApiError
 from authorizer.sidecar.acl_bodies import plan_of
 from authorizer.sidecar.acls import AclRoutes
 from authorizer.sidecar.console.asking import console_caller
+from authorizer.sidecar.console.comparison_scheduler import ComparisonScheduler
 from authorizer.sidecar.console.flips import flips_json
 from authorizer.sidecar.console.own_page import require_own_page
 from authorizer.sidecar.console.own_threads import in_own_thread
@@ -61,13 +62,12 @@ _LISTED_MAXIMUM: Final = 200
 class PlanRoutes:
     """The handlers of one node."""
 
-    def __init__(self, node: Node, states: States) -> None:
+    def __init__(self, node: Node, states: States, scheduler: ComparisonScheduler) -> None:
         self._node = node
         self._states = states
         self._acls = AclRoutes(node)
         self._max_removed_percent = node.config.plan_max_removed_percent
-        # One at a time: each may take all of the process's time and memory for seconds.
-        self._turn = asyncio.Lock()
+        self._scheduler = scheduler
 
     async def plan(self, request: Request) -> Response:
         """POST: what changes would do; and the plan, where it is to be applied."""
@@ -81,8 +81,7 @@ class PlanRoutes:
                 raise invalid_request(self._node.refusal)
             if asked.at_offset is not None:
                 raise invalid_request("what is over cannot be changed: a plan is made of the ACLs of now")
-        async with self._turn:
-            return json_response(await in_own_thread(self._planned, asked))
+        return json_response(await self._scheduler.run(request, partial(self._planned, asked)))
 
     async def apply(self, request: Request) -> Response:
         """POST: carry out a plan, whole or not at all."""
@@ -92,7 +91,7 @@ class PlanRoutes:
         wanted = await in_own_thread(plan_of, await read_body(request))
         return await self._acls.applied(request, caller, wanted)
 
-    def _planned(self, asked: PlanQuestion) -> dict[str, Any]:
+    def _planned(self, asked: PlanQuestion, check_cancelled: Callable[[], None]) -> dict[str, Any]:
         state = self._states.at(asked.at_offset)
         image = state.index.image
         settings = state.settings.with_version_of(image)
@@ -100,7 +99,7 @@ class PlanRoutes:
         table = image.merged().columns
         changed = _changed(asked, state, table, notes.append)
         after = changed.applied_to(table)
-        flips = flips_by(changed, table, settings)
+        flips = flips_by(changed, table, settings, check_cancelled)
         about = [flip.questions for flip in flips[: asked.count]]
         before, then = (state_about(each, about, settings) for each in (table, after))
         found = {
@@ -117,7 +116,7 @@ class PlanRoutes:
                 notes.append(NOT_ATOMIC)
             origin = self._origin(state.end_offset)
             known = self._node.meaning.digest_of(state)
-            found["plan"] = AclPlan.of(origin, image, changed, state.settings, known)
+            found["plan"] = AclPlan.of(origin, image, changed, state.settings, known, check_cancelled)
         return found
 
     def _origin(self, end_offset: int) -> PlanOrigin:

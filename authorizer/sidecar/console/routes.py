@@ -19,6 +19,7 @@ from authorizer.decisions.listing import list_acls
 from authorizer.sidecar.asked_state import ready_state
 from authorizer.sidecar.console.allowed import Allowed
 from authorizer.sidecar.console.asking import console_caller
+from authorizer.sidecar.console.comparison_scheduler import ComparisonScheduler
 from authorizer.sidecar.console.findings import Findings
 from authorizer.sidecar.console.flips import flips_json, flips_of
 from authorizer.sidecar.console.lines import change_lines, moment_json
@@ -81,7 +82,8 @@ class ConsoleRoutes:
         self._states = States(node)
         self.look_ahead = self._states.look_ahead
         self.close = self._states.close
-        self._plans = PlanRoutes(node, self._states)
+        self._comparisons = ComparisonScheduler()
+        self._plans = PlanRoutes(node, self._states, self._comparisons)
         self._findings = Findings()
         self._allowed = Allowed(self._states, self._caller, self._answered)
         self._listings: OrderedDict[tuple[int, str], tuple[AclIndex, Listing]] = OrderedDict()
@@ -183,17 +185,19 @@ class ConsoleRoutes:
         self._caller(request).require_on_cluster(AclOperation.DESCRIBE)
         other = None if asked.cluster is None else self._state_of(asked.cluster, request)
 
-        def compared() -> dict[str, Any]:
+        def compared(check_cancelled: Callable[[], None]) -> dict[str, Any]:
             after = self._states.at(asked.at_offset)
             if other is None:
                 before = self._states.at(asked.since)
-                flips = flips_of(before, after, self._states.walked())
+                flips = flips_of(before, after, self._states.walked(), check_cancelled)
             else:
                 before = other
-                flips = flips_of(before, after)
+                flips = flips_of(before, after, None, check_cancelled)
             return {"offset": before.end_offset, **flips_json(flips, asked.count, before, after)}
 
-        return await self._answered(compared)
+        await self._states.begun()
+        with self._states.asked():
+            return json_response(await self._comparisons.run(request, compared))
 
     def _state_of(self, cluster: str, request: Request) -> AuthorizerState:
         """Of another one of the fleet, for who may describe that one, too."""

@@ -16,6 +16,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from authorizer.sidecar.client_presence import while_connected
 from authorizer.sidecar.console.asking import require_console
 from authorizer.sidecar.console.paths import APPLY_PATH, console_routes
 from authorizer.sidecar.errors import RETRY, ErrorCode, HttpError
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 _CONNECTIONS: Final = 64
 _TURN_S: Final = 1.0
 _CONNECT_S: Final = 5.0
-# A plan may take minutes; a process that hangs is ended by the supervisor before.
+# A plan may take more than a minute; a process that hangs is ended by the supervisor before.
 _ANSWER_S: Final = 600.0
 # The other end closes a connection on which nothing is asked for five seconds.
 _KEPT_S: Final = 4.0
@@ -104,7 +105,7 @@ class PassedOn:
         require_console(request)
         body = await read_body(request)
         try:
-            answer = await self._pool.request(
+            asking = self._pool.request(
                 "POST",
                 "http://console/",
                 content=msgspec.msgpack.encode(_let_in(request, body)),
@@ -112,6 +113,8 @@ class PassedOn:
                     "timeout": {"connect": _CONNECT_S, "read": _ANSWER_S, "write": _ANSWER_S, "pool": _TURN_S}
                 },
             )
+            # The console's process sees that the connection is closed, and ends the work.
+            answer = await while_connected(request, asking)
         except _FAULTS as error:
             raise self._away(request, error) from error
         if request.scope["path"] == APPLY_PATH:
