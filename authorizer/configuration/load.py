@@ -1,10 +1,11 @@
 """The configuration: a Java properties file with Kafka's keys, the environment over it, flags over both.
 
 A broker's own server.properties works as it is: its log.dirs name the log to read, its listeners stay the
-broker's (``broker_file.py``), and keys that aclog has no use for are passed by. aclog's own keys
-begin with ``aclog.``, and one of those that does not exist is an error, as a typing mistake must not switch
-something off. A value that is not allowed stops the start with the key, the value and what is allowed. The
-keys are the table in ``keys.py``; docs/configuration.md is written from it.
+broker's (``broker_file.py``), and keys that aclog has no use for are passed by. In any other file the keys of
+a Kafka client are refused (``client_keys.py``). aclog's own keys begin with ``aclog.``, and one of those that
+does not exist is an error, as a typing mistake must not switch something off. A value that is not allowed
+stops the start with the key, the value and what is allowed. The keys are the table in ``keys.py``;
+docs/configuration.md is written from it.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from authorizer.api import SecurityProtocol
 from authorizer.configuration.authentication import require_authentication_whole
 from authorizer.configuration.broker_file import BrokersLog, brokers_log, is_brokers
+from authorizer.configuration.client_keys import refuse_client_keys
 from authorizer.configuration.clusters import (
     cluster_key,
     is_clusters,
@@ -310,6 +313,12 @@ def _config(given: Given, merged: Mapping[str, str], sources: Mapping[str, str])
     else:
         protocols = with_controller_listeners(DEFAULT_PROTOCOL_MAP, controllers, listeners_text)
     listeners = parse_listeners(listeners_text, key=listeners_key, protocols=protocols)
+    if not of_broker:
+        # Listeners that a flag names stand in for those of the file, which may have had TLS.
+        has_tls = LISTENERS in in_flags or any(
+            endpoint.security_protocol is SecurityProtocol.SSL for endpoint in listeners
+        )
+        refuse_client_keys(in_file, has_tls_listener=has_tls)
     require_authentication_whole(values, listeners)
     if values[BYTES_IN_FLIGHT] < values[REQUEST_BYTES]:
         allowed = f"as many as {REQUEST_BYTES} or more: else the largest body would never have room"

@@ -57,6 +57,10 @@ Settings for the Kafka client of a log in a topic, passed through without this p
 `security.protocol`, `sasl.mechanism`, `sasl.username`, `sasl.password`, `ssl.ca.location`. Keys that only
 Java clients have (`sasl.jaas.config`, `ssl.truststore.location`) are errors. Secrets are never printed.
 
+Without the prefix these keys are refused in a file that is no broker's: nothing would read them, and a port
+with TLS would be spoken to in the clear. So a `client.properties` of Kafka's own tools gets the prefix on
+each line. A port that has TLS where the settings have none, or the other way round, is named as the reason.
+
 A log that is asked for in Kafka's own protocol takes some of them, and two besides: `cluster.id` and
 `acls.refresh.interval.ms` ([operations.md](operations.md#a-clusters-own-log)). So does the directory of a
 live broker where there is `bootstrap.servers`: these brokers are asked what of it is committed.

@@ -401,3 +401,51 @@ def test_the_reference_is_what_the_table_says() -> None:
 def test_every_default_is_allowed(key) -> None:  # noqa: ANN001
     """A default goes through the same reading as any value."""
     key.read(None)
+
+
+@pytest.mark.parametrize(
+    ("lines", "key", "way"),
+    [
+        ("security.protocol=SSL", "security.protocol", "write aclog.kafka.security.protocol"),
+        ("sasl.mechanism=PLAIN", "sasl.mechanism", "write aclog.kafka.sasl.mechanism"),
+        (
+            "sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required;",
+            "sasl.jaas.config",
+            "write aclog.kafka.sasl.username and aclog.kafka.sasl.password",
+        ),
+        ("ssl.truststore.location=/ca.jks", "ssl.truststore.location", "aclog.kafka.ssl.ca.location"),
+        ("ssl.keystore.location=/k.jks", "ssl.keystore.location", "aclog.kafka.ssl.certificate.location"),
+        ("ssl.ca.location=/ca.pem", "ssl.ca.location", "write aclog.kafka.ssl.ca.location"),
+        ("bootstrap.servers=b1:9093", "bootstrap.servers", "--log kafka://HOST:PORT/TOPIC"),
+        ("node.id=1\nsecurity.protocol=SSL", "security.protocol", "write aclog.kafka.security.protocol"),
+        (
+            "client.id=me\nsecurity.protocol=SASL_SSL\nsasl.mechanism=PLAIN",
+            "client.id",
+            "The same goes for security.protocol, sasl.mechanism",
+        ),
+    ],
+)
+def test_a_clients_own_file_is_refused(lines: str, key: str, way: str, tmp_path: Path) -> None:
+    """Its keys would be ignored, and the cluster spoken to in the clear, or not at all."""
+    error = refusal(lines, tmp_path)
+    assert error.key == key
+    assert "which nothing here reads" in str(error)
+    assert way in str(error)
+
+
+def test_a_brokers_own_file_may_have_a_clients_keys(tmp_path: Path) -> None:
+    """It works as it is, whatever else stands in it."""
+    keys = "security.protocol=SSL\nsasl.jaas.config=x\nssl.truststore.location=/ca.jks\nclient.id=a\n"
+    assert load(BROKER_FILE + keys, tmp_path=tmp_path).kafka == {}
+    for key in BROKER_KEYS:
+        load(f"{key}=/x\n{keys}", tmp_path=tmp_path)
+
+
+def test_the_stores_of_a_listener_with_tls_are_no_clients_keys(tmp_path: Path) -> None:
+    """Also where a flag names another listener for once, or a variable names the one with TLS."""
+    stores = "ssl.truststore.location=/ca.pem\nssl.keystore.location=/server.pem\nssl.key.password=x\n"
+    load(f"listeners=SSL://127.0.0.1:8443\n{stores}", tmp_path=tmp_path)
+    load(stores, tmp_path=tmp_path, ACLOG_LISTENERS="SSL://127.0.0.1:8443")
+    file = tmp_path / "server.properties"
+    load_config(file, environ={}, flags={"listeners": "PLAINTEXT://127.0.0.1:0"})
+    assert refusal(stores, tmp_path).key == "ssl.truststore.location"

@@ -27,6 +27,7 @@ _WAKE_WAIT_MS: Final = 500
 _FETCH_BYTES: Final = 8 * 1024 * 1024
 _WAKE_FETCH_BYTES: Final = 1024
 
+_PROTOCOL: Final = "security.protocol"
 _GROUP: Final = "the log is read by assignment, not by a group; this is a random name without members"
 _READING: Final = "what is read must be committed and complete"
 _WRITING: Final = "an operation is written whole and once, or not at all"
@@ -53,10 +54,16 @@ _OURS: Final[Mapping[str, str]] = {
 
 
 class ClientErrors:
-    """What the clients said last about their connections: the reason behind a timeout."""
+    """What the clients said last about their connections: the reason behind a timeout.
 
-    def __init__(self) -> None:
+    Attributes:
+        last: the error; None for none.
+        has_tls: whether the clients' settings ask for TLS.
+    """
+
+    def __init__(self, client: Mapping[str, str] | None = None) -> None:
         self.last: KafkaError | None = None
+        self.has_tls = (client or {}).get(_PROTOCOL, "").lower() in ("ssl", "sasl_ssl")
 
     def __call__(self, error: KafkaError) -> None:
         # "All brokers down" follows the error that says why, and says less.
@@ -94,7 +101,7 @@ class ClientSettings:
     @property
     def is_plaintext(self) -> bool:
         """Whether any program may connect as these clients do."""
-        return str(self._base.get("security.protocol", "plaintext")).lower() == "plaintext"
+        return str(self._base.get(_PROTOCOL, "plaintext")).lower() == "plaintext"
 
     def admin(self) -> dict[str, Any]:
         """For the client that asks about the topic."""

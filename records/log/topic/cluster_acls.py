@@ -43,7 +43,7 @@ class ClusterAcls:
     def __init__(self, bootstrap_servers: str, client: Mapping[str, str]) -> None:
         self.url: Final = f"describe://{bootstrap_servers}"  # by which its ACLs are read
         parse_servers(self.url, bootstrap_servers, FORM)
-        errors = ClientErrors()
+        errors = ClientErrors(client)
         where = TopicUrl(self.url, bootstrap_servers, "")
         self._failure = Failure(where, errors)
         with self._failure.translated("making a client"):

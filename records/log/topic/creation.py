@@ -133,7 +133,7 @@ def create_topic(
         LogError: it is there already; fewer brokers than copies; Kafka refused.
         LogUnreachableError, LogRefusedError: the cluster is out of reach, or does not let us in.
     """
-    where, errors = parse_topic_url(url), ClientErrors()
+    where, errors = parse_topic_url(url), ClientErrors(client)
     clients = ClientSettings(where, client or {}, errors)
     admin = TopicAdmin(clients.admin(), where.topic, Failure(where, errors), lambda: False)
     if topic_exists(admin):

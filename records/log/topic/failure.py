@@ -17,8 +17,10 @@ from typing import Final
 from confluent_kafka import KafkaError, KafkaException
 
 from records.errors import LogError, LogNotFoundError, LogRefusedError, LogUnreachableError
+from records.log.listener_probe import tls_mismatch
+from records.log.servers import parse_servers
 from records.log.topic.client import PREFIX, ClientErrors
-from records.log.topic.url import TopicUrl
+from records.log.topic.url import FORM, TopicUrl
 
 _NO_TOPIC: Final = frozenset(
     {
@@ -79,6 +81,7 @@ class Failure:
         self._where = where
         self._errors = errors
         self._remedy = remedy
+        self._is_probed = False
 
     def of(self, error: KafkaError, doing: str) -> LogError:
         """The error to be raised; ``doing`` says what was tried, as in `reading`."""
@@ -95,6 +98,8 @@ class Failure:
             )
         if code in _NO_CONNECTION and self._errors.last is not None:
             error, text = self._errors.last, f"{text}: {self._errors.last.str()}"
+        if (code in _NO_CONNECTION or code in _NOT_KNOWN) and (mismatch := self._tls_mismatch()) is not None:
+            return LogRefusedError(f"{url}: {doing}: {mismatch}")
         if error.code() in _NOT_KNOWN:
             return LogRefusedError(
                 f"{url}: {doing}: {text}; see {PREFIX}security.protocol, {PREFIX}sasl.* and {PREFIX}ssl.*"
@@ -102,6 +107,18 @@ class Failure:
         if code == KafkaError._NOENT:
             return self.no_leader(doing)
         return LogUnreachableError(f"{url}: {doing}: {text}")
+
+    def _tls_mismatch(self) -> str | None:
+        """Whether TLS is why nobody answers; looked at once, as a port keeps what it speaks."""
+        if self._is_probed:
+            return None
+        self._is_probed = True
+        setting = f"{PREFIX}security.protocol"
+        for address in parse_servers(self._where.text, self._where.bootstrap_servers, FORM):
+            found = tls_mismatch(address, has_tls=self._errors.has_tls, setting=setting)
+            if found is not None:
+                return found
+        return None
 
     def no_answer(self, doing: str, timeout_s: float) -> LogError:
         """The cluster said nothing for so long."""

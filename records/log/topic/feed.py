@@ -49,7 +49,7 @@ class TopicFeed:
 
     def __init__(self, url: str, *, name: str, client: Mapping[str, str]) -> None:
         self._where = parse_topic_url(url)
-        self._errors = ClientErrors()
+        self._errors = ClientErrors(client)
         self._failure = Failure(self._where, self._errors, remedy=_REMEDY)
         self._name = f"aclog-feed-{sha256(name.encode()).hexdigest()[:32]}"
         settings = ClientSettings(self._where, client, self._errors)

@@ -32,7 +32,7 @@ def matching_topics(bootstrap_servers: str, pattern: re.Pattern[str], client: Ma
     """
     url = f"{SCHEME}{bootstrap_servers}"
     parse_servers(url, bootstrap_servers, FORM)
-    errors = ClientErrors()
+    errors = ClientErrors(client)
     where = TopicUrl(url, bootstrap_servers, "")
     failure = Failure(where, errors)
     settings = ClientSettings(where, client, errors).admin()

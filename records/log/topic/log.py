@@ -69,7 +69,7 @@ class TopicLog(PlainLog):
         self._reaching = threading.Lock()
         self._is_reached = False
         self._closing = threading.Event()
-        errors = ClientErrors()
+        errors = ClientErrors(client)
         is_closed = self._closing.is_set
         self._failure = Failure(where, errors)
         self._settings = ClientSettings(where, client or {}, errors)

@@ -9,6 +9,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from records.errors import LogUnreachableError
 from records.log.wire import requests, responses, sasl
 from records.log.wire.answers import NO_ERROR
 from records.log.wire.oauth import TokenError
@@ -51,6 +52,14 @@ class Connection:
             if settings.mechanism is not None:
                 self._authenticate(settings.mechanism)
             self.versions = self.ask(requests.api_versions(), responses.API_VERSIONS)
+        except LogUnreachableError as error:
+            self.abort()
+            # Not after a timeout: who does not answer in time would not answer the probe either.
+            if not (settings.has_tls or isinstance(error.__cause__, TimeoutError)):
+                mismatch = failure.tls_mismatch(address, has_tls=False)
+                if mismatch is not None:
+                    raise mismatch from error
+            raise
         except BaseException:
             self.abort()
             raise
@@ -113,7 +122,9 @@ class Connection:
             raise self._failure.unreachable(address, "no answer to the beginning of TLS") from error
         except (ssl.SSLError, OSError) as error:
             plain.close()
-            raise self._failure.tls(address, getattr(error, "reason", None) or str(error)) from error
+            mismatch = self._failure.tls_mismatch(address, has_tls=True)
+            why = getattr(error, "reason", None) or str(error)
+            raise (mismatch or self._failure.tls(address, why)) from error
 
     def _authenticate(self, mechanism: str) -> None:
         handshake = self.ask(requests.sasl_handshake(mechanism), responses.SASL_HANDSHAKE)

@@ -17,6 +17,7 @@ from records.errors import (
     LogRefusedError,
     LogUnreachableError,
 )
+from records.log.listener_probe import tls_mismatch
 from records.log.servers import Address
 from records.log.wire.answers import NOT_ALLOWED
 from records.log.wire.settings import PREFIX
@@ -57,6 +58,11 @@ class Failure:
     def tls(self, address: Address, why: str) -> LogRefusedError:
         """No TLS between us."""
         return LogRefusedError(f"{self._url}: {address}: TLS: {why}; {_SECURITY}")
+
+    def tls_mismatch(self, address: Address, *, has_tls: bool) -> LogRefusedError | None:
+        """Where one side has TLS and the other has not; None where that is not the reason."""
+        why = tls_mismatch(address, has_tls=has_tls, setting=f"{PREFIX}security.protocol")
+        return None if why is None else LogRefusedError(f"{self._url}: {why}")
 
     def not_authenticated(self, address: Address, why: str) -> LogRefusedError:
         """It does not believe who we are, or we do not believe it."""
