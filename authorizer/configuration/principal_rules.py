@@ -2,23 +2,26 @@ r"""``ssl.principal.mapping.rules``: from the name in a certificate to the name 
 
 Source: org.apache.kafka.common.security.ssl.SslPrincipalMapper. Rules are ``DEFAULT``, the name as it is, or
 ``RULE:pattern/replacement/`` with L or U behind it for lower or upper case; ``\/`` is a slash in one. The
-first that matches the whole name counts. Patterns are Java's regular expressions in Kafka and Python's here,
-which agree where Python takes them; what Python does not take (``\p{L}``, ``\Q``, ``&&`` in a class) is an
-error at the start, as is a replacement with a group that the pattern does not have.
+first that matches the whole name counts. Patterns are Java's regular expressions, matched in linear time
+(``records.java_pattern``): a client chooses the name in its certificate, and must not choose how long that
+takes. What no linear engine can express is an error at the start, as is a replacement with a group that the
+pattern does not have. A name whose mapping Java's version decides, or that is longer than 4,096 characters,
+is mapped to nothing.
 """
 
 from __future__ import annotations
 
 import re
-import warnings
 from dataclasses import dataclass
 from typing import Final
 
 from authorizer.errors import ConfigError
+from records.java_pattern import JavaPattern
 
 RULES_ALLOWED: Final = (
     "DEFAULT, or RULE:pattern/replacement/ with L or U behind it, separated by commas, such as "
-    "RULE:^CN=([^,]+),.*$/$1/L,DEFAULT; a slash in a pattern is `\\/` (`\\\\/` in a properties file)"
+    "RULE:^CN=([^,]+),.*$/$1/L,DEFAULT; a pattern has no lookaheads, lookbehinds and backreferences; a slash "
+    "in a pattern is `\\/` (`\\\\/` in a properties file)"
 )
 
 _RULE: Final = r"(DEFAULT)|RULE:((\\.|[^\\/])*)/((\\.|[^\\/])*)/([LU]?).*?|(.*?)"
@@ -27,7 +30,6 @@ _PARSER: Final = re.compile(_RULE)
 _REPLACEMENT: Final = re.compile(
     r"\\(?P<literal>.)|\$(?P<number>\d+)|\$\{(?P<name>\w+)\}|(?P<bad>[$\\])", re.DOTALL
 )
-_NAMED_GROUP: Final = re.compile(r"\(\?<(?![=!])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class PrincipalRule:
         case: L, U or neither.
     """
 
-    pattern: re.Pattern[str] | None = None
+    pattern: JavaPattern | None = None
     replacement: tuple[str | int, ...] = ()
     case: str = ""
 
@@ -51,10 +53,10 @@ class PrincipalRule:
         if self.pattern.fullmatch(name) is None:
             return None
         # Kafka replaces every match there is, not the whole that matched.
-        mapped = self.pattern.sub(self._replaced, name)
+        mapped = self.pattern.replace_all(name, self._replaced)
         return mapped.lower() if self.case == "L" else mapped.upper() if self.case == "U" else mapped
 
-    def _replaced(self, match: re.Match[str]) -> str:
+    def _replaced(self, match: re.Match[str]) -> str:  # RE2's match, which is alike
         return "".join(
             part if isinstance(part, str) else (match.group(part) or "") for part in self.replacement
         )
@@ -75,27 +77,25 @@ def parse_principal_rules(text: str, *, key: str) -> tuple[PrincipalRule, ...]:
             rules.append(PrincipalRule())
         elif parsed[2] is not None:
             try:
-                pattern = _compiled(parsed[2])
+                pattern = JavaPattern.compile(parsed[2])
                 rules.append(PrincipalRule(pattern, _parts(parsed[4], pattern), parsed[6]))
-            except (re.error, FutureWarning, ValueError) as error:
+            except ValueError as error:
                 raise ConfigError(key, text, f"{RULES_ALLOWED}; in `{found[1]}`: {error}") from error
     return tuple(rules)
 
 
 def mapped_name(rules: tuple[PrincipalRule, ...], name: str) -> str | None:
-    """What the first rule that is about ``name`` makes of it; None if none is."""
-    return next((mapped for rule in rules if (mapped := rule.apply(name)) is not None), None)
+    """What the first rule that is about ``name`` makes of it; None if none is, or that cannot be known."""
+    for rule in rules:
+        if rule.pattern is not None and not rule.pattern.covers(name):
+            return None  # a later rule might make another principal of it than a broker does
+        mapped = rule.apply(name)
+        if mapped is not None:
+            return mapped
+    return None
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
-    with warnings.catch_warnings():
-        # A set within a set means something else in Java.
-        warnings.simplefilter("error", FutureWarning)
-        # \d, \w and \s are ASCII's in Java.
-        return re.compile(_NAMED_GROUP.sub("(?P<", pattern), re.ASCII)
-
-
-def _parts(replacement: str, pattern: re.Pattern[str]) -> tuple[str | int, ...]:
+def _parts(replacement: str, pattern: JavaPattern) -> tuple[str | int, ...]:
     """As java.util.regex.Matcher reads it, but that a group that is not there is its own text (Kafka)."""
     parts: list[str | int] = []
     at = 0
@@ -104,8 +104,8 @@ def _parts(replacement: str, pattern: re.Pattern[str]) -> tuple[str | int, ...]:
         at = found.end()
         if found["literal"] is not None:
             parts.append(found["literal"])
-        elif found["name"] is not None and found["name"] in pattern.groupindex:
-            parts.append(pattern.groupindex[found["name"]])
+        elif found["name"] is not None and found["name"] in pattern.group_numbers:
+            parts.append(pattern.group_numbers[found["name"]])
         elif found["number"] is not None:
             parts.extend(_reference(found["number"], pattern.groups))
         else:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from contextlib import AbstractContextManager
 
+    from records.java_pattern import JavaPattern
     from records.log.base import BatchLog, MetadataLog
     from records.log.directory.committed import CommittedEnd
     from records.log.directory.log import Mode
@@ -111,7 +112,7 @@ def open_batches(url: str, *, client: Mapping[str, str] = _NO_SETTINGS) -> Batch
 
 
 def matching_topics(
-    bootstrap_servers: str, pattern: re.Pattern[str], *, client: Mapping[str, str] = _NO_SETTINGS
+    bootstrap_servers: str, pattern: JavaPattern, *, client: Mapping[str, str] = _NO_SETTINGS
 ) -> list[str]:
     """The topics whose whole names match, of one cluster; see records.log.topic.listing.
 

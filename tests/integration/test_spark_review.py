@@ -221,6 +221,8 @@ def test_wrong_usage(spark: SparkSession, acls: Path, tmp_path: Path) -> None:
         (2, "two ways", ("--acls", acls, "--cluster-column", "a", "--cluster-pattern", "b")),
         (2, "several sets are for a fleet", ("--acls", acls, "--acls", acls)),
         (2, "a fleet needs CLUSTER=SET", ("--cluster-pattern", "(log)")),
+        (2, "has a lookahead", ("--acls", f"x={acls}", "--cluster-pattern", "(?=log)(.*)")),
+        (2, "may never be done with a text", ("--acls", f"x={acls}", "--cluster-pattern", "((a+)+)/")),
         (4, "there are no requests", ("--acls", acls)),
         (
             4,

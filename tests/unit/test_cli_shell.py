@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -72,6 +74,17 @@ def shell(checkpoint: Path, *words: str, typed: str | None = None) -> Result:
 
 def ids(*numbers: int) -> list[str]:
     return sorted(uuid_to_string(acl_id(number)) for number in numbers)
+
+
+def test_no_name_prolongs_a_pattern() -> None:
+    """Names are anybody's. The time limit only ends a run that hangs."""
+    program = (
+        "from authorizer.cli.shell.paths import parse_path\n"
+        "(component,) = parse_path('*a' * 12 + '*b', ())\n"
+        "assert component.pattern.fullmatch('a' * 4000) is None\n"
+        "assert component.pattern.fullmatch('a' * 12 + 'b\\nb')\n"
+    )
+    assert subprocess.run([sys.executable, "-c", program], timeout=300, check=False).returncode == 0
 
 
 def test_acls_are_found_by_id_principal_and_resource(checkpoint: Path) -> None:

@@ -74,7 +74,12 @@ def test_what_is_not_there_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("regex", "why"),
-    [("(a)(b)", "has 2 groups: which of them is the cluster id"), ("(a", "not a regular expression")],
+    [
+        ("(a)(b)", "has 2 groups: which of them is the cluster id"),
+        ("(a", r"the topics pattern cannot be used: `\(a` has a `\(` that is not closed"),
+        ("acls-(?!test)(.+)", "a lookahead"),
+        ("acls-((?:[a-z]+-?)+)", "Java, which matches it here, may never be done"),
+    ],
 )
 def test_a_pattern_that_says_nothing_is_refused(regex: str, why: str) -> None:
     """Before any cluster is asked."""

@@ -22,6 +22,7 @@ NOT_SHIPPED = {"tests", "benchmarks", "examples", "docs"}
 # Distributions whose module has another name.
 MODULE_OF = {
     "google-crc32c": "google_crc32c",
+    "google-re2": "re2",
     "opentelemetry-sdk": "opentelemetry",
     "prometheus-client": "prometheus_client",
     "pyjwt": "jwt",

@@ -13,7 +13,9 @@ escape sequence; what would be read otherwise is shown with a backslash. What is
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import re2
 
 from authorizer.cli.shell.nodes import Leaf
 
@@ -43,11 +45,12 @@ class Component(NamedTuple):
 
     Attributes:
         name: the name; of a pattern nothing.
-        pattern: what the names match, None for one name.
+        pattern: RE2's, which the names match; None for one name. Names are anybody's, and a*a*a*b takes
+            Python's own engine a while.
     """
 
     name: str
-    pattern: re.Pattern[str] | None
+    pattern: Any
 
 
 class Place(NamedTuple):
@@ -143,7 +146,7 @@ def _component(typed: str) -> Component:
         if special is None or (special == "," and not in_group) or (special == "}" and not in_group):
             character = token[0] if token["escape"] is None else _unescaped(token["escape"])
             name.append(character)
-            pattern.append(re.escape(character))
+            pattern.append(re2.escape(character))
             continue
         is_pattern = True
         match special:
@@ -166,8 +169,14 @@ def _component(typed: str) -> Component:
     return Component("" if is_pattern else "".join(name), _compiled(pattern) if is_pattern else None)
 
 
-def _compiled(pattern: Sequence[str]) -> re.Pattern[str]:
-    return re.compile("".join(pattern), re.DOTALL)
+def _compiled(pattern: Sequence[str]) -> Any:
+    options = re2.Options()
+    options.dot_nl = True
+    options.log_errors = False
+    try:
+        return re2.compile("".join(pattern), options)
+    except re2.error as error:
+        raise BadPathError("the pattern is too large") from error
 
 
 def _unescaped(escape: str) -> str:

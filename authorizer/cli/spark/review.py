@@ -126,10 +126,16 @@ def review_command(
     """
     from authorizer.cli.reviews.report import Report, print_report
     from authorizer.cli.spark.review_clusters import Sets
+    from records.java_pattern import JavaPattern
     from snapshot.jobs.requests.counted_lines import LineSource, counted_lines, traffic_of
 
     if cluster_column is not None and cluster_pattern is not None:
         raise click.UsageError("--cluster-column and --cluster-pattern are two ways to say the same")
+    if cluster_pattern is not None:
+        try:
+            JavaPattern.compile_for_java(cluster_pattern)
+        except ValueError as error:
+            raise click.BadParameter(str(error), param_hint="--cluster-pattern") from error
     require_spark()
     window = window_of(since, until)
     path = changes_of(changes, former_changes)

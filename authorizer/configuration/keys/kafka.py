@@ -197,7 +197,9 @@ KAFKA_KEYS: Final = (
         allowed=RULES_ALLOWED,
         doc="What a client with a certificate is called: `User:` and what the first rule that matches "
         "makes of the certificate's subject, which is written as Java writes it (`CN=a,OU=b,O=c`). DEFAULT "
-        "is the subject itself. Who no rule matches may ask nothing.",
+        "is the subject itself. Who no rule matches may ask nothing. Patterns are Java's, matched by RE2 in "
+        "a time that no name can prolong; the few that RE2 cannot express stop the start. No pattern matches "
+        "a subject with a line break, or of more than 4,096 characters.",
     ),
     ConfigKey(
         name=METADATA_LOG_DIR,

@@ -14,11 +14,12 @@ from records.log.topic.failure import Failure
 from records.log.topic.url import FORM, SCHEME, TopicUrl
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Mapping
 
+    from records.java_pattern import JavaPattern
 
-def matching_topics(bootstrap_servers: str, pattern: re.Pattern[str], client: Mapping[str, str]) -> list[str]:
+
+def matching_topics(bootstrap_servers: str, pattern: JavaPattern, client: Mapping[str, str]) -> list[str]:
     """Names that match as a whole, sorted; Kafka's internal topics are not among them.
 
     Args:

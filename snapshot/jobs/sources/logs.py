@@ -14,7 +14,6 @@ see, a topic that was deleted and created again or logs that changed places, is 
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -23,6 +22,7 @@ import msgspec
 
 from records.errors import LogError, LogNotFoundError, LogUnreachableError
 from records.ids import uuid_to_string
+from records.java_pattern import JavaPattern
 from records.log.base import LogIdentity
 from records.log.open import DIRECTORY, POLLED, QUORUM, TOPIC, kind_of, matching_topics, open_log
 from records.log.topic.url import SCHEME, parse_topic_url
@@ -261,9 +261,9 @@ def _named(url: str, kafka: Mapping[str, str]) -> FollowedLog:
 
 def _found(bootstrap_servers: str, regex: str, kafka: Mapping[str, str]) -> list[FollowedLog]:
     try:
-        pattern = re.compile(regex)
-    except re.error as error:
-        raise LogError(f"the topics pattern `{regex}` is not a regular expression: {error}") from error
+        pattern = JavaPattern.compile_for_java(regex)  # Spark finds topics that come later by it
+    except ValueError as error:
+        raise LogError(f"the topics pattern cannot be used: {error}") from error
     if pattern.groups > 1:
         raise LogError(
             f"the topics pattern `{regex}` has {pattern.groups} groups: which of them is the cluster id? "
@@ -285,12 +285,12 @@ def _found(bootstrap_servers: str, regex: str, kafka: Mapping[str, str]) -> list
 
 
 def _of_fleet(
-    bootstrap_servers: str, name: str, pattern: re.Pattern[str], kafka: Mapping[str, str]
+    bootstrap_servers: str, name: str, pattern: JavaPattern, kafka: Mapping[str, str]
 ) -> FollowedLog:
     match = pattern.fullmatch(name)
-    cluster_id = match[1] if match else None
+    cluster_id = match.group(1) if match else None
     if not cluster_id:
-        raise LogError(f"the group of the topics pattern `{pattern.pattern}` is empty in topic `{name}`")
+        raise LogError(f"the group of the topics pattern `{pattern.text}` is empty in topic `{name}`")
     log = _named(f"{SCHEME}{bootstrap_servers}/{name}", kafka)
     identity = LogIdentity(cluster_id, log.identity.topic_id)
     return FollowedLog(url=log.url, identity=identity, kafka=log.kafka, is_of_fleet=True)
