@@ -20,6 +20,7 @@ from authorizer.configuration.keys.names import (
     KEYSTORE_LOCATION,
     KEYSTORE_TYPE,
     LISTENER_PREFIX,
+    SPIFFE_REQUIRED,
     SPIFFE_RULES,
     SSL_CIPHER_SUITES,
     SSL_CLIENT_AUTH,
@@ -79,6 +80,7 @@ class TlsSettings:
         protocols: the versions of TLS, the oldest first.
         name_rules: from a subject to a principal's name.
         spiffe_rules: the same from a SPIFFE id; none means that those are not looked at.
+        spiffe_required: refuses certificates without one.
     """
 
     identity: PemSource
@@ -89,6 +91,7 @@ class TlsSettings:
     protocols: tuple[str, ...]
     name_rules: tuple[PrincipalRule, ...]
     spiffe_rules: tuple[PrincipalRule, ...]
+    spiffe_required: bool
 
 
 def tls_settings(properties: Mapping[str, str], listener_name: str) -> TlsSettings:
@@ -116,6 +119,14 @@ def tls_settings(properties: Mapping[str, str], listener_name: str) -> TlsSettin
             f"it takes the authorities whose clients are admitted: name a PEM file of theirs in "
             f"{TRUSTSTORE_LOCATION}",
         )
+    spiffe_rules = parse_principal_rules(of.text(SPIFFE_RULES), key=of.key(SPIFFE_RULES))
+    spiffe_required: bool = BY_NAME[SPIFFE_REQUIRED].read(of.text(SPIFFE_REQUIRED))
+    if spiffe_required and not spiffe_rules:
+        raise ConfigError(
+            of.key(SPIFFE_REQUIRED),
+            "true",
+            f"it takes {SPIFFE_RULES}, such as DEFAULT: who is known by which id",
+        )
     return TlsSettings(
         identity=_identity(of),
         password_key=of.key(KEY_PASSWORD),
@@ -124,7 +135,8 @@ def tls_settings(properties: Mapping[str, str], listener_name: str) -> TlsSettin
         client_auth=client_auth,
         protocols=_protocols(of),
         name_rules=parse_principal_rules(of.text(SSL_PRINCIPAL_RULES), key=of.key(SSL_PRINCIPAL_RULES)),
-        spiffe_rules=parse_principal_rules(of.text(SPIFFE_RULES), key=of.key(SPIFFE_RULES)),
+        spiffe_rules=spiffe_rules,
+        spiffe_required=spiffe_required,
     )
 
 

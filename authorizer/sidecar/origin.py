@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from authorizer.configuration.listeners import is_loopback
 from authorizer.host import host_address
 from authorizer.sidecar.errors import ErrorCode, HttpError
+from authorizer.sidecar.host_header import parse_host
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,8 +60,8 @@ class Listener:
 
     def is_addressed(self, header: str) -> bool:
         """Whether a Host header names it: by one of its names, or by loopback's."""
-        host = host_of(header)
-        return host in self.names or is_loopback(host) or host.endswith(".localhost")
+        host = parse_host(header)
+        return host is not None and (host in self.names or is_loopback(host) or host.endswith(".localhost"))
 
     def is_proxy(self, address: str | None) -> bool:
         """Whether a peer's IP address is a trusted proxy's."""
@@ -109,12 +110,6 @@ def find_origin(scope: Scope) -> Origin:
         return Origin(listener, peer.principal, host_address(client[0]))
     except ValueError as error:
         raise HttpError(ErrorCode.INVALID_HEADER, f"X-Forwarded-For: {error}") from error
-
-
-def host_of(header: str) -> str:
-    """The name or address of a Host header, in lower case."""
-    in_brackets, bracket, _ = header.removeprefix("[").partition("]")
-    return (in_brackets if bracket else header.partition(":")[0]).rstrip(".").lower()
 
 
 def misdirected(header: str, listener: Listener) -> HttpError:

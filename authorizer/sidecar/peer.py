@@ -11,8 +11,10 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from authorizer.configuration.keys.names import SPIFFE_REQUIRED, SPIFFE_RULES, SSL_PRINCIPAL_RULES
 from authorizer.configuration.principal_rules import mapped_name
 from authorizer.sidecar.distinguished_name import subject_of
+from authorizer.sidecar.spiffe_id import spiffe_id_of
 from records.principal import ANONYMOUS, KafkaPrincipal
 
 if TYPE_CHECKING:
@@ -24,11 +26,12 @@ if TYPE_CHECKING:
 
 # struct ucred: pid, uid, gid.
 _CREDENTIALS: Final = struct.Struct("3i")
-_SPIFFE: Final = "spiffe://"
+#: Of a name that is repeated in an answer.
+_SHOWN_MAX: Final = 200
 
 
-class _NoRuleError(Exception):
-    """No rule is about the name in a certificate."""
+class _NoPrincipalError(Exception):
+    """A certificate is no principal's; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +56,12 @@ def peer_of(transport: asyncio.Transport, address: str | None, listener: Listene
     is_proxy = listener.is_proxy(address)
     try:
         return Peer(listener, _principal(transport, listener), is_proxy)
-    except _NoRuleError as error:
+    except _NoPrincipalError as error:
         return Peer(listener, ANONYMOUS, is_proxy, str(error))
 
 
 def _principal(transport: asyncio.Transport, listener: Listener) -> KafkaPrincipal:
-    """The caller's; _NoRuleError if its certificate gives none."""
+    """The caller's; _NoPrincipalError if its certificate gives none."""
     secured: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
     if secured is not None and listener.tls is not None:
         return _of_certificate(secured, listener.tls)
@@ -72,21 +75,31 @@ def _of_certificate(secured: ssl.SSLObject, settings: TlsSettings) -> KafkaPrinc
     if certificate is None:
         return ANONYMOUS
     name, rules = subject_of(certificate), settings.name_rules
-    if settings.spiffe_rules and (spiffe_id := _spiffe_id(secured)) is not None:
-        name, rules = spiffe_id, settings.spiffe_rules
+    if settings.spiffe_rules:
+        spiffe_id = _spiffe_id(secured)
+        if spiffe_id is not None:
+            name, rules = spiffe_id, settings.spiffe_rules
+        elif settings.spiffe_required:
+            raise _NoPrincipalError(
+                f"your certificate, whose subject is `{name:.{_SHOWN_MAX}}`, has no SPIFFE id, and "
+                f"{SPIFFE_REQUIRED} is set: send one that has"
+            )
     mapped = mapped_name(rules, name)
     if mapped is None:
-        raise _NoRuleError(
-            f"no rule makes a principal of your certificate's name `{name}`: add one, or DEFAULT, to "
-            "ssl.principal.mapping.rules (aclog.ssl.spiffe.mapping.rules for a SPIFFE id)",
+        raise _NoPrincipalError(
+            f"no rule makes a principal of your certificate's name `{name:.{_SHOWN_MAX}}`: add one, or "
+            f"DEFAULT, to {SSL_PRINCIPAL_RULES} ({SPIFFE_RULES} for a SPIFFE id)",
         )
     return KafkaPrincipal(ANONYMOUS.principal_type, mapped)
 
 
 def _spiffe_id(secured: ssl.SSLObject) -> str | None:
-    """The first one; SPIFFE allows no more than one."""
-    names: Any = (secured.getpeercert() or {}).get("subjectAltName", ())
-    return next((name for kind, name in names if kind == "URI" and name.startswith(_SPIFFE)), None)
+    """The certificate's, if it has one. _NoPrincipalError: one that cannot be told."""
+    try:
+        names: Any = (secured.getpeercert() or {}).get("subjectAltName", ())
+        return spiffe_id_of(name for kind, name in names if kind == "URI")
+    except ValueError as error:
+        raise _NoPrincipalError(f"your certificate cannot be told by a SPIFFE id: {error}") from error
 
 
 def _of_process(transport: asyncio.Transport, listener: Listener) -> KafkaPrincipal:

@@ -139,6 +139,48 @@ def test_a_spiffe_id_is_a_principal_by_its_own_rules(tmp_path: Path) -> None:
         assert "spiffe://elsewhere/ns/shop/sa/cart" in answer.json()["detail"]
 
 
+@pytest.mark.parametrize(
+    ("uris", "caller"),
+    [
+        (("SPIFFE://PROD/ns/shop/sa/Cart",), "User:spiffe://prod/ns/shop/sa/Cart"),
+        (("Spiffe://prod",), "User:spiffe://prod"),
+        (("spiffe://prod/a", "spiffe://prod/b"), "it has 2 SPIFFE ids"),
+        (("spiffe:/prod/a",), "is no SPIFFE id"),
+        (("spiffe://u@prod/a",), "is no SPIFFE id"),
+        (("https://a.example/",), None),
+        ((), None),
+    ],
+)
+def test_a_certificate_with_a_spiffe_id_is_never_known_by_its_subject(
+    uris: tuple[str, ...], caller: str | None, tmp_path: Path
+) -> None:
+    """Whatever the case of its letters; what is none falls back, unless it is required."""
+    client = client_context(tmp_path, CLIENT_CA.issue("CN=admin", uris=uris))
+    for required, fallback in (("false", "User:CN=admin"), ("true", "has no SPIFFE id")):
+        settings = tls(
+            tmp_path,
+            aclog_ssl_spiffe_mapping_rules="DEFAULT",
+            aclog_ssl_spiffe_required=required,
+        )
+        with serving(tmp_path, settings) as (_, sidecar):
+            (url,) = sidecar.urls
+            expected = caller or fallback
+            if expected.startswith("User:"):
+                assert caller_at(url, client) == f"{expected} @ SSL"
+            else:
+                answer = httpx.get(f"{url}/v1/state", verify=client)
+                assert (answer.status_code, answer.headers["aclog-error"]) == (403, "NO_PRINCIPAL")
+                assert expected in answer.json()["detail"]
+
+
+def test_a_spiffe_id_is_required_only_where_rules_say_who_it_is(tmp_path: Path) -> None:
+    with (
+        pytest.raises(ConfigError, match=r"aclog\.ssl\.spiffe\.required.*aclog\.ssl\.spiffe\.mapping\.rules"),
+        serving(tmp_path, tls(tmp_path, aclog_ssl_spiffe_required="true")),
+    ):
+        pass
+
+
 def test_a_certificate_that_no_rule_is_about_may_ask_nothing(tmp_path: Path) -> None:
     """Not even as ANONYMOUS: Kafka ends such a connection."""
     with (

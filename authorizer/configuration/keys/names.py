@@ -53,6 +53,7 @@ SSL_PROTOCOLS: Final = "ssl.enabled.protocols"
 SSL_CIPHER_SUITES: Final = "ssl.cipher.suites"
 SSL_PRINCIPAL_RULES: Final = "ssl.principal.mapping.rules"
 SPIFFE_RULES: Final = "aclog.ssl.spiffe.mapping.rules"
+SPIFFE_REQUIRED: Final = "aclog.ssl.spiffe.required"
 #: Before an `ssl.*` key, or that of SPIFFE ids: for the listener of that name (in lower case) alone.
 LISTENER_PREFIX: Final = "listener.name."
 MAX_CONNECTIONS: Final = "aclog.sidecar.max.connections"

@@ -25,6 +25,7 @@ from authorizer.configuration.keys.names import (
     LISTENERS,
     PUBLIC_URL,
     RESOURCE_NAMES,
+    SPIFFE_REQUIRED,
     SPIFFE_RULES,
     SSL_PRINCIPAL_RULES,
     TRUSTED_PROXIES,
@@ -114,8 +115,19 @@ SIDECAR_KEYS: Final = (
         default="",
         allowed=RULES_ALLOWED,
         doc="What a client is called whose certificate has a SPIFFE id (`spiffe://...` as a URI in the "
-        f"subject alternative name): as {SSL_PRINCIPAL_RULES}, from that id; DEFAULT is the id itself. Who "
-        "no rule matches may ask nothing. Unset: the subject counts, for all clients.",
+        f"subject alternative name): as {SSL_PRINCIPAL_RULES}, from that id, whose scheme and trust domain "
+        "are in lower case; DEFAULT is the id itself. Who no rule matches may ask nothing, nor may a "
+        "certificate with several SPIFFE ids, or with one that is not well-formed. Unset: the subject "
+        "counts, for all clients.",
+    ),
+    ConfigKey(
+        name=SPIFFE_REQUIRED,
+        type="boolean",
+        default="false",
+        allowed=f"true or false; true only with {SPIFFE_RULES}",
+        doc="Refuse clients whose certificate has no SPIFFE id. Otherwise the subject of such a certificate "
+        f"counts, by {SSL_PRINCIPAL_RULES}.",
+        parse=boolean,
     ),
     ConfigKey(
         name="aclog.sidecar.default.host",

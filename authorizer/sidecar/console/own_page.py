@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 from authorizer.configuration.keys.names import PUBLIC_URL, TRUSTED_PROXIES
 from authorizer.sidecar.errors import ErrorCode, HttpError, invalid_request
+from authorizer.sidecar.host_header import parse_host
 from authorizer.sidecar.http import JSON, origin_of
-from authorizer.sidecar.origin import host_of, misdirected
+from authorizer.sidecar.origin import misdirected
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -58,17 +59,17 @@ def _origins(request: Request, listener: Listener) -> set[str]:
     if peer.is_proxy:
         return public
     hosts = request.headers.getlist("host")
-    if len(hosts) != 1 or not (listener.is_addressed(hosts[0]) or _is_address(host_of(hosts[0]))):
+    if len(hosts) != 1 or not (listener.is_addressed(hosts[0]) or _is_address(parse_host(hosts[0]))):
         raise misdirected(", ".join(hosts)[:200], listener)
     if any(hosts[0] == each.partition("://")[2] for each in public):
         return public
     return public | {f"{listener.url.partition('://')[0]}://{hosts[0]}"}
 
 
-def _is_address(host: str) -> bool:
+def _is_address(host: str | None) -> bool:
     """An address cannot be made to mean another machine."""
     try:
-        ipaddress.ip_address(host)
+        ipaddress.ip_address(host or "")
     except ValueError:
         return False
     return True
