@@ -39,15 +39,17 @@ class Acls:
         masks: what each says.
         hosts: the host of each.
         wider: of a host, the networks that have it, and more; ``narrower``: the other way round.
+        networks: of each host that is one, or an address, if any host is a network.
     """
 
-    __slots__ = ("hosts", "keys", "masks", "narrower", "principals", "texts", "types", "wider")
+    __slots__ = ("hosts", "keys", "masks", "narrower", "networks", "principals", "texts", "types", "wider")
 
     def __init__(self, rows: Rows, *, networks: bool) -> None:
         codes = np.arange(len(rows.host_texts))
         codes[[host == WILDCARD for host in rows.host_texts]] = EVERY_HOST
         self.wider: dict[int, list[int]] = {}
         self.narrower: dict[int, list[int]] = {}
+        self.networks: dict[int, Network] = {}
         if networks:
             self._relate(rows.host_texts, codes)
         self.hosts: list[int] = codes[rows.hosts].tolist()
@@ -66,6 +68,7 @@ class Acls:
         for code, text in enumerate(texts) if first else ():
             place = network_of(text) or address_of(text)
             if place is not None and codes[code] == code:
+                self.networks[code] = place
                 for network, other in first.items():
                     if other != code and place.within(network):
                         self.wider.setdefault(code, []).append(other)
@@ -201,6 +204,16 @@ class AclTree:
             place = self.outer[place - self.first]
         return found
 
+    def covering_in_part(self, key: int, host: int) -> Iterator[int]:
+        """The ACLs for some of the addresses of a network alone that cover the key."""
+        narrower = self._forest.acls.narrower.get(host, ())
+        place = self.around(key) if narrower else NOWHERE
+        while place != NOWHERE:
+            by_host = self._hosts_at(place)
+            for each in narrower:
+                yield from by_host.get(each, ())
+            place = self.outer[place - self.first]
+
     def overlapping(self, key: int, host: int, bits: int) -> Iterator[int]:
         """The ACLs with some of these bits that are about a name with the key, and about the host.
 
@@ -248,15 +261,20 @@ class AclTree:
         if len(here) <= _FEW_ACLS:
             about = (EVERY_HOST, host, *wider)
             return [number for number in here if hosts[number] in about]
-        by_host = self._by_host.get(place)
-        if by_host is None:
-            by_host = self._by_host[place] = {}
-            for number in here:
-                by_host.setdefault(hosts[number], []).append(number)
+        by_host = self._hosts_at(place)
         every = by_host.get(EVERY_HOST, [])
         if host == EVERY_HOST:
             return every
         return [number for each in (host, *wider) for number in by_host.get(each, ())] + every
+
+    def _hosts_at(self, place: int) -> dict[int, list[int]]:
+        """The ACLs of a place by host."""
+        by_host = self._by_host.get(place)
+        if by_host is None:
+            by_host = self._by_host[place] = {}
+            for number in self.at(place):
+                by_host.setdefault(self._forest.acls.hosts[number], []).append(number)
+        return by_host
 
 
 _PIECE: Final = 4096

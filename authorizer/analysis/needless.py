@@ -4,12 +4,16 @@ What an ALLOW and a DENY say grows from a prefix to what is below it, from every
 ``User:*`` to a principal. So an ALLOW is needless exactly if all that it says is said there by others that
 are no narrower, or is denied; and a DENY if others deny the same, or if nothing that it denies is allowed by
 an ALLOW that overlaps it. ALLOWs come first: without one a DENY may be needless, never the other way round.
-The narrow ones go and the broad ones stay. What is left is irreducible: an ACL that is needed stays needed
-when others go.
+The narrow ones go and the broad ones stay. Of what is left then, an ACL for a network goes if others for
+parts of the network say the same to each of its addresses (`host_union`): two DENYs of half networks are
+together one DENY. What is left is irreducible: an ACL that is needed stays needed when others go.
 
-Two exceptions, both towards keeping more: what places with each of a topic's 65 characters behind a prefix
-say is not added up, nor what the halves of a network say; and where ``allow.everyone.if.no.acl.found`` opens
-what no ACL covers, the last one that covers a place stays, though it allow everything to everybody.
+Exceptions, all towards keeping more:
+
+- What places with each of a topic's 65 characters behind a prefix say is not added up.
+- What networks say is not added up for an ACL for every host (``*``), nor what single IPv6 addresses say.
+- Where ``allow.everyone.if.no.acl.found`` opens what no ACL covers, the last one that covers a place stays,
+  though it allow everything to everybody.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ import numpy as np
 from authorizer.analysis.acl_tree import EVERY_HOST, Acls, AclTree, Forest
 from authorizer.analysis.as_stated import counts, stands_in, stated
 from authorizer.analysis.dead import why_dead
+from authorizer.analysis.host_union import Part, cover
 from authorizer.analysis.last_covers import LastCovers
 from authorizer.analysis.meaning import EVERYBODY
 from authorizer.analysis.patterns import Rows
@@ -119,6 +124,13 @@ class _Search:
                     self._covers.went(found.row, -1)
             else:
                 yield found
+        of_networks = [each for each in self._allows.numbers if self._acls.hosts[each] in self._acls.narrower]
+        for number in sorted(of_networks, key=self._breadth):
+            united = self._united_allow(number)
+            if united is not None and self._goes(united):
+                self._gone.add(number)
+                is_kept[number] = False
+                yield united
         allows = self._others[is_allow[self._others]]
         left, gone = allows[is_kept[allows]], allows[~is_kept[allows]]
         self._allows_left, self._allows_gone = (
@@ -229,6 +241,33 @@ class _Search:
         chosen = self._chosen(allowed, [*denies, *allows])
         return self._found(number, "redundant", chosen or [], [*allows, *denies])
 
+    def _united_allow(self, number: int) -> Needless | None:
+        """Why an ALLOW for a network is needless by ACLs for parts of it, if it is."""
+        acls = self._acls
+        key, host, whose = acls.keys[number], acls.hosts[number], acls.principals[number]
+        denies = self._parts(key, host, acls.types[number], whose, self._denies)
+        allows = self._parts(key, host, acls.types[number], whose, self._allows)
+        allowed = acls.masks[number] & EVERYTHING
+        chosen = cover(acls.networks[host], allowed, [each for each in denies if each.number != number])
+        if chosen is not None:
+            return self._found(number, "shadowed", sorted(chosen), ())
+        others = [each for each in (*denies, *allows) if each.number != number]
+        chosen = cover(acls.networks[host], allowed, others)
+        return None if chosen is None else self._found(number, "redundant", sorted(chosen), ())
+
+    def _parts(self, key: int, host: int, resource_type: int, whose: int, forest: Forest) -> list[Part]:
+        """What ACLs that cover a place say to addresses of a network."""
+        acls, network = self._acls, self._acls.networks[host]
+        found = []
+        for principal in dict.fromkeys((whose, self._everybody)):
+            tree = forest.tree(resource_type, principal)
+            for number in (*tree.covering(key, host), *tree.covering_in_part(key, host)):
+                if number not in self._gone:
+                    own = acls.hosts[number]
+                    place = network if own == EVERY_HOST else acls.networks[own]
+                    found.append(Part(place, settled(acls.masks[number]), number))
+        return found
+
     def _deny(self, number: int) -> Needless | None:
         """Why a DENY is needless, if it is."""
         acls = self._acls
@@ -237,6 +276,12 @@ class _Search:
         chosen = self._chosen(mine, others)
         if chosen is not None:
             return self._found(number, "redundant", chosen, others)
+        if acls.hosts[number] in acls.narrower:
+            key, host = acls.keys[number], acls.hosts[number]
+            parts = self._parts(key, host, acls.types[number], acls.principals[number], self._denies)
+            united = cover(acls.networks[host], mine, [each for each in parts if each.number != number])
+            if united is not None:
+                return self._found(number, "redundant", sorted(united), others)
         is_heard = acls.types[number] in self._heard_types
         for allow in self._overlapping(number, mine, self._allows_left):
             if self._denies_alone(number, allow):
@@ -279,7 +324,10 @@ class _Search:
             for other in self._denies.tree(acls.types[number], each).covering(key, host):
                 if other != number and other not in self._gone:
                     rest &= ~denied(acls.masks[other])
-        return bool(rest)
+        if not rest or host not in acls.narrower:
+            return bool(rest)
+        parts = self._parts(key, host, acls.types[number], whose, self._denies)
+        return cover(acls.networks[host], rest, [each for each in parts if each.number != number]) is None
 
     def _chosen(self, wanted: int, among: Iterable[int]) -> list[int] | None:
         """A few ACLs that together settle these operations, the last first; None if all of them do not."""
@@ -327,7 +375,7 @@ class _Search:
     def _record(self, number: int) -> AccessControlEntryRecord:
         return self._table.acl(self._at[number]).record
 
-    def _breadth(self, number: int) -> tuple[bool, bool, int, bool, int, int]:
+    def _breadth(self, number: int) -> tuple[bool, bool, int, bool, int, int, int]:
         """Sorts narrow ACLs before broad ones."""
         acls = self._acls
         key, mask = acls.keys[number], acls.masks[number]
@@ -336,6 +384,7 @@ class _Search:
             not key & 1,
             -len(acls.texts[key >> 1]),
             acls.hosts[number] == EVERY_HOST,
+            -len(acls.wider.get(acls.hosts[number], ())),
             mask.bit_count(),
             number,
         )

@@ -5,11 +5,14 @@ from __future__ import annotations
 from itertools import product
 from random import Random
 
+from msgspec.structs import replace
+
 from authorizer.analysis.lint import Lint
 from authorizer.analysis.lint_rules import LintRules
 from authorizer.analysis.meaning import EVERYBODY, Meaning
 from authorizer.analysis.needless import needless_acls
 from authorizer.decisions.state import AuthorizerSettings
+from authorizer.network import address_of, network_of
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import AccessControlEntryRecord
@@ -22,6 +25,11 @@ BRUTE_FORCE_SETS = 30
 HOSTS = ("*", "*", "*", "10.0.0.1", "10.0.0.2")
 #: Around the hosts, and within one another; each has a host that no other text names.
 NETWORKS = ("10.0.0.0/24", "10.0.0.0/28", "10.9.9.9/8", "10.0.0.0/8")
+#: Halves and quarters that make up others, down to single addresses.
+PARTS = (
+    *("10.0.0.0/30", "10.0.0.0/31", "10.0.0.2/31", "10.0.0.0", "10.0.0.1", "10.0.0.2", "10.0.0.3"),
+    *("10.0.0.4/30", "10.0.0.0/29", "*"),
+)
 #: Each name in an ACL below, and one within each prefix that is in none.
 NAMES = ["", "*", "a", "ab", "abc", "b", "z", "az", "abz", "abcz", "bz", "*z"]
 OPERATIONS = (
@@ -115,6 +123,39 @@ def test_meaning_is_unchanged_and_nothing_more_can_go() -> None:
         )
     assert early, "no DENY had to wait for the ALLOWs that it denies"
     assert reasons == {"dead", "super-user", "shadowed", "broader-twin", "redundant", "idle-deny"}
+
+
+def test_networks_that_together_are_another_one_are_found() -> None:
+    """As above, of sets in which halves of networks, for the same names, make up others."""
+    united = 0
+    for seed in range(SETS):
+        random = Random(seed)
+        drawn = [
+            replace(
+                drawn_acl(random, odd=0, hosts=PARTS),
+                resource_name=random.choice(("a", "a", "ab")),
+                principal=random.choice(("User:a", "User:a", EVERYBODY)),
+            )
+            for _ in range(random.randint(3, 12))
+        ]
+        records = list({each.content: each for each in drawn}.values())
+        configured = AuthorizerSettings(frozenset(), seed % 5 == 0)
+        found = needless_acls(table_of(records), configured)
+        digest = Meaning.of(table_of(records), configured).digest
+        left = without(records, {each.row for each in found})
+        assert Meaning.of(table_of(left), configured).digest == digest, seed
+        some = {each.row for each in found if each.alone and random.random() < 0.5}
+        assert Meaning.of(table_of(without(records, some)), configured).digest == digest, seed
+        for row, record in enumerate(left):
+            less = Meaning.of(table_of(without(left, {row})), configured).digest
+            assert less != digest or may_stay(record, configured), (seed, record)
+        for each in found:
+            network = network_of(records[each.row].host)
+            parts = [network_of(host) or address_of(host) for host in (records[row].host for row in each.by)]
+            united += network is not None and any(
+                part is not None and part != network and part.within(network) for part in parts
+            )
+    assert united > SETS // 20
 
 
 def test_brute_force_agrees() -> None:

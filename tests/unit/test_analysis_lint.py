@@ -306,3 +306,56 @@ def test_acls_on_topics_that_are_gone() -> None:
     assert [each.rule for each in unknown.findings()] == ["super-user"]
     off = Lint(table_of(*acls), settings, LintRules(off=frozenset(("topic-gone",))), topics={"orders"})
     assert [each.rule for each in off.findings()] == ["super-user"]
+
+
+def test_two_denies_of_half_networks_shadow_an_allow_of_the_network() -> None:
+    """And then they deny nothing: without all three every question has the answer that it had."""
+    halves = [
+        deny(host=host, operation=AclOperation.ALL, number=at)
+        for at, host in enumerate(("10.0.0.0/25", "10.0.0.128/25"), 1)
+    ]
+    whole = acl(host="10.0.0.0/24", number=3)
+    shadowed, *idle = found(whole, *halves)
+    assert (shadowed.rule, shadowed.acl, shadowed.by, shadowed.can_go) == (
+        *("shadowed", whole, (*halves,)),
+        True,
+    )
+    assert [(each.rule, each.acl, each.alone, each.by) for each in idle] == [
+        ("idle-deny", half, False, (whole,)) for half in halves
+    ]
+    assert same_meaning(table_of(whole, *halves)) == 3
+
+
+@pytest.mark.parametrize(
+    ("hosts", "is_found"),
+    [
+        (("10.0.0.0/25", "10.0.0.128/26", "10.0.0.192/26"), True),
+        (("10.0.0.0/25", "10.0.0.128/26", "10.0.0.192/27"), False),
+        (("10.0.0.0/25", "10.0.0.64/26", "10.0.0.0/26"), False),
+        (tuple(f"10.0.0.{number}" for number in range(256)), True),
+        (tuple(f"10.0.0.{number}" for number in range(255)), False),
+        (("*",), True),
+    ],
+)
+def test_parts_of_a_network_are_added_up(hosts: tuple[str, ...], is_found: bool) -> None:
+    """Networks of any size and single addresses; all but one address is not all."""
+    around, every = acl(host="10.0.0.0/16", number=998), AclOperation.ALL
+    for whole, parts in (
+        (acl, [acl(host=host, operation=every, number=at) for at, host in enumerate(hosts, 1)]),
+        (deny, [around, *(deny(host=host, operation=every, number=at) for at, host in enumerate(hosts, 1))]),
+        (acl, [deny(host=host, operation=every, number=at) for at, host in enumerate(hosts, 1)]),
+    ):
+        narrow = whole(host="10.0.0.0/24", number=999)
+        assert (narrow in [each.acl for each in found(narrow, *parts)]) == is_found
+        assert same_meaning(table_of(narrow, *parts)) >= is_found
+
+
+def test_what_is_said_to_ipv6_addresses_by_themselves_is_not_added_up() -> None:
+    """A client with a scope in its address has a network's, and not the address without it."""
+    for hosts, whole, is_found in (
+        (("fe80:0:0:0:0:0:0:0", "fe80:0:0:0:0:0:0:1"), "fe80::/127", False),
+        (("fe80::/11", "fea0::/11"), "fe80::/10", True),
+    ):
+        parts = [deny(host=host, operation=AclOperation.ALL, number=at) for at, host in enumerate(hosts, 1)]
+        shadowed = acl(host=whole, number=3)
+        assert (shadowed in [each.acl for each in found(shadowed, *parts)]) == is_found

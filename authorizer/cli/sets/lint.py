@@ -68,7 +68,12 @@ def lint_command(
     """Which ACLs are needless, without effect, or doubtful?
 
     Each finding names the ACLs that prove it, and the command that mends it. The ACLs that can go are proven
-    to go together: without all of them every question has the same answer, and no further one can go.
+    to go together: without all of them every question has the same answer, and no further one can go. ACLs
+    for parts of a network are added up: two DENYs of half networks shadow an ALLOW of the network. Not added
+    up, so that an ACL may be kept which could go, are names that differ in their last character (all 65 that
+    a topic's name can have there), networks that together are every address against an ACL for every host,
+    and single IPv6 addresses.
+
     --changes writes them down for `aclog plan`, and prints the two commands that carry them out. Each can go
     by itself, too, but for a DENY of which it is said that ALLOWs must go before it. Exit code 0: nothing was
     found; 1: something was.
