@@ -61,7 +61,7 @@ class Client(ClientBase):
         Args:
             question: what.
             min_offset: on a state that knows everything below it, such as the offset of a change.
-            at_offset: on the state that ends there, as far back as the node holds it.
+            at_offset: on the state after the record at this offset, as far back as the node holds it.
         """
         [decision] = self.decide_all([question], min_offset=min_offset, at_offset=at_offset)
         return decision

@@ -53,13 +53,18 @@ class Explanation:
     fix: tuple[tuple[str, ...], ...]
 
     def to_json(self) -> dict[str, Any]:
-        """ACLs are their record's fields with ``offset`` and ``timestamp`` of the record that wrote them."""
+        """As JSON.
+
+        ``offset`` is the earlier name of ``endOffset``. ACLs are their record's fields with ``offset`` and
+        ``timestamp`` of the record that wrote them.
+        """
         pattern, acl = self.action.resource_pattern, self.decision.acl
         return {
             "result": self.decision.result.value,
             "rule": str(self.decision),
             "reason": self.reason,
             "offset": self.end_offset,
+            "endOffset": self.end_offset,
             "principal": str(self.context.principal),
             "host": self.context.client_address,
             "operation": self.action.operation.name,

@@ -33,7 +33,7 @@ ACLS_PER_PART: Final = 256
 def listing_parts(listing: Listing, end_offset: int) -> Iterator[bytes]:
     """A listing in parts, each of which is encoded when it is asked for."""
     encode = msgspec.json.Encoder().encode
-    part = b'{"offset":%d,"acls":[' % end_offset
+    part = b'{"offset":%d,"end_offset":%d,"acls":[' % (end_offset, end_offset)
     for start in range(0, len(listing), ACLS_PER_PART):
         if start:
             yield part

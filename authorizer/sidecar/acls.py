@@ -35,7 +35,15 @@ from authorizer.sidecar.acl_results import (
 from authorizer.sidecar.asked_state import asked_states, ready_state
 from authorizer.sidecar.caller import Caller
 from authorizer.sidecar.errors import ErrorCode, HttpError, invalid_request
-from authorizer.sidecar.http import JSON, hold_answer, json_response, origin_of, read_body, require_no_page
+from authorizer.sidecar.http import (
+    JSON,
+    end_offset_json,
+    hold_answer,
+    json_response,
+    origin_of,
+    read_body,
+    require_no_page,
+)
 from authorizer.sidecar.min_offset import visible_end
 from authorizer.sidecar.query import decode_query
 from authorizer.sidecar.questions import AtOffset
@@ -81,9 +89,9 @@ class AclRoutes:
             raise invalid_request(str(error)) from error
         if acl is None:
             raise HttpError(
-                ErrorCode.NOT_FOUND, f"no ACL with the id {text} is in force at offset {state.end_offset}"
+                ErrorCode.NOT_FOUND, f"no ACL with the id {text} is in force at end offset {state.end_offset}"
             )
-        return json_response({"offset": state.end_offset, "acl": applied_acl_json(acl)})
+        return json_response({**end_offset_json(state.end_offset), "acl": applied_acl_json(acl)})
 
     async def create(self, request: Request) -> Response:
         """POST: create ACLs, as one atomic batch of those that can be."""
@@ -133,7 +141,7 @@ class AclRoutes:
             refused=sum("error" in result for result in results),
             offset=offset,
         )
-        return json_response({"offset": offset, "results": results})
+        return json_response({**end_offset_json(offset), "results": results})
 
     def _caller(self, state: AuthorizerState, request: Request, name: str) -> Caller:
         return Caller(self._node, state, origin_of(request), name)

@@ -26,14 +26,15 @@ async def asked_states(
     Args:
         node: whose.
         min_offset: what must be visible in it; waited for.
-        at_offset: the end offset that it is to have; the current state's if None.
+        at_offset: the last record that counts, inclusive, as `--at-offset`; None: the current state.
         early_start: also one that is not ready, for super users (KIP-801).
 
     Raises:
         AuthorizerNotReadyError: it is not, and no ``early_start``.
         HttpError: 503, not visible yet; 410, not held any more.
     """
-    await wait_for_offset(node, max(min_offset or 0, at_offset or 0))
+    end_offset = 0 if at_offset is None else at_offset + 1
+    await wait_for_offset(node, max(min_offset or 0, end_offset))
     now = node.authorizer.state
     if not now.is_ready and not early_start:
         raise AuthorizerNotReadyError(now.not_ready_reason)
@@ -49,13 +50,14 @@ def ready_state(node: Node) -> AuthorizerState:
 
 
 def _held(node: Node, at_offset: int) -> AuthorizerState:
-    state = node.recent.at(at_offset)
+    state = node.recent.at(at_offset + 1)
     if state is None:
-        # What the command calls at_offset is the last offset that is contained.
-        command = ["aclog", "check", "--log", node.log.url, "--at-offset", str(max(0, at_offset - 1))]
+        command = ["aclog", "check", "--log", node.log.url, "--at-offset", str(at_offset)]
+        first = node.recent.first
+        held = "none yet" if not first else f"the earliest is at offset {first - 1}"
         raise HttpError(
             ErrorCode.OFFSET_NOT_HELD,
-            f"the state that ends at offset {at_offset} is not held here: states are held as they were "
-            f"published, from {node.recent.first} on. Ask the log: {shlex.join(command)}",
+            f"the state at offset {at_offset} is not held here: a node holds the last states that it has "
+            f"published, {held}. Ask the log: {shlex.join(command)}",
         )
     return state

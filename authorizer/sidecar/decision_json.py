@@ -1,10 +1,10 @@
 """A decision as AuthZEN's JSON: ``decision``, and in ``context`` the reason and the offset.
 
-    {"decision": bool, "context": {"rule", "offset", "reason"[, "acl", "written_at_offset"]}}
+    {"decision": bool, "context": {"rule", "offset", "end_offset", "reason"[, "acl", "written_at_offset"]}}
 
-``offset`` is the end offset of the state that decided. ``acl`` is the one that decided, where
-one did and was looked for; ``written_at_offset`` is the offset of the log record that wrote it, null for an
-ACL from a checkpoint.
+``end_offset`` is that of the state that decided; ``offset`` is the same number, by its earlier name.
+``acl`` is the one that decided, where one did and was looked for; ``written_at_offset`` is the offset of the
+log record that wrote it, null for an ACL from a checkpoint.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def refusal_json(error: HttpError) -> bytes:
 def said_at(end_offset: int) -> tuple[bytes, ...]:
     """Every decision by a state, but for the ACL that decided."""
     return tuple(
-        b'{"decision":%b,"context":{"rule":%b,"offset":%d,"reason":%b%b'
-        % (_encode(is_allowed), _encode(rule), end_offset, _encode(reason), _END)
+        b'{"decision":%b,"context":{"rule":%b,"offset":%d,"end_offset":%d,"reason":%b%b'
+        % (_encode(is_allowed), _encode(rule), end_offset, end_offset, _encode(reason), _END)
         for is_allowed, rule, reason in _REASONS
     )
 

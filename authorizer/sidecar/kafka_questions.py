@@ -21,7 +21,7 @@ from authorizer.decisions.authorized_operations import authorized_operations, to
 from authorizer.decisions.reason import acl_principals
 from authorizer.sidecar.asked_state import asked_states
 from authorizer.sidecar.caller import Caller
-from authorizer.sidecar.http import json_response, origin_of, read_body
+from authorizer.sidecar.http import end_offset_json, json_response, origin_of, read_body
 from authorizer.sidecar.json_body import decode_body
 from authorizer.sidecar.query import decode_query
 from authorizer.sidecar.questions import (
@@ -60,7 +60,7 @@ class KafkaQuestionRoutes:
         operations = authorized_operations(authorize, context, question.type(), question.resource_name)
         return json_response(
             {
-                "offset": state.end_offset,
+                **end_offset_json(state.end_offset),
                 "operations": [operation.name for operation in operations],
                 "bits": to_bit_field(operations),
             }
@@ -74,7 +74,7 @@ class KafkaQuestionRoutes:
         result = await asyncio.to_thread(
             self._node.authorizer.authorize_by_resource_type, context, question.code(), question.type(), state
         )
-        return json_response({"offset": state.end_offset, "result": result.value})
+        return json_response({**end_offset_json(state.end_offset), "result": result.value})
 
     async def filter(self, request: Request) -> Response:
         """POST: which of many names a principal may do this to, in one pass."""
@@ -87,7 +87,9 @@ class KafkaQuestionRoutes:
             pairs = zip(question.resource_names, results, strict=True)
             return [name for name, result in pairs if result is AuthorizationResult.ALLOWED]
 
-        return json_response({"offset": state.end_offset, "allowed": await asyncio.to_thread(allowed)})
+        return json_response(
+            {**end_offset_json(state.end_offset), "allowed": await asyncio.to_thread(allowed)}
+        )
 
     async def explain(self, request: Request) -> Response:
         """GET, POST: why, as ``aclog check --explain --json`` says it."""

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from authorizer.known_metadata import metadata_json
 from authorizer.sidecar.caller import Caller
-from authorizer.sidecar.http import json_response, origin_of
+from authorizer.sidecar.http import end_offset_json, json_response, origin_of
 from authorizer.sidecar.query import decode_query
 from authorizer.sidecar.questions import StateQuestion
 from authorizer.sidecar.readiness import Readiness
@@ -96,7 +96,7 @@ def state_json(node: Node, known: KnownMeaning | None = None) -> dict[str, objec
         "cluster_id": None if identity is None else identity.cluster_id,
         "topic_id": None if identity is None else uuid_to_string(identity.topic_id),
         "log": status.log_url,
-        "offset": status.end_offset,
+        **end_offset_json(status.end_offset),
         "epoch": status.epoch,
         "high_watermark": status.high_watermark,
         "high_watermark_is_guess": status.uncommitted_from is not None,
@@ -106,7 +106,9 @@ def state_json(node: Node, known: KnownMeaning | None = None) -> dict[str, objec
         "polled": status.freshness,
         "acl_count": status.acl_count,
         "digest": status.digest,
-        "meaning": None if known is None else {"offset": known.end_offset, "digest": known.digest.hex()},
+        "meaning": None
+        if known is None
+        else end_offset_json(known.end_offset) | {"digest": known.digest.hex()},
         "ready": status.ready,
         "reason": status.not_ready_reason,
         "writable": status.writable,

@@ -127,6 +127,7 @@ ANSWER_COMPONENTS: Final[Mapping[str, Schema]] = {
                     "written_at_offset",
                     rule={"enum": [rule.value for rule in Rule]},
                     offset=_NUMBER,
+                    end_offset=_NUMBER,
                     reason=_TEXT,
                     acl=_component("Acl"),
                     written_at_offset=_maybe(_NUMBER),
@@ -148,7 +149,7 @@ def _results(result: Schema, **context: Schema) -> Schema:
     """A page of a search; a type that Kafka does not know has no more context than the offset."""
     return _object(
         page=_object(next_token=_TEXT, count=_NUMBER),
-        context=_object(*context, offset=_NUMBER, **context),
+        context=_object(*context, offset=_NUMBER, end_offset=_NUMBER, **context),
         results=_list(result),
     )
 
@@ -194,14 +195,14 @@ _AUTHORIZED_OPERATIONS: Final = Operation(
     summary="The operations that a principal may do to one resource (KIP-430)",
     asks=OperationsQuestion,
     example={**_WHO, "resourceName": "orders"},
-    answer=_object(offset=_NUMBER, operations=_list(_TEXT), bits=_NUMBER),
+    answer=_object(offset=_NUMBER, end_offset=_NUMBER, operations=_list(_TEXT), bits=_NUMBER),
     errors=_OF_A_STATE,
 )
 _BY_RESOURCE_TYPE: Final = Operation(
     summary="Whether a principal may do this to any resource of a type (KIP-679)",
     asks=TypeQuestion,
     example={**_WHO, "operation": "READ"},
-    answer=_object(offset=_NUMBER, result=_RESULT),
+    answer=_object(offset=_NUMBER, end_offset=_NUMBER, result=_RESULT),
     errors=_OF_A_STATE,
 )
 _VERSION: Final = _object(version=_TEXT, source=_TEXT, brokers=_list(_TEXT), brokersDisagree=_FLAG)
@@ -210,6 +211,7 @@ _STATE: Final[Mapping[str, Schema]] = {
     "topic_id": _maybe(_TEXT),
     "log": _TEXT,
     "offset": _NUMBER,
+    "end_offset": _NUMBER,
     "epoch": _NUMBER,
     "high_watermark": _maybe(_NUMBER),
     "high_watermark_is_guess": _FLAG,
@@ -227,7 +229,7 @@ _STATE: Final[Mapping[str, Schema]] = {
     ),
     "acl_count": _NUMBER,
     "digest": _TEXT,
-    "meaning": _maybe(_object(offset=_NUMBER, digest=_TEXT)),
+    "meaning": _maybe(_object(offset=_NUMBER, end_offset=_NUMBER, digest=_TEXT)),
     "ready": _FLAG,
     "reason": _maybe(_TEXT),
     "writable": _FLAG,
@@ -252,6 +254,7 @@ _EXPLAIN: Final = Operation(
         rule=_TEXT,
         reason=_TEXT,
         offset=_NUMBER,
+        endOffset=_NUMBER,
         principal=_TEXT,
         host=_TEXT,
         operation=_TEXT,
@@ -340,7 +343,7 @@ OPERATIONS: Final[Mapping[tuple[str, str], Operation]] = {
         says="The ACLs that the filter means, in force at an offset",
         asks=AclListing,
         example={"resourceType": "TOPIC", "patternType": "MATCH"},
-        answer=_object(offset=_NUMBER, acls=_list(_ACL)),
+        answer=_object(offset=_NUMBER, end_offset=_NUMBER, acls=_list(_ACL)),
         errors=_OF_A_STATE,
     ),
     ("POST", ACLS_PATH): Operation(
@@ -350,6 +353,7 @@ OPERATIONS: Final[Mapping[tuple[str, str], Operation]] = {
         example={"acls": [_ONE_ACL]},
         answer=_object(
             offset=_NUMBER,
+            end_offset=_NUMBER,
             results=_list({"anyOf": [_object("acl", created=_FLAG, acl=_ACL), _ITEM_ERROR]}),
         ),
         errors=_GUARDED,
@@ -359,13 +363,17 @@ OPERATIONS: Final[Mapping[tuple[str, str], Operation]] = {
         says="A result for each filter, in order: also where it is refused",
         asks=AclDeletion,
         example={"filters": [_ONE_ACL]},
-        answer=_object(offset=_NUMBER, results=_list({"anyOf": [_object(deleted=_list(_ACL)), _ITEM_ERROR]})),
+        answer=_object(
+            offset=_NUMBER,
+            end_offset=_NUMBER,
+            results=_list({"anyOf": [_object(deleted=_list(_ACL)), _ITEM_ERROR]}),
+        ),
         errors=_GUARDED,
     ),
     ("GET", f"{ACLS_PATH}/{{id}}"): Operation(
         summary="One ACL, and where it was written",
         asks=AtOffset,
-        answer=_object(offset=_NUMBER, acl=_APPLIED_ACL),
+        answer=_object(offset=_NUMBER, end_offset=_NUMBER, acl=_APPLIED_ACL),
         errors=(*_OF_A_STATE, ErrorCode.NOT_FOUND),
     ),
     ("POST", PLANS_PATH): Operation(
@@ -376,6 +384,7 @@ OPERATIONS: Final[Mapping[tuple[str, str], Operation]] = {
         example=_ONE_PLAN,
         answer=_object(
             offset=_NUMBER,
+            end_offset=_NUMBER,
             results=_list({"anyOf": [_APPLIED_PLAN, _ITEM_ERROR]}),
         ),
         errors=_GUARDED,
@@ -388,7 +397,7 @@ OPERATIONS: Final[Mapping[tuple[str, str], Operation]] = {
         summary="To which of up to 10,000 names a principal may do this",
         asks=FilterQuestion,
         example={**_WHO, "operation": "READ", "resourceNames": ["orders", "payments"]},
-        answer=_object(offset=_NUMBER, allowed=_list(_TEXT)),
+        answer=_object(offset=_NUMBER, end_offset=_NUMBER, allowed=_list(_TEXT)),
         errors=_OF_A_STATE,
     ),
     ("GET", "/v1/explain"): _EXPLAIN,

@@ -21,12 +21,12 @@ class PageToken(msgspec.Struct, array_like=True, frozen=True):
     """See the module.
 
     Attributes:
-        offset: end offset of the state.
+        end_offset: of the state.
         after: the last result that was given; None before the first.
         search: see ``search_id``.
     """
 
-    offset: int
+    end_offset: int
     after: str | None
     search: str
 

@@ -27,12 +27,17 @@ _CAMEL: Final = {
     "resource_names": "resourceNames",
 }
 
-#: Of a state: its end offset, an int64.
+#: Of a record, or the end offset of a state: an int64.
 Offset = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class AtOffset(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """On which state: one that reaches to ``min_offset`` at least, or one that ends at ``at_offset``."""
+    """On which state.
+
+    Attributes:
+        min_offset: one that ends there, or later.
+        at_offset: the one with the record at this offset applied, as `--at-offset`.
+    """
 
     min_offset: Offset | None = None
     at_offset: Offset | None = None

@@ -31,7 +31,7 @@ from authorizer.sidecar.asked_state import asked_states
 from authorizer.sidecar.authzen import require_no_as_of
 from authorizer.sidecar.caller import Caller
 from authorizer.sidecar.errors import ErrorCode, HttpError
-from authorizer.sidecar.http import json_response, origin_of, read_json
+from authorizer.sidecar.http import end_offset_json, json_response, origin_of, read_json
 from authorizer.sidecar.json_body import decode_body
 from authorizer.sidecar.page_token import PageToken
 from authorizer.sidecar.resource_names import ResourceNames
@@ -135,8 +135,8 @@ class SearchRoutes:
         node, at_offset, token = self._node, asked.context.at_offset, None
         if asked.page.token:
             token = PageToken.decode(asked.page.token, asked.id())
-            at_offset = token.offset
-            if node.recent.at(at_offset) is None:
+            at_offset = token.end_offset - 1
+            if node.recent.at(token.end_offset) is None:
                 raise HttpError(
                     ErrorCode.OFFSET_NOT_HELD,
                     f"the state at offset {at_offset}, which page.token is of, is not held here any more: "
@@ -188,5 +188,5 @@ def _results(
 ) -> Response:
     """The page comes first, as AuthZEN recommends."""
     page = {"next_token": next_token, "count": len(results)}
-    shown = {"offset": state.end_offset, **context}
+    shown = {**end_offset_json(state.end_offset), **context}
     return json_response({"page": page, "context": shown, "results": results})

@@ -189,7 +189,7 @@ def _moments(server: Server) -> list[dict[str, int]]:
 
 def _recorded(server: Server, browser: Browser) -> list[Action]:
     """What a real page asks while somebody looks, steps, filters, opens a row and asks a question."""
-    moments = [each["offset"] for each in _moments(server)]
+    moments = [each["end_offset"] - 1 for each in _moments(server)]
     asked: list[tuple[int, str]] = []
     number = 0
     with browser.new_context() as context:

@@ -168,7 +168,7 @@ def test_every_other_question(client_of: Any, url: str) -> None:
         deleted = client.ask(calls.deletion([named("new")]))
         assert deleted.results[0].deleted == listed
         assert client.ask(calls.listing(named("new"))).acls == []
-        assert client.decide(on("new"), at_offset=created.offset).is_allowed
+        assert client.decide(on("new"), at_offset=created.offset - 1).is_allowed
         assert not client.decide(on("new"), min_offset=deleted.offset).is_allowed
         assert client.ask(calls.state()).acl_count == 2
 
@@ -176,7 +176,7 @@ def test_every_other_question(client_of: Any, url: str) -> None:
 def test_errors_say_what_they_are_about(client_of: Any, node: Node, url: str) -> None:
     with client_of(url, timeout_s=4) as client:
         with pytest.raises(SidecarRequestError) as gone:
-            client.decide(on("mine"), at_offset=1)
+            client.decide(on("mine"), at_offset=0)
         assert (gone.value.status, gone.value.code, url in str(gone.value)) == (410, "OFFSET_NOT_HELD", True)
         no_address = Question(ALICE, AclOperation.READ, ResourceType.TOPIC, "t", "example.org")
         for questions in ([no_address], [on("t"), no_address]):
@@ -357,7 +357,7 @@ def test_a_cache_is_kept_up_to_date_by_the_changes(client_of: Any, node: Node, u
         wait_for(lambda: client.decide(on("other")).is_allowed)
         delete(node, "mine")
         wait_for(lambda: not client.decide(on("mine")).is_allowed)
-        assert client.decide(on("mine"), at_offset=end).is_allowed
+        assert client.decide(on("mine"), at_offset=end - 1).is_allowed
 
 
 def test_a_cache_asks_while_the_changes_are_not_heard(

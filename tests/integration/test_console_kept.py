@@ -166,13 +166,13 @@ def test_the_past_and_the_counts_are_shown_from_the_logs_beginning(
     found = whole_past(client)
     assert found["is_whole"]
     assert found["refusal"] is None
-    assert found["moments"][0]["offset"] == 0
+    assert found["moments"][0]["end_offset"] == 0
     with DirectoryLog.open(kept.whole) as log:
         records = list(records_of(read_batches(log)))
         end = log.high_watermark()
     plain = PlainCounts(records)
     for each in found["moments"][1:]:
-        assert each["acls"] == sum(plain.at_end[each["offset"]].values())
+        assert each["acls"] == sum(plain.at_end[each["end_offset"]].values())
     counts = client.get("/console/v1/counts").json()["kept"]
     changes = sorted((minute, delta) for _, minute, _, delta in plain.changes)
     minutes, deltas = zip(*changes, strict=True)
@@ -181,7 +181,7 @@ def test_the_past_and_the_counts_are_shown_from_the_logs_beginning(
     assert dict(counts["points"]).items() <= totals.items()
     assert counts["points"][-1][1] == sum(plain.at_end[end].values())
     url = str(client.base_url).rstrip("/")
-    early = found["moments"][3]["offset"]
+    early = found["moments"][3]["end_offset"] - 1
     with console_page(chromium, url) as page:
         page.goto(f"{url}/#view=acls&at={early}")
         expect(page.locator(".counts")).to_contain_text(f"{found['moments'][3]['acls']} ACL")
@@ -259,20 +259,20 @@ def test_where_the_history_is_coarse_the_track_is_hatched(
     ):
         moments = whole_past(asking)["moments"]
         (hole,) = [each for each in moments if each["unknown_from"] is not None]
-        assert (hole["unknown_from"], hole["offset"]) == (start, end)
-        assert not [each for each in moments if start < each["offset"] < end]
+        assert (hole["unknown_from"], hole["end_offset"]) == (start, end)
+        assert not [each for each in moments if start < each["end_offset"] < end]
         status = httpx.codes.GONE, httpx.codes.OK, httpx.codes.OK
-        for offset, code in zip((start + 1, start, end), status, strict=True):
+        for offset, code in zip((start, start - 1, end - 1), status, strict=True):
             question = {"at_offset": offset}
             assert asking.get("/console/v1/acls", params=question).status_code == code, offset
         with console_page(chromium, url) as page:
-            page.goto(f"{url}/#at={end}")
+            page.goto(f"{url}/#at={end - 1}")
             expect(page.locator(".hole")).to_have_count(1)
             expect(page.locator(".moment")).to_contain_text(
-                f"between offset {start} and {end} nothing is known"
+                f"between offset {start - 1} and offset {end - 1} nothing is known"
             )
             page.get_by_text("1 hole in what is known").click()
-            expect(page.locator(".holes")).to_contain_text(f"after offset {start}, before offset {end}")
+            expect(page.locator(".holes")).to_contain_text(f"between offset {start - 1} and offset {end - 1}")
             assert_everyone_can_use(page, "hole")
 
 
@@ -300,7 +300,7 @@ def test_what_cannot_be_read_is_said_and_the_rest_is_shown(
         expect(page.locator("main .error")).to_contain_text("is a table of Delta Lake")
         expect(page.locator(".unknown")).to_have_count(1)
         page.get_by_text("1 hole in what is known").click()
-        expect(page.locator(".holes li")).to_contain_text("of what was before offset 20: snapshot")
+        expect(page.locator(".holes li")).to_contain_text("of what was before offset 19: snapshot")
         expect(page.locator(".facts")).to_contain_text("ready")
 
 

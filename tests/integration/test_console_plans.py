@@ -114,11 +114,11 @@ def test_acls_are_added_and_removed_by_the_plan_that_was_shown(page: Page, url: 
     apply(page)
     expect(change.locator(".done")).to_contain_text("1 ACL added, 1 ACL removed")
     offset = node.authorizer.state.end_offset
-    expect(change.locator(".done")).to_contain_text(f"In force at offset {offset}")
+    expect(change.locator(".done")).to_contain_text(f"In force from offset {offset - 1} on")
     after = (is_allowed(node, "User:carol", WRITE, "payments"), is_allowed(node, "User:bob", READ, "orders"))
     assert after == (True, False)
     assert is_allowed(node, "User:alice", READ, "orders")
-    expect(page.locator(".moment")).to_contain_text(f"Now: offset {offset}")
+    expect(page.locator(".moment")).to_contain_text(f"Now: offset {offset - 1},")
     expect(page.locator("table.list")).to_contain_text("User:carol")
     expect(page.locator("table.list")).not_to_contain_text("User:bob")
 

@@ -121,6 +121,22 @@ def test_a_row_of_many_names_asks_about_them_all(page: Page, url: str) -> None:
     expect(page.locator(".result")).to_contain_text("SOME")
 
 
+def test_a_cell_asks_for_what_it_shows(page: Page, url: str, node: Node) -> None:
+    """Not Read, of a cell that is filled for something else; what was asked before, where that is shown."""
+    create(node, [acl("User:writer", AclOperation.WRITE, "filled.", prefixed=True)])
+    create(node, [acl("User:owner", AclOperation.ALL, "filled.", prefixed=True)])
+    for principal, operation in (("writer", "WRITE"), ("owner", "ALL")):
+        page.goto("about:blank")
+        page.goto(f"{url}/#who={principal}&containing=filled.")
+        page.locator("tr", has_text="filled.*").locator("td button.cell").click()
+        expect(page.get_by_label("Operation")).to_have_value(operation)
+        expect(page.locator(".result")).to_contain_text("ALL NAMES")
+    page.goto("about:blank")
+    page.goto(f"{url}/#who=writer&containing=filled.&operation=DESCRIBE")
+    page.locator("tr", has_text="filled.*").locator("td button.cell").click()
+    expect(page.get_by_label("Operation")).to_have_value("DESCRIBE")
+
+
 def test_who_may_not_describe_the_cluster_is_answered_about_itself(tmp_path: Path) -> None:
     with running_node(tmp_path / "log", log_mode="create") as node:
         create(node, [acl("User:ANONYMOUS", READ, "mine"), acl("User:b", READ, "theirs")])

@@ -253,7 +253,7 @@ def test_a_plan_goes_through_the_writer_and_is_in_force_where_it_says(workers: i
             assert len(applied["results"][0]["added"]) == 1
             for each in clients.values():
                 assert is_decided(each, topic, min_offset=applied["offset"])
-            assert client.get("/console/v1/now").json()["offset"] >= applied["offset"]
+            assert client.get("/console/v1/now").json()["end_offset"] >= applied["offset"]
             assert client.post("/console/v1/plan", content=b" " * (5 << 20), headers=own).status_code == 413
 
 

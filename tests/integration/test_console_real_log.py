@@ -69,7 +69,7 @@ def test_cells_and_answers_are_the_librarys_at_every_moment_that_is_looked_at(
     page: Page, url: str, node: Node
 ) -> None:
     moments = page.request.get(f"{url}/console/v1/moments").json()["moments"]
-    ends = [each["offset"] for each in moments]
+    ends = [each["end_offset"] for each in moments]
     compared = 0
     for end in {ends[len(ends) // 3], ends[2 * len(ends) // 3], ends[-2], ends[-1]}:
         state = state_at(node, end)
@@ -77,8 +77,8 @@ def test_cells_and_answers_are_the_librarys_at_every_moment_that_is_looked_at(
         hosts = {ELSEWHERE, *(acl.host for acl in acls if may_be_a_clients(acl.host))}
         names = {acl.resource_name for acl in acls if acl.resource_type == ResourceType.TOPIC}
         who = {acl.principal for acl in acls if acl.principal != "User:*"}
-        page.goto(f"{url}/#at={end}")
-        expect(page.locator(".moment")).to_contain_text(f"offset {end}")
+        page.goto(f"{url}/#at={end - 1}")
+        expect(page.locator(".moment")).to_contain_text(f"offset {end - 1},")
         expect(page.locator("table.matrix tbody tr").nth(1)).to_be_visible()
         asked = {}
         for (name, principal), said in shown_cells(page).items():
@@ -97,8 +97,8 @@ def test_cells_and_answers_are_the_librarys_at_every_moment_that_is_looked_at(
             for (principal, operation, name), answer in asked.items():
                 if answer is allowed:
                     page.goto(
-                        f"{url}/#view=ask&at={end}&principal={quote(principal)}&operation={operation.name}"
-                        f"&name={quote(name)}&host={ELSEWHERE}"
+                        f"{url}/#view=ask&at={end - 1}&principal={quote(principal)}"
+                        f"&operation={operation.name}&name={quote(name)}&host={ELSEWHERE}"
                     )
                     expect(page.locator(".result")).to_have_text("✓ ALLOWED" if allowed else "✗ DENIED")
                     break

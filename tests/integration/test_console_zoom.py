@@ -81,8 +81,8 @@ def test_the_matrix_is_there_while_the_past_becomes_known(
             # What is known can be gone through, and what is not is said to be not known yet.
             page.locator("h1").click()
             page.keyboard.press("ArrowLeft")
-            expect(page.locator(".moment")).to_contain_text(f"offset {end - 1},")
-            early = end - 12
+            expect(page.locator(".moment")).to_contain_text(f"offset {end - 2},")
+            early = end - 13
             page.goto(f"{url}/#at={early}&who=team0.0&containing=later.")
             expect(page.get_by_role("alert")).to_contain_text("is not known yet")
         finally:
@@ -126,7 +126,7 @@ def whole_past(client: httpx.Client) -> list[int]:
     while True:
         found = client.get("/console/v1/moments").json()
         if found["is_whole"]:
-            return [each["offset"] for each in found["moments"]]
+            return [each["end_offset"] for each in found["moments"]]
 
 
 def test_rows_are_opened_down_to_one_topic_and_the_way_back_is_shown(page: Page, url: str) -> None:

@@ -113,7 +113,7 @@ def test_acls_are_created_listed_and_removed(tmp_path: Path) -> None:
         first, second, third = [result["deleted"] for result in removed.json()["results"]]
         assert (first, third) == ([read], [])
         assert sorted(second, key=str) == sorted([read, write], key=str)
-        assert client.get(PATH).json() == {"offset": 4, "acls": []}
+        assert client.get(PATH).json() == {"offset": 4, "end_offset": 4, "acls": []}
 
 
 def test_a_question_at_the_offset_of_an_answer_sees_the_write(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_an_evaluation_says_the_decision_the_rule_the_acl_and_the_offset(
         if uuid_to_string(acl.record.id) == context["acl"]["id"]
     ]
     assert context["written_at_offset"] == acl.offset
-    assert plain["context"] == {name: context[name] for name in ("rule", "offset", "reason")}
+    assert plain["context"] == {name: context[name] for name in ("rule", "offset", "end_offset", "reason")}
     assert default.json()["context"]["rule"] == "DefaultDeny"
 
 
@@ -302,16 +302,17 @@ def test_the_past_is_one_state_for_all_of_a_request(node_and_client: tuple[Node,
     node, client = node_and_client
     end = node.status().end_offset
     delete(node, "orders")
-    before, now = question(at_offset=end), question()
+    before, now = question(at_offset=end - 1), question()
     assert client.post("/access/v1/evaluation", json=now).json()["decision"] is False
     answer = client.post("/access/v1/evaluation", json=before).json()
-    assert (answer["decision"], answer["context"]["offset"]) == (True, end)
+    assert answer["decision"] is True
+    assert (answer["context"]["offset"], answer["context"]["end_offset"]) == (end, end)
     batch = {"evaluations": [before, {**before, "action": {"name": "WRITE"}}]}
     answers = client.post("/access/v1/evaluations", json=batch).json()["evaluations"]
     assert [each["decision"] for each in answers] == [True, False]
     mixed = client.post("/access/v1/evaluations", json={"evaluations": [before, now]})
     assert (mixed.status_code, "must be the same" in mixed.json()) == (400, True)
-    gone = client.post("/access/v1/evaluation", json=question(at_offset=end - 1))
+    gone = client.post("/access/v1/evaluation", json=question(at_offset=end - 2))
     assert (gone.status_code, gone.headers["aclog-error"]) == (410, "OFFSET_NOT_HELD")
     assert f"aclog check --log {node.log.url} --at-offset {end - 2}" in gone.json()
 
@@ -325,9 +326,9 @@ def test_the_past_does_not_give_a_right_back(tmp_path: Path) -> None:
             [AclBinding(ResourcePattern(ResourceType.CLUSTER, CLUSTER_NAME, PatternType.LITERAL), describe)],
         )
         end = node.status().end_offset
-        assert client.post("/access/v1/evaluation", json=question(at_offset=end)).status_code == 200
+        assert client.post("/access/v1/evaluation", json=question(at_offset=end - 1)).status_code == 200
         delete(node, CLUSTER_NAME)
-        assert client.post("/access/v1/evaluation", json=question(at_offset=end)).status_code == 403
+        assert client.post("/access/v1/evaluation", json=question(at_offset=end - 1)).status_code == 403
 
 
 def test_a_body_that_is_called_something_else_is_refused(

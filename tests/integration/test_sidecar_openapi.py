@@ -99,7 +99,7 @@ ANSWERED: list[Asked] = [
 REFUSED: list[tuple[Asked, ErrorCode]] = [
     (("POST", EVALUATION, QUESTION | {"action": {"name": "no such"}}), ErrorCode.INVALID_REQUEST),
     (("POST", EVALUATION, QUESTION | {"context": {"min_offset": 99}}), ErrorCode.OFFSET_NOT_VISIBLE),
-    (("GET", "/v1/acls", {"at_offset": 1}), ErrorCode.OFFSET_NOT_HELD),
+    (("GET", "/v1/acls", {"at_offset": 0}), ErrorCode.OFFSET_NOT_HELD),
     (("GET", "/v1/acls", {"resourceType": "no such"}), ErrorCode.INVALID_REQUEST),
     (
         ("POST", "/v1/filter", WHO | {"operation": "READ", "resourceNames": ["x"] * 10_001}),

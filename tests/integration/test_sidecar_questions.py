@@ -67,9 +67,14 @@ def test_each_is_answered_with_its_offset(node_and_client: tuple[Node, httpx.Cli
     """KIP-430, KIP-679, a filter of names; by the body of a POST as by the query of a GET."""
     _, client = node_and_client
     expected = {
-        OPERATIONS: {"offset": 3, "operations": ["READ", "DESCRIBE"], "bits": (1 << 3) | (1 << 8)},
-        BY_TYPE: {"offset": 3, "result": "ALLOWED"},
-        FILTER: {"offset": 3, "allowed": ["orders"]},
+        OPERATIONS: {
+            "offset": 3,
+            "end_offset": 3,
+            "operations": ["READ", "DESCRIBE"],
+            "bits": (1 << 3) | (1 << 8),
+        },
+        BY_TYPE: {"offset": 3, "end_offset": 3, "result": "ALLOWED"},
+        FILTER: {"offset": 3, "end_offset": 3, "allowed": ["orders"]},
     }
     for path, answer in expected.items():
         assert client.post(path, json=QUESTIONS[path]).json() == answer
@@ -104,7 +109,7 @@ def test_one_acl_by_its_id(node_and_client: tuple[Node, httpx.Client]) -> None:
     missing = client.get(f"/v1/acls/{gone['id']}")
     assert (missing.status_code, missing.json()["code"]) == (404, "NOT_FOUND")
     assert gone["id"] in missing.json()["detail"]
-    before = client.get(f"/v1/acls/{gone['id']}", params={"at_offset": 3})
+    before = client.get(f"/v1/acls/{gone['id']}", params={"at_offset": 2})
     assert before.json()["acl"]["resourceName"] == "orders"
     assert client.get("/v1/acls/none").status_code == 400
     assert client.post(f"/v1/acls/{gone['id']}").headers["allow"] == "GET, HEAD"
@@ -150,15 +155,15 @@ def test_the_past_is_asked_with_the_rights_of_now(tmp_path: Path) -> None:
     """Who may not describe the cluster any more does not, by asking about the time when it might."""
     with asked_node(tmp_path / "log", ACLS) as (node, client):
         create(node, [acl(ANONYMOUS, AclOperation.DESCRIBE, CLUSTER)])
-        past = {**QUESTIONS[OPERATIONS], "at_offset": 3}
+        past = {**QUESTIONS[OPERATIONS], "at_offset": 2}
         delete(node, "orders")
         assert client.post(OPERATIONS, json=past).json()["operations"] == ["READ", "DESCRIBE"]
         assert client.post(OPERATIONS, json=QUESTIONS[OPERATIONS]).json()["operations"] == []
-        listing = client.get("/v1/acls", params={"at_offset": 3}).json()
+        listing = client.get("/v1/acls", params={"at_offset": 2}).json()
         assert (listing["offset"], len(listing["acls"])) == (3, 3)
         delete(node, CLUSTER_NAME)
         assert client.post(OPERATIONS, json=past).status_code == 403
-        assert client.get("/v1/acls", params={"at_offset": 3}).status_code == 403
+        assert client.get("/v1/acls", params={"at_offset": 2}).status_code == 403
 
 
 def test_a_state_that_is_not_held_is_gone(
@@ -166,17 +171,17 @@ def test_a_state_that_is_not_held_is_gone(
 ) -> None:
     """410, with the command that asks the log; an offset within a batch was never a state."""
     node, client = node_and_client
-    for offset in (1, 2, 3):
+    for offset in (0, 1, 2):
         asked = client.post(OPERATIONS, json={**QUESTIONS[OPERATIONS], "at_offset": offset})
-        if offset == 1:
+        if offset == 0:
             assert (asked.status_code, asked.json()["code"]) == (410, "OFFSET_NOT_HELD")
             assert f"aclog check --log {node.log.url} --at-offset 0" in asked.json()["detail"]
         else:
-            assert asked.json()["offset"] == offset
+            assert asked.json()["end_offset"] == offset + 1
     monkeypatch.setattr(recent_states, "HELD_MAXIMUM", 3)
     for number in range(3):
         create(node, [topic_acl(f"t{number}")])
-    offsets = [3, 4, 5, 6]
+    offsets = [2, 3, 4, 5]
     asked_all = [client.get("/v1/acls", params={"at_offset": offset}) for offset in offsets]
     assert [answer.status_code for answer in asked_all] == [410, 200, 200, 200]
 

@@ -75,6 +75,8 @@ ACLS = [
     acl("User:a", "pay.secret", prefixed=True, permission=DENY),
     acl("User:a", "pay.secret.a"),
 ]
+#: The end of the log, with the ACL by which the caller may search.
+END = len(ACLS) + 1
 
 
 @pytest.fixture
@@ -96,7 +98,7 @@ def test_who_may(node_and_client: tuple[Node, httpx.Client]) -> None:
     answer = client.post(SUBJECT, json=SEARCHES[SUBJECT])
     assert ids(answer) == ["a", "b", "d"]
     assert answer.json()["results"][0] == {"type": "User", "id": "a"}
-    assert answer.json()["context"] == {"offset": len(ACLS) + 1, "everyone": False}
+    assert answer.json()["context"] == {"offset": END, "end_offset": END, "everyone": False}
     assert [*answer.json()] == ["page", "context", "results"]
     assert ids(client.post(SUBJECT, json={**SEARCHES[SUBJECT], "subject": {"type": "Group"}})) == ["g"]
     ignored = {**SEARCHES[SUBJECT], "subject": {"type": "User", "id": "b"}}
@@ -118,7 +120,8 @@ def test_on_which_resources(node_and_client: tuple[Node, httpx.Client]) -> None:
     answer = client.post(RESOURCE, json=SEARCHES[RESOURCE])
     assert ids(answer) == ["orders", "payments"]
     assert answer.json()["context"] == {
-        "offset": len(ACLS) + 1,
+        "offset": END,
+        "end_offset": END,
         "names": "acls",
         "prefixes": {"allowed": ["pay"], "denied": ["pay.secret"]},
     }
@@ -180,7 +183,7 @@ def test_what_may_be_done(node_and_client: tuple[Node, httpx.Client]) -> None:
     _, client = node_and_client
     answer = client.post(ACTION, json=SEARCHES[ACTION])
     assert answer.json()["results"] == [{"name": "DESCRIBE"}, {"name": "READ"}]
-    assert answer.json()["context"] == {"offset": len(ACLS) + 1}
+    assert answer.json()["context"] == {"offset": END, "end_offset": END}
 
 
 @pytest.mark.parametrize("path", SEARCHES)
@@ -237,7 +240,7 @@ def test_an_earlier_state_is_searched(node_and_client: tuple[Node, httpx.Client]
     node, client = node_and_client
     end = node.status().end_offset
     delete(node, "orders")
-    before = {**SEARCHES[SUBJECT], "context": {**CONTEXT, "at_offset": end}}
+    before = {**SEARCHES[SUBJECT], "context": {**CONTEXT, "at_offset": end - 1}}
     assert ids(client.post(SUBJECT, json=before)) == ["a", "b", "d"]
     assert ids(client.post(SUBJECT, json=SEARCHES[SUBJECT])) == ["d"]
 

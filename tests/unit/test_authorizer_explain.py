@@ -224,6 +224,7 @@ def test_json_has_all_of_it() -> None:
         "rule": f"MatchingAcl(acl={denial.standard_acl()})",
         "reason": "an ACL denies it, and a DENY wins over every ALLOW",
         "offset": 2,
+        "endOffset": 2,
         "principal": "User:a",
         "host": "10.0.0.1",
         "operation": "READ",

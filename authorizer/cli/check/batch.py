@@ -137,7 +137,7 @@ class _SidecarStates(_States):
     def authorizer(self, end_offset: int | None, queries: Sequence[dict[str, Any]]) -> Answering:
         from authorizer.cli.check.sidecar_authorizer import SidecarAuthorizer
 
-        authorizer = SidecarAuthorizer(self._client, end_offset)
+        authorizer = SidecarAuthorizer(self._client, None if end_offset is None else end_offset - 1)
         asked = []
         for query in queries:
             # Its own line says what is wrong with a question.

@@ -39,6 +39,7 @@ _PLAIN_ANSWER: Final = (
     "result",
     "rule",
     "offset",
+    "endOffset",
     "principal",
     "host",
     "operation",
@@ -228,10 +229,8 @@ def _explained_by_sidecar(
     question = Question(
         context.principal, action.operation, pattern.resource_type, pattern.name, context.client_address
     )
-    # The command names the last offset that counts, the sidecar the one after it.
-    end_offset = None if at_offset is None else at_offset + 1
     with asked_sidecar(url) as client:
-        explained = client.ask(calls.explanation(question, at_offset=end_offset))
+        explained = client.ask(calls.explanation(question, at_offset=at_offset))
     shown = explanation_from_json(msgspec.to_builtins(explained), context, action)
     return shown, _Standing(explained.high_watermark_is_guess, explained.uncommitted_from, explained.age_ms)
 

@@ -31,7 +31,7 @@ class SidecarAuthorizer:
     """
 
     def __init__(self, client: Client, at_offset: int | None) -> None:
-        """``at_offset``: where the state ends; None for the newest."""
+        """``at_offset``: the last record that counts, inclusive; None for the newest state."""
         self._client = client
         self._at_offset = at_offset
         self._known: dict[Question, Answer | SidecarError] = {}

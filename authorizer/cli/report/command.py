@@ -113,7 +113,8 @@ def report_command(
                                               everyone who is not named; "as": "*" in place of
                                               "allowed" is what everyone may there
       {"acl": "inForce", ..., "findings": [{"rule": ..., "because": ..., "by": [...], "can_go": ...}]}
-      {"change": "added", "removed" or "replaced", "endOffset": ..., "timestamp": ..., "acl": {...}}
+      {"change": "added", "removed" or "replaced", "offset": ..., "endOffset": ..., "timestamp": ...,
+      "acl": {...}}                           by the record at this offset; endOffset: of its batch
       {"flip": "granted" or "revoked", ...}   as `aclog diff --json` has it
       {"summary": {"access": N, "acls": N, "findings": N, "changes": N, "flips": N}}
     Of a principal's lines of access the narrowest counts: a name's own, else that of the longest

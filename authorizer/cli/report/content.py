@@ -106,7 +106,7 @@ class Report:
             wanted = tuple(
                 each
                 for each in moment.changes or ()
-                if any(acl is not None and self.scope.has_acl(acl.record) for acl in each)
+                if any(acl is not None and self.scope.has_acl(acl.record) for acl in each.pair)
             )
             yield from change_lines(moment._replace(changes=wanted))
 

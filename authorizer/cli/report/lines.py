@@ -67,8 +67,12 @@ def _objects(report: Report) -> Iterator[dict[str, Any]]:
         yield {"acl": "inForce"} | applied_acl_json(acl) | {"findings": found}
     for line in report.changes():
         counts["changes"] += 1
-        yield {"change": line["kind"], "endOffset": line["offset"], "timestamp": line["timestamp"]} | {
-            "acl": line["acl"]
+        yield {
+            "change": line["kind"],
+            "offset": line["offset"],
+            "endOffset": line["end_offset"],
+            "timestamp": line["timestamp"],
+            "acl": line["acl"],
         }
     for flip in report.flips:
         if report.before is None:
@@ -127,7 +131,8 @@ def _rows(report: Report) -> Iterator[dict[str, Any]]:
         for finding in report.amiss(acl.record.id):
             yield {"section": "finding"} | fields | {"kind": finding["rule"], "detail": finding["because"]}
     for line in report.changes():
-        place = {"offset": line["offset"] - 1, "time": utc(line["timestamp"])}
+        offset = "" if line["offset"] is None else line["offset"]
+        place = {"offset": offset, "time": utc(line["timestamp"])}
         permission = line["acl"]["permissionType"]
         yield (
             {"section": "change"}

@@ -17,6 +17,7 @@ from authorizer.cli.output import json_line, shown
 from authorizer.cli.report.bundle import script, style
 from authorizer.index.masks import OPERATIONS
 from authorizer.sidecar.console.flips import flips_json
+from authorizer.sidecar.console.lines import state_place
 from records.ids import uuid_to_string
 
 if TYPE_CHECKING:
@@ -77,8 +78,8 @@ def _hash(text: str) -> str:
 def _held(report: Report) -> dict[str, Any]:
     """What the page's own `file_api.js` answers from."""
     facts, source = report.facts(), report.source
-    offset = source.image.provenance.end_offset
-    since = None if source.before is None else source.before.provenance.end_offset
+    place = state_place(report.state)
+    since = None if source.before is None else source.before.provenance.end_offset - 1
     cells = _Cells()
     return {
         "now": {
@@ -87,10 +88,16 @@ def _held(report: Report) -> dict[str, Any]:
             "may_alter": False,
             "cluster": None,
             "clusters": [],
-            "offset": offset,
+            **place,
             "facts": facts,
         },
-        "moments": {"first": offset, "origin": "", "is_whole": True, "left_out": 0, "moments": []},
+        "moments": {
+            "first_end_offset": place["end_offset"],
+            "origin": "",
+            "is_whole": True,
+            "left_out": 0,
+            "moments": [],
+        },
         "flags": source.flags,
         "is_log": "--log" in source.flags,
         "since": since,
@@ -106,7 +113,9 @@ def _held(report: Report) -> dict[str, Any]:
             if (found := report.amiss(acl.record.id))
         },
         "changes": _changes(report),
-        "flips": None if report.before is None else {"offset": since} | _flips(report, report.before),
+        "flips": None
+        if report.before is None
+        else {**state_place(report.before), **_flips(report, report.before)},
         "answers": _answers(report),
     }
 
@@ -164,5 +173,9 @@ def _flips(report: Report, before: AuthorizerState) -> dict[str, Any]:
 
 def _answers(report: Report) -> list[dict[str, Any]]:
     """The explained answers to the witnesses' questions at both states."""
-    flips = report.flips[:EXPLAINED_MAXIMUM]
-    return [explanation.to_json() for flip in flips for explanation in report.explained(flip)]
+    places = [state_place(each) for each in (report.before, report.state) if each is not None]
+    return [
+        explanation.to_json() | place
+        for flip in report.flips[:EXPLAINED_MAXIMUM]
+        for explanation, place in zip(report.explained(flip), places, strict=True)
+    ]

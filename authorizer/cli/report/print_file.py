@@ -126,7 +126,7 @@ def _facts(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
         ("Rules of", f"Kafka {version}"),
         (
             "Certainly committed",
-            "all of it" if facts["uncommittedFrom"] is None else f"up to offset {facts['uncommittedFrom']}",
+            "all of it" if facts["uncommittedFrom"] is None else f"before offset {facts['uncommittedFrom']}",
         ),
         ("Super users", ", ".join(facts["superUsers"]) or "none"),
         (
@@ -146,9 +146,10 @@ def _facts(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _place(place: dict[str, Any]) -> list[tuple[str, str]]:
     epoch, time = place["epoch"], place["timestamp"]
-    offset = str(place["endOffset"] or "not of a log")
+    end = place["endOffset"]
+    offset = str(end - 1) if end else "not of a log" if epoch is None else "before the log's first record"
     return [
-        ("End offset", offset if epoch is None else f"{place['endOffset']}, epoch {epoch}"),
+        ("Offset", offset if epoch is None else f"{offset}, epoch {epoch}"),
         ("Time", "unknown" if time is None else utc(time)),
         ("ACLs", f"{place['aclCount']:,}"),
         ("Digest", place["digest"]),
@@ -204,9 +205,8 @@ def _acl(acl: dict[str, Any]) -> str:
 def _changes(report: Report) -> Iterator[tuple[str, ...]]:
     for line in report.changes():
         acl = line["acl"]
-        offset = acl["offset"] if line["kind"] != "removed" else line["offset"] - 1
         host = "any host" if acl["host"] == "*" else _name(acl["host"])
-        yield _text(line["kind"]), f"{_acl(acl)} from {host}", _written(offset, line["timestamp"])
+        yield _text(line["kind"]), f"{_acl(acl)} from {host}", _written(line["offset"], line["timestamp"])
 
 
 def _flips(report: Report) -> Iterator[tuple[str, ...]]:

@@ -17,6 +17,7 @@ from authorizer.analysis.name_map import NameMap
 from authorizer.analysis.name_space import NAME_SPACES
 from authorizer.analysis.questions import Asker, questions_of
 from authorizer.analysis.rights import who_can, within
+from authorizer.sidecar.console.lines import state_place
 from authorizer.sidecar.console.questions import AllowedQuestion
 from authorizer.sidecar.errors import invalid_request
 from authorizer.sidecar.query import decode_query
@@ -84,7 +85,7 @@ class Allowed:
         def worked_out() -> dict[str, Any]:
             state = self._states.at(question.at_offset)
             classes: list[tuple[bool, Questions]]
-            found: dict[str, Any] = {"offset": state.end_offset, "principal": principal}
+            found: dict[str, Any] = {**state_place(state), "principal": principal}
             if principal is None:
                 classes = [(True, each) for each in self._who(state, asked)]
             else:

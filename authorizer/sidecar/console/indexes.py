@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 from authorizer.index.acl_index import AclIndex
 from authorizer.index.row_index import RowIndex
-from authorizer.sidecar.console.moments import Change
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from authorizer.sidecar.console.moments import Moment
+    from records.columns.acl_table import AppliedAcl
     from snapshot.columns import AclColumns
     from snapshot.image import AclsImage
 
@@ -98,8 +98,10 @@ def _leads(moment: Moment, columns: AclColumns) -> bool:
     return moment.changes is not None and moment.image.columns is columns
 
 
-def _changes_to(moments: Sequence[Moment], at: int, *, is_back: bool) -> Sequence[Change]:
+def _changes_to(
+    moments: Sequence[Moment], at: int, *, is_back: bool
+) -> Sequence[tuple[AppliedAcl | None, AppliedAcl | None]]:
     """What leads to a moment: from the one before, or from the one after it."""
     if is_back:
-        return [Change(after, before) for before, after in moments[at + 1].changes or ()]
-    return moments[at].changes or ()
+        return [(each.after, each.before) for each in moments[at + 1].changes or ()]
+    return [each.pair for each in moments[at].changes or ()]

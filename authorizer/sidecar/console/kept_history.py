@@ -117,6 +117,7 @@ class _Undoing:
         self._changes = 0
         self._rows = 0  # of columns that were made on the way
         self._undo = AclsDelta(known)
+        self._offsets: dict[Uuid, int] = {}  # of the last record of each ACL in the moment that is undone
         #: Of the moment that is being undone: its end and time, and where it is unknown from.
         self._end = known.provenance.end_offset
         self._time_ms = known.provenance.timestamp_ms
@@ -141,6 +142,7 @@ class _Undoing:
             if (now and now.record) != (row.after and row.after.record):
                 why = f"Spark's history tells something else of offset {row.offset} than the log"
                 break
+            self._offsets.setdefault(row.id, row.offset)
             if row.before is None:
                 gone = RemoveAccessControlEntryRecord(row.id)
                 self._undo.replay(LogRecord(row.offset, row.timestamp_ms, gone))
@@ -166,13 +168,17 @@ class _Undoing:
 
     def _close(self, end: int, time_ms: int) -> None:
         """All of a moment is undone: the one before it ends at ``end``."""
-        pairs = tuple(Change(was, now) for now, was in self._undo.changed() if now != was)
+        pairs = tuple(
+            Change(was, now, self._offsets.get(acl.record.id))
+            for now, was in self._undo.changed()
+            if now != was and (acl := now or was) is not None
+        )
         self._moments.append(self._moment(pairs))
         self._changes += len(pairs)
         last, self._image = self._image, self._undo.apply(Provenance(end, 0, time_ms))
         if self._image.columns is not last.columns:
             self._rows += len(self._image.columns)
-        self._undo = AclsDelta(self._image)
+        self._undo, self._offsets = AclsDelta(self._image), {}
         self._end, self._time_ms, self._unknown_from = end, time_ms, None
 
     def _moment(self, changes: tuple[Change, ...]) -> Moment:
@@ -191,16 +197,22 @@ class _Undoing:
                 added=last.added,
                 removed=last.removed,
                 unknown_from=last.unknown_from,
+                first_record=None,  # the history knows records, and not which became visible at once
             )
         else:
             delta = AclsDelta.between(moments[-1].image, joined.image)
-            changes = tuple(Change(was, now) for was, now in delta.changed() if was != now)
+            changes = tuple(
+                Change(was, now, None if now is None else now.offset)
+                for was, now in delta.changed()
+                if was != now
+            )
             added = sum(each.after is not None for each in changes)
             joined = joined._replace(
                 changes=changes if len(changes) <= CHANGES_MAXIMUM else None,
                 added=added,
                 removed=len(changes) - added,
                 unknown_from=moments[-1].end_offset,
+                first_record=None,
             )
         return Kept(tuple(moments), joined, why or "Spark's history begins there", is_whole)
 

@@ -7,13 +7,20 @@ from typing import TYPE_CHECKING, Any
 from authorizer.acl_json import applied_acl_json
 
 if TYPE_CHECKING:
+    from authorizer.decisions.state import AuthorizerState
     from authorizer.sidecar.console.moments import Change, Moment
+
+
+def state_place(state: AuthorizerState) -> dict[str, int]:
+    """Which state an answer is of: its end offset, and the time of its last record (0: not known)."""
+    where = state.index.image.provenance
+    return {"end_offset": where.end_offset, "timestamp": max(0, where.timestamp_ms)}
 
 
 def moment_json(moment: Moment) -> dict[str, Any]:
     """When it was, and how much it changed."""
     return {
-        "offset": moment.end_offset,
+        "end_offset": moment.end_offset,
         "timestamp": moment.timestamp_ms,
         "added": moment.added,
         "removed": moment.removed,
@@ -23,12 +30,15 @@ def moment_json(moment: Moment) -> dict[str, Any]:
 
 
 def change_lines(moment: Moment) -> list[dict[str, Any]]:
-    """What one moment changed, ACL by ACL; one line for all where that is not held."""
-    at = {"offset": moment.end_offset, "timestamp": moment.timestamp_ms}
+    """What one moment changed, ACL by ACL; one line for all where that is not held.
+
+    ``offset`` is that of the record that made the change, null where that is not known.
+    """
+    at = {"end_offset": moment.end_offset, "timestamp": moment.timestamp_ms}
     if moment.changes is None:
-        return [at | {"kind": "many", "added": moment.added, "removed": moment.removed}]
+        return [at | {"kind": "many", "offset": None, "added": moment.added, "removed": moment.removed}]
     return [
-        at | {"kind": _kind(each), "acl": applied_acl_json(acl)}
+        at | {"kind": _kind(each), "offset": each.offset, "acl": applied_acl_json(acl)}
         for each in moment.changes
         if (acl := each.after or each.before) is not None
     ]

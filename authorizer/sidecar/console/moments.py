@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from records.entries import BrokerRecord, RemoveAccessControlEntryRecord
+from records.entries import AccessControlEntryRecord, BrokerRecord, RemoveAccessControlEntryRecord
 from records.log_batch import LogRecord
 from replay.errors import InvariantError
 from replay.steps import Beginning, steps
@@ -23,11 +23,26 @@ if TYPE_CHECKING:
     from snapshot.image import AclsImage
 
 
+_ACL_RECORDS: Final = (AccessControlEntryRecord, RemoveAccessControlEntryRecord)
+
+
 class Change(NamedTuple):
-    """What one step did to one ACL: before and after, None where it was not in force."""
+    """What one step did to one ACL.
+
+    Attributes:
+        before: the ACL as it was; None where it was not in force.
+        after: the ACL as it is; None where it is not in force.
+        offset: of the last record that changed it; None where no record is known.
+    """
 
     before: AppliedAcl | None
     after: AppliedAcl | None
+    offset: int | None
+
+    @property
+    def pair(self) -> tuple[AppliedAcl | None, AppliedAcl | None]:
+        """The ACL before and after."""
+        return self.before, self.after
 
 
 class Moment(NamedTuple):
@@ -41,6 +56,8 @@ class Moment(NamedTuple):
         removed: how many went.
         unknown_from: where records are missing before it, the offset of the first one (I6).
         brokers: registrations of brokers that came in between, by which the rules may be another release's.
+        first_record: offset of the first record of the step; None where that is not known. A batch becomes
+            visible whole (I2): there is no state between this record and the end of the step.
     """
 
     image: AclsImage
@@ -50,11 +67,16 @@ class Moment(NamedTuple):
     removed: int
     unknown_from: int | None = None
     brokers: tuple[LogRecord, ...] = ()
+    first_record: int | None = None
 
     @property
     def end_offset(self) -> int:
         """Last contained offset + 1."""
         return self.image.provenance.end_offset
+
+    def has_inside(self, end_offset: int) -> bool:
+        """Whether a state that ended there would have a part of this step."""
+        return self.first_record is not None and self.first_record < end_offset < self.end_offset
 
 
 def moments_between(
@@ -73,7 +95,14 @@ def moments_between(
         delta = AclsDelta(image)
         for logged in step.records:
             delta.replay(logged)
-        changes = tuple(Change(old, new) for old, new in delta.changed() if old != new)
+        offsets = {
+            each.record.id: each.offset for each in step.records if isinstance(each.record, _ACL_RECORDS)
+        }
+        changes = tuple(
+            Change(old, new, offsets[acl.record.id])
+            for old, new in delta.changed()
+            if old != new and (acl := new or old) is not None
+        )
         if changes or _brokers(step) or step.unknown_from is not None:
             found.append((step, changes, image))
             image = delta.apply(_provenance(step))
@@ -91,6 +120,7 @@ def moments_between(
                 len(changes) - added,
                 step.unknown_from,
                 brokers,
+                step.records[0].offset if step.records else None,
             )
         )
         image = _undone(image, changes, earlier.provenance)
@@ -113,7 +143,7 @@ def _within(step: Step, end: int) -> Step:
 def _undone(image: AclsImage, changes: Sequence[Change], provenance: Provenance) -> AclsImage:
     """The state before these changes."""
     delta = AclsDelta(image)
-    for before, after in changes:
+    for before, after, _ in changes:
         if after is not None:
             gone = RemoveAccessControlEntryRecord(after.record.id)
             delta.replay(LogRecord(provenance.end_offset, provenance.timestamp_ms, gone))

@@ -121,12 +121,12 @@ class _Peer:
         for each in (state, earlier):
             if each is not None and (own := _digest_at(node, here, each.offset)) is not None:
                 return self._compared(each, own, state)
-        return OtherNode(self._url, "unknown", _why_unknown(node, here, state), state)
+        return OtherNode(self._url, "unknown", _why_unknown(here, state), state)
 
     def _compared(self, at: PeerState, own: str, state: PeerState) -> OtherNode:
         if at.digest == own:
-            return OtherNode(self._url, "agrees", f"the same ACLs at offset {at.offset}", state)
-        why = f"other ACLs at offset {at.offset}: digest {at.digest} there, {own} here"
+            return OtherNode(self._url, "agrees", f"the same ACLs at offset {at.offset - 1}", state)
+        why = f"other ACLs at offset {at.offset - 1}: digest {at.digest} there, {own} here"
         return OtherNode(self._url, "differs", why, state)
 
     async def _ask(self) -> PeerState:
@@ -184,10 +184,10 @@ def _digest_at(node: Node, here: AuthorizerState, offset: int) -> str | None:
     return None if state is None else digest_to_string(state.index.image.digest)
 
 
-def _why_unknown(node: Node, here: AuthorizerState, state: PeerState) -> str:
+def _why_unknown(here: AuthorizerState, state: PeerState) -> str:
     if state.offset > here.end_offset:
-        return f"it is ahead of this node, which has come to offset {here.end_offset}: not compared yet"
+        return f"it is ahead of this node, which has come to offset {here.end_offset - 1}: not compared yet"
     return (
-        f"this node holds no state at offset {state.offset} (only such as it has published, from "
-        f"{node.recent.first} on): not compared"
+        f"this node does not hold the state at offset {state.offset - 1} any more, only the last ones that "
+        "it has published: not compared"
     )

@@ -72,7 +72,7 @@ class Walked(NamedTuple):
     refusal: str | None = None
 
     def at(self, end_offset: int) -> int | None:
-        """Which moment's state is that at ``end_offset``; None if it is not known."""
+        """Which moment's state ends at ``end_offset``; None if it is not known, or was never visible."""
         if not self.moments or end_offset > self.end:
             return None
         at = bisect_right(self.moments, end_offset, key=lambda moment: moment.end_offset) - 1
@@ -81,7 +81,12 @@ class Walked(NamedTuple):
         later = self.moments[at + 1] if at + 1 < len(self.moments) else None
         if later is not None and later.unknown_from is not None and end_offset > later.unknown_from:
             return None
-        return at
+        return None if later is not None and later.has_inside(end_offset) else at
+
+    def around(self, end_offset: int) -> Moment | None:
+        """The moment inside whose batch or transaction a state would end there, if there is one."""
+        at = bisect_right(self.moments, end_offset, key=lambda moment: moment.end_offset)
+        return next((each for each in self.moments[at : at + 1] if each.has_inside(end_offset)), None)
 
 
 class Past:

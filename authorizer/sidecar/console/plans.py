@@ -26,6 +26,7 @@ from authorizer.sidecar.acls import AclRoutes
 from authorizer.sidecar.console.asking import console_caller
 from authorizer.sidecar.console.comparison_scheduler import ComparisonScheduler
 from authorizer.sidecar.console.flips import flips_json
+from authorizer.sidecar.console.lines import state_place
 from authorizer.sidecar.console.own_page import require_own_page
 from authorizer.sidecar.console.own_threads import in_own_thread
 from authorizer.sidecar.console.paths import PLAN_PATH
@@ -103,7 +104,7 @@ class PlanRoutes:
         about = [flip.questions for flip in flips[: asked.count]]
         before, then = (state_about(each, about, settings) for each in (table, after))
         found = {
-            "offset": state.end_offset,
+            **state_place(state),
             "counts": PlanCounts.of(table, changed, after).to_json(self._max_removed_percent),
             "added": _listed(changed.added),
             "removed": _listed(changed.removed),

@@ -7,11 +7,13 @@ from typing import Annotated
 import msgspec
 
 from authorizer.sidecar.acl_bodies import NewAcl
-from authorizer.sidecar.questions import DecisionQuestion, Offset
+from authorizer.sidecar.questions import DecisionQuestion
 
 #: Rows, columns and lines of one answer.
 Count = Annotated[int, msgspec.Meta(ge=1, le=200)]
 _From = Annotated[int, msgspec.Meta(ge=0)]
+#: A state, by the offset of its last record, as `--at-offset`; -1 is the state before the log's first record.
+AtOffset = Annotated[int, msgspec.Meta(ge=-1, lt=2**63 - 1)]
 
 
 class MatrixQuestion(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -32,8 +34,8 @@ class MatrixQuestion(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     who: str = ""
     teams: bool = False
     team: str = ""
-    at_offset: Offset | None = None
-    since: Offset | None = None
+    at_offset: AtOffset | None = None
+    since: AtOffset | None = None
     row: _From = 0
     rows: Count = 50
     column: _From = 0
@@ -41,10 +43,15 @@ class MatrixQuestion(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class ChangesQuestion(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """What changed between two states, the newest first."""
+    """What changed between two states, the newest first.
 
-    after: Offset = 0
-    upto: Offset | None = None
+    Attributes:
+        after: the first state.
+        until: the second one; now if None.
+    """
+
+    after: AtOffset = -1
+    until: AtOffset | None = None
     count: Count = 100
 
 
@@ -52,14 +59,14 @@ class FlipsQuestion(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """Which answers differ between two states, in classes.
 
     Attributes:
-        since: the end offset of the first one; now if None.
+        since: the first state; now if None.
         cluster: of a fleet, whose state of now is the first one.
-        at_offset: the end offset of the second one; now if None.
+        at_offset: the second one; now if None.
     """
 
-    since: Offset | None = None
+    since: AtOffset | None = None
     cluster: str | None = None
-    at_offset: Offset | None = None
+    at_offset: AtOffset | None = None
     count: Count = 200
 
 
@@ -78,7 +85,7 @@ class PlanQuestion(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     remove: list[dict[str, str]] = []
     text: str = ""
     everything: bool = False
-    at_offset: Offset | None = None
+    at_offset: AtOffset | None = None
     to_apply: bool = False
     count: Count = 200
 
@@ -87,13 +94,15 @@ class AclsQuestion(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """ACLs with a text in their principal, name or host."""
 
     containing: str = ""
-    at_offset: Offset | None = None
+    at_offset: AtOffset | None = None
     first: _From = 0
     count: Count = 100
 
 
 class AskQuestion(DecisionQuestion, kw_only=True):
     """A decision, why, and since when."""
+
+    at_offset: AtOffset | None = None
 
 
 class AllowedQuestion(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -113,6 +122,6 @@ class AllowedQuestion(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     name: str = ""
     prefix: bool = False
     principal: str = ""
-    at_offset: Offset | None = None
+    at_offset: AtOffset | None = None
     first: _From = 0
     count: Count = 50

@@ -22,7 +22,7 @@ from authorizer.sidecar.console.asking import console_caller
 from authorizer.sidecar.console.comparison_scheduler import ComparisonScheduler
 from authorizer.sidecar.console.findings import Findings
 from authorizer.sidecar.console.flips import flips_json, flips_of
-from authorizer.sidecar.console.lines import change_lines, moment_json
+from authorizer.sidecar.console.lines import change_lines, moment_json, state_place
 from authorizer.sidecar.console.own_threads import in_own_thread
 from authorizer.sidecar.console.paths import APPLY_PATH, PLAN_PATH, console_routes
 from authorizer.sidecar.console.plans import PlanRoutes
@@ -117,7 +117,7 @@ class ConsoleRoutes:
                 "refusal": self._node.refusal,
                 "cluster": request.scope["state"].get("prefix", "").removeprefix(CLUSTERS_PATH) or None,
                 "clusters": list(self._others),
-                "offset": ready_state(self._node).end_offset,
+                **state_place(ready_state(self._node)),
                 "state": state_json(self._node),
             }
         )
@@ -130,7 +130,7 @@ class ConsoleRoutes:
         moments = walked.moments[-_MOMENTS_MAXIMUM:]
         return json_response(
             {
-                "first": moments[0].end_offset,
+                "first_end_offset": moments[0].end_offset,
                 "origin": walked.origin,
                 "is_whole": walked.is_whole,
                 "left_out": len(walked.moments) - len(moments),
@@ -167,8 +167,8 @@ class ConsoleRoutes:
 
         def found() -> dict[str, Any]:
             moments = self._states.walked().moments
-            upto = moments[-1].end_offset if asked.upto is None else asked.upto
-            between = [each for each in moments if asked.after < each.end_offset <= upto]
+            until = moments[-1].end_offset if asked.until is None else asked.until + 1
+            between = [each for each in moments if asked.after + 1 < each.end_offset <= until]
             lines: list[dict[str, Any]] = []
             for moment in reversed(between):
                 lines += change_lines(moment)[: asked.count - len(lines)]
@@ -193,7 +193,7 @@ class ConsoleRoutes:
             else:
                 before = other
                 flips = flips_of(before, after, None, check_cancelled)
-            return {"offset": before.end_offset, **flips_json(flips, asked.count, before, after)}
+            return {**state_place(before), **flips_json(flips, asked.count, before, after)}
 
         await self._states.begun()
         with self._states.asked():
@@ -221,7 +221,7 @@ class ConsoleRoutes:
             state = self._states.at(asked.at_offset)
             listing = self._listing(state, asked.containing)
             return {
-                "offset": state.end_offset,
+                **state_place(state),
                 "total": len(listing),
                 "first": asked.first,
                 "acls": [applied_acl_json(acl) for acl in listing.part(asked.first, asked.count)],
@@ -259,6 +259,7 @@ class ConsoleRoutes:
         def answered() -> dict[str, Any]:
             state = self._states.at(asked.at_offset)
             shown = explanation_json(self._node, context, asked.action(), state, shows_all=sees_all)
+            shown |= state_place(state)
             if sees_all:
                 subject = AskedQuestion(context, asked.action(), state.settings)
                 shown["history"] = turns_json(subject, self._states.walked().moments)

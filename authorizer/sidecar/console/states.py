@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from authorizer.node import Node
-    from authorizer.sidecar.console.moments import Change
     from authorizer.sidecar.console.past import Walked
+    from records.columns.acl_table import AppliedAcl
     from records.log.base import MetadataLog
     from replay.snapshot_source import SnapshotSource
 
@@ -103,23 +103,24 @@ class States:
             await asyncio.sleep(_LOOK_S)
             waited_s += _LOOK_S
 
-    def at(self, end_offset: int | None) -> AuthorizerState:
-        """The state of now, or at an end offset.
+    def at(self, at_offset: int | None) -> AuthorizerState:
+        """The state of now, or with the record at an offset applied; -1: before the log's first record.
 
         Raises:
             AuthorizerNotReadyError: nothing can be relied on now.
             HttpError: 410, it is not known.
         """
         now = self._node.authorizer.state
-        if end_offset is None or end_offset == now.end_offset:
+        if at_offset is None or at_offset == now.end_offset - 1:
             return now
+        end_offset = at_offset + 1
         walked = self.walked()
         at = walked.at(end_offset)
         if at is None:
             held = self._node.recent.at(end_offset)
             if held is not None:
                 return held
-            raise _not_known(end_offset, walked)
+            raise _not_known(at_offset, walked)
         version = now.settings.version_for(walked.moments[at].image).version
         index = self._indexes.of(walked.moments, at, now.index, networks=version.matches_networks)
         return AuthorizerState(index, now.settings, now.is_ready, now.not_ready_reason)
@@ -165,7 +166,7 @@ class States:
         """That of a state that stands on the same columns, with what is the same there."""
         moments = self.walked()
         here = moments.at(state.end_offset)
-        found: tuple[int, Matrix, Sequence[Change]] | None = None
+        found: tuple[int, Matrix, Sequence[tuple[AppliedAcl | None, AppliedAcl | None]]] | None = None
         for (offset, kind), matrix in self._matrices.items():
             if kind != resource_type or matrix.index.image.columns is not state.index.image.columns:
                 continue
@@ -176,7 +177,11 @@ class States:
             if any(each.changes is None for each in between):
                 continue
             if found is None or len(between) < found[0]:
-                found = len(between), matrix, [change for each in between for change in each.changes or ()]
+                found = (
+                    len(between),
+                    matrix,
+                    [change.pair for each in between for change in each.changes or ()],
+                )
         return None if found is None else found[1].at(state.index, state.settings, found[2])
 
     def _forget(self) -> None:
@@ -185,13 +190,25 @@ class States:
         self._indexes.forget()
 
 
-def _not_known(end_offset: int, walked: Walked) -> HttpError:
-    said = f"the state that ends at offset {end_offset} is not known"
+def _not_known(at_offset: int, walked: Walked) -> HttpError:
+    around = walked.around(at_offset + 1)
+    if around is not None:
+        return HttpError(
+            ErrorCode.OFFSET_NOT_HELD,
+            f"There was no state at offset {at_offset}: the records {around.first_record} to "
+            f"{around.end_offset - 1} became visible at once. Look at offset "
+            f"{max(-1, (around.first_record or 0) - 1)} or {around.end_offset - 1}",
+        )
+    what = f"The state at offset {at_offset} is not known"
+    if at_offset >= walked.end:
+        return HttpError(
+            ErrorCode.OFFSET_NOT_HELD, f"{what}: the last record that this node has read is {walked.end - 1}"
+        )
     if walked.progress is None:
         return HttpError(
-            ErrorCode.OFFSET_NOT_HELD, f"{said}: the log and its snapshots do not tell it, or not any more"
+            ErrorCode.OFFSET_NOT_HELD, f"{what}: neither the log nor its snapshots lead to it any more"
         )
     looked, every = walked.progress
     return HttpError(
-        ErrorCode.OFFSET_NOT_HELD, f"{said} yet: {looked:,} of {every:,} records were looked through so far"
+        ErrorCode.OFFSET_NOT_HELD, f"{what} yet: {looked:,} of {every:,} records were read so far"
     )

@@ -30,25 +30,25 @@ def turns_json(subject: AskedQuestion, moments: Sequence[Moment]) -> dict[str, A
         turn = followed.after(_records(subject, followed, moment))
         if turn is not None and turn.flips:
             turns.append(_turn_json(turn, moment))
-    return {"since": moments[first].end_offset, "began": began, "turns": turns}
+    return {"since_end_offset": moments[first].end_offset, "began": began, "turns": turns}
 
 
 def _records(subject: AskedQuestion, followed: Followed, moment: Moment) -> Iterator[LogRecord]:
     """What a moment changed of the ACLs that have to do with the question."""
     yield from moment.brokers
     held = set(followed.ids)
-    for before, after in moment.changes or ():
+    for before, after, offset in moment.changes or ():
+        written = moment.end_offset - 1 if offset is None else offset
         if after is not None and (after.record.id in held or subject.is_wanted(after.record)):
-            offset = moment.end_offset - 1 if after.offset is None else after.offset
-            yield LogRecord(offset, after.timestamp_ms, after.record)
+            yield LogRecord(written, after.timestamp_ms, after.record)
         elif after is None and before is not None and before.record.id in held:
             record = RemoveAccessControlEntryRecord(before.record.id)
-            yield LogRecord(moment.end_offset - 1, moment.timestamp_ms, record)
+            yield LogRecord(written, moment.timestamp_ms, record)
 
 
 def _turn_json(turn: Turn, moment: Moment) -> dict[str, Any]:
     return {
-        "offset": moment.end_offset,
+        "end_offset": moment.end_offset,
         "timestamp": moment.timestamp_ms,
         "allowed": turn.after.holds,
         "by": list(map(_change_json, turn.changes)),

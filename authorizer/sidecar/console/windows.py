@@ -43,7 +43,7 @@ def window(asked: MatrixQuestion, matrix: Matrix, before: Matrix | None, own: st
         if each is not None:
             each.columns(whole)
     found = {
-        "offset": matrix.index.image.provenance.end_offset,
+        "end_offset": matrix.index.image.provenance.end_offset,
         "type": matrix.resource_type.name,
         "operations": _OPERATIONS,
         "rows": {"total": len(rows), "first": asked.row, "items": list(map(_row_json, some))},

@@ -1,6 +1,7 @@
 // What the console asks a node, answered from what this file holds: nothing is decided here, and nobody asked.
 
 import { codeAt, headsOf, rowsOf } from "./sheet.js";
+import { offsetText } from "./words.js";
 
 export class Refusal extends Error {
   constructor(status, message) {
@@ -8,6 +9,10 @@ export class Refusal extends Error {
     this.status = status;
   }
 }
+
+// A file holds all that it answers from, and takes no token: neither is ever seen here.
+export const UNREACHABLE = 0;
+export const TOKEN_GIVEN = "aclog-token-given";
 
 async function read() {
   const packed = atob(document.getElementById("held").textContent);
@@ -26,19 +31,29 @@ function command(...words) {
   return words.map(quoted).join(" ");
 }
 
+// The offset of the last record of the file's state: states are named by it, here as by `--at-offset`.
+function ownOffset(held) {
+  return held.now.end_offset - 1;
+}
+
+// Of the state before the first record there is no `--at-offset`.
+function atOffset(at) {
+  return at < 0 ? [] : ["--at-offset", String(at)];
+}
+
 // The file is of one state, and compares it with one other at most.
 function requireState(held, at) {
-  const own = held.now.offset;
+  const own = ownOffset(held);
   if (at === null || at === undefined || at === own) return;
-  const way = held.is_log ? command("aclog", "report", ...held.flags, "--at-offset", String(at - 1)) : "aclog report";
-  throw new Refusal(410, `This file holds the state that ends at offset ${own} alone. For that at ${at}: ${way}`);
+  const way = held.is_log ? command("aclog", "report", ...held.flags, ...atOffset(at)) : "aclog report";
+  throw new Refusal(410, `This file holds the state at ${offsetText(own)} alone. For that at ${offsetText(at)}: ${way}`);
 }
 
 function requireSince(held, since) {
   if (since === held.since) return;
-  const has = held.since === null ? "compares it with no other" : `compares it with offset ${held.since} alone`;
-  const way = held.is_log ? command("aclog", "report", ...held.flags, "--since", String(since - 1)) : "aclog diff";
-  throw new Refusal(410, `This file ${has}. For offset ${since}: ${way}`);
+  const has = held.since === null ? "compares its state with no other" : `compares its state with that at ${offsetText(held.since)} alone`;
+  const way = held.is_log ? command("aclog", "report", ...held.flags, "--since", String(Math.max(0, since))) : "aclog diff";
+  throw new Refusal(410, `This file ${has}. For ${offsetText(since)}: ${way}`);
 }
 
 function matrix(held, question) {
@@ -64,7 +79,7 @@ function matrix(held, question) {
       .reduce(([always, sometimes], [all, some]) => [always & all, sometimes | some]);
   const cells = (kind) => some.map(({ at }) => shown.map(({ members }) => cell(members, kind, at)));
   const found = {
-    offset: held.now.offset,
+    end_offset: held.now.end_offset,
     type: question.type,
     operations: held.operations,
     rows: {
@@ -100,7 +115,8 @@ function acls(held, question) {
   requireState(held, question.at_offset);
   const found = listed(held, question.containing);
   return {
-    offset: held.now.offset,
+    end_offset: held.now.end_offset,
+    timestamp: held.now.timestamp,
     total: found.length,
     first: question.first,
     acls: found.slice(question.first, question.first + question.count),
@@ -114,7 +130,7 @@ function findings(held, question) {
 }
 
 function changes(held, question) {
-  requireState(held, question.upto);
+  requireState(held, question.until);
   requireSince(held, question.after);
   return held.changes;
 }
@@ -143,26 +159,26 @@ function refuse(...words) {
 
 // The state as any command takes it that does not go by offsets.
 function asSet(held, at) {
-  return ["--acls", held.is_log ? `${held.flags[1]}@${at - 1}` : held.flags[1]];
+  return ["--acls", held.is_log ? `${held.flags[1]}@${at}` : held.flags[1]];
 }
 
 function answered(held, question) {
-  const at = question.at_offset ?? held.now.offset;
+  const at = question.at_offset ?? ownOffset(held);
   const { principal, operation, resourceType, resourceName, host } = question;
   const found = held.answers.find(
     (each) =>
-      each.offset === at && each.principal === principal && each.operation === operation &&
+      each.end_offset === at + 1 && each.principal === principal && each.operation === operation &&
       each.resourceType === resourceType && each.resourceName === resourceName && (!host || each.host === host),
   );
   if (found) return found;
   if (!held.is_log) return refuse("what-can", ...asSet(held, at), "--principal", principal);
   const asked = ["--principal", principal, "--operation", operation, ...resourceWords(resourceType, resourceName)];
-  return refuse("check", ...held.flags, "--at-offset", String(at - 1), ...asked, ...(host ? ["--host", host] : []), "--explain");
+  return refuse("check", ...held.flags, ...atOffset(at), ...asked, ...(host ? ["--host", host] : []), "--explain");
 }
 
 // Of all names with a prefix, or of anyone.
 function allowed(held, { principal, operation, type, name, prefix, at_offset }) {
-  const set = asSet(held, at_offset ?? held.now.offset);
+  const set = asSet(held, at_offset ?? ownOffset(held));
   if (principal) return refuse("what-can", ...set, "--principal", principal);
   return refuse("who-can", ...set, "--operation", operation, ...resourceWords(type, prefix ? `${name}*` : name));
 }

@@ -2,17 +2,18 @@
 
 import { html } from "./htm-preact.js";
 import { Changes } from "./time_bar.js";
-import { count, time as timeOf } from "./words.js";
+import { urlOffset } from "./view.js";
+import { count, stateText, time as timeOf } from "./words.js";
 
 function moment({ endOffset, timestamp, aclCount }) {
   const when = timestamp === null ? "" : `, ${timeOf(timestamp)}`;
-  return `${timestamp === null && !endOffset ? "not of a log" : `offset ${endOffset}`}${when}, ${count(aclCount, "ACL")}`;
+  return `${timestamp === null && !endOffset ? "not of a log" : stateText(endOffset)}${when}, ${count(aclCount, "ACL")}`;
 }
 
 export function TimeBar({ view, go, time }) {
   if (!time) return null;
   const { facts } = time;
-  const isCompared = facts.since !== null && view.since === String(facts.since.endOffset);
+  const isCompared = facts.since !== null && view.since === urlOffset(facts.since.endOffset);
   return html`<section class="time" aria-label="Time">
     <p class="moment">This file: ${moment(facts)}</p>
     ${facts.since === null
@@ -20,11 +21,11 @@ export function TimeBar({ view, go, time }) {
       : html`<div class="since">
             ${isCompared
               ? html`<button onClick=${() => go({ since: null })}>stop comparing</button>`
-              : html`<button onClick=${() => go({ since: facts.since.endOffset })}>what changed</button>`}
+              : html`<button onClick=${() => go({ since: urlOffset(facts.since.endOffset) })}>what changed</button>`}
             <span class="notice">since ${moment(facts.since)}</span>
           </div>
           ${isCompared
-            ? html`<details><summary>What changed</summary><${Changes} view=${view} offset=${time.offset} /></details>`
+            ? html`<details><summary>What changed</summary><${Changes} view=${view} offset=${time.end_offset} /></details>`
             : null}`}
   </section>`;
 }

@@ -5,9 +5,10 @@ import { time as timeOf, visible } from "./words.js";
 
 export const LABEL = "State";
 
-function place(name, found) {
+function place(name, { endOffset, epoch, ...found }) {
+  const offset = endOffset ? `${endOffset - 1}` : epoch === null ? "not of a log" : "before the log's first record";
   return [
-    [`${name}Offset`, found.epoch === null ? `${found.endOffset || "not of a log"}` : `${found.endOffset}, epoch ${found.epoch}`],
+    [`${name}Offset`, epoch === null ? offset : `${offset}, epoch ${epoch}`],
     [`${name}Time`, found.timestamp === null ? "unknown" : timeOf(found.timestamp)],
     [`${name}ACLs`, found.aclCount.toLocaleString("en")],
     [`${name}Digest`, found.digest],
@@ -23,7 +24,7 @@ export function NodeView({ time }) {
     ...place("", facts),
     ["Digest of all answers", facts.meaning ?? "not of all ACLs"],
     ["Rules of", `Kafka ${facts.kafkaVersion.version ?? ""}`],
-    ["Certainly committed", facts.uncommittedFrom === null ? "all of it" : `up to offset ${facts.uncommittedFrom}`],
+    ["Certainly committed", facts.uncommittedFrom === null ? "all of it" : `before offset ${facts.uncommittedFrom}`],
     ["Super users", superUsers.join(", ") || "none"],
     ["Where no ACL is", facts.allowEveryoneIfNoAclFound ? "everyone is allowed" : "everyone is denied"],
     ["About", narrowedTo.join(", ") || "all principals and names"],

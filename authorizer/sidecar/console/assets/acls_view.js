@@ -3,22 +3,23 @@
 import { html } from "./htm-preact.js";
 import { useAnswer } from "./asked.js";
 import { ChangePanel, withRemoval, without, isGoing, whyNot } from "./change.js";
-import { numberOf } from "./view.js";
+import { Trouble } from "./trouble.js";
+import { numberOf, offsetOf } from "./view.js";
 import { aclText, count, time as timeOf, title, visible } from "./words.js";
 
 const PAGE = 100;
 
 export function AclsView({ view, go, time, lookAgain, change, setChange }) {
   const first = numberOf(view.first) ?? 0;
-  const question = { containing: view.text || null, at_offset: numberOf(view.at), first, count: PAGE };
+  const question = { containing: view.text || null, at_offset: offsetOf(view.at), first, count: PAGE };
   const { answer, error, busy } = useAnswer("console/v1/acls", question, [
     JSON.stringify(question),
-    numberOf(view.at) === null ? time?.offset : time?.past?.first,
+    offsetOf(view.at) === null ? time?.end_offset : time?.past?.first_end_offset,
   ]);
   const amiss = useAnswer("console/v1/findings", view.lint ? question : null, [
     JSON.stringify(question),
     view.lint,
-    numberOf(view.at) === null ? time?.offset : time?.past?.first,
+    offsetOf(view.at) === null ? time?.end_offset : time?.past?.first_end_offset,
   ]);
   const findings = view.lint ? amiss.answer : null;
   const mayChange = whyNot(view, time) === null;
@@ -32,10 +33,10 @@ export function AclsView({ view, go, time, lookAgain, change, setChange }) {
       <label><input type="checkbox" checked=${Boolean(view.lint)}
         onChange=${(event) => go({ lint: event.target.checked ? "yes" : null })} /> what is amiss</label>
       ${view.lint && amiss.busy ? html`<span class="notice">looking…</span>` : null}
-      ${view.lint && amiss.error ? html`<span class="error" role="alert">${amiss.error.message}</span>` : null}
+      ${view.lint && amiss.error ? html`<${Trouble} error=${amiss.error} />` : null}
     </form>
     <${ChangePanel} ...${{ view, go, time, lookAgain, change, setChange }} />
-    ${error ? html`<p class="error" role="alert">${error.message}</p>` : null}
+    ${error ? html`<${Trouble} error=${error} />` : null}
     ${answer
       ? html`<div class="counts" aria-live="polite">
             <span>${count(answer.total, "ACL")}</span>

@@ -1,7 +1,9 @@
 // What is asked again and again while it is looked at: the last answer stays where the next one fails.
+// The error says since when it fails.
 
 import { useEffect, useState } from "./htm-preact.js";
 import { ask } from "./api.js";
+import { failing } from "./trouble.js";
 
 const LOOK_MS = 2000;
 
@@ -22,7 +24,7 @@ export function useAgain(path, { isWanted = true } = {}) {
         });
       } catch (error) {
         if (leaving.signal.aborted) return;
-        setFound((last) => ({ answer: last.answer, error }));
+        setFound((last) => ({ answer: last.answer, error: failing(error, last.error) }));
         if (error.status === 401) return;
       }
       if (!leaving.signal.aborted) timer = setTimeout(look, LOOK_MS);

@@ -2,8 +2,9 @@
 
 import { html } from "./htm-preact.js";
 import { useAnswer } from "./asked.js";
-import { numberOf } from "./view.js";
-import { count, decisionText, nameOf, title, visible } from "./words.js";
+import { Trouble } from "./trouble.js";
+import { numberOf, offsetOf } from "./view.js";
+import { count, decisionText, nameOf, stateAndTime, title, visible } from "./words.js";
 
 const PAGE = 50;
 const SUMMARIES = {
@@ -39,20 +40,20 @@ function Class({ found, asked, go }) {
 }
 
 export function AllowedView({ asked, view, go, time }) {
-  const question = { ...asked, at_offset: numberOf(view.at), first: numberOf(view.first) ?? 0, count: PAGE };
-  const { answer, error } = useAnswer("console/v1/allowed", question, [
+  const question = { ...asked, at_offset: offsetOf(view.at), first: numberOf(view.first) ?? 0, count: PAGE };
+  const { answer, error, busy } = useAnswer("console/v1/allowed", question, [
     JSON.stringify(question),
-    question.at_offset === null ? time?.offset : time?.past?.first,
+    question.at_offset === null ? time?.end_offset : time?.past?.first_end_offset,
   ]);
-  if (error) return html`<p class="error" role="alert">${error.message}</p>`;
-  if (!answer) return html`<p class="notice">Working it out…</p>`;
+  if (!answer) return error ? html`<${Trouble} error=${error} />` : html`<p class="notice">Working it out…</p>`;
   const [style, said] = SUMMARIES[answer.summary] ?? [];
   const end = answer.first + answer.classes.length;
-  return html`<div class="verdict" aria-live="polite">
+  return html`${error ? html`<${Trouble} error=${error} />` : null}
+    <div class=${`verdict ${busy ? "busy" : ""}`} aria-live="polite">
       ${answer.summary
         ? html`<p class=${`result ${style}`}>${said}</p>`
         : html`<p class="result">${answer.total ? count(answer.total, "answer") : "Nobody"}</p>`}
-      <p>As of offset ${answer.offset}, for all names and hosts that there could be.</p>
+      <p>As of ${stateAndTime(answer)}, for all names and hosts that there could be.</p>
     </div>
     <ul class="flips classes">
       ${answer.classes.map((each) => html`<${Class} found=${each} asked=${asked} go=${go} />`)}

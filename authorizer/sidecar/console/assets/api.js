@@ -9,15 +9,28 @@ export class Refusal extends Error {
   }
 }
 
+// What is announced when there is another token: what was refused without it is asked again.
+export const TOKEN_GIVEN = "aclog-token-given";
+
 export function useToken(token) {
   sessionStorage.setItem(TOKEN, token);
+  dispatchEvent(new Event(TOKEN_GIVEN));
 }
+
+// The status of what got no answer.
+export const UNREACHABLE = 0;
 
 async function answered(path, options) {
   const token = sessionStorage.getItem(TOKEN);
   const headers = token ? { ...options.headers, authorization: `Bearer ${token}` } : options.headers;
-  const answer = await fetch(path, { ...options, headers });
-  if (answer.ok) return answer.json();
+  let answer;
+  try {
+    answer = await fetch(path, { ...options, headers });
+    if (answer.ok) return await answer.json();
+  } catch (error) {
+    if (options.signal?.aborted) throw error;
+    throw new Refusal(UNREACHABLE, "The node cannot be reached.");
+  }
   const problem = await answer.json().catch(() => ({}));
   throw new Refusal(answer.status, problem.detail || problem.title || `HTTP ${answer.status}`);
 }

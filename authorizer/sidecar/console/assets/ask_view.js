@@ -3,8 +3,9 @@
 import { html } from "./htm-preact.js";
 import { AllowedView } from "./allowed_view.js";
 import { useAnswer } from "./asked.js";
-import { numberOf } from "./view.js";
-import { OPERATIONS, TYPES, aclText, time as timeOf, title, visible } from "./words.js";
+import { Trouble } from "./trouble.js";
+import { offsetOf, urlOffset } from "./view.js";
+import { OPERATIONS, TYPES, aclText, stateAndTime, stateText, time as timeOf, title, visible } from "./words.js";
 
 function Acls({ acls, heading }) {
   if (!acls.length) return null;
@@ -19,17 +20,17 @@ function History({ history, go }) {
     <ol class="turns" reversed>
       ${turns.map(
         (turn) => html`<li>
-          <button onClick=${() => go({ at: turn.offset })}>offset ${turn.offset}</button> ${timeOf(turn.timestamp)}:
+          <button onClick=${() => go({ at: urlOffset(turn.end_offset) })}>${stateText(turn.end_offset)}</button> ${timeOf(turn.timestamp)}:
           <b class=${turn.allowed ? "allowed" : "denied"}>${turn.allowed ? "allowed" : "denied"}</b>
           ${turn.by.map(
             (each) => html`<div>
-              ${each.acl ? html`${each.kind} <bdi>${aclText(each.acl)}</bdi>` : `by the rules of Kafka ${each.version}, before of ${each.was}`}
+              ${each.acl ? html`${each.kind} at offset ${each.offset}: <bdi>${aclText(each.acl)}</bdi>` : `by the rules of Kafka ${each.version}, before of ${each.was}`}
             </div>`,
           )}
         </li>`,
       )}
       <li>
-        ${history.since ? `from offset ${history.since}, where the history here begins` : "from the beginning"}:
+        ${history.since_end_offset ? `from ${stateText(history.since_end_offset)} on, where the history here begins` : "from the beginning"}:
         <b class=${history.began ? "allowed" : "denied"}>${history.began ? "allowed" : "denied"}</b>
       </li>
     </ol>`;
@@ -37,22 +38,23 @@ function History({ history, go }) {
 
 function One({ asked, time, go }) {
   const isWhole = asked.principal && (asked.resourceName || asked.resourceType !== "TOPIC");
-  const { answer, error } = useAnswer("console/v1/ask", isWhole ? asked : null, [
+  const { answer, error, busy } = useAnswer("console/v1/ask", isWhole ? asked : null, [
     JSON.stringify(asked),
-    asked.at_offset === null ? time?.offset : time?.past?.first,
+    asked.at_offset === null ? time?.end_offset : time?.past?.first_end_offset,
   ]);
-  if (error) return html`<p class="error" role="alert">${error.message}</p>`;
-  if (!isWhole || !answer) return isWhole ? null : html`<p class="notice">Name a resource.</p>`;
-  return html`<div class="verdict" aria-live="polite">
+  if (!isWhole) return html`<p class="notice">Name a resource.</p>`;
+  if (!answer) return error ? html`<${Trouble} error=${error} />` : null;
+  return html`${error ? html`<${Trouble} error=${error} />` : null}
+    <div class=${`verdict ${busy ? "busy" : ""}`} aria-live="polite">
       <p class=${`result ${answer.result === "ALLOWED" ? "allowed" : "denied"}`}>
         ${answer.result === "ALLOWED" ? "✓ ALLOWED" : "✗ DENIED"}
       </p>
-      <p>${answer.reason}, as of offset ${answer.offset}.</p>
+      <p>${answer.reason}, as of ${stateAndTime(answer)}.</p>
       ${answer.remark ? html`<p>${answer.remark}</p>` : null}
     </div>
     ${answer.acl
       ? html`<${Acls} acls=${[answer.acl]} heading=${
-          answer.acl.offset === null ? "Decided by" : `Decided by, written at offset ${answer.acl.offset}`
+          answer.acl.offset === null ? "Decided by" : `Decided by, written at offset ${answer.acl.offset}, ${timeOf(answer.acl.timestamp)}`
         } />`
       : null}
     <${Acls} acls=${answer.alsoMatched} heading="Also matched" />
@@ -117,7 +119,7 @@ export function AskView({ view, go, time, firstField }) {
           resourceType: view.type,
           resourceName: name,
           host: view.host || null,
-          at_offset: numberOf(view.at),
+          at_offset: offsetOf(view.at),
         }} />`}
   </section>`;
 }

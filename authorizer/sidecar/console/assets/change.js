@@ -1,12 +1,14 @@
 // What is to be changed: ACLs to be added and removed, held in the page; what they would do; and then to do it.
 
 import { html, useEffect, useRef, useState } from "./htm-preact.js";
-import { send } from "./api.js";
+import { UNREACHABLE, send } from "./api.js";
 import { FlipList, asking } from "./flip_list.js";
 import { PlanSummary } from "./plan_summary.js";
-import { OPERATIONS, TYPES, aclText, count, title, visible } from "./words.js";
+import { OPERATIONS, TYPES, aclText, count, stateText, title, visible } from "./words.js";
 
 const FIELDS = ["resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType"];
+const APPLY = "console/v1/apply";
+const UNKNOWN = "The node did not answer: the change may have been carried out, or not. Look at the ACLs before you try again.";
 export const NO_CHANGE = { add: [], remove: [], plan: null, done: null, error: null };
 
 // What an ACL says, without its id and where it was written.
@@ -122,7 +124,7 @@ export function ChangePanel({ view, go, time, lookAgain, change, setChange }) {
     try {
       done(await send(path, body));
     } catch (error) {
-      failed(error.message);
+      failed(error.status === UNREACHABLE && path === APPLY ? UNKNOWN : error.message);
     }
     setBusy(false);
   };
@@ -139,9 +141,9 @@ export function ChangePanel({ view, go, time, lookAgain, change, setChange }) {
     // No more than the share that was confirmed.
     const { acls, toRemove, isMassRemoval } = change.plan.counts;
     const consent = isMassRemoval ? { maxRemovedPercent: Math.ceil((100 * toRemove) / acls) } : {};
-    working("console/v1/apply", { ...change.plan.plan, ...consent }, ({ offset, results: [result] }) => {
+    working(APPLY, { ...change.plan.plan, ...consent }, ({ end_offset: endOffset, results: [result] }) => {
       if (result.error) return setChange((last) => ({ ...last, plan: null, error: result.error.message }));
-      setChange({ ...NO_CHANGE, done: { offset, ...result } });
+      setChange({ ...NO_CHANGE, done: { endOffset, ...result } });
       return lookAgain();
     });
   };
@@ -163,7 +165,7 @@ export function ChangePanel({ view, go, time, lookAgain, change, setChange }) {
           ${change.plan ? html`<${Planned} plan=${change.plan} go=${go} onApply=${() => setAsks(true)} />` : null}
           ${asks ? html`<${Confirm} plan=${change.plan} onYes=${apply} onNo=${() => setAsks(false)} />` : null}`}
     ${change.done
-      ? html`<p class="done" role="status">✓ In force at offset ${change.done.offset}:
+      ? html`<p class="done" role="status">✓ In force from ${stateText(change.done.endOffset)} on:${" "}
           ${count(change.done.added.length, "ACL")} added, ${count(change.done.removed.length, "ACL")} removed.</p>`
       : null}
   </details>`;

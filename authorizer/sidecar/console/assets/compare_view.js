@@ -6,48 +6,57 @@ import { useAnswer } from "./asked.js";
 import { NO_CHANGE, contentOf, whyNot } from "./change.js";
 import { FlipList, asking } from "./flip_list.js";
 import { PlanSummary } from "./plan_summary.js";
-import { numberOf } from "./view.js";
-import { visible } from "./words.js";
+import { Trouble } from "./trouble.js";
+import { offsetOf, urlOffset } from "./view.js";
+import { offsetText, stateAndTime, visible } from "./words.js";
 
 // What the URL holds of a text: browsers and tickets take more, people do not.
 const TEXT_IN_URL = 2000;
 
 function Waiting({ error }) {
   return error
-    ? html`<p class="error" role="alert">${visible(error.message)}</p>`
+    ? html`<${Trouble} error=${error} />`
     : html`<p class="notice">Working it out…</p>`;
 }
 
+// Of what `at` or `since` names, as a label.
+function atText(text) {
+  const offset = offsetOf(text);
+  return offset === null ? "now" : `at ${offset < 0 ? "the start" : offset}`;
+}
+
 function Moments({ view, go, time }) {
-  const since = numberOf(view.since);
-  const at = numberOf(view.at);
+  const since = offsetOf(view.since);
+  const at = offsetOf(view.at);
   const question = since === null ? null : { since, at_offset: at };
   const { answer, error } = useAnswer("console/v1/flips", question, [
     JSON.stringify(question),
-    at === null ? time.offset : time.past?.first,
+    at === null ? time.end_offset : time.past?.first_end_offset,
   ]);
   if (since === null) {
     return html`<p class="notice">Choose what to compare with, below.</p>`;
   }
+  const [before, after] = [view.since, view.at].map(atText);
   const buttons = (witness) => html`
-    <button onClick=${() => go({ ...asking(witness), at: since })}>ask at ${since}</button>
-    <button onClick=${() => go({ ...asking(witness), at })}>ask at ${at ?? "now"}</button>`;
-  return html`<p>From offset ${since} to ${at === null ? `now (${time.offset})` : at}:</p>
+    <button onClick=${() => go({ ...asking(witness), at: view.since })}>ask ${before}</button>
+    <button onClick=${() => go({ ...asking(witness), at: view.at ?? null })}>ask ${after}</button>`;
+  return html`<p>From ${offsetText(since)} to ${at === null ? `now (${stateAndTime(time)})` : offsetText(at)}:</p>
+    ${answer && error ? html`<${Trouble} error=${error} />` : null}
     ${answer
-      ? html`<${FlipList} answer=${answer} labels=${[`at ${since}`, at === null ? "now" : `at ${at}`]} buttons=${buttons} />`
+      ? html`<${FlipList} answer=${answer} labels=${[before, after]} buttons=${buttons} />`
       : html`<${Waiting} error=${error} />`}`;
 }
 
 function Changes({ view, go, time, setChange }) {
   const [text, setText] = useState(view.changes ?? "");
   const [asked, setAsked] = useState(text);
-  const at = numberOf(view.at);
+  const at = offsetOf(view.at);
   const everything = Boolean(view.everything);
   const question = asked.trim() ? { text: asked, everything, at_offset: at } : null;
   const { answer, error } = useAnswer(
     "console/v1/plan",
     question,
-    [JSON.stringify(question), at === null ? time.offset : time.past?.first],
+    [JSON.stringify(question), at === null ? time.end_offset : time.past?.first_end_offset],
     send,
   );
   const submitted = (event) => {
@@ -73,10 +82,10 @@ function Changes({ view, go, time, setChange }) {
     </form>
     ${question === null
       ? html`<p class="notice">Nothing is changed by looking.</p>`
-      : answer && !error
-        ? html`<${PlanSummary} answer=${answer} />
-            <${FlipList} answer=${answer} labels=${[at === null ? "now" : `at ${at}`, "then"]}
-              buttons=${(witness) => html`<button onClick=${() => go(asking(witness))}>ask ${at === null ? "now" : `at ${at}`}</button>`} />
+      : answer
+        ? html`${error ? html`<${Trouble} error=${error} />` : null}<${PlanSummary} answer=${answer} />
+            <${FlipList} answer=${answer} labels=${[atText(view.at), "then"]}
+              buttons=${(witness) => html`<button onClick=${() => go(asking(witness))}>ask ${atText(view.at)}</button>`} />
             ${whyNot(view, time) === null && isListed && answer.added.total + answer.removed.total
               ? html`<button onClick=${take}>take these changes to the ACLs</button>`
               : null}`
@@ -93,27 +102,28 @@ function AskBoth({ witness, sides }) {
     setAnswers(await Promise.allSettled(asked));
   };
   const where = ({ base, at }) => {
-    const given = Object.entries({ ...asking(witness), at }).filter(([, value]) => value !== null);
+    const place = at === null ? null : urlOffset(at + 1);
+    const given = Object.entries({ ...asking(witness), at: place }).filter(([, value]) => value !== null);
     return `${base}#${new URLSearchParams(given)}`;
   };
   return html`<button onClick=${clicked}>ask both</button>
     ${answers?.map(({ value, reason }, number) => html`<div class="asked">
       <a href=${where(sides[number])}>${sides[number].label}</a>:
       ${value
-        ? html` <b>${value.result}</b>, ${visible(value.reason)}, as of offset ${value.offset}`
+        ? html` <b>${value.result}</b>, ${visible(value.reason)}, as of ${stateAndTime(value)}`
         : html` <span class="error">${visible(reason.message)}</span>`}
     </div>`)}`;
 }
 
 function Clusters({ view, go, time }) {
-  const at = numberOf(view.at);
+  const at = offsetOf(view.at);
   const cluster = view.cluster ?? null;
   const question = cluster === null ? null : { cluster, at_offset: at };
   const { answer, error } = useAnswer("console/v1/flips", question, [
     JSON.stringify(question),
-    at === null ? time.offset : time.past?.first,
+    at === null ? time.end_offset : time.past?.first_end_offset,
   ]);
-  const here = at === null ? time.cluster : `${time.cluster} at ${at}`;
+  const here = at === null ? time.cluster : `${time.cluster} ${atText(view.at)}`;
   const sides = [
     { label: cluster, base: `../${cluster}/`, at: null },
     { label: here, base: `../${time.cluster}/`, at },
@@ -125,8 +135,8 @@ function Clusters({ view, go, time }) {
       </select></label>
     ${cluster === null
       ? html`<p class="notice">Which one answers otherwise than ${here}?</p>`
-      : answer && !error
-        ? html`<p>${cluster} as it is now (offset ${answer.offset}), beside ${here}:</p>
+      : answer
+        ? html`${error ? html`<${Trouble} error=${error} />` : null}<p>${cluster} as it is now (${stateAndTime(answer)}), beside ${here}:</p>
             <${FlipList} answer=${answer} labels=${[cluster, here]}
               kinds=${{ granted: `allowed in ${time.cluster} alone`, revoked: `allowed in ${cluster} alone` }}
               buttons=${(witness) => html`<${AskBoth} witness=${witness} sides=${sides} />`} />`

@@ -2,6 +2,7 @@
 
 import { html, useRef } from "./htm-preact.js";
 import { useAgain } from "./again.js";
+import { Trouble } from "./trouble.js";
 
 const RULES = {
   "allowed SuperUser": "allowed: super user",
@@ -36,7 +37,7 @@ export function Decisions() {
   const [sample, error] = useAgain("console/v1/decisions");
   const samples = useRef([]);
   if (sample && samples.current.at(-1) !== sample) samples.current = kept(samples.current, sample);
-  if (error) return html`<p class="error" role="alert">${error.message}</p>`;
+  if (!sample && error) return html`<${Trouble} error=${error} />`;
   if (!sample) return html`<p class="notice">Loading…</p>`;
   const [first, recent = first] = samples.current;
   const looked = Math.round(sample.at_s - first.at_s);

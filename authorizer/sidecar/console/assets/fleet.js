@@ -3,6 +3,7 @@
 import { html, render } from "./htm-preact.js";
 import { useAgain } from "./again.js";
 import { SignIn } from "./sign_in.js";
+import { Trouble } from "./trouble.js";
 import { agreementText, count, visible } from "./words.js";
 
 function Cluster({ cluster }) {
@@ -14,7 +15,7 @@ function Cluster({ cluster }) {
       ${cluster.ready ? "✓ ready" : html`✗ not ready: <bdi>${visible(cluster.reason)}</bdi>`}
     </td>
     ${isOpen
-      ? html`<td><span class="narrow">offset </span>${cluster.offset.toLocaleString("en")}</td>
+      ? html`<td><span class="narrow">offset </span>${cluster.end_offset ? cluster.end_offset - 1 : "none"}</td>
           <td>${cluster.lag_records === null ? "lag not known yet" : count(cluster.lag_records, "record")}<span class="narrow"> behind</span></td>
           <td>${count(cluster.acl_count, "ACL")}</td>
           <td><code>${cluster.digest}</code></td>
@@ -34,7 +35,7 @@ function Fleet() {
     <main>
       ${error?.status === 401
         ? html`<${SignIn} message=${error.message} onGiven=${lookAgain} />`
-        : error ? html`<p class="error" role="alert">${error.message}</p>` : null}
+        : error ? html`<${Trouble} error=${error} />` : null}
       ${found
         ? html`<p>${count(found.clusters.length, "cluster")}, ${ready} ready</p>
             <div class="scroll" tabindex="0" role="region" aria-label="Clusters">

@@ -51,7 +51,7 @@ function Kept({ kept, refusal }) {
 // What is kept, and the moments of the log itself where nothing is.
 export function KeptCounts({ otherwise }) {
   const [found, error] = useAgain("console/v1/counts");
-  const refusal = error?.message ?? found?.error;
+  const refusal = found ? found.error : error?.message;
   if (!found && !refusal) return null;
   return found?.kept || refusal ? html`<${Kept} kept=${found?.kept} refusal=${refusal} />` : otherwise;
 }

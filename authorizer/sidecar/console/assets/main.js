@@ -11,8 +11,9 @@ import { MatrixView } from "./matrix_view.js";
 import { LABEL, NodeView } from "./node_view.js";
 import { SignIn } from "./sign_in.js";
 import { TimeBar } from "./time_bar.js";
-import { useView } from "./view.js";
-import { visible } from "./words.js";
+import { Trouble } from "./trouble.js";
+import { checkedView, offsetOf, useView } from "./view.js";
+import { offsetText, stateAndTime, visible } from "./words.js";
 
 const VIEWS = {
   matrix: ["Matrix", MatrixView],
@@ -30,7 +31,7 @@ function useTime() {
   const [now, error, lookAgain] = useAgain("console/v1/now");
   // While the past is still looked through, more of it is known each time.
   const [looked, setLooked] = useState(0);
-  const past = useAnswer("console/v1/moments", now?.sees_all ? {} : null, [now?.offset, now?.sees_all, looked]);
+  const past = useAnswer("console/v1/moments", now?.sees_all ? {} : null, [now?.end_offset, now?.sees_all, looked]);
   useEffect(() => {
     if (!past.answer?.progress) return undefined;
     const timer = setTimeout(() => setLooked(looked + 1), PROGRESS_MS);
@@ -40,9 +41,19 @@ function useTime() {
   return [time, error, lookAgain];
 }
 
+// What the URL says wrong.
+function Problems({ problems, go }) {
+  return Object.entries(problems).map(
+    ([name, problem]) => html`<p class="error" role="alert">
+      <bdi>${visible(problem)}</bdi> <button onClick=${() => go({ [name]: null })}>take ${name} out of the URL</button>
+    </p>`,
+  );
+}
+
 function Console() {
-  const [view, go] = useView();
+  const [asked, go] = useView();
   const [time, error, lookAgain] = useTime();
+  const [view, problems] = checkedView(asked, time);
   const [change, setChange] = useState(NO_CHANGE);
   const firstField = useRef(null);
   useEffect(() => {
@@ -66,17 +77,19 @@ function Console() {
         )}
       </nav>
       <p class="standing">
-        ${time ? html`${time.caller ? html`<bdi>${visible(time.caller)}</bdi> · ` : null}offset ${time.offset}${view.at ? html` · <b>showing ${view.at}</b>` : null}` : null}
+        ${time ? html`${time.caller ? html`<bdi>${visible(time.caller)}</bdi> · ` : null}${stateAndTime(time)}${view.at ? html` · <b>showing ${offsetText(offsetOf(view.at))}</b>` : null}` : null}
       </p>
     </header>
     <main>
       ${error?.status === 401
         ? html`<${SignIn} message=${error.message} onGiven=${lookAgain} />`
-        : error
-          ? html`<p class="error" role="alert">${error.message}</p>`
-          : !time ? html`<p class="notice">Loading…</p>` : html`<${Shown} ...${{ view, go, time, lookAgain, change, setChange, firstField }} />`}
+        : error ? html`<${Trouble} error=${error} />` : null}
+      <${Problems} problems=${problems} go=${go} />
+      ${time
+        ? html`<${Shown} ...${{ view, go, time, lookAgain, change, setChange, firstField }} />`
+        : error ? null : html`<p class="notice">Loading…</p>`}
     </main>
-    <footer>${error ? null : html`<${TimeBar} view=${view} go=${go} time=${time} />`}</footer>
+    <footer>${time ? html`<${TimeBar} view=${view} go=${go} time=${time} />` : null}</footer>
   `;
 }
 

@@ -2,8 +2,9 @@
 
 import { html, useEffect, useMemo, useRef, useState } from "./htm-preact.js";
 import { useAnswer } from "./asked.js";
-import { numberOf } from "./view.js";
-import { TYPES, count, group, letters, nameOf, operationsOf, title, visible } from "./words.js";
+import { Trouble } from "./trouble.js";
+import { numberOf, offsetOf } from "./view.js";
+import { TYPES, count, group, letters, nameOf, offsetText, operationsOf, title, visible } from "./words.js";
 
 const ROW_PX = 36;
 // Of the window's height, at most; console.css says the same.
@@ -16,6 +17,14 @@ function chips(mask, names, kind) {
   );
 }
 
+// The operation that a click on a cell asks for: the one that was asked before if the cell shows it, else the
+// first that it shows; of a cell that shows none the first that was granted or revoked.
+function operationToAsk([always, sometimes], flips, names, before) {
+  const masks = [always, sometimes & ~always & ~1, ...flips.map((each) => each?.[1] ?? 0)];
+  const shown = masks.flatMap((mask) => operationsOf(mask, names));
+  return shown.includes(before) || !shown.length ? before : shown[0];
+}
+
 function said([always, sometimes], names, inside) {
   const part = sometimes & ~always;
   const parts = [];
@@ -24,10 +33,10 @@ function said([always, sometimes], names, inside) {
   return parts.join("; ") || "nothing";
 }
 
-function Cell({ cell, granted, revoked, names, inside, onOpen }) {
+function Cell({ cell, granted, revoked, names, inside, operation, onOpen }) {
   if (cell === null) {
     const label = `${inside.toLocaleString("en")} principals are too many to sum up: open the team`;
-    return html`<td><button class="cell" title=${label} onClick=${onOpen}>
+    return html`<td><button class="cell" title=${label} onClick=${() => onOpen(operation)}>
       <span class="hidden">${label}</span><span class="none" aria-hidden="true">…</span>
     </button></td>`;
   }
@@ -36,8 +45,9 @@ function Cell({ cell, granted, revoked, names, inside, onOpen }) {
   if (granted?.[1]) flips.push(`granted ${operationsOf(granted[1], names).map(title).join(", ")}`);
   if (revoked?.[1]) flips.push(`revoked ${operationsOf(revoked[1], names).map(title).join(", ")}`);
   const label = [said(cell, names, inside), ...flips].join("; ");
+  const asked = operationToAsk(cell, [granted, revoked], names, operation);
   return html`<td class=${flips.length ? "flipped" : ""}>
-    <button class="cell" title=${label} onClick=${onOpen}>
+    <button class="cell" title=${label} onClick=${() => onOpen(asked)}>
       <span class="hidden">${label}</span>
       ${chips(always, names, "always")}${chips(sometimes & ~always & ~1, names, "partly")}
       ${granted?.[1] ? html`<span class="flip granted" aria-hidden="true">+</span>` : null}
@@ -108,8 +118,8 @@ export function MatrixView({ view, go, time }) {
     who: view.who || null,
     teams: view.teams ? true : null,
     team: (view.teams && view.team) || null,
-    at_offset: numberOf(view.at),
-    since: numberOf(view.since),
+    at_offset: offsetOf(view.at),
+    since: offsetOf(view.since),
     row: block,
     rows: Math.min(200, (passed ? 3 : 2) * seen),
     column,
@@ -117,7 +127,7 @@ export function MatrixView({ view, go, time }) {
   };
   const { answer, error, busy } = useAnswer("console/v1/matrix", question, [
     JSON.stringify(question),
-    numberOf(view.at) === null ? time?.offset : time?.past?.first,
+    offsetOf(view.at) === null ? time?.end_offset : time?.past?.first_end_offset,
   ]);
   const rows = answer?.rows;
   const who = answer?.columns;
@@ -131,18 +141,18 @@ export function MatrixView({ view, go, time }) {
     if (scrolled.current) scrolled.current.scrollLeft = 0;
     go({ ...changes, column: null }, how);
   };
-  const open = (row, { principal, inside }) =>
+  const open = (row, { principal, inside }, operation) =>
     inside ? narrowed({ team: principal }) : go({
       view: "ask",
       principal: principal ?? "User:anyone",
       anyone: null,
       name: row.text || null,
       prefix: row.is_name ? null : "yes",
-      operation: view.operation || null,
+      operation,
     });
   // As it was while the next answer is on its way: each cell takes time to be looked at again.
   const table = useMemo(
-    () => answer && html`<table class="matrix" data-offset=${answer.offset}>
+    () => answer && html`<table class="matrix" data-offset=${answer.end_offset - 1}>
       <thead>
         <tr>
           <th scope="col">${title(answer.type)}</th>
@@ -171,7 +181,8 @@ export function MatrixView({ view, go, time }) {
                 revoked=${answer.revoked?.[at][column]}
                 names=${answer.operations}
                 inside=${each.inside}
-                onOpen=${() => open(row, each)}
+                operation=${view.operation ?? "READ"}
+                onOpen=${(operation) => open(row, each, operation)}
               />`,
             )}
             <${Pad} count=${who.total - who.first - who.items.length} px=${px} />
@@ -210,7 +221,7 @@ export function MatrixView({ view, go, time }) {
       ? html`<${Path} label="Open columns" all="all principals" under=${view.team} begin=${view.team.indexOf(":") + 1}
           go=${(team) => narrowed({ team })} />`
       : null}
-    ${error ? html`<p class="error" role="alert">${error.message}</p>` : null}
+    ${error ? html`<${Trouble} error=${error} />` : null}
     ${answer
       ? html`<div class="counts" aria-live="polite">
             <span>${count(rows.total - 1, "row")}, ${count(who.total, view.teams ? "column" : "principal")}</span>
@@ -234,7 +245,7 @@ export function MatrixView({ view, go, time }) {
             <span class="chip read partly">R</span> on some, or from some hosts${view.teams ? "; of a team, for all of them, and for some" : ""}
             ${answer.granted
               ? html`<span class="flip granted">+</span> granted <span class="flip revoked">−</span> revoked
-                  since offset ${view.since}`
+                  since ${offsetText(offsetOf(view.since))}`
               : null}
           </p>`
       : error ? null : html`<p class="notice">Working it out…</p>`}

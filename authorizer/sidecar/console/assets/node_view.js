@@ -4,7 +4,7 @@ import { html } from "./htm-preact.js";
 import { Decisions } from "./decisions.js";
 import { KeptCounts } from "./kept_counts.js";
 import { OtherNodes } from "./other_nodes.js";
-import { count, visible } from "./words.js";
+import { count, stateAndTime, stateText, visible } from "./words.js";
 
 export const LABEL = "Node";
 const WIDTH = 600;
@@ -12,16 +12,16 @@ const HEIGHT = 80;
 
 function Chart({ moments }) {
   const most = Math.max(1, ...moments.map((each) => each.acls));
-  const from = moments[0].offset;
-  const span = Math.max(1, moments.at(-1).offset - from);
+  const from = moments[0].end_offset;
+  const span = Math.max(1, moments.at(-1).end_offset - from);
   const points = moments.map(
-    (each) => `${((each.offset - from) / span) * WIDTH},${HEIGHT - (each.acls / most) * (HEIGHT - 4)}`,
+    (each) => `${((each.end_offset - from) / span) * WIDTH},${HEIGHT - (each.acls / most) * (HEIGHT - 4)}`,
   );
   return html`<figure>
     <svg viewBox=${`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label=${`up to ${count(most, "ACL")}`} class="chart">
       <polyline points=${points.join(" ")} />
     </svg>
-    <figcaption>ACLs from offset ${from} to ${moments.at(-1).offset}; at most ${most.toLocaleString("en")}</figcaption>
+    <figcaption>ACLs from ${stateText(from)} to ${stateText(moments.at(-1).end_offset)}; at most ${most.toLocaleString("en")}</figcaption>
   </figure>`;
 }
 
@@ -31,7 +31,7 @@ export function NodeView({ time }) {
     ["State", state.ready ? "ready" : `not ready: ${state.reason}`],
     ["Log", state.log],
     ["Cluster", state.cluster_id ?? "not known yet"],
-    ["Offset", `${state.offset}, epoch ${state.epoch}`],
+    ["Offset", `${stateAndTime(time)}, epoch ${state.epoch}`],
     ["Behind", `${state.lag_records ?? "?"} records, ${state.lag_ms} ms`],
     ["ACLs", state.acl_count.toLocaleString("en")],
     ["Digest", state.digest],

@@ -2,6 +2,7 @@
 
 import { html } from "./htm-preact.js";
 import { useAgain } from "./again.js";
+import { Trouble } from "./trouble.js";
 import { VERDICTS, count, visible } from "./words.js";
 
 function OtherNode({ node }) {
@@ -12,7 +13,7 @@ function OtherNode({ node }) {
     <td class=${kind}><b>${mark} ${text}</b>: <bdi>${visible(node.why)}</bdi></td>
     ${state
       ? html`<td class=${state.ready ? null : "denied"}>${state.ready ? "ready" : html`not ready: <bdi>${visible(state.reason ?? "")}</bdi>`}</td>
-          <td><span class="narrow">offset </span>${state.offset.toLocaleString("en")}</td>
+          <td><span class="narrow">offset </span>${state.offset ? state.offset - 1 : "none"}</td>
           <td>${state.lag_records === null ? "lag not known yet" : count(state.lag_records, "record")}<span class="narrow"> behind</span></td>
           <td>${count(state.acl_count, "ACL")}</td>
           <td><code>${state.digest}</code></td>
@@ -23,7 +24,7 @@ function OtherNode({ node }) {
 
 export function OtherNodes() {
   const [found, error] = useAgain("console/v1/nodes");
-  if (error) return html`<p class="error" role="alert">${error.message}</p>`;
+  if (!found && error) return html`<${Trouble} error=${error} />`;
   if (!found) return html`<p class="notice">Asking the other nodes…</p>`;
   if (!found.nodes.length) return null;
   return html`<h2 id="others">Other nodes of this log</h2>

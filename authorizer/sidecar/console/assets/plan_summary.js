@@ -1,7 +1,7 @@
 // What changes add and remove, and what is worth a second look.
 
 import { html } from "./htm-preact.js";
-import { aclText, count, visible } from "./words.js";
+import { aclText, count, stateAndTime, visible } from "./words.js";
 
 function Lines({ acls, mark, kind }) {
   return html`<ul class="changes">
@@ -13,7 +13,7 @@ function Lines({ acls, mark, kind }) {
 // `isListed`: the ACLs one by one, where they do not stand beside it already.
 export function PlanSummary({ answer, isListed = true }) {
   const { added, counts, removed, warnings, notes } = answer;
-  return html`<p><b>${count(added.total, "ACL")} added, ${count(removed.total, "ACL")} removed</b> (${counts.removedPercent} % of ${count(counts.acls, "ACL")}), on what is in force at offset ${answer.offset}</p>
+  return html`<p><b>${count(added.total, "ACL")} added, ${count(removed.total, "ACL")} removed</b> (${counts.removedPercent} % of ${count(counts.acls, "ACL")}), on what is in force at ${stateAndTime(answer)}</p>
     ${isListed
       ? html`<${Lines} acls=${added} mark="+" kind="added" /><${Lines} acls=${removed} mark="−" kind="removed" />`
       : null}

@@ -2,8 +2,9 @@
 
 import { html, useEffect, useLayoutEffect, useMemo, useState } from "./htm-preact.js";
 import { useAnswer } from "./asked.js";
-import { numberOf } from "./view.js";
-import { aclText, count, time as timeOf, visible } from "./words.js";
+import { Trouble } from "./trouble.js";
+import { offsetOf, urlOffset } from "./view.js";
+import { aclText, count, offsetText, stateAndTime, stateText, time as timeOf, visible } from "./words.js";
 
 const DAY_MS = 86_400_000;
 const BARS = 240;
@@ -20,9 +21,13 @@ function bars(moments) {
   return found;
 }
 
-// Where nothing is known between two moments: before which one, and since which offset.
+// Where nothing is known between two moments: where, and the end offsets of the states around it.
 function holesOf(moments) {
-  return moments.flatMap((each, at) => (each.unknown_from === null ? [] : [{ at, from: each.unknown_from, to: each.offset }]));
+  return moments.flatMap((each, at) => (each.unknown_from === null ? [] : [{ at, from: each.unknown_from, to: each.end_offset }]));
+}
+
+function holeText(from, to) {
+  return `between ${stateText(from)} and ${stateText(to)} nothing is known`;
 }
 
 const WHY = "records are missing there: they were compacted away, or Spark has not read them as they were written";
@@ -43,7 +48,7 @@ function HolesInWords({ holes, beginning }) {
     <summary>${count(number, "hole")} in what is known</summary>
     <ul>
       ${beginning ? html`<li>${beginning}</li>` : null}
-      ${holes.slice(-HOLES).map(({ from, to }) => html`<li>after offset ${from}, before offset ${to}: ${WHY}</li>`)}
+      ${holes.slice(-HOLES).map(({ from, to }) => html`<li>${holeText(from, to)}: ${WHY}</li>`)}
     </ul>
     ${holes.length > HOLES ? html`<p>Of those in between the last ${HOLES}.</p>` : null}
   </details>`;
@@ -68,17 +73,16 @@ function Progress({ looked, every }) {
 }
 
 export function Changes({ view, offset }) {
-  const question = { after: numberOf(view.since) ?? 0, upto: numberOf(view.at), count: 100 };
+  const question = { after: offsetOf(view.since) ?? -1, until: offsetOf(view.at), count: 100 };
   const { answer, error } = useAnswer("console/v1/changes", question, [JSON.stringify(question), offset]);
-  if (error) return html`<p class="error" role="alert">${error.message}</p>`;
-  if (!answer) return html`<p class="notice">Working it out…</p>`;
-  return html`<p>${count(answer.total, "change")}${answer.total > answer.changes.length ? `, the last ${answer.changes.length}` : ""}</p>
+  if (!answer) return error ? html`<${Trouble} error=${error} />` : html`<p class="notice">Working it out…</p>`;
+  return html`${error ? html`<${Trouble} error=${error} />` : null}<p>${count(answer.total, "change")}${answer.total > answer.changes.length ? `, the last ${answer.changes.length}` : ""}</p>
     <ol class="changes">
       ${answer.changes.map(
         (each) => html`<li class=${each.kind}>
           <span class="mark">${{ added: "+", removed: "−", replaced: "±", many: "…" }[each.kind]}</span>
           <bdi>${each.acl ? aclText(each.acl) : `${each.added} added, ${each.removed} removed`}</bdi>
-          <small>offset ${each.acl?.offset ?? each.offset - 1}, ${timeOf(each.timestamp)}</small>
+          <small>${each.offset === null ? `by ${stateText(each.end_offset)}` : `${each.kind} at offset ${each.offset}`}, ${timeOf(each.timestamp)}</small>
         </li>`,
       )}
     </ol>`;
@@ -86,15 +90,15 @@ export function Changes({ view, offset }) {
 
 export function TimeBar({ view, go, time }) {
   const moments = time?.past?.moments ?? [];
-  const at = numberOf(view.at);
+  const at = offsetOf(view.at);
   const track = useMemo(() => html`<${Track} moments=${moments} />`, [time?.past]);
   const [isOpen, setOpen] = useState(false);
   useEffect(() => setOpen(view.since !== undefined), [view.since]);
   let here = moments.length - 1;
-  if (at !== null) here = Math.max(0, moments.findLastIndex((each) => each.offset <= at));
+  if (at !== null) here = Math.max(0, moments.findLastIndex((each) => each.end_offset <= at + 1));
   const step = (to) => {
     if (to < 0 || to >= moments.length) return;
-    go({ at: to === moments.length - 1 ? null : moments[to].offset }, { replace: true });
+    go({ at: to === moments.length - 1 ? null : urlOffset(moments[to].end_offset) }, { replace: true });
   };
   // Before the page is painted: a key is about what it shows.
   useLayoutEffect(() => {
@@ -110,13 +114,13 @@ export function TimeBar({ view, go, time }) {
   if (!time.sees_all) {
     return html`<p class="notice">You see your own answers as they are now: the past takes Describe on the cluster.</p>`;
   }
-  if (time.pastError) return html`<p class="error" role="alert">${time.pastError.message}</p>`;
+  if (!time.past && time.pastError) return html`<${Trouble} error=${time.pastError} />`;
   if (!time.past) return html`<p class="notice">Going back through the log…</p>`;
   const moment = moments[here];
   const holes = holesOf(moments);
-  const { first, origin, left_out: leftOut, is_whole: isWhole } = time.past;
+  const { first_end_offset: first, origin, left_out: leftOut, is_whole: isWhole } = time.past;
   const why = leftOut ? `${count(leftOut, "earlier moment")} are not listed` : visible(origin);
-  const beginning = isWhole && !leftOut ? null : `nothing is known of what was before offset ${first}: ${why}`;
+  const beginning = isWhole && !leftOut ? null : `nothing is known of what was before ${stateText(first)}: ${why}`;
   const yesterday = moments.findLast((each) => each.timestamp < Date.now() - DAY_MS) ?? moments[0];
   return html`<section class="time" aria-label="Time">
     ${time.past.progress ? html`<${Progress} looked=${time.past.progress[0]} every=${time.past.progress[1]} />` : null}
@@ -128,7 +132,7 @@ export function TimeBar({ view, go, time }) {
           ${track}
           <${Holes} holes=${holes} moments=${moments} />
           <input type="range" min="0" max=${moments.length - 1} value=${here} aria-label="Moment"
-            aria-valuetext=${`offset ${moment.offset}, ${timeOf(moment.timestamp)}`}
+            aria-valuetext=${stateAndTime(moment)}
             onInput=${(event) => step(Number(event.target.value))} />
         </div>
       </div>
@@ -136,21 +140,21 @@ export function TimeBar({ view, go, time }) {
       <button class="now" disabled=${at === null} onClick=${() => go({ at: null })}>now</button>
     </div>
     <p class="moment" aria-live="polite">
-      ${at === null ? "Now" : "Then"}: offset ${at ?? time.offset}, ${timeOf(moment.timestamp)}, ${count(moment.acls, "ACL")}${moment.unknown_from === null ? null : html`; <b>between offset ${moment.unknown_from} and ${moment.offset} nothing is known</b>`}
+      ${at === null ? `Now: ${stateAndTime(time)}` : `Then: ${at + 1 === moment.end_offset ? stateAndTime(moment) : `${offsetText(at)}, last changed at ${stateAndTime(moment)}`}`}, ${count(moment.acls, "ACL")}${moment.unknown_from === null ? null : html`; <b>${holeText(moment.unknown_from, moment.end_offset)}</b>`}
     </p>
     ${time.past.refusal ? html`<p class="error" role="status">Spark's history is not shown: ${visible(time.past.refusal)}</p>` : null}
     <${HolesInWords} holes=${holes} beginning=${time.past.progress ? null : beginning} />
     <div class="since">
       ${view.since === undefined
-        ? html`<button onClick=${() => go({ since: yesterday.offset })}>since yesterday</button>
-            <button disabled=${here <= 0} onClick=${() => go({ since: moments[Math.max(0, here - 1)].offset })}>the last change</button>`
+        ? html`<button onClick=${() => go({ since: urlOffset(yesterday.end_offset) })}>since yesterday</button>
+            <button disabled=${here <= 0} onClick=${() => go({ since: urlOffset(moments[Math.max(0, here - 1)].end_offset) })}>the last change</button>`
         : html`<button onClick=${() => go({ since: null })}>stop comparing</button>`}
-      <label>since offset <input type="number" min="0" value=${view.since ?? ""}
+      <label>since offset <input type="number" min="0" value=${view.since ?? ""} placeholder=${offsetOf(view.since) === -1 ? "start" : ""}
         onChange=${(event) => go({ since: event.target.value })} /></label>
     </div>
     <details open=${isOpen} onToggle=${(event) => setOpen(event.target.open)}>
       <summary>What changed</summary>
-      ${isOpen ? html`<${Changes} view=${view} offset=${time.offset} />` : null}
+      ${isOpen ? html`<${Changes} view=${view} offset=${time.end_offset} />` : null}
     </details>
   </section>`;
 }

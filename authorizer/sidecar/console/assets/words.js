@@ -49,6 +49,25 @@ export function time(ms) {
   return ms > 0 ? new Date(ms).toISOString().replace("T", " ").replace(/\.\d+Z$/, " UTC") : "unknown time";
 }
 
+export function clock(ms) {
+  return `${new Date(ms).toISOString().slice(11, 19)} UTC`;
+}
+
+// A state as people name it: by the offset of its last record, which is one less than its end offset.
+export function stateText(endOffset) {
+  return endOffset ? `offset ${endOffset - 1}` : "the start, before the first record";
+}
+
+// The same with the time of that record.
+export function stateAndTime({ end_offset: endOffset, timestamp }) {
+  return endOffset ? `${stateText(endOffset)}, ${time(timestamp)}` : stateText(endOffset);
+}
+
+// The same of what `at` or `since` names.
+export function offsetText(offset) {
+  return stateText(offset + 1);
+}
+
 // A name as it is, but for characters that are not seen or turn others around: these are written out.
 export function visible(text) {
   return text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (each) => `\\u{${each.codePointAt(0).toString(16)}}`);

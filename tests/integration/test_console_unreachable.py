@@ -1,0 +1,121 @@
+"""A node that does not answer for a while: what the page shows stays, and what people have typed into it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, Route, expect
+
+from authorizer.node import Node
+from records.acl import AclOperation
+from support.console_page import assert_everyone_can_use, console_page
+from support.node_acls import acl, on_cluster
+from support.nodes import create, running_node, sidecar_of
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("console")]
+
+UNREACHABLE = re.compile(r"The node is not reachable \(since \d\d:\d\d:\d\d UTC\), retrying")
+EVERY_QUESTION = "**/console/v1/**"
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    log = tmp_path_factory.mktemp("unreachable") / "log"
+    with running_node(log, log_mode="create", describe_principals="User:ANONYMOUS") as running:
+        create(running, [on_cluster(AclOperation.DESCRIBE), on_cluster(AclOperation.ALTER)])
+        create(running, [acl("User:alice", AclOperation.READ, "orders")])
+        yield running
+
+
+@pytest.fixture(scope="module")
+def url(node: Node) -> Iterator[str]:
+    with sidecar_of(node, console_listeners="*") as address:
+        yield address
+
+
+@pytest.fixture
+def page(chromium: Browser, url: str) -> Iterator[Page]:
+    with console_page(chromium, url, unavailable=True) as opened:
+        yield opened
+
+
+def cut_off(page: Page) -> None:
+    page.route(EVERY_QUESTION, lambda route: route.abort("connectionrefused"))
+
+
+def test_a_failed_poll_leaves_the_view_and_a_half_filled_form(page: Page, url: str) -> None:
+    page.goto(f"{url}/#view=acls")
+    page.locator("details.change summary").click()
+    form = page.get_by_role("form", name="An ACL to be added")
+    form.get_by_label("Principal").fill("User:half")
+    form.get_by_label("Operation").select_option("ALTER_CONFIGS")
+    cut_off(page)
+    expect(page.get_by_role("alert")).to_have_text(UNREACHABLE)
+    expect(page.locator("table.list")).to_contain_text("User:alice")
+    expect(form.get_by_label("Principal")).to_have_value("User:half")
+    expect(form.get_by_label("Operation")).to_have_value("ALTER_CONFIGS")
+    expect(page.locator(".moment")).to_contain_text("Now: offset ")
+    assert "Failed to fetch" not in page.locator("body").inner_text()
+    assert_everyone_can_use(page, "unreachable")
+    since = page.get_by_role("alert").inner_text()
+    # It is the first failure that is named, and then nothing is.
+    with page.expect_event("requestfailed", lambda request: request.url.endswith("/now")):
+        pass
+    assert page.get_by_role("alert").inner_text() == since
+    page.unroute(EVERY_QUESTION)
+    expect(page.get_by_role("alert")).to_have_count(0)
+    expect(form.get_by_label("Principal")).to_have_value("User:half")
+
+
+def test_an_answer_stays_beside_its_own_question_alone(page: Page, url: str) -> None:
+    page.goto(f"{url}/#view=ask&principal=User:alice&name=orders")
+    expect(page.locator(".result")).to_have_text("✓ ALLOWED")
+    cut_off(page)
+    expect(page.get_by_role("alert")).to_have_text(UNREACHABLE)
+    expect(page.locator(".result")).to_have_text("✓ ALLOWED")
+    # What was answered of alice is not shown of bob.
+    page.get_by_label("Principal").fill("User:bob")
+    expect(page.locator(".result")).to_have_count(0)
+    page.unroute(EVERY_QUESTION)
+    expect(page.locator(".result")).to_have_text("✗ DENIED")
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_a_node_that_cannot_answer_just_now_says_why_and_the_answer_stays(page: Page, url: str) -> None:
+    page.goto(f"{url}/#view=ask&principal=User:alice&name=orders")
+    expect(page.locator(".result")).to_have_text("✓ ALLOWED")
+
+    def refuse(route: Route) -> None:
+        route.fulfill(status=503, json={"detail": "the log is not loaded"})
+
+    page.route(EVERY_QUESTION, refuse)
+    expect(page.get_by_role("alert").first).to_contain_text("the log is not loaded (since ")
+    expect(page.locator(".result")).to_have_text("✓ ALLOWED")
+    page.unroute(EVERY_QUESTION)
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_a_token_that_ran_out_is_asked_for_above_what_is_there(page: Page, url: str) -> None:
+    page.goto(f"{url}/#view=ask&principal=User:alice&name=orders")
+    expect(page.locator(".result")).to_have_text("✓ ALLOWED")
+
+    def refuse(route: Route) -> None:
+        """As a listener that takes tokens; this one takes none, and would refuse it."""
+        headers = dict(route.request.headers)
+        if headers.pop("authorization", None) == "Bearer new":
+            route.continue_(headers=headers)
+        else:
+            route.fulfill(status=401, json={"detail": "the token has expired"})
+
+    page.route(EVERY_QUESTION, refuse)
+    expect(page.locator("form.sign-in")).to_contain_text("the token has expired")
+    expect(page.locator(".result")).to_have_text("✓ ALLOWED")
+    # What was refused without the new token is asked again with it.
+    page.get_by_label("Principal").fill("User:bob")
+    expect(page.locator(".result")).to_have_count(0)
+    page.get_by_label("Token").fill("new")
+    page.get_by_role("button", name="Ask with it").click()
+    expect(page.locator(".result")).to_have_text("✗ DENIED")
+    expect(page.locator("form.sign-in")).to_have_count(0)
