@@ -38,6 +38,10 @@ HEADER_BYTES: Final = COVERED_AT + COVERED_HEADER_BYTES
 #: Bytes of a batch that its length field does not count: base offset and length.
 LENGTH_PREFIX_BYTES: Final = 12
 
+#: Records of one batch: KRaft's hold 8 MiB (KafkaRaftClient), in which a record takes 16 bytes or more. Each
+#: becomes an object of some hundred bytes, so this is checked before any is decoded.
+RECORDS_MAX: Final = 1 << 19
+
 # baseOffset, batchLength, partitionLeaderEpoch, magic, crc, attributes, lastOffsetDelta, baseTimestamp,
 # maxTimestamp, producerId, producerEpoch, baseSequence, recordsCount
 _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
@@ -116,7 +120,7 @@ def decode_batch(data: bytes | memoryview, position: int = 0, *, origin: int = 0
         TruncatedRecordError: ``data`` ends inside the batch.
         ChecksumMismatchError: the CRC does not fit.
         UnsupportedVersionError: not magic 2, or a compression that Kafka 4.3 does not have.
-        DecodeError: the header contradicts itself.
+        DecodeError: the header contradicts itself, or says more than RECORDS_MAX records.
     """
     place, left = origin + position, len(data) - position
     if left < HEADER_BYTES:
@@ -173,6 +177,12 @@ def decode_batch(data: bytes | memoryview, position: int = 0, *, origin: int = 0
             offset=base_offset,
             position=place,
         )
+    if record_count > RECORDS_MAX:
+        raise DecodeError(
+            f"a batch of {record_count} records; {RECORDS_MAX} at most are read",
+            offset=base_offset,
+            position=place,
+        )
     return RecordBatch(
         base_offset,
         base_offset + last_offset_delta,
@@ -226,6 +236,8 @@ def encode_batch(
     """
     if not values:
         raise EncodeError("a batch holds one record at least")
+    if len(values) > RECORDS_MAX:
+        raise EncodeError(f"a batch holds {RECORDS_MAX} records at most, not {len(values)}")
     records = bytearray()
     keys = [None] * len(values) if keys is None else keys
     for delta, (key, value) in enumerate(zip(keys, values, strict=True)):

@@ -25,6 +25,8 @@ from records.log_batch import LogBatch, LogRecord
 from records.varint import read_varint, read_varlong
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from records.batch import RecordBatch
 
 _NULL: Final = 1  # size -1
@@ -122,19 +124,18 @@ def _content(batch: RecordBatch) -> _Content:
 _Span = tuple[int, int, int, int, int, int]
 
 
-def _spans(batch: RecordBatch, content: _Content) -> list[_Span]:
-    """Where each record's key and value lie in the content."""
+def _spans(batch: RecordBatch, content: _Content) -> Iterator[_Span]:
+    """Where each record's key and value lie in the content; one at a time, as a batch may be large."""
     try:
-        return _read_spans(batch, content.data, content.start)
+        yield from _read_spans(batch, content.data, content.start)
     except DecodeError as error:
         raise content.located(error, batch.base_offset) from error
 
 
-def _read_spans(batch: RecordBatch, data: bytes, at: int) -> list[_Span]:
+def _read_spans(batch: RecordBatch, data: bytes, at: int) -> Iterator[_Span]:
     """As `_spans`, with positions in ``data`` in its errors. The short forms of varints are read in place."""
     base_offset, end = batch.base_offset, len(data)
     delta_before, delta_max = -1, batch.last_offset - base_offset
-    spans: list[_Span] = []
     record_at = at
     try:
         for _ in range(batch.record_count):
@@ -181,14 +182,11 @@ def _read_spans(batch: RecordBatch, data: bytes, at: int) -> list[_Span]:
                 timestamp_ms = batch.max_timestamp_ms
             else:
                 timestamp_ms = batch.base_timestamp_ms + timestamp_delta
-            spans.append(
-                (base_offset + offset_delta, timestamp_ms, key_start, key_end, value_start, value_end)
-            )
+            yield base_offset + offset_delta, timestamp_ms, key_start, key_end, value_start, value_end
     except IndexError:
         raise DecodeError("a record ends beyond its batch", position=record_at) from None
     if at != end:
         raise DecodeError(f"{end - at} bytes follow the last record of a batch", position=at)
-    return spans
 
 
 def _skip_headers(data: bytes, at: int) -> int:

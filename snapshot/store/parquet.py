@@ -9,6 +9,9 @@ and nulls, where the part's row is gone.
 
 Where all rows are wanted a text column is read as its dictionary and one array of places in it, the numbers
 as arrays: rows become a table without being looked at one by one.
+
+A small file may decode to gigabytes. So its footer is read first: the number of rows must be the manifest's,
+and possible for a file of this size; the decoded columns are bounded by the number of rows.
 """
 
 from __future__ import annotations
@@ -37,6 +40,14 @@ _NO_DICTIONARY: Final = ("id", "offset", "timestamp_ms")
 _CODES: Final = tuple(field for field, column in COLUMNS.items() if column in CODES)
 # Of a dictionary: to make one of the names takes longer than to read them.
 _FEW_TEXTS: Final = ("principal", "host")
+_MANY_TEXTS: Final = "resource_name"
+#: Rows of a file without any byte of them, for a file that is only a footer.
+_ROWS_MIN: Final = 1024
+#: What the columns of a file may take decoded: so much, and so much more for each row. A name has up to
+#: 32,767 bytes, but not on average.
+_DECODED_BYTES: Final = 64 * 1024 * 1024
+_DECODED_BYTES_PER_ROW: Final = 1024
+_ROWS_PER_READ: Final = 4096
 
 
 #: Of what changed: a row that is gone has its id alone.
@@ -82,24 +93,24 @@ def _encoded(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def decode_part(data: bytes, *, source: str) -> AclTable:
-    """The rows of one part; ``source`` names it in errors.
+def decode_part(data: bytes, *, rows: int, source: str) -> AclTable:
+    """The rows of one part, as many as its manifest says; ``source`` names it in errors.
 
     Raises:
-        SnapshotCorruptError: not a Parquet file with ACL_SCHEMA's columns.
+        SnapshotCorruptError: not a Parquet file with ACL_SCHEMA's columns and so many rows.
     """
     with _as_corrupt(source):
-        return _rows(_table(data, read_dictionary=_FEW_TEXTS))
+        return _rows(_table(data, rows))
 
 
-def decode_changes(data: bytes, *, source: str) -> tuple[AclTable, bytes]:
-    """What changed in a part: its new rows, and 16 bytes for each id whose row is gone.
+def decode_changes(data: bytes, *, rows: int, source: str) -> tuple[AclTable, bytes]:
+    """What changed in a part: its new rows, and 16 bytes for each id whose row is gone; ``rows`` are both.
 
     Raises:
         SnapshotCorruptError: not what ``encode_changes`` writes.
     """
     with _as_corrupt(source):
-        table = _table(data)
+        table = _table(data, rows)
         is_gone = table.column("resource_type").is_null()
         gone = table.filter(is_gone)
         if any(gone.column(name).null_count != len(gone) for name in ACL_SCHEMA.names if name != "id"):
@@ -114,9 +125,9 @@ class PartTable:
         ids: of all rows, 16 bytes each.
     """
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, rows: int) -> None:
         """For ``read_part_table``."""
-        table = _table(data, read_dictionary=_FEW_TEXTS)
+        table = _table(data, rows)
         self._table = pa.table([_column(table, field) for field in ACL_SCHEMA], ACL_SCHEMA.names)
         self.ids = _ids(self._table)
 
@@ -140,17 +151,17 @@ class PartTable:
 _kept: Final = lru_cache(8)(PartTable)
 
 
-def read_part_table(data: bytes, *, source: str) -> PartTable:
-    """A part's table; ``source`` names it in errors.
+def read_part_table(data: bytes, *, rows: int, source: str) -> PartTable:
+    """A part's table, of as many rows as its manifest says; ``source`` names it in errors.
 
     The last ones are kept: a batch of Spark that changes little leaves most parts as they are, and the same
     process takes the next one.
 
     Raises:
-        SnapshotCorruptError: not a Parquet file with ACL_SCHEMA's columns.
+        SnapshotCorruptError: not a Parquet file with ACL_SCHEMA's columns and so many rows.
     """
     with _as_corrupt(source):
-        return _kept(data)
+        return _kept(data, rows)
 
 
 def to_rows(taken: Sequence[pa.Table]) -> AclTable:
@@ -177,16 +188,46 @@ def _as_corrupt(source: str) -> Iterator[None]:
         raise SnapshotCorruptError(f"{source} is not a snapshot part: {error}") from error
 
 
-def _table(data: bytes, *, read_dictionary: Sequence[str] = ()) -> pa.Table:
-    file = pa.BufferReader(data)
-    stored = pq.read_schema(file).names
+def _table(data: bytes, rows: int) -> pa.Table:
+    stored = pq.read_schema(pa.BufferReader(data)).names
     for name in ACL_SCHEMA.names:
         if stored.count(name) != 1:
             raise ValueError(f"{stored.count(name)} columns `{name}`")
+    file = pq.ParquetFile(pa.BufferReader(data), read_dictionary=list(_FEW_TEXTS))
+    _check_footer(file.metadata, len(data), rows)
     # Reading a part takes little beside the building of its rows: a pool of threads would not be noticed.
-    return pq.ParquetFile(file, read_dictionary=list(read_dictionary)).read(
-        columns=ACL_SCHEMA.names, use_threads=False
-    )
+    others = file.read(columns=[name for name in ACL_SCHEMA.names if name != _MANY_TEXTS], use_threads=False)
+    # The other columns take no more than the footer says, or a few bytes for each row.
+    return others.append_column(_MANY_TEXTS, _bounded_texts(file, rows)).select(ACL_SCHEMA.names)
+
+
+def _check_footer(footer: pq.FileMetaData, size_bytes: int, rows: int) -> None:
+    """Raise ValueError where the rows are not the manifest's, or more than such a file can hold."""
+    if footer.num_rows != rows:
+        raise ValueError(f"it has {footer.num_rows} rows, its manifest says {rows}")
+    groups = [footer.row_group(index) for index in range(footer.num_row_groups)]
+    if sum(group.num_rows for group in groups) != rows:
+        raise ValueError(f"its row groups do not have {rows} rows")
+    # A row has an id like no other: compressed, too, that takes a byte or more.
+    if rows > max(size_bytes, _ROWS_MIN):
+        raise ValueError(f"{rows} rows cannot be in {size_bytes} bytes")
+    if sum(group.total_byte_size for group in groups) > _decoded_bytes_max(rows):
+        raise ValueError(f"its columns are too large for {rows} rows")
+
+
+def _bounded_texts(file: pq.ParquetFile, rows: int) -> pa.ChunkedArray:
+    """The names, piece by piece: one long text of a dictionary may stand in every row."""
+    pieces, left_bytes = [], _decoded_bytes_max(rows)
+    for batch in file.iter_batches(_ROWS_PER_READ, columns=[_MANY_TEXTS], use_threads=False):
+        pieces.append(batch.column(0))
+        left_bytes -= batch.nbytes
+        if left_bytes < 0:
+            raise ValueError(f"its names are too long for {rows} rows")
+    return pa.chunked_array(pieces, file.schema_arrow.field(_MANY_TEXTS).type)
+
+
+def _decoded_bytes_max(rows: int) -> int:
+    return _DECODED_BYTES + rows * _DECODED_BYTES_PER_ROW
 
 
 def _column(table: pa.Table, field: pa.Field) -> pa.ChunkedArray:

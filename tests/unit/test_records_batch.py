@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 import struct
+import tracemalloc
 from collections.abc import Callable
 
 import google_crc32c
 import pytest
 
-from records.batch import HEADER_BYTES, decode_batch, encode_batch
+from records.batch import HEADER_BYTES, RECORDS_MAX, decode_batch, encode_batch
 from records.codecs.kraft import encode_frame
 from records.compression import Compression, compress
 from records.content import to_log_batch
@@ -320,6 +321,11 @@ def test_an_unknown_version_in_a_batch_keeps_its_kind() -> None:
         (changed(BATCH, LAST_DELTA_AT, b"\xff\xff\xff\xff"), DecodeError, "last offset delta -1"),
         (changed(BATCH, COUNT_AT, b"\xff\xff\xff\xff"), DecodeError, "-1 records"),
         (b"\x80" + BATCH[1:], DecodeError, "base offset -9223372036854775708"),
+        (
+            changed(BATCH, COUNT_AT, struct.pack(">i", RECORDS_MAX + 1)),
+            DecodeError,
+            "a batch of 524289 records; 524288 at most are read",
+        ),
     ],
 )
 def test_headers_that_cannot_be(batch: bytes, error: type[DecodeError], message: str) -> None:
@@ -397,7 +403,32 @@ def test_compressed_records_that_are_damaged() -> None:
     assert (caught.value.offset, caught.value.position) == (4, 70)
 
 
+def test_tiny_records_take_no_memory_before_they_are_refused() -> None:
+    """Some hundred kilobytes of zstd hold as many records as a batch may, and the first is refused."""
+    body = b"".join([raw_record(None, delta=delta) for delta in range(RECORDS_MAX)])
+    data = with_body(compress(Compression.ZSTD, body), RECORDS_MAX)
+    batch = decode_batch(changed(data, ATTRIBUTES_AT, struct.pack(">h", Compression.ZSTD)))
+    assert batch.size_bytes < len(body) / 8
+    tracemalloc.start()
+    try:
+        with pytest.raises(DecodeError, match="without a value"):
+            to_log_batch(batch)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 5 * len(body)  # it was 13 times as much, for the places of all records
+
+
+def test_what_is_wrong_first_is_said() -> None:
+    """A batch is decoded in one walk: what comes after a bad record is not looked at."""
+    body = raw_record(None) + b"\xff" * 20
+    with pytest.raises(DecodeError, match="without a value"):
+        to_log_batch(decode_batch(with_body(body, 2)))
+
+
 def test_what_does_not_fit_is_an_encode_error() -> None:
+    with pytest.raises(EncodeError, match="524288 records at most, not 524289"):
+        encode_batch([b"x"] * (RECORDS_MAX + 1), base_offset=0, epoch=1, timestamp_ms=0)
     with pytest.raises(EncodeError, match="one record at least"):
         encode_batch([], base_offset=0, epoch=1, timestamp_ms=0)
     for base_offset, epoch, timestamp_ms in ((2**63, 1, 0), (0, 2**31, 0), (0, 1, 2**63)):

@@ -147,7 +147,7 @@ RECORD_AT = 40 + 2  # behind the header and the first record's size, which has t
         (len(COVERED) - 1, 2),  # a header
         (39, 3),  # three records
         (39, 1),  # one record
-        (36, 0x7F),  # very many records
+        (37, 0x07),  # very many records
         (5, 5),  # offsets are missing at the end
         (1, 1),  # gzip
         (1, 8),  # log append time

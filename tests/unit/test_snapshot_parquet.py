@@ -50,12 +50,12 @@ def test_rows_come_back(offsets: list[int | None]) -> None:
         acl(3, operation=127, permission_type=-1, resource_name="t-1"),
     ]
     acls = [AppliedAcl(record, offset, 2**53 + 1) for record, offset in zip(records, offsets, strict=True)]
-    assert list(decode_part(encode_part(AclColumns.of(acls)), source="p")) == acls
+    assert list(decode_part(encode_part(AclColumns.of(acls)), rows=3, source="p")) == acls
 
 
 def test_no_rows_come_back_as_none() -> None:
     """An empty part is a part."""
-    assert len(decode_part(encode_part(AclColumns.EMPTY), source="p")) == 0
+    assert len(decode_part(encode_part(AclColumns.EMPTY), rows=0, source="p")) == 0
 
 
 def test_equal_texts_are_one_object() -> None:
@@ -65,6 +65,7 @@ def test_equal_texts_are_one_object() -> None:
             encode_part(
                 AclColumns.of([AppliedAcl(acl(n, principal=f"User:{n % 3}"), n, 0) for n in numbers])
             ),
+            rows=100,
             source="p",
         )
         for numbers in (range(100), range(100, 200))
@@ -78,21 +79,22 @@ def test_several_row_groups_and_dictionaries() -> None:
     """A file of other writers, with many row groups and no dictionaries, is read the same."""
     sink = io.BytesIO()
     pq.write_table(table(100), sink, row_group_size=7, use_dictionary=False, compression="none")
-    part = decode_part(sink.getvalue(), source="p")
+    part = decode_part(sink.getvalue(), rows=100, source="p")
     assert list(part) == [AppliedAcl(acl(n), n, n) for n in range(100)]
 
 
 def test_columns_in_another_order_and_more_of_them() -> None:
     """Columns are known by name; those that we do not know are left alone."""
     other = table().select(list(reversed(ACL_SCHEMA.names))).append_column("note", pa.array(["x"] * 3))
-    assert list(decode_part(written(other), source="p")) == list(decode_part(written(table()), source="p"))
+    read, usual = (decode_part(written(each), rows=3, source="p") for each in (other, table()))
+    assert list(read) == list(usual)
 
 
 def test_ids_as_spark_writes_them() -> None:
     """Spark has no fixed-size binary: plain binary of 16 bytes each is taken too."""
     ids = table().column("id").cast(pa.binary())
     spark = table().set_column(0, "id", ids)
-    assert decode_part(written(spark), source="p").ids == acl_id(0) + acl_id(1) + acl_id(2)
+    assert decode_part(written(spark), rows=3, source="p").ids == acl_id(0) + acl_id(1) + acl_id(2)
 
 
 def replaced(name: str, values: pa.Array) -> bytes:
@@ -126,7 +128,7 @@ def replaced(name: str, values: pa.Array) -> bytes:
 def test_other_files_are_corrupt(data: bytes, problem: str) -> None:
     """Whatever a part is, it gives our rows or a SnapshotCorruptError that names it."""
     with pytest.raises(SnapshotCorruptError, match=r"^p is not a snapshot part: ") as raised:
-        decode_part(data, source="p")
+        decode_part(data, rows=3, source="p")
     assert problem in str(raised.value)
 
 
@@ -134,18 +136,18 @@ def test_some_rows_of_a_part() -> None:
     """They are as all rows are, and a file with the same bytes, wherever it is, is read once."""
     rows = AclColumns.of([AppliedAcl(acl(n, principal=f"User:{n % 3}"), n, n) for n in range(9)])
     data = encode_part(rows)
-    part = read_part_table(data, source="p")
+    part = read_part_table(data, rows=9, source="p")
     chosen = np.arange(9) % 2 == 0
     assert part.ids == rows.ids
     assert list(to_rows([part.taken(chosen)])) == list(rows.taken(chosen))
-    assert list(decode_part(part.encoded_with(chosen, rows.taken(~chosen)), source="p")) == [
+    assert list(decode_part(part.encoded_with(chosen, rows.taken(~chosen)), rows=9, source="p")) == [
         *rows.taken(chosen),
         *rows.taken(~chosen),
     ]
-    assert read_part_table(bytes(bytearray(data)), source="q") is part
+    assert read_part_table(bytes(bytearray(data)), rows=9, source="q") is part
     for source in ("p", "q"):
         with pytest.raises(SnapshotCorruptError, match=f"{source} is not a snapshot part"):
-            read_part_table(data[:-9], source=source)
+            read_part_table(data[:-9], rows=9, source=source)
 
 
 def test_a_lone_surrogate_is_refused() -> None:
@@ -165,7 +167,7 @@ from records.columns.acl_table import AppliedAcl
 from snapshot.store.parquet import decode_part, encode_part
 record = AccessControlEntryRecord(b"i" * 16, 2, "t", 3, "User:a", "*", 3, 3)
 acls = [AppliedAcl(record, 7, 8), AppliedAcl(record, None, 8)]
-assert list(decode_part(encode_part(AclColumns.of(acls)), source="p")) == acls
+assert list(decode_part(encode_part(AclColumns.of(acls)), rows=2, source="p")) == acls
 print("pandas" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -177,13 +179,13 @@ def test_changes_come_back() -> None:
     columns = AclColumns.of([AppliedAcl(acl(number), None if number else 7, number) for number in range(3)])
     gone = acl_id(8) + acl_id(9)
     data = encode_changes(columns, gone)
-    rows, ids = decode_changes(data, source="p")
+    rows, ids = decode_changes(data, rows=5, source="p")
     assert (list(rows), ids) == (list(columns), gone)
-    rows, ids = decode_changes(encode_changes(AclColumns.EMPTY, gone), source="p")
+    rows, ids = decode_changes(encode_changes(AclColumns.EMPTY, gone), rows=2, source="p")
     assert (len(rows), ids) == (0, gone)
     # It is no part: what it leaves out would be taken for not there.
     with pytest.raises(SnapshotCorruptError, match="holds nulls"):
-        decode_part(data, source="p")
+        decode_part(data, rows=5, source="p")
 
 
 def test_a_row_that_is_gone_has_its_id_alone() -> None:
@@ -194,4 +196,54 @@ def test_a_row_that_is_gone_has_its_id_alone() -> None:
         value = pa.array(["x"] if field.type == pa.string() else [1], field.type)
         half = whole.set_column(whole.column_names.index(name), field, value)
         with pytest.raises(SnapshotCorruptError, match="p is not a snapshot part"):
-            decode_changes(written(half), source="p")
+            decode_changes(written(half), rows=1, source="p")
+
+
+def bomb(rows: int, **columns: pa.Array) -> bytes:
+    """A small file of many rows: each column holds one value, or what is given."""
+    filled = {
+        field.name: columns.get(field.name, pa.repeat(table(1).column(field.name)[0], rows))
+        for field in ACL_SCHEMA
+    }
+    sink = io.BytesIO()
+    pq.write_table(pa.table(filled), sink, compression="zstd", store_schema=False)
+    return sink.getvalue()
+
+
+def decoded_bytes(data: bytes, rows: int) -> int:
+    """What Arrow took at most while a part was refused, after what it had before."""
+    pool = pa.proxy_memory_pool(pa.default_memory_pool())
+    before = pa.default_memory_pool()
+    pa.set_memory_pool(pool)
+    try:
+        for decode in (decode_part, decode_changes, read_part_table):
+            with pytest.raises(SnapshotCorruptError, match="rows"):
+                decode(data, rows=rows, source="p")
+    finally:
+        pa.set_memory_pool(before)
+    return int(pool.max_memory() or 0)
+
+
+@pytest.mark.parametrize("said", [3_000_000, 2_999_999, 1000])
+def test_a_file_of_many_rows_is_refused_by_its_footer(said: int) -> None:
+    """A hundred kilobytes would decode to a hundred megabytes; what the manifest says does not help."""
+    data = bomb(3_000_000)
+    assert len(data) < 200_000
+    assert decoded_bytes(data, said) < 1_000_000
+
+
+def test_a_long_name_in_every_row_is_refused() -> None:
+    """The footer says how large the columns are as they are stored, which for a dictionary is once."""
+    rows = 20_000
+    names = pa.DictionaryArray.from_arrays(pa.repeat(0, rows).cast(pa.int32()), ["n" * 30_000])
+    ids = pa.array([n.to_bytes(16, "big") for n in range(rows)], pa.binary(16))
+    data = bomb(rows, resource_name=names, id=ids)
+    assert len(data) < 200_000
+    assert decoded_bytes(data, rows) < 400_000_000  # of 600 MB
+
+
+def test_row_groups_that_say_other_rows_are_refused() -> None:
+    """Columns of ours are not read where the footer contradicts its manifest."""
+    data = written(table(3))
+    with pytest.raises(SnapshotCorruptError, match="it has 3 rows, its manifest says 4"):
+        decode_part(data, rows=4, source="p")

@@ -211,11 +211,12 @@ def _own_parts(manifest: SnapshotManifest, shards: int) -> dict[int, SnapshotPar
 def _read_own(storage: Storage, ref: SnapshotRef, part: SnapshotPart) -> tuple[_StoredPart, AclTable]:
     """One shard's part, and what changed in it."""
     data = read_part(storage, ref, part)
-    table = read_part_table(data, source=storage.shown(ref.file(part.name)))
+    table = read_part_table(data, rows=part.rows, source=storage.shown(ref.file(part.name)))
     if part.changes is None:
         return _StoredPart(part, data, table, np.ones(len(table), np.bool_)), AclColumns.EMPTY
     source = storage.shown(ref.file(part.changes.name))
-    changed, gone = decode_changes(read_part(storage, ref, part.changes), source=source)
+    changes = read_part(storage, ref, part.changes)
+    changed, gone = decode_changes(changes, rows=part.changes.rows, source=source)
     stays = ~has_id(table.ids, changed.ids + gone)
     count = int(stays.sum()) + len(changed)
     if count != part.count:
