@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 from authorizer.api import Action, RequestContext
 from authorizer.decisions.audit import audit_line
 from authorizer.decisions.audit_levels import AUDIT_LEVELS, audit_level
-from authorizer.decisions.authorized_operations import authorized_operations, to_bit_field
+from authorizer.decisions.authorized_operations import to_bit_field
 from authorizer.errors import ApiError
 from authorizer.host import host_address
 from records.acl import (
@@ -38,7 +38,7 @@ from records.errors import DecodeError
 from records.principal import parse_kafka_principal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
     from authorizer.api import AuthorizableRequestContext, AuthorizationResult
     from authorizer.decisions.decision import Decision
@@ -63,10 +63,10 @@ class Answering(Protocol):
     def decide(self, context: AuthorizableRequestContext, action: Action) -> Decision:
         """One decision with its reason."""
 
-    def authorize(
-        self, context: AuthorizableRequestContext, actions: Sequence[Action]
-    ) -> list[AuthorizationResult]:
-        """One result for each action."""
+    def authorized_operations(
+        self, context: AuthorizableRequestContext, resource_type: ResourceType, name: str
+    ) -> tuple[AclOperation, ...]:
+        """KIP-430."""
 
     def authorize_by_resource_type(
         self, context: AuthorizableRequestContext, operation: AclOperation, resource_type: ResourceType
@@ -141,8 +141,8 @@ def _authorize(authorizer: Answering, query: Mapping[str, Any]) -> dict[str, Any
 
 def _authorized_operations(authorizer: Answering, query: Mapping[str, Any]) -> dict[str, Any]:
     context = _context(query)
-    operations = authorized_operations(
-        authorizer.authorize, context, _code(ResourceType, query["resourceType"]), query["resourceName"]
+    operations = authorizer.authorized_operations(
+        context, _code(ResourceType, query["resourceType"]), query["resourceName"]
     )
     return {
         "bits": to_bit_field(operations),

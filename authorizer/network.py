@@ -15,10 +15,15 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from authorizer.host import host_address
+from records.acl import AclPermissionType
 
+if TYPE_CHECKING:
+    from records.entries import AccessControlEntryRecord
+
+_ALLOW_CODE: Final = int(AclPermissionType.ALLOW)
 _IPV4: Final = re.compile(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})/(\d{1,2})", re.ASCII)
 _IPV4_BITS: Final = 32
 _IPV6_BITS: Final = 128
@@ -113,6 +118,26 @@ def address_of(host: str) -> Network | None:
     return None if bits == _IPV4_BITS and number == 0 else Network(bits, bits, number)
 
 
+class NetworkRules(NamedTuple):
+    """Whether hosts may be networks, apart for ALLOW ACLs and for all others, which deny."""
+
+    allow: bool
+    deny: bool
+
+    def of(self, permission_type: int) -> bool:
+        """Of an ACL's permission type."""
+        return self.allow if permission_type == _ALLOW_CODE else self.deny
+
+
+#: Before Kafka 4.4: no host is a network.
+EXACT_HOSTS: Final = NetworkRules(allow=False, deny=False)
+#: From Kafka 4.4 on.
+NETWORK_HOSTS: Final = NetworkRules(allow=True, deny=True)
+#: Where the release is not known. An ACL matches every address under NETWORK_HOSTS that it matches under
+#: EXACT_HOSTS. So what these rules allow is exactly what both others allow.
+STRICTEST: Final = NetworkRules(allow=False, deny=True)
+
+
 def host_matches(acl_host: str, host: str, *, networks: bool) -> bool:
     """Whether an ACL with this host is about a client there; ``networks``: as from Kafka 4.4 on."""
     if acl_host in ("*", host):
@@ -121,6 +146,11 @@ def host_matches(acl_host: str, host: str, *, networks: bool) -> bool:
         return False
     address = address_of(host)
     return address is not None and address.within(network)
+
+
+def matches_host(record: AccessControlEntryRecord, host: str, networks: NetworkRules) -> bool:
+    """Whether an ACL is about a client there."""
+    return host_matches(record.host, host, networks=networks.of(record.permission_type))
 
 
 def _ipv4(text: str) -> Network:

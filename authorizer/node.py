@@ -18,12 +18,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Self
 
+import structlog
+
 from authorizer.api import AuthorizerServerInfo
 from authorizer.change_feed import ChangeFeed
 from authorizer.configuration.keys.names import LOG_MODE, LOG_URL
 from authorizer.configuration.keys.table import BY_NAME
 from authorizer.decisions.audit import AuditLog
 from authorizer.decisions.audit_levels import AUDIT_LEVELS
+from authorizer.decisions.notes import unknown_settings
 from authorizer.errors import ConfigError
 from authorizer.metadata_warning import MetadataWarning
 from authorizer.metrics import MetricSources, NodeCollector, metrics_registry
@@ -66,6 +69,8 @@ _HARMLESS: Final = (
     ChangeFeed.name,
     MetadataWarning.name,
 )
+
+_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +165,11 @@ class Node:
             max_removed_percent=config.plan_max_removed_percent,
         )
         self.mutator: PlanMutator = self._mutator if writer is None else writer
-        self.authorizer = StandardAuthorizer(audit=self.audit, mutator=self.mutator)
+        self.authorizer = StandardAuthorizer(
+            audit=self.audit,
+            mutator=self.mutator,
+            of_brokers=log.is_clusters_own and config.brokers_log is None,
+        )
         self.authorizer.configure(config.properties)
         self.recent = RecentStates(self.authorizer)
         self.meaning = NodeMeaning(self.authorizer)
@@ -270,6 +279,8 @@ class Node:
                 endpoints=self.config.listeners,
                 early_start_listeners=self.config.early_start_listeners,
             )
+        for warning in unknown_settings(self.authorizer.state.settings):
+            _log.warning("brokers_setting_unknown", reason=warning)
         futures = self.authorizer.start(server_info)
         self.loader.start()
         return futures

@@ -18,13 +18,20 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from authorizer.api import AuthorizationResult
 from authorizer.configuration.super_users import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
 from authorizer.decisions.audit import AuditLog
 from authorizer.decisions.authorize import authorize_actions
-from authorizer.decisions.by_resource_type import allows_some_resource, check_arguments, probe
+from authorizer.decisions.authorized_operations import authorized_operations
+from authorizer.decisions.by_resource_type import (
+    allows_by_every_release,
+    allows_some_resource,
+    check_arguments,
+    probe,
+)
 from authorizer.decisions.decision_counts import DecisionCounts
 from authorizer.decisions.listing import list_acls
 from authorizer.decisions.state import AuthorizerSettings, AuthorizerState
@@ -70,8 +77,21 @@ class StandardAuthorizer:
 
     name: Final = "authorizer"
 
-    def __init__(self, *, audit: AuditLog | None = None, mutator: AclMutator | None = None) -> None:
-        """Without ``mutator`` ACLs cannot be changed here; ``audit`` is by default one at INFO."""
+    def __init__(
+        self,
+        *,
+        audit: AuditLog | None = None,
+        mutator: AclMutator | None = None,
+        of_brokers: bool = False,
+    ) -> None:
+        """Without ``mutator`` ACLs cannot be changed here.
+
+        Args:
+            audit: by default one at INFO.
+            mutator: what changes ACLs.
+            of_brokers: a cluster's brokers decide by the same ACLs, and have settings of their own.
+        """
+        self._of_brokers = of_brokers
         self.metrics = DecisionCounts()
         self._audit = AuditLog() if audit is None else audit
         self._mutator = mutator
@@ -97,7 +117,7 @@ class StandardAuthorizer:
         Raises:
             ConfigError: a value that is not allowed; nothing has changed then.
         """
-        settings = AuthorizerSettings.from_configs(configs)
+        settings = AuthorizerSettings.from_configs(configs, of_brokers=self._of_brokers)
         with self._changing:
             state = self._state
             index = state.index
@@ -151,7 +171,7 @@ class StandardAuthorizer:
         """Swap to the index of ``image``; readers see all of the update or nothing of it."""
         index, settings = self._state.index, self._state.settings
         is_next = delta.image is index.image
-        if image.metadata.brokers is not index.image.metadata.brokers:
+        if image.metadata is not index.image.metadata:
             is_next &= settings.fits(index, image)
         index = index.advanced(delta, image) if is_next else settings.index(image)
         if index.resources.count != image.count:
@@ -238,6 +258,26 @@ class StandardAuthorizer:
         """Why it is so, and what is missing; neither counted nor audited. Raises as ``authorize``."""
         return explain(self._state if state is None else state, context, action)
 
+    def authorized_operations(
+        self,
+        context: AuthorizableRequestContext,
+        resource_type: ResourceType,
+        name: str,
+        state: AuthorizerState | None = None,
+    ) -> tuple[AclOperation, ...]:
+        """KIP-430: the operations that each release that is followed supports, and that are allowed.
+
+        By the current state if None.
+
+        Raises:
+            AuthorizerNotReadyError: not loaded, and the principal is not a super user.
+        """
+        state = self._state if state is None else state
+        operations = state.version.supported_operations(resource_type)
+        return authorized_operations(
+            partial(self.authorize, state=state), context, resource_type, name, operations
+        )
+
     def authorize_by_resource_type(
         self,
         context: AuthorizableRequestContext,
@@ -256,8 +296,11 @@ class StandardAuthorizer:
         (probed,) = authorize_actions(
             state, context, (probe(operation, resource_type),), self._audit, self.metrics
         )
-        if probed is AuthorizationResult.DENIED and allows_some_resource(
-            state.index, context.principal, context.client_address, operation, resource_type
+        if probed is AuthorizationResult.DENIED and (
+            allows_some_resource(
+                state.index, context.principal, context.client_address, operation, resource_type
+            )
+            or allows_by_every_release(state, context, operation, resource_type)
         ):
             return AuthorizationResult.ALLOWED
         return probed

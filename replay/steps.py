@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 
-from records.entries import AccessControlEntryRecord, BrokerRecord, RemoveAccessControlEntryRecord
+from records.entries import (
+    AccessControlEntryRecord,
+    BrokerRecord,
+    FeatureLevelRecord,
+    RemoveAccessControlEntryRecord,
+)
 from records.errors import OffsetOutOfRangeError
 from records.log.patience import read_patiently
 from records.log_batch import LogRecord
@@ -42,7 +47,7 @@ class Wanted(Protocol):
     """Which ACLs are looked for.
 
     Attributes:
-        wants_brokers: whether registrations of brokers are, too.
+        wants_brokers: whether registrations of brokers and levels of features are, too.
     """
 
     @property
@@ -215,7 +220,7 @@ class _Walk:
                 return self._wanted is None or record.id in self._ids
             case RemoveAccessControlEntryRecord():
                 return self._wanted is None or record.id in self._ids
-            case BrokerRecord():
+            case BrokerRecord() | FeatureLevelRecord():
                 return self._wanted is None or self._wanted.wants_brokers
             case _:
                 return type(record) in MARKERS
@@ -234,8 +239,9 @@ class _Walk:
         self._table = table
         rows = [np.empty(0, np.int64), *self._acls_of(table)]
         if self._wanted is None or self._wanted.wants_brokers:
-            brokers = [row for row, record in table.others.items() if isinstance(record, BrokerRecord)]
-            rows.append(np.array(brokers, np.int64))
+            kinds = BrokerRecord, FeatureLevelRecord
+            found = [row for row, record in table.others.items() if isinstance(record, kinds)]
+            rows.append(np.array(found, np.int64))
         self._rows = np.sort(np.concatenate(rows))
 
     def _acls_of(self, table: RecordTable) -> list[npt.NDArray[np.int64]]:

@@ -7,7 +7,7 @@ by the rules of the release that the log's brokers had registered as by then, if
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
@@ -23,7 +23,12 @@ from authorizer.kafka_version import VersionInForce
 from authorizer.network import host_matches
 from records.acl import WILDCARD
 from records.columns.acl_table import AclTable, AppliedAcl
-from records.entries import AccessControlEntryRecord, BrokerRecord, RemoveAccessControlEntryRecord
+from records.entries import (
+    AccessControlEntryRecord,
+    BrokerRecord,
+    FeatureLevelRecord,
+    RemoveAccessControlEntryRecord,
+)
 from snapshot.columns import has_id
 from snapshot.delta import AclsDelta
 from snapshot.image import NOWHERE
@@ -36,9 +41,7 @@ if TYPE_CHECKING:
     from authorizer.api import Action, RequestContext
     from authorizer.decisions.decision import Decision
     from authorizer.decisions.state import AuthorizerSettings
-    from authorizer.kafka_version import KafkaVersion
     from records.columns.text_column import TextColumn
-    from records.entries import SupportedLevels
     from records.ids import Uuid
     from records.log_batch import LogRecord
     from snapshot.image import AclsImage
@@ -74,8 +77,8 @@ class Subject(Protocol):
     def rows(self, table: AclTable) -> npt.NDArray[np.bool_]:
         """The same of each row of a table."""
 
-    def version(self, brokers: Mapping[int, SupportedLevels]) -> KafkaVersion | None:
-        """The release whose rules are followed with these brokers; None: it does not matter which."""
+    def version(self, metadata: MetadataImage) -> VersionInForce | None:
+        """The release whose rules are followed; None: it does not matter which."""
 
     def index(self, image: AclsImage) -> AclIndex:
         """To answer from."""
@@ -125,8 +128,8 @@ class AskedQuestion:
         found[rows] = [self.is_wanted(record) for record in table.records(rows)]
         return found
 
-    def version(self, brokers: Mapping[int, SupportedLevels]) -> KafkaVersion:
-        return VersionInForce.of(self.settings.kafka_version, brokers).version
+    def version(self, metadata: MetadataImage) -> VersionInForce:
+        return VersionInForce.of(self.settings.kafka_version, metadata.brokers, metadata.metadata_version)
 
     def index(self, image: AclsImage) -> AclIndex:
         return self.settings.index(image)
@@ -152,8 +155,8 @@ class AskedQuestion:
         return self.settings.allow_everyone or principal in acl_principals(self.context.principal)
 
     def _is_from(self, host: str) -> bool:
-        # Where no release is configured, by the newest: that takes in what any other one does.
-        networks = self.settings.networks
+        # Where no release is configured, networks match: that takes in what any release matches.
+        networks = self.settings.networks.deny
         return self.settings.allow_everyone or host_matches(
             host, self.context.client_address, networks=networks
         )
@@ -189,7 +192,7 @@ class AskedAcl:
         found[rows] = [self.is_wanted(record) for record in table.records(rows)]
         return found
 
-    def version(self, _brokers: Mapping[int, SupportedLevels]) -> None:
+    def version(self, _metadata: MetadataImage) -> None:
         return None
 
     def index(self, image: AclsImage) -> AclIndex:
@@ -222,12 +225,13 @@ class NewRelease(NamedTuple):
 
     Attributes:
         offset, timestamp_ms: as of `Change`.
+        version, was: as VersionInForce.label.
     """
 
     offset: int
     timestamp_ms: int
-    version: KafkaVersion
-    was: KafkaVersion
+    version: str
+    was: str
 
 
 class Turn(NamedTuple):
@@ -280,12 +284,12 @@ class Followed:
                 case RemoveAccessControlEntryRecord(id=acl_id):
                     gone = delta.get(acl_id)
                     changes.append(None if gone is None else _removed(logged, gone.record))
-                case BrokerRecord() as record:
+                case (BrokerRecord() | FeatureLevelRecord()) as record:
                     before, metadata = metadata, metadata.with_record(record)
                     changes.append(self._new_release(logged, before, metadata))
             delta.replay(logged)
         image = delta.apply(NOWHERE)
-        fits = image.metadata.brokers == self._index.image.metadata.brokers
+        fits = self._subject.version(image.metadata) == self._subject.version(self._index.image.metadata)
         self._index = self._index.advanced(delta, image) if fits else self._subject.index(image)
         last, self.answer = self.answer, self._subject.answer(self._index)
         if last == self.answer:
@@ -295,10 +299,10 @@ class Followed:
     def _new_release(
         self, logged: LogRecord, before: MetadataImage, after: MetadataImage
     ) -> NewRelease | None:
-        was, version = self._subject.version(before.brokers), self._subject.version(after.brokers)
-        if was is None or version is None or was == version:
+        was, version = self._subject.version(before), self._subject.version(after)
+        if was is None or version is None or was.releases == version.releases:
             return None
-        return NewRelease(logged.offset, logged.timestamp_ms, version, was)
+        return NewRelease(logged.offset, logged.timestamp_ms, version.label, was.label)
 
 
 def _put(

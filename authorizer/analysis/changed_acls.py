@@ -127,6 +127,12 @@ def _firsts(numbers: npt.NDArray[np.int64], wanted: npt.NDArray[np.int64]) -> np
 
 def with_networks(table: AclTable) -> set[str]:
     """Whose ACLs have a network as their host: what releases differ in."""
-    is_network = np.array([network_of(host) is not None for host in table.hosts.texts], np.bool_)
-    codes = np.unique(table.principals.codes[is_network[table.hosts.codes]])
+    codes = np.unique(table.principals.codes[for_networks(table)])
     return {table.principals.texts[code] for code in codes.tolist()}
+
+
+def for_networks(table: AclTable) -> npt.NDArray[np.bool_]:
+    """For each ACL whether its host is a network."""
+    is_network = np.array([network_of(host) is not None for host in table.hosts.texts], np.bool_)
+    found: npt.NDArray[np.bool_] = is_network[table.hosts.codes]
+    return found

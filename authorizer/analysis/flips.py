@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from authorizer.analysis.answers import NOTHING, without
+from authorizer.analysis.changed_acls import for_networks
 from authorizer.analysis.meaning import EVERYBODY, Meaning, never_cancelled
 from authorizer.analysis.name_map import NameMap, overlay
 from authorizer.analysis.name_space import NAME_SPACES
 from authorizer.analysis.near import near
 from authorizer.analysis.questions import Asker, Questions, questions_of
+from authorizer.kafka_version import NEWEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,16 +21,30 @@ if TYPE_CHECKING:
     from authorizer.analysis.meaning import Answers, Departures
     from authorizer.analysis.name_space import NameSpace
     from authorizer.decisions.state import AuthorizerSettings
+    from authorizer.kafka_version import KafkaVersion
     from records.columns.acl_table import AclTable
 
 Direction = Literal["granted", "revoked"]
 
 
 class Flip(NamedTuple):
-    """Questions that the second set allows and the first one does not, or the other way round."""
+    """Questions that the second set allows and the first one does not, or the other way round.
+
+    Attributes:
+        version: by the rules of this release and its like alone; None: by all that are followed.
+    """
 
     direction: Direction
     questions: Questions
+    version: KafkaVersion | None = None
+
+    @property
+    def releases(self) -> str | None:
+        """Which releases alone, in words: ``from Kafka 4.4 on``."""
+        if self.version is None:
+            return None
+        newest = f"Kafka {NEWEST.value}"
+        return f"from {newest} on" if self.version is NEWEST else f"before {newest}"
 
 
 class _Changes(NamedTuple):
@@ -82,10 +98,19 @@ def _flips(
     check_cancelled: Callable[[], None],
 ) -> list[Flip]:
     whose = _whose(changed)
-    meanings = (
-        Meaning.of(each, settings, whose, check_cancelled=check_cancelled) for each in (before, after)
-    )
-    return list(flips_between(*meanings, check_cancelled=check_cancelled))
+    has_networks = any(for_networks(each).any() for each in (before, after))
+    apart = settings.apart(has_networks=has_networks)
+    found = []
+    for how in apart:
+        meanings = (Meaning.of(each, how, whose, check_cancelled=check_cancelled) for each in (before, after))
+        found.append(list(flips_between(*meanings, check_cancelled=check_cancelled)))
+    if len(found) == 1:
+        return found[0]
+    in_all = set(found[0]).intersection(*found[1:])
+    flips = [flip for flip in found[0] if flip in in_all]
+    for how, theirs in zip(apart, found, strict=True):
+        flips += [flip._replace(version=how.kafka_version) for flip in theirs if flip not in in_all]
+    return flips
 
 
 def _whose(changed: ChangedAcls) -> set[str] | None:

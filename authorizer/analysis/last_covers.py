@@ -9,6 +9,7 @@ import numpy as np
 from authorizer.analysis.acl_tree import NOWHERE, Acls, AclTree, Forest
 from authorizer.analysis.name_space import NAME_SPACES
 from authorizer.analysis.patterns import Rows
+from authorizer.network import EXACT_HOSTS
 
 if TYPE_CHECKING:
     from records.columns.acl_table import AclTable
@@ -18,7 +19,7 @@ class LastCovers:
     """How many ACLs are left at each place: of all principals, and whether they can decide or not."""
 
     def __init__(self, table: AclTable) -> None:
-        rows = Rows.of(table, networks=False, only_deciding=False)
+        rows = Rows.of(table, networks=EXACT_HOSTS, only_deciding=False)
         forest = Forest(rows, Acls(rows, networks=False), np.arange(len(rows.at)), of_all=True)
         at = rows.at.tolist()
         self._places: dict[int, tuple[AclTree, int]] = {}

@@ -24,12 +24,14 @@ import numpy as np
 
 from authorizer.analysis.acl_tree import EVERY_HOST, Acls, AclTree, Forest
 from authorizer.analysis.as_stated import counts, stands_in, stated
+from authorizer.analysis.changed_acls import for_networks
 from authorizer.analysis.dead import why_dead
 from authorizer.analysis.host_union import Part, cover
 from authorizer.analysis.last_covers import LastCovers
 from authorizer.analysis.meaning import EVERYBODY
 from authorizer.analysis.patterns import Rows
 from authorizer.index.masks import ALLOW_MASKS, EVERYTHING, denied, settled
+from authorizer.network import NETWORK_HOSTS
 from records.acl import AclOperation, ResourceType
 
 if TYPE_CHECKING:
@@ -89,14 +91,19 @@ class _Search:
         self._table = table
         self._stays = stays
         self._covers = LastCovers(table) if settings.allow_everyone else None
-        self._networks = settings.networks
+        # Where the release is not known, ACLs for networks may or may not match: they stay, and are no reason
+        # for another one to go.
+        is_known = settings.kafka_version is not None
+        self._networks = settings.networks if is_known else NETWORK_HOSTS
         self._rows = rows = Rows.of(table, networks=self._networks)
-        self._acls = Acls(rows, networks=self._networks)
+        self._acls = Acls(rows, networks=self._networks.deny)
         self._at: list[int] = rows.at.tolist()
         supers = settings.super_users - {EVERYBODY}
         is_super = np.array([each in supers for each in rows.principal_texts], np.bool_)
         self._of_supers = np.flatnonzero(is_super[rows.principals])
         self._others = np.flatnonzero(~is_super[rows.principals])
+        is_open = np.zeros(len(rows.at), np.bool_) if is_known else for_networks(table)[rows.at]
+        self._judged = self._others[~is_open[self._others]]
         codes = {each: code for code, each in enumerate(rows.principal_texts)}
         self._nobody = len(codes)
         self._everybody = codes.get(EVERYBODY, self._nobody)
@@ -114,8 +121,8 @@ class _Search:
         mine = dict(self._needless_allows())
         is_kept = is_allow.copy()
         is_kept[[*mine]] = False
-        self._denies = Forest(self._rows, self._acls, self._others[~is_allow[self._others]], of_all=False)
-        self._allows = Forest(self._rows, self._acls, self._others[is_kept[self._others]], of_all=False)
+        self._denies = Forest(self._rows, self._acls, self._judged[~is_allow[self._judged]], of_all=False)
+        self._allows = Forest(self._rows, self._acls, self._judged[is_kept[self._judged]], of_all=False)
         for number, is_denied in mine.items():
             found = self._allow(number, is_denied=is_denied)
             if self._stays(found):
@@ -156,7 +163,9 @@ class _Search:
         is_dead[self._rows.at] = False
         dead = np.flatnonzero(is_dead)
         for row, record in zip(dead.tolist(), self._table.records(dead), strict=True):
-            is_heard = why_dead(record, networks=self._networks) == "name" and counts(record)
+            is_heard = why_dead(
+                record, networks=self._networks.of(record.permission_type)
+            ) == "name" and counts(record)
             if is_heard:
                 self._heard_types.add(record.resource_type)
             found = self._needless(row, "dead", (), by_type_stays=not is_heard)
@@ -165,7 +174,7 @@ class _Search:
 
     def _needless_allows(self) -> Iterator[tuple[int, bool]]:
         """Each, and whether a DENY is about some of what it allows."""
-        forest = Forest(self._rows, self._acls, self._others, of_all=False)
+        forest = Forest(self._rows, self._acls, self._judged, of_all=False)
         for resource_type, principal, tree in forest.ranges():
             everybody = self._nobody if principal == self._everybody else self._everybody
             everybodys = forest.tree(resource_type, everybody)

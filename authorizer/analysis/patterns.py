@@ -15,6 +15,7 @@ from authorizer.analysis.answers import can_be_asked_from
 from authorizer.analysis.name_space import NAME_SPACES
 from authorizer.index.masks import ALLOW_MASKS, DENY_MASKS, OwnLeaf, add_to_leaf, said_to, shared_masks
 from authorizer.index.places import LITERAL_PATTERN
+from authorizer.network import EXACT_HOSTS
 from records.acl import CLUSTER_NAME, WILDCARD, AclPermissionType, ResourceType
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from authorizer.analysis.name_map import Key
+    from authorizer.network import NetworkRules
     from records.columns.acl_table import AclTable
     from records.columns.text_column import TextColumn
 
@@ -44,10 +46,10 @@ class Patterns(NamedTuple):
     said: list[Said]
 
 
-def patterns_of(table: AclTable, *, networks: bool) -> Iterator[Patterns]:
+def patterns_of(table: AclTable, *, networks: NetworkRules) -> Iterator[Patterns]:
     """By principal and resource type, each once; ``networks``: whether hosts may be some."""
     rows = Rows.of(table, networks=networks)
-    read = said_to(networks=networks)
+    read = said_to(networks=networks.deny)  # an ALLOW for what may be no network is not among the rows
     order = np.lexsort((rows.keys, rows.types, rows.principals))
     keys, masks = rows.keys[order], rows.masks[order]
     whose = rows.principals[order] * len(ResourceType) + rows.types[order]
@@ -75,7 +77,7 @@ def patterns_of(table: AclTable, *, networks: bool) -> Iterator[Patterns]:
 
 def covered(table: AclTable) -> dict[ResourceType, list[Key]]:
     """By resource type, every name and prefix that an ACL of any principal is about; sorted."""
-    rows = Rows.of(table, networks=False, only_deciding=False)
+    rows = Rows.of(table, networks=EXACT_HOSTS, only_deciding=False)
     return {each: list(rows.named(np.unique(rows.keys[rows.types == int(each)]))) for each in NAME_SPACES}
 
 
@@ -97,16 +99,14 @@ class Rows(NamedTuple):
     masks: npt.NDArray[np.int64]
 
     @classmethod
-    def of(cls, table: AclTable, *, networks: bool, only_deciding: bool = True) -> Rows:
+    def of(cls, table: AclTable, *, networks: NetworkRules, only_deciding: bool = True) -> Rows:
         is_allow = table.permission_types == int(AclPermissionType.ALLOW)
         operations = table.operations.view(np.uint8)
         masks = np.where(is_allow, _MASKS[True][operations], _MASKS[False][operations])
         kept = np.ones(len(table), np.bool_)
         if only_deciding:
             kept &= masks != 0
-            kept &= _where(
-                table.hosts, lambda host: host == WILDCARD or can_be_asked_from(host, networks=networks)
-            )
+            kept &= np.where(is_allow, *(_has_clients(table.hosts, networks=each) for each in networks))
             kept &= _where(table.principals, lambda principal: ":" in principal)
         keys, texts = _keys(table, kept)
         kept &= keys >= 0
@@ -134,6 +134,11 @@ class Rows(NamedTuple):
 def _where(column: TextColumn, is_wanted: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
     """For each row whether its text is wanted."""
     return np.fromiter(map(is_wanted, column.texts), np.bool_, len(column.texts))[column.codes]
+
+
+def _has_clients(hosts: TextColumn, *, networks: bool) -> npt.NDArray[np.bool_]:
+    """For each row whether a request can come from its host."""
+    return _where(hosts, lambda host: host == WILDCARD or can_be_asked_from(host, networks=networks))
 
 
 def _keys(table: AclTable, kept: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.int64], list[str]]:

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from authorizer.acl_json import content_from_json, content_json
-from authorizer.analysis.changed_acls import ChangedAcls
+from authorizer.analysis.changed_acls import ChangedAcls, for_networks
 from authorizer.analysis.meaning import Meaning, never_cancelled
 from authorizer.decisions.state import AuthorizerSettings
 from authorizer.errors import PlanOutdatedError, PlanUnreadableError
@@ -27,13 +27,15 @@ from records.entries import AccessControlEntryRecord, AclContent
 from records.ids import content_uuid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from authorizer.analysis.meaning_digest import MeaningDigest
     from snapshot.image import AclsImage
 
 #: Of the file; another one is refused.
 VERSION: Final = 1
+#: In place of a release, where it is not known.
+UNKNOWN_VERSION: Final = "unknown"
 _DIGEST_BYTES: Final = 16
 
 
@@ -95,19 +97,18 @@ class AclPlan(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
         table = image.merged().columns
         settings = settings.with_version_of(image)
         remove, add = (_contents(table) for table in (changed.removed, changed.added))
-        before = known or Meaning.digest_of(table, settings, check_cancelled=check_cancelled)
-        after = Meaning.digest_after(
-            before, changed.applied_to(table), settings, changed.principals, check_cancelled=check_cancelled
+        before, after = _digests(
+            table, changed.applied_to(table), settings, changed.principals, check_cancelled, known
         )
         plan = cls(
             VERSION,
             origin,
             sorted(settings.super_users),
             settings.allow_everyone,
-            str(settings.kafka_version),
+            settings.kafka_version or UNKNOWN_VERSION,
             f"{image.digest:032x}",
-            before.whole.hex(),
-            after.whole.hex(),
+            before,
+            after,
             [*map(content_json, remove)],
             [*map(content_json, add)],
         )
@@ -122,7 +123,7 @@ class AclPlan(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
         """
         try:
             plan = msgspec.json.decode(text, type=cls)
-            KafkaVersion(plan.kafka_version)
+            _ = plan.settings
             [*map(content_from_json, plan.remove), *map(content_from_json, plan.add)]
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError, ValueError) as error:
             raise PlanUnreadableError(f"not a plan as `aclog plan --output` writes it: {error}") from error
@@ -146,7 +147,8 @@ class AclPlan(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
     @property
     def settings(self) -> AuthorizerSettings:
         """Those that the meanings are of."""
-        version = KafkaVersion(self.kafka_version)
+        text = self.kafka_version
+        version = None if text == UNKNOWN_VERSION else KafkaVersion(text)
         return AuthorizerSettings(frozenset(self.super_users), self.allow_everyone, version)
 
     @property
@@ -197,18 +199,15 @@ class AclPlan(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
         """PlanOutdatedError unless the meaning is the one before, and becomes the one after."""
         if f"{image.digest:032x}" == self.digest:
             return
-        table, settings = image.merged().columns, self.settings
-        meaning = Meaning.digest_of(table, settings, check_cancelled=check_cancelled)
-        if meaning.whole.hex() != self.meaning_before:
+        table = image.merged().columns
+        principals = {content[3] for content in (*self.removed, *self.added)}
+        before, after = _digests(table, self.result(table), self.settings, principals, check_cancelled)
+        if before != self.meaning_before:
             raise PlanOutdatedError(
                 "the meaning has moved since the plan was made: some question has another answer now; "
                 "nothing was written"
             )
-        principals = {content[3] for content in (*self.removed, *self.added)}
-        after = Meaning.digest_after(
-            meaning, self.result(table), settings, principals, check_cancelled=check_cancelled
-        )
-        if after.whole.hex() != self.meaning_after:
+        if after != self.meaning_after:
             raise PlanOutdatedError(
                 "the meaning is the same as when the plan was made, but with other ACLs, on which these "
                 "changes would not lead to what the plan says; nothing was written"
@@ -237,6 +236,40 @@ class PlanApplication(AclPlan, frozen=True, rename="camel", forbid_unknown_field
 
 def _fields(plan: AclPlan) -> dict[str, Any]:
     return {name: getattr(plan, name) for name in AclPlan.__struct_fields__}
+
+
+def _digests(
+    before: AclTable,
+    after: AclTable,
+    settings: AuthorizerSettings,
+    principals: Collection[str],
+    check_cancelled: Callable[[], None],
+    known: MeaningDigest | None = None,
+) -> tuple[str, str]:
+    """The digests of two meanings, hexadecimal; several, where releases differ and it is not known which.
+
+    Args:
+        before: the ACLs before.
+        after: the ACLs after, of which those of ``principals`` alone differ.
+        settings: whose release is None if it is not known.
+        principals: whose ACLs differ.
+        check_cancelled: what it raises ends this.
+        known: the digest of the first, if it has been computed.
+    """
+    apart = settings.apart(has_networks=any(for_networks(each).any() for each in (before, after)))
+    pairs = []
+    for how in apart:
+        digest = known if len(apart) == 1 else None
+        digest = digest or Meaning.digest_of(before, how, check_cancelled=check_cancelled)
+        changed = Meaning.digest_after(digest, after, how, principals, check_cancelled=check_cancelled)
+        pairs.append((digest, changed))
+    digests = zip(*pairs, strict=True)
+    before_all, after_all = map(_joined, digests)
+    return before_all, after_all
+
+
+def _joined(digests: Iterable[MeaningDigest]) -> str:
+    return "+".join(dict.fromkeys(each.whole.hex() for each in digests))
 
 
 def _checksum(plan: AclPlan) -> str:

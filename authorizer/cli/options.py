@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 import click
 
 from authorizer.cli.invocation import remember
+from authorizer.kafka_version import KafkaVersion
 from records.acl import AclOperation, PatternType
 from records.ids import parse_cluster_id
 from records.metadata_version import parse_metadata_version
@@ -84,6 +85,16 @@ store_option: Final = click.option(
     shell_complete=completes("dir"),
     help="The snapshot store: a path, or a URL that fsspec has a file system for.  [default: "
     "aclog.snapshot.store of --config]",
+)
+release_option: Final = click.option(
+    "--as",
+    metavar="RELEASE",
+    type=click.Choice([version.value for version in KafkaVersion]),
+    expose_value=False,
+    callback=remember,
+    help=f"The Kafka release whose rules are followed: one of {', '.join(KafkaVersion)}.  [default: "
+    "aclog.kafka.version of --config, else that of the log's brokers; if neither is known, ALLOWED is what "
+    "each release allows]",
 )
 quiet_option: Final = click.option(
     "-q",

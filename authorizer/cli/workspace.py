@@ -20,6 +20,7 @@ from authorizer.cli.invocation import given
 from authorizer.cli.output import Progress, Waiting, note, shown
 from authorizer.configuration.keys.names import LOG_URL, SNAPSHOT_STORE
 from authorizer.configuration.keys.table import BY_NAME
+from authorizer.kafka_version import KAFKA_VERSION_CONFIG
 from records.errors import LogStorageError
 from records.log.open import POLLED, QUORUM, TOPIC, open_log
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from authorizer.configuration.load import Config
+    from authorizer.decisions.state import AuthorizerSettings
     from records.log.base import MetadataLog, TrailingBytes
     from records.log.directory.log import Mode
     from replay.load import LoadResult
@@ -61,7 +63,12 @@ class Workspace:
         """
         from authorizer.configuration.load import load_config
 
-        named = {LOG_URL: given("--log"), SNAPSHOT_STORE: given("--snapshots"), **flags}
+        named = {
+            LOG_URL: given("--log"),
+            SNAPSHOT_STORE: given("--snapshots"),
+            KAFKA_VERSION_CONFIG: given("--as"),
+            **flags,
+        }
         config = load_config(given("--config"), flags=named)
         return cls(config, is_store_asked_for=given("--snapshots") is not None)
 
@@ -119,6 +126,16 @@ class Workspace:
             note_trailing(log)
             note_age(log)
         return result
+
+    def settings(self, *, is_own: bool) -> AuthorizerSettings:
+        """Those of the configuration.
+
+        ``is_own``: the ACLs are of a log of aclog's own. By others a cluster's brokers decide, too.
+        """
+        from authorizer.decisions.state import AuthorizerSettings
+
+        of_brokers = not is_own and self.config.brokers_log is None
+        return AuthorizerSettings.from_configs(self.config.properties, of_brokers=of_brokers)
 
     def sources(self) -> list[SnapshotSource]:
         """The store, if one is named.

@@ -109,6 +109,7 @@ class Explained(msgspec.Struct, frozen=True, rename="camel"):
     high_watermark_is_guess: bool
     uncommitted_from: int | None = None
     age_ms: int | None = None
+    notes: list[str] = msgspec.field(default_factory=list)
 
 
 class AuthorizedOperations(msgspec.Struct, frozen=True):

@@ -35,9 +35,14 @@ _LITERAL: Final = PatternType.LITERAL
 
 def decide(state: AuthorizerState, context: AuthorizableRequestContext, action: Action) -> Decision:
     """One decision with its reason, neither counted nor audited; raises as `authorize_actions`."""
+    return answer(state, context, action).decision()
+
+
+def answer(state: AuthorizerState, context: AuthorizableRequestContext, action: Action) -> Answered:
+    """The same without the reason, which is looked for where it is wanted."""
     decided: list[Answered] = []
     authorize_actions(state, context, (action,), AuditLog(OFF), DecisionCounts(), decided)
-    return decided[0].decision()
+    return decided[0]
 
 
 def authorize_actions(

@@ -1,6 +1,7 @@
 """KIP-430: which of a resource type's operations a principal may do to one resource.
 
-Source: AuthHelper.authorizedOperations, AclEntry.supportedOperations. Each operation is authorized with both
+Source: AuthHelper.authorizedOperations; the operations are AclEntry.supportedOperations of the release
+(kafka_version). Each operation is authorized with both
 audit flags off: no access is granted or asked for, so the audit log has it at TRACE.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from authorizer.api import Action, AuthorizationResult
-from records.acl import SUPPORTED_OPERATIONS, PatternType, ResourcePattern
+from records.acl import PatternType, ResourcePattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -23,14 +24,14 @@ def authorized_operations(
     context: AuthorizableRequestContext,
     resource_type: ResourceType,
     name: str,
+    operations: Sequence[AclOperation],
 ) -> tuple[AclOperation, ...]:
-    """In code order; none for a type without operations. ``authorize``: an Authorizer's.
+    """Those of ``operations`` that are allowed, in their order; ``authorize``: an Authorizer's.
 
     Raises:
         AuthorizerNotReadyError: not loaded, and the principal is not a super user.
     """
     pattern = ResourcePattern(resource_type, name, PatternType.LITERAL)
-    operations = SUPPORTED_OPERATIONS.get(resource_type, ())
     actions = [Action(each, pattern, log_if_allowed=False, log_if_denied=False) for each in operations]
     results = authorize(context, actions)
     return tuple(

@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from authorizer.api import Action
+from authorizer.decisions.by_release import is_allowed_by
 from authorizer.decisions.listing import list_acls
 from authorizer.decisions.reason import acl_principals
 from authorizer.index.covers import alone
@@ -28,9 +29,11 @@ from authorizer.index.masks import (
     add_to_leaf,
     denies,
     leaf_mask,
+    said_to,
 )
 from authorizer.index.places import is_odd, place_of
 from authorizer.index.rights import MadeRights, cover_of
+from authorizer.network import EXACT_HOSTS, NETWORK_HOSTS, STRICTEST
 from records.acl import (
     WILDCARD,
     AccessControlEntryFilter,
@@ -43,10 +46,15 @@ from records.acl import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from authorizer.api import AuthorizableRequestContext
+    from authorizer.decisions.state import AuthorizerState
     from authorizer.index.acl_index import AclIndex
     from authorizer.index.covers import Cover
     from authorizer.index.places import Place
     from authorizer.index.rights import WholeRights
+    from authorizer.network import NetworkRules
     from records.principal import KafkaPrincipal
 
 _PROBED_NAME: Final = "hardcode"
@@ -82,9 +90,12 @@ def allows_some_resource(
     resource_type: ResourceType,
 ) -> bool:
     """The second half: whether the ACLs leave any resource of the type to the principal."""
+    return _leaves_some(_rights(index, principal, resource_type), host, operation)
+
+
+def _leaves_some(askers: Sequence[WholeRights], host: str, operation: AclOperation) -> bool:
     asked = ASKED_AS_STATED[operation]
     deny, allow = asked & DENY_BITS, asked & ALLOW_BITS
-    askers = _rights(index, principal, resource_type)
 
     star = 0
     for rights in askers:
@@ -108,15 +119,54 @@ def allows_some_resource(
     )
 
 
-def _rights(index: AclIndex, principal: KafkaPrincipal, resource_type: ResourceType) -> list[WholeRights]:
-    """What the ACLs of the asker and of ``User:*`` say about the type, without those to be passed over."""
-    if index.resources.odd[resource_type]:
-        return [_without_odd(index, each, resource_type) for each in acl_principals(principal)]
+def allows_by_every_release(
+    state: AuthorizerState,
+    context: AuthorizableRequestContext,
+    operation: AclOperation,
+    resource_type: ResourceType,
+) -> bool:
+    """Both halves, by the rules of each release, where it is not known which one's are followed.
+
+    The strictest rules may deny what each release allows, by different ACLs; for one name they never do.
+    """
+    index, principal, host = state.index, context.principal, context.client_address
+    if index.rows.networks != STRICTEST or not _may_have_networks(index, principal):
+        return False
+    action = probe(operation, resource_type)
+    return all(
+        is_allowed_by(state, context, action, networks)
+        or _leaves_some(_rights(index, principal, resource_type, networks), host, operation)
+        for networks in (EXACT_HOSTS, NETWORK_HOSTS)
+    )
+
+
+def _may_have_networks(index: AclIndex, principal: KafkaPrincipal) -> bool:
+    """Whether an ACL of the asker or of ``User:*`` may be for a network."""
+    return index.rows.may_have_networks or any(
+        "/" in acl.record.host for each in acl_principals(principal) for acl in index.added_of(each)
+    )
+
+
+def _rights(
+    index: AclIndex,
+    principal: KafkaPrincipal,
+    resource_type: ResourceType,
+    networks: NetworkRules | None = None,
+) -> list[WholeRights]:
+    """What the ACLs of the asker and of ``User:*`` say about the type, without those to be passed over.
+
+    ``networks``: by other rules than the index's.
+    """
+    if index.resources.odd[resource_type] or networks is not None:
+        rules = index.rows.networks if networks is None else networks
+        return [_without_odd(index, each, resource_type, rules) for each in acl_principals(principal)]
     mine = map(index.principals.rights_of, acl_principals(principal))
     return [rights[resource_type] for rights in mine if rights is not None]
 
 
-def _without_odd(index: AclIndex, principal: str, resource_type: ResourceType) -> MadeRights:
+def _without_odd(
+    index: AclIndex, principal: str, resource_type: ResourceType, networks: NetworkRules
+) -> MadeRights:
     acl_filter = AclBindingFilter(
         ResourcePatternFilter(resource_type), AccessControlEntryFilter(principal=principal)
     )
@@ -125,7 +175,8 @@ def _without_odd(index: AclIndex, principal: str, resource_type: ResourceType) -
         record = acl.record
         if not is_odd(record):
             place, mask = place_of(record), acl_mask(record.operation, record.permission_type)
-            leaves[place] = add_to_leaf(leaves.get(place), index.rows.said_to(record.host), mask)
+            read = said_to(networks=networks.of(record.permission_type))
+            leaves[place] = add_to_leaf(leaves.get(place), read(record.host), mask)
     return MadeRights.of(
         [alone(kind - resource_type, name, leaf, None) for (kind, name), leaf in leaves.items()]
     )

@@ -18,7 +18,7 @@ from authorizer.index.covers import NOTHING, Cover
 from authorizer.index.masks import ALLOW_BITS, ASKED, DENY_BITS, acl_mask, leaf_mask
 from authorizer.index.places import PREFIXED
 from authorizer.index.rights import cover_of
-from authorizer.network import host_matches
+from authorizer.network import matches_host
 from records.acl import (
     IMPLIES_DESCRIBE,
     IMPLIES_DESCRIBE_CONFIGS,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from authorizer.api import Action, AuthorizableRequestContext
     from authorizer.index.acl_index import AclIndex
     from authorizer.index.resource_index import ResourceIndex
+    from authorizer.network import NetworkRules
     from records.columns.acl_table import AppliedAcl
     from records.entries import AccessControlEntryRecord
     from records.principal import KafkaPrincipal
@@ -115,12 +116,17 @@ def deciding_acl(
         acls += index.resources.acls_saying(asked, resource_type, cover, principal)
     if len(acls) > 1:  # a single one is for this host, for one is
         networks = index.rows.networks
-        acls = _sorted([acl for acl in acls if host_matches(acl.record.host, host, networks=networks)])
+        acls = _sorted([acl for acl in acls if matches_host(acl.record, host, networks)])
     return acls[end]
 
 
-def matching_acls(index: AclIndex, context: AuthorizableRequestContext, action: Action) -> list[AppliedAcl]:
-    """The ACLs that match in every field, in Kafka's order."""
+def matching_acls(
+    index: AclIndex,
+    context: AuthorizableRequestContext,
+    action: Action,
+    networks: NetworkRules | None = None,
+) -> list[AppliedAcl]:
+    """The ACLs that match in every field, in Kafka's order; ``networks``: by other rules than the index's."""
     resources, pattern = index.resources, action.resource_pattern
     by_name: dict[str, list[AppliedAcl]] = {}
     own, everyone = index.principals.rights_for(context.principal)
@@ -132,7 +138,7 @@ def matching_acls(index: AclIndex, context: AuthorizableRequestContext, action: 
             place = pattern.resource_type + cover.prefixed, cover.name
             by_name.setdefault(cover.name, []).extend(
                 acl
-                for acl in resources.acls_for(place, acl_principal, context.client_address)
+                for acl in resources.acls_for(place, acl_principal, context.client_address, networks)
                 if covers_operation(acl.record, action.operation)
             )
     names = sorted(by_name, key=_rank)

@@ -22,15 +22,18 @@ from authorizer.configuration.super_users import (
 from authorizer.index.acl_index import AclIndex
 from authorizer.kafka_version import (
     KAFKA_VERSION_CONFIG,
+    LAST_WITHOUT_NETWORKS,
     NEWEST,
     KafkaVersion,
     VersionInForce,
     parse_kafka_version,
 )
+from authorizer.network import STRICTEST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from authorizer.network import NetworkRules
     from records.acl import ResourcePattern
     from snapshot.image import AclsImage
 
@@ -42,8 +45,10 @@ class AuthorizerSettings:
     Attributes:
         super_users: as ``Type:name``.
         allow_everyone: whether what no ACL covers is allowed (``allow.everyone.if.no.acl.found``).
-        kafka_version: the release whose rules are followed; None: what the log tells.
+        kafka_version: the release whose rules are followed; None: the log tells it, or it is not known.
         cluster: what the cluster is called in a fleet, for who reads of decisions; None: there is no fleet.
+        unknown: the keys of the settings that a cluster's brokers have and that are not known here. They have
+            Kafka's defaults.
         super_names: the super users' names by principal type. They are compared as text, so ``User:a:b`` is
             both the name ``a:b`` of the type ``User`` and the name ``b`` of a type ``User:a``.
     """
@@ -52,6 +57,7 @@ class AuthorizerSettings:
     allow_everyone: bool = False
     kafka_version: KafkaVersion | None = None
     cluster: str | None = field(default=None, compare=False)
+    unknown: frozenset[str] = field(default=frozenset(), compare=False)
     super_names: Mapping[str, frozenset[str]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -63,43 +69,61 @@ class AuthorizerSettings:
         object.__setattr__(self, "super_names", names)
 
     @property
-    def networks(self) -> bool:
-        """Whether hosts of ACLs may be networks; as in the newest release, where none is said."""
-        return (self.kafka_version or NEWEST).matches_networks
+    def networks(self) -> NetworkRules:
+        """Whether hosts of ACLs may be networks, by this release; the strictest rules if it is not known."""
+        return STRICTEST if self.kafka_version is None else self.kafka_version.networks
+
+    def apart(self, *, has_networks: bool) -> tuple[Self, ...]:
+        """These settings; if the release is not known and ACLs have networks, once for each set of rules.
+
+        What holds for each of them holds whatever the release is.
+        """
+        if self.kafka_version is not None or not has_networks:
+            return (self,)
+        return self.by_rules_of(LAST_WITHOUT_NETWORKS), self.by_rules_of(NEWEST)
 
     @classmethod
-    def from_configs(cls, configs: Mapping[str, object]) -> Self:
+    def from_configs(cls, configs: Mapping[str, object], *, of_brokers: bool = False) -> Self:
         """Parse Kafka's keys; what is not there has Kafka's default.
+
+        Args:
+            configs: by key.
+            of_brokers: brokers decide by the same ACLs, and have settings of their own: what ``configs`` do
+                not have is not known.
 
         Raises:
             ConfigError: a super user without a colon, or no Kafka version that is known.
         """
+        brokers_keys = {SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG} if of_brokers else set()
         return cls(
             parse_super_users(configs.get(SUPER_USERS_CONFIG)),
             parse_allow_everyone(configs.get(ALLOW_EVERYONE_CONFIG)),
             parse_kafka_version(configs.get(KAFKA_VERSION_CONFIG)),
             None if (cluster := configs.get(CLUSTER_NAME)) is None else str(cluster),
+            frozenset(key for key in brokers_keys if configs.get(key) is None),
         )
 
     def version_for(self, image: AclsImage) -> VersionInForce:
         """Whose rules are followed, of a state."""
-        return VersionInForce.of(self.kafka_version, image.metadata.brokers)
+        metadata = image.metadata
+        return VersionInForce.of(self.kafka_version, metadata.brokers, metadata.metadata_version)
 
     def with_version_of(self, image: AclsImage) -> Self:
-        """The same, with the release whose rules are followed for a state."""
-        return self.by_rules_of(self.version_for(image).version)
+        """The same, with the release whose rules are followed for a state; None if it is not known."""
+        version = self.version_for(image)
+        return self.by_rules_of(None if version.networks == STRICTEST else version.releases[0])
 
-    def by_rules_of(self, version: KafkaVersion) -> Self:
+    def by_rules_of(self, version: KafkaVersion | None) -> Self:
         """The same, with another release."""
         return replace(self, kafka_version=version)
 
     def index(self, image: AclsImage) -> AclIndex:
         """All ACLs of a state, by the rules of that release."""
-        return AclIndex.of(image, networks=self.version_for(image).version.matches_networks)
+        return AclIndex.of(image, networks=self.version_for(image).networks)
 
     def fits(self, index: AclIndex, image: AclsImage) -> bool:
         """Whether an index is by the rules that are followed for a state."""
-        return index.rows.networks is self.version_for(image).version.matches_networks
+        return index.rows.networks == self.version_for(image).networks
 
 
 class AuthorizerState(msgspec.Struct, frozen=True, gc=False):

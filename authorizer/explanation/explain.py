@@ -6,21 +6,23 @@ Nothing here decides: that is for `authorizer.decisions`. Text for people is mad
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+from msgspec.structs import replace as replace_fields
 
 from authorizer.acl_json import applied_acl_json
-from authorizer.decisions.authorize import decide
+from authorizer.decisions.authorize import answer
 from authorizer.decisions.decision import Decision, Rule
+from authorizer.decisions.notes import notes
 from authorizer.decisions.reason import matching_acls
 from authorizer.explanation.fix import fix_flags
 from authorizer.explanation.near_misses import NearMiss, near_misses
-from records.acl import SUPPORTED_OPERATIONS
 
 if TYPE_CHECKING:
     from authorizer.api import Action, AuthorizableRequestContext
     from authorizer.decisions.state import AuthorizerState
-    from authorizer.kafka_version import VersionInForce
+    from authorizer.kafka_version import KafkaVersion, VersionInForce
     from records.columns.acl_table import AppliedAcl
 
 
@@ -37,6 +39,7 @@ class Explanation:
         also_matched: the other ACLs that matched in every field, in the order in which Kafka meets them.
         near_misses: ACLs of the opposite effect that failed on one field, the closest first.
         remark: what is odd about the question itself; None if nothing is.
+        notes: what a denial rests on that is not known, and how to say it.
         kafka_version: whose rules were followed.
         fix: what would allow it, none if it is allowed: the flags of one kafka-acls command after another.
     """
@@ -49,8 +52,23 @@ class Explanation:
     also_matched: tuple[AppliedAcl, ...]
     near_misses: tuple[NearMiss, ...]
     remark: str | None
+    notes: tuple[str, ...]
     kafka_version: VersionInForce
     fix: tuple[tuple[str, ...], ...]
+
+    def without_places(self) -> Self:
+        """The same without where and when ACLs were written, for ACLs that brokers were asked for."""
+
+        def bare(acl: AppliedAcl) -> AppliedAcl:
+            return replace_fields(acl, offset=None, timestamp_ms=-1)
+
+        acl = self.decision.acl
+        return replace(
+            self,
+            decision=self.decision if acl is None else replace_fields(self.decision, acl=bare(acl)),
+            also_matched=tuple(map(bare, self.also_matched)),
+            near_misses=tuple(replace(each, acl=bare(each.acl)) for each in self.near_misses),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """As JSON.
@@ -77,6 +95,7 @@ class Explanation:
                 for each in self.near_misses
             ],
             "remark": self.remark,
+            "notes": list(self.notes),
             "kafkaVersion": self.kafka_version.to_json(),
             "fix": [shlex.join(["kafka-acls", *flags]) for flags in self.fix],
         }
@@ -89,7 +108,8 @@ def explain(state: AuthorizerState, context: AuthorizableRequestContext, action:
         ValueError: the resource is not LITERAL.
         AuthorizerNotReadyError: not ready, and not a super user.
     """
-    decision = decide(state, context, action)
+    answered = answer(state, context, action)
+    decision = answered.decision()
     matching: list[AppliedAcl] = []
     misses: tuple[NearMiss, ...] = ()
     if decision.rule is not Rule.SUPER_USER:
@@ -104,17 +124,18 @@ def explain(state: AuthorizerState, context: AuthorizableRequestContext, action:
         reason=_reason(state, decision, action),
         also_matched=tuple(acl for acl in matching if acl.record.id != decided_by),
         near_misses=misses,
-        remark=_remark(action),
+        remark=_remark(action, state.version.releases[-1]),
+        notes=notes(answered),
         kafka_version=state.version,
         fix=() if decision.is_allowed else fix_flags(context, action, matching),
     )
 
 
-def _remark(action: Action) -> str | None:
+def _remark(action: Action, version: KafkaVersion) -> str | None:
     """Kafka's authorizer decides on any operation and any resource type; its brokers ask for some."""
     resource_type = action.resource_pattern.resource_type
-    asked_for = SUPPORTED_OPERATIONS.get(resource_type)
-    if asked_for is None or action.operation in asked_for:
+    asked_for = version.supported_operations(resource_type)
+    if not asked_for or action.operation in asked_for:
         return None
     names = ", ".join(operation.title for operation in asked_for)
     return f"no broker asks for {action.operation.title} on {resource_type.name}, only for {names}"

@@ -42,6 +42,7 @@ def explanation_from_json(
             for each in shown["nearMisses"]
         ),
         remark=shown["remark"],
+        notes=tuple(shown["notes"]),
         kafka_version=VersionInForce.from_json(shown["kafkaVersion"]),
         # Each begins with the name of Kafka's command.
         fix=tuple(tuple(shlex.split(command)[1:]) for command in shown["fix"]),

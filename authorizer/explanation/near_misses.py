@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from authorizer.decisions.listing import list_acls
 from authorizer.decisions.reason import acl_principals, allows, covers_operation
 from authorizer.index.places import PREFIXED
-from authorizer.network import host_matches
+from authorizer.network import matches_host
 from records.acl import (
     WILDCARD,
     AccessControlEntryFilter,
@@ -159,7 +159,7 @@ class _Search:
             yield resource_type + PREFIXED, prefix
 
     def _is_here(self, record: AccessControlEntryRecord) -> bool:
-        return host_matches(record.host, self._host, networks=self._index.rows.networks)
+        return matches_host(record, self._host, self._index.rows.networks)
 
     def _would_do(self, record: AccessControlEntryRecord) -> bool:
         return (

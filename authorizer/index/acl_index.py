@@ -32,6 +32,7 @@ import msgspec
 from authorizer.index.principal_index import PrincipalIndex
 from authorizer.index.resource_index import ResourceIndex
 from authorizer.index.row_index import RowIndex
+from authorizer.network import STRICTEST
 from records.principal import parse_kafka_principal
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from authorizer.index.resource_index import Change
+    from authorizer.network import NetworkRules
     from records.columns.acl_table import AppliedAcl
     from snapshot.delta import AclsDelta
     from snapshot.image import AclsImage
@@ -55,8 +57,8 @@ class AclIndex(msgspec.Struct, eq=False, gc=False):
     principals: PrincipalIndex
 
     @classmethod
-    def of(cls, image: AclsImage, *, networks: bool = True) -> AclIndex:
-        """All of an image; ``networks``: whether hosts may be some, as from Kafka 4.4 on."""
+    def of(cls, image: AclsImage, *, networks: NetworkRules = STRICTEST) -> AclIndex:
+        """All ACLs of an image; ``networks``: whether their hosts may be networks."""
         return cls.on(RowIndex(image.columns, networks=networks), image)
 
     @classmethod

@@ -24,7 +24,7 @@ import numpy as np
 
 from authorizer.index.masks import HostMasks, OwnLeaf, acl_mask, add_to_leaf
 from authorizer.index.places import PREFIXED, Place, is_odd, place_of
-from authorizer.network import host_matches
+from authorizer.network import host_matches, matches_host
 from records.acl import WILDCARD
 from records.columns.acl_table import in_pieces
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from authorizer.index.covers import Cover
     from authorizer.index.row_index import RowIndex
+    from authorizer.network import NetworkRules
     from records.columns.acl_table import AppliedAcl
     from records.ids import Uuid
     from records.principal import KafkaPrincipal
@@ -131,15 +132,21 @@ class ResourceIndex(msgspec.Struct, eq=False, gc=False):
             return (acl for acls in added.values() for acl in acls)
         return added.get(principal, ())
 
-    def acls_for(self, place: Place, principal: str, host: str) -> list[AppliedAcl]:
-        """Those for exactly this principal that match a host."""
-        columns, networks = self._rows.columns, self._rows.networks
-        rows = self._rows_of_at(principal, place)
+    def acls_for(
+        self, place: Place, principal: str, host: str, networks: NetworkRules | None = None
+    ) -> list[AppliedAcl]:
+        """Those for exactly this principal that match a host; ``networks``: by other rules."""
+        columns = self._rows.columns
+        rules = self._rows.networks if networks is None else networks
         found = [
-            columns.acl(row) for row in rows if host_matches(columns.hosts.text(row), host, networks=networks)
+            columns.acl(row)
+            for row in self._rows_of_at(principal, place)
+            if host_matches(
+                columns.hosts.text(row), host, networks=rules.of(columns.permission_types.item(row))
+            )
         ]
         added = self.added_at(place, principal)
-        return found + [acl for acl in added if host_matches(acl.record.host, host, networks=networks)]
+        return found + [acl for acl in added if matches_host(acl.record, host, rules)]
 
     def acls_saying(
         self, asked: int, resource_type: int, cover: Cover, principal: KafkaPrincipal
@@ -171,8 +178,8 @@ class ResourceIndex(msgspec.Struct, eq=False, gc=False):
             leaf = of_rows if type(of_rows) is not HostMasks else of_rows.copy()
         for acl in added.get(principal, ()):
             record = acl.record
-            said_to = self._rows.said_to(record.host)
-            leaf = add_to_leaf(leaf, said_to, acl_mask(record.operation, record.permission_type))
+            read_host = self._rows.read_host(record.host, record.permission_type)
+            leaf = add_to_leaf(leaf, read_host, acl_mask(record.operation, record.permission_type))
         return leaf
 
     def _rows_of_at(self, principal: str, place: Place) -> list[int]:

@@ -28,6 +28,7 @@ from authorizer.index import limits
 from authorizer.index.covers import Cover, alone
 from authorizer.index.masks import ALLOW_MASKS, DENY_MASKS, acl_mask, add_to_leaf, said_to, shared_masks
 from authorizer.index.places import LITERAL_PATTERN, PATTERNS, PERMISSIONS, PREFIXED, known_codes
+from authorizer.network import STRICTEST
 from records.acl import WILDCARD, AclPermissionType, ResourceType
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from authorizer.index.masks import OwnLeaf
+    from authorizer.network import Network, NetworkRules
     from records.columns.acl_table import AppliedAcl
     from records.ids import Uuid
     from snapshot.columns import AclColumns
@@ -71,8 +73,8 @@ class RowIndex:
 
     Attributes:
         columns: whose rows they are.
-        networks: whether a host may be a network.
-        said_to: how a host is read (masks.said_to).
+        networks: whether the hosts of ACLs may be networks.
+        may_have_networks: whether a host looks like one.
         odd: for each resource type, how many ACLs `is_odd`.
         lengths: for each resource type, the lengths of its prefixes, longest first.
         name_codes: by name, its code in the columns.
@@ -86,6 +88,8 @@ class RowIndex:
         "_place_starts",
         "_places",
         "_principal_codes",
+        "_read_allow",
+        "_read_deny",
         "_row_masks",
         "_rows",
         "_rows_by_place",
@@ -93,16 +97,17 @@ class RowIndex:
         "_saying",
         "columns",
         "lengths",
+        "may_have_networks",
         "name_codes",
         "networks",
         "odd",
-        "said_to",
     )
 
-    def __init__(self, columns: AclColumns, *, networks: bool = True) -> None:
+    def __init__(self, columns: AclColumns, *, networks: NetworkRules = STRICTEST) -> None:
         self.columns = columns
         self.networks = networks
-        self.said_to = said_to(networks=networks)
+        self.may_have_networks = any("/" in host for host in columns.hosts.texts)
+        self._read_allow, self._read_deny = (said_to(networks=each) for each in networks)
         self.name_codes = {text: code for code, text in enumerate(columns.names.texts)}
         self._principal_codes = {text: code for code, text in enumerate(columns.principals.texts)}
         types = known_codes(columns.resource_types, ResourceType)
@@ -240,11 +245,16 @@ class RowIndex:
 
     def leaf(self, rows: Iterable[int]) -> OwnLeaf | None:
         """What these rows, of one principal and place, say together; None if there are none."""
-        host = self.columns.hosts.text
+        columns = self.columns
         leaf: OwnLeaf | None = None
         for row in rows:
-            leaf = add_to_leaf(leaf, self.said_to(host(row)), self.mask(row))
+            host = self.read_host(columns.hosts.text(row), columns.permission_types.item(row))
+            leaf = add_to_leaf(leaf, host, self.mask(row))
         return leaf
+
+    def read_host(self, host: str, permission_type: int) -> str | Network:
+        """The host of an ACL: a network, if it may be one."""
+        return self._read_allow(host) if permission_type == _ALLOW else self._read_deny(host)
 
     def mask(self, row: int) -> int:
         """What one row says."""

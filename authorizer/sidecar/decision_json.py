@@ -1,10 +1,12 @@
 """A decision as AuthZEN's JSON: ``decision``, and in ``context`` the reason and the offset.
 
-    {"decision": bool, "context": {"rule", "offset", "end_offset", "reason"[, "acl", "written_at_offset"]}}
+    {"decision": bool, "context": {"rule", "offset", "end_offset", "reason"[, "notes"][, "acl",
+     "written_at_offset"]}}
 
 ``end_offset`` is that of the state that decided; ``offset`` is the same number, by its earlier name.
-``acl`` is the one that decided, where one did and was looked for; ``written_at_offset`` is the offset of the
-log record that wrote it, null for an ACL from a checkpoint.
+``notes`` are there where a denial rests on what is not known (decisions.notes). ``acl`` is the one that
+decided, where one did and was looked for; ``written_at_offset`` is the offset of the log record that wrote
+it, null for an ACL from a checkpoint.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import msgspec
 from authorizer.acl_json import acl_json
 from authorizer.api import AuthorizationResult
 from authorizer.decisions.decision import BY_SUPER_USER, Rule
+from authorizer.decisions.notes import notes
 
 if TYPE_CHECKING:
     from authorizer.decisions.decision import Answered
@@ -46,6 +49,8 @@ def decision_json(decided: Answered, said: tuple[bytes, ...], *, explained: bool
         text = by_super_user
     else:
         text = allowed_by_default if decided.result is _ALLOWED else denied_by_default
+    if decided.result is not _ALLOWED and (found := notes(decided)):
+        text = text[: -len(_END)] + _noted(found)
     acl = decided.decision().acl if explained else None
     return text if acl is None else text[: -len(_END)] + _deciding(acl)
 
@@ -64,6 +69,12 @@ def said_at(end_offset: int) -> tuple[bytes, ...]:
         % (_encode(is_allowed), _encode(rule), end_offset, end_offset, _encode(reason), _END)
         for is_allowed, rule, reason in _REASONS
     )
+
+
+@lru_cache(maxsize=64)
+def _noted(found: tuple[str, ...]) -> bytes:
+    """The end of a decision, with its notes."""
+    return b',"notes":%b%b' % (_encode(found), _END)
 
 
 @lru_cache(maxsize=4096)  # a few ACLs decide most of what is asked

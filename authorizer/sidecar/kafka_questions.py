@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from authorizer.api import AuthorizationResult
-from authorizer.decisions.authorized_operations import authorized_operations, to_bit_field
+from authorizer.decisions.authorized_operations import to_bit_field
 from authorizer.decisions.reason import acl_principals
 from authorizer.sidecar.asked_state import asked_states
 from authorizer.sidecar.caller import Caller
@@ -56,8 +56,9 @@ class KafkaQuestionRoutes:
         """GET, POST: KIP-430, the operations that a principal may do to one resource."""
         question = await _question(request, OperationsQuestion)
         state, _, context = await self._asked(request, question, "AuthorizedOperations")
-        authorize = partial(self._node.authorizer.authorize, state=state)
-        operations = authorized_operations(authorize, context, question.type(), question.resource_name)
+        operations = self._node.authorizer.authorized_operations(
+            context, question.type(), question.resource_name, state
+        )
         return json_response(
             {
                 **end_offset_json(state.end_offset),
@@ -127,6 +128,8 @@ def explanation_json(
         misses = tuple(each for each in explanation.near_misses if each.acl.record.principal in own)
         explanation = replace(explanation, near_misses=misses)
     status = node.status()
+    if status.freshness is not None:
+        explanation = explanation.without_places()
     freshness = status.freshness if state.end_offset >= status.end_offset else None  # not of the past
     return explanation.to_json() | {
         "highWatermarkIsGuess": status.uncommitted_from is not None,

@@ -123,12 +123,14 @@ ANSWER_COMPONENTS: Final[Mapping[str, Schema]] = {
         context={
             "anyOf": [
                 _object(
+                    "notes",
                     "acl",
                     "written_at_offset",
                     rule={"enum": [rule.value for rule in Rule]},
                     offset=_NUMBER,
                     end_offset=_NUMBER,
                     reason=_TEXT,
+                    notes=_list(_TEXT),
                     acl=_component("Acl"),
                     written_at_offset=_maybe(_NUMBER),
                 ),
@@ -205,7 +207,13 @@ _BY_RESOURCE_TYPE: Final = Operation(
     answer=_object(offset=_NUMBER, end_offset=_NUMBER, result=_RESULT),
     errors=_OF_A_STATE,
 )
-_VERSION: Final = _object(version=_TEXT, source=_TEXT, brokers=_list(_TEXT), brokersDisagree=_FLAG)
+_VERSION: Final = _object(
+    version=_maybe(_TEXT),
+    source=_TEXT,
+    releases=_list(_TEXT),
+    brokers=_list(_TEXT),
+    brokersDisagree=_FLAG,
+)
 _STATE: Final[Mapping[str, Schema]] = {
     "cluster_id": _maybe(_TEXT),
     "topic_id": _maybe(_TEXT),
@@ -264,6 +272,7 @@ _EXPLAIN: Final = Operation(
         alsoMatched=_list(_APPLIED_ACL),
         nearMisses=_list(_object(field=_TEXT, has=_TEXT, asked=_TEXT, acl=_APPLIED_ACL)),
         remark=_maybe(_TEXT),
+        notes=_list(_TEXT),
         kafkaVersion=_VERSION,
         fix=_list(_TEXT),
         highWatermarkIsGuess=_FLAG,

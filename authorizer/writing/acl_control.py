@@ -30,7 +30,7 @@ from authorizer.errors import (
     PolicyViolationError,
     UnsupportedLevelError,
 )
-from authorizer.kafka_version import NETWORKS_LEVEL
+from authorizer.kafka_version import NETWORKS_LEVEL, NEWEST, VersionInForce
 from authorizer.network import read_network
 from records.acl import CLUSTER_NAME, WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
 from records.entries import (
@@ -83,9 +83,11 @@ class HostRules(NamedTuple):
     level: int | None = None
 
     @classmethod
-    def of(cls, version: KafkaVersion, image: AclsImage) -> Self:
-        """Of the log that a state is from."""
-        return cls(version.matches_networks, image.metadata.metadata_version)
+    def of(cls, configured: KafkaVersion | None, image: AclsImage) -> Self:
+        """Of the log that a state is from; the newest, which refuses most, where the release is not known."""
+        metadata = image.metadata
+        version = VersionInForce.of(configured, metadata.brokers, metadata.metadata_version).version
+        return cls((version or NEWEST).matches_networks, metadata.metadata_version)
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,6 @@ from authorizer.errors import (
     OperationTimedOutError,
     UnknownServerError,
 )
-from authorizer.kafka_version import VersionInForce
 from authorizer.writing.acl_control import HostRules, plan_creation, plan_deletion
 from authorizer.writing.cluster_change import ClusterCreation, ClusterDeletion
 from authorizer.writing.cluster_plan import ClusterPlan
@@ -345,7 +344,7 @@ class LogAclMutator:
             return [operation.failure(self._api_error(error))] * len(operation.futures)
 
     def _host_rules(self, image: AclsImage) -> HostRules:
-        return HostRules.of(VersionInForce.of(self._kafka_version, image.metadata.brokers).version, image)
+        return HostRules.of(self._kafka_version, image)
 
     def _catch_up(self) -> None:
         """Wait until everything that is committed now is replayed here, or the node cannot be ready.

@@ -84,6 +84,16 @@ def to_json(record: MetadataRecord) -> dict[str, Any]:
             return _payload(END_TRANSACTION_API_KEY, {})
         case AbortTransactionRecord():
             return _payload(ABORT_TRANSACTION_API_KEY, _optional("reason", record.reason))
+        case BrokerRecord(version=0, broker_id=broker_id, levels=levels):
+            data: dict[str, Any] = {"brokerId": broker_id}
+            if levels is not None:
+                feature = {
+                    "name": METADATA_VERSION_FEATURE,
+                    "minSupportedVersion": levels.lowest,
+                    "maxSupportedVersion": levels.highest,
+                }
+                data["features"] = [feature]
+            return _payload(record.api_key, data)
         case OtherRecord():
             return {"type": record_type_name(record.api_key), "version": record.version}
 

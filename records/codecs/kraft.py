@@ -22,10 +22,12 @@ from records.entries import (
     BEGIN_TRANSACTION_API_KEY,
     END_TRANSACTION_API_KEY,
     FEATURE_LEVEL_API_KEY,
+    METADATA_VERSION_FEATURE,
     REMOVE_ACCESS_CONTROL_ENTRY_API_KEY,
     AbortTransactionRecord,
     AccessControlEntryRecord,
     BeginTransactionRecord,
+    BrokerRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
     MetadataRecord,
@@ -215,6 +217,9 @@ def encode_frame(record: MetadataRecord) -> bytes:
         case AbortTransactionRecord():
             out = _frame(ABORT_TRANSACTION_API_KEY)
             _append_description(out, record.reason, "abort reason")
+        case BrokerRecord(version=0):
+            out = _frame(record.api_key)
+            _append_broker(out, record)
         case OtherRecord():
             raise EncodeError(
                 f"{record_type_name(record.api_key)} is known by its header only and cannot be written"
@@ -226,6 +231,22 @@ def encode_frame(record: MetadataRecord) -> bytes:
 
 def _frame(api_key: int) -> bytearray:
     return bytearray((FRAME_VERSION, api_key, RECORD_VERSION))
+
+
+def _append_broker(out: bytearray, record: BrokerRecord) -> None:
+    """A registration or its end, with nothing of the broker but the levels of metadata.version."""
+    append_signed(out, record.broker_id, 4, "broker id")
+    levels = record.levels
+    if levels is not None:
+        append_uuid(out, bytes(16), "incarnation id")
+    append_signed(out, -1, 8, "broker epoch")
+    if levels is not None:
+        out += b"\x01\x02"  # no end points, one feature
+        append_string(out, METADATA_VERSION_FEATURE, "feature name")
+        append_signed(out, levels.lowest, 2, "lowest level")
+        append_signed(out, levels.highest, 2, "highest level")
+        out += b"\x00\x00\x00"  # no tagged fields, no rack, not fenced
+    out.append(0)
 
 
 def _append_description(out: bytearray, text: str | None, what: str) -> None:

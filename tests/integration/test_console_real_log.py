@@ -53,7 +53,7 @@ def state_at(node: Node, end_offset: int) -> AuthorizerState:
     with closing(open_log(node.log.url)) as log:
         image = load_image(log, [CheckpointFiles(log)], at_offset=end_offset - 1).image
     now = node.authorizer.state
-    networks = now.settings.version_for(image).version.matches_networks
+    networks = now.settings.version_for(image).networks
     return AuthorizerState(AclIndex.of(image, networks=networks), now.settings, True, "")
 
 

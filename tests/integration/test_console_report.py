@@ -26,6 +26,7 @@ from authorizer.cli.main import cli
 from authorizer.cli.report import command, content
 from authorizer.decisions.state import AuthorizerSettings
 from authorizer.index.acl_index import AclIndex
+from authorizer.network import EXACT_HOSTS
 from authorizer.node import Node
 from records.acl import (
     AclOperation,
@@ -283,7 +284,7 @@ def test_a_real_log_is_the_librarys_cell_by_cell(chromium: Browser, tmp_path: Pa
                 since=SINCE,
             )
             matrix, before = (
-                Matrix.of(AclIndex.of(image, networks=False), settings, resource_type)
+                Matrix.of(AclIndex.of(image, networks=EXACT_HOSTS), settings, resource_type)
                 for image in (now, then)
             )
             who = [each["principal"] for each in found["columns"]["items"]]

@@ -35,6 +35,8 @@ from records.ids import Uuid
 from support.kafka_authorizer import ask_kafka_authorizer
 from support.kafka_jars import KAFKA_VERSION, OTHER_VERSIONS
 from support.oracle import Case, Replayed, case_names, load_case
+from support.release_oracle import VERSIONS, made_states, record, recorded
+from support.release_oracle import recorded_states as recorded_states_of_releases
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.xdist_group("versions")]
 
@@ -239,6 +241,13 @@ def test_each_release_is_followed(version: str, record_property: Callable[[str, 
                 assert ours == its, (question, state.acls)
     record_property(f"Kafka {version}: equal", equal)
     assert equal > 100_000
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_was_recorded_is_what_the_jars_answer(version: str) -> None:
+    """tests/data/oracle/releases, recorded anew."""
+    assert made_states() == recorded_states_of_releases()
+    assert record(version) == recorded(version)
 
 
 def test_networks_are_what_differs() -> None:

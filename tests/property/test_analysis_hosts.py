@@ -183,12 +183,12 @@ def test_flips_between_sets_and_releases(
             witness = flip.questions.witness
             if "READ" in {each.name for each in flip.questions.operations}:
                 asked = witness.principal, witness.host, witness.name
-                was = is_allowed(one, *asked, networks=of_one.networks)
+                was = is_allowed(one, *asked, networks=of_one.networks.allow)
                 assert was == (flip.direction == "revoked"), flip
-                assert was != is_allowed(other, *asked, networks=of_other.networks), flip
+                assert was != is_allowed(other, *asked, networks=of_other.networks.allow), flip
         same = all(
-            is_allowed(one, *each, networks=of_one.networks)
-            == is_allowed(other, *each, networks=of_other.networks)
+            is_allowed(one, *each, networks=of_one.networks.allow)
+            == is_allowed(other, *each, networks=of_other.networks.allow)
             for each in QUESTIONS
         )
         if before == after:

@@ -12,6 +12,7 @@ from authorizer.analysis.lint_rules import LintRules
 from authorizer.analysis.meaning import EVERYBODY, Meaning
 from authorizer.analysis.needless import needless_acls
 from authorizer.decisions.state import AuthorizerSettings
+from authorizer.kafka_version import KafkaVersion
 from authorizer.network import address_of, network_of
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.columns.acl_table import AclTable, AppliedAcl
@@ -74,9 +75,9 @@ def drawn_set(
     random = Random(seed)
     drawn = [drawn_acl(random, odd=odd, hosts=hosts) for _ in range(random.randint(2, 16))]
     supers = frozenset(("User:b",)) if random.random() < 0.2 else frozenset[str]()
-    return list({each.content: each for each in drawn}.values()), AuthorizerSettings(
-        supers, random.random() < 0.3
-    )
+    allow_everyone, version = random.random() < 0.3, random.choice((KafkaVersion.V4_3, KafkaVersion.V4_4))
+    settings = AuthorizerSettings(supers, allow_everyone, version)
+    return list({each.content: each for each in drawn}.values()), settings
 
 
 def table_of(records: list[AccessControlEntryRecord]) -> AclTable:
@@ -139,7 +140,7 @@ def test_networks_that_together_are_another_one_are_found() -> None:
             for _ in range(random.randint(3, 12))
         ]
         records = list({each.content: each for each in drawn}.values())
-        configured = AuthorizerSettings(frozenset(), seed % 5 == 0)
+        configured = AuthorizerSettings(frozenset(), seed % 5 == 0, KafkaVersion.V4_4)
         found = needless_acls(table_of(records), configured)
         digest = Meaning.of(table_of(records), configured).digest
         left = without(records, {each.row for each in found})
@@ -156,6 +157,27 @@ def test_networks_that_together_are_another_one_are_found() -> None:
                 part is not None and part != network and part.within(network) for part in parts
             )
     assert united > SETS // 20
+
+
+def test_without_a_known_release_what_goes_changes_nothing_by_any() -> None:
+    """And an ACL for a network stays, but for one of a super user."""
+    removed = 0
+    for seed in range(SETS):
+        records, configured = drawn_set(seed, odd=0.03, hosts=(*HOSTS, *NETWORKS))
+        found = needless_acls(table_of(records), configured.by_rules_of(None))
+        removed += len(found)
+        random = Random(seed)
+        for gone in (
+            {each.row for each in found},
+            {each.row for each in found if each.alone and random.random() < 0.5},
+        ):
+            for version in (KafkaVersion.V4_3, KafkaVersion.V4_4):
+                settings = configured.by_rules_of(version)
+                before, after = (
+                    Meaning.of(table_of(each), settings).digest for each in (records, without(records, gone))
+                )
+                assert before == after, (seed, version)
+    assert removed > SETS
 
 
 def test_brute_force_agrees() -> None:

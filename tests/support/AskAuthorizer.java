@@ -4,7 +4,10 @@
 //         "acls": [the fields of AccessControlEntryRecord, codes as numbers, ids left out],
 //         "questions": [{"principal", "host", "operation", "resourceType"[, "resourceName"]}]}
 //   out: [{"result", "rule", "level"} for a question with a name, {"result"} (by resource type) for one without;
-//         {"error"} where it throws]
+//         {"error"} where it throws; {"bits"} (KIP-430) where "kind" is "authorizedOperations"]
+// or
+//   in:  {"operations": true}
+//   out: [{the name of each resource type: [the operations that AclEntry supports for it, by name]}]
 // or
 //   in:  {"hosts": [...]}
 //   out: for each what the controller says to an ACL with that host, below the metadata.version that allows
@@ -39,6 +42,7 @@ import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.common.security.auth.SecurityProtocol;
 import org.apache.kafka.metadata.authorizer.StandardAcl;
 import org.apache.kafka.metadata.authorizer.StandardAuthorizer;
+import org.apache.kafka.security.authorizer.AclEntry;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.slf4j.Logger;
@@ -129,8 +133,12 @@ public class AskAuthorizer {
         Context context = new Context(
             new KafkaPrincipal(principal.substring(0, colon), principal.substring(colon + 1)),
             InetAddress.getByName(question.get("host").asText()));
-        AclOperation operation = AclOperation.valueOf(question.get("operation").asText());
         ResourceType type = ResourceType.valueOf(question.get("resourceType").asText());
+        if (question.path("kind").asText().equals("authorizedOperations")) {
+            return JSON.createObjectNode()
+                .put("bits", authorizedOperations(authorizer, context, type, question.get("resourceName").asText()));
+        }
+        AclOperation operation = AclOperation.valueOf(question.get("operation").asText());
         ObjectNode answer = JSON.createObjectNode();
         if (!question.has("resourceName")) {
             return answer.put("result", authorizer.authorizeByResourceType(context, operation, type).name());
@@ -141,13 +149,39 @@ public class AskAuthorizer {
         return answer.put("rule", line.substring(line.indexOf(before) + before.length())).put("level", level);
     }
 
+    /** As AuthHelper.authorizedOperations, which is Scala, and as Utils.to32BitField. */
+    static int authorizedOperations(StandardAuthorizer authorizer, Context context, ResourceType type, String name) {
+        ResourcePattern pattern = new ResourcePattern(type, name, PatternType.LITERAL);
+        int bits = 0;
+        for (AclOperation operation : AclEntry.supportedOperations(type)) {
+            Action action = new Action(operation, pattern, 1, false, false);
+            if (authorizer.authorize(context, List.of(action)).get(0).name().equals("ALLOWED")) {
+                bits |= 1 << operation.code();
+            }
+        }
+        return bits;
+    }
+
+    static ObjectNode supportedOperations() {
+        ObjectNode table = JSON.createObjectNode();
+        for (ResourceType type : ResourceType.values()) {
+            if (type.code() > ResourceType.ANY.code()) {
+                ArrayNode operations = table.putArray(type.name());
+                AclEntry.supportedOperations(type).stream().sorted().forEach(each -> operations.add(each.name()));
+            }
+        }
+        return table;
+    }
+
     public static void main(String[] arguments) throws Exception {
         PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String text; (text = in.readLine()) != null; ) {
             JsonNode state = JSON.readTree(text);
             ArrayNode answers = JSON.createArrayNode();
-            if (state.has("hosts")) {
+            if (state.has("operations")) {
+                answers.add(supportedOperations());
+            } else if (state.has("hosts")) {
                 for (JsonNode host : state.get("hosts")) {
                     answers.add(creation(host.asText(), false)).add(creation(host.asText(), true));
                 }

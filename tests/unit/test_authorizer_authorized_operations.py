@@ -6,7 +6,7 @@ import pytest
 
 from authorizer.decisions.audit import AuditLog
 from authorizer.decisions.audit_levels import TRACE
-from authorizer.decisions.authorized_operations import authorized_operations, to_bit_field
+from authorizer.decisions.authorized_operations import to_bit_field
 from records.acl import SUPPORTED_OPERATIONS, AclOperation, ResourceType
 from support.decisions import ALL, READ, TOPIC, Fed, allow, context, deny, topic
 
@@ -14,21 +14,41 @@ from support.decisions import ALL, READ, TOPIC, Fed, allow, context, deny, topic
 def test_allowed_and_implied_operations_are_there() -> None:
     """READ brings DESCRIBE; a DENY takes it away; bit c is the operation with code c."""
     fed = Fed(allow("User:a", READ, topic("t")))
-    operations = authorized_operations(fed.authorizer.authorize, context(), TOPIC, "t")
+    operations = fed.authorizer.authorized_operations(context(), TOPIC, "t")
     assert operations == (AclOperation.READ, AclOperation.DESCRIBE)
     assert to_bit_field(operations) == (1 << 3) | (1 << 8)
     fed.publish(deny("User:a", AclOperation.DESCRIBE, topic("t")))
-    assert authorized_operations(fed.authorizer.authorize, context(), TOPIC, "t") == (AclOperation.READ,)
+    assert fed.authorizer.authorized_operations(context(), TOPIC, "t") == (AclOperation.READ,)
     assert to_bit_field(()) == 0
 
 
 @pytest.mark.parametrize("resource_type", ResourceType)
 def test_each_type_has_its_operations(resource_type: ResourceType) -> None:
     """A super user has all of them; ALL itself is none of them."""
-    fed = Fed(super_users="User:a")
-    operations = authorized_operations(fed.authorizer.authorize, context(), resource_type, "x")
+    fed = Fed(super_users="User:a", aclog_kafka_version="4.4")
+    operations = fed.authorizer.authorized_operations(context(), resource_type, "x")
     assert operations == SUPPORTED_OPERATIONS.get(resource_type, ())
     assert ALL not in operations
+
+
+@pytest.mark.parametrize(
+    ("version", "group", "transactional_id"),
+    [
+        ("3.9", "148", "110"),
+        ("4.0", "d48", "110"),
+        ("4.1", "d48", "8110"),
+        ("4.4", "d48", "8110"),
+        ("", "148", "110"),
+    ],
+)
+def test_operations_follow_the_release(version: str, group: str, transactional_id: str) -> None:
+    """What the release supports; what each release does, if it is not known."""
+    fed = Fed(super_users="User:a", aclog_kafka_version=version)
+    found = [
+        to_bit_field(fed.authorizer.authorized_operations(context(), each, "x"))
+        for each in (ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID)
+    ]
+    assert [f"{bits:x}" for bits in found] == [group, transactional_id]
 
 
 def test_the_audit_log_has_it_at_trace(caplog: pytest.LogCaptureFixture) -> None:
@@ -36,7 +56,7 @@ def test_the_audit_log_has_it_at_trace(caplog: pytest.LogCaptureFixture) -> None
     audit = AuditLog(TRACE)
     try:
         fed = Fed(allow("User:a", READ, topic("t")), audit=audit)
-        authorized_operations(fed.authorizer.authorize, context(), TOPIC, "t")
+        fed.authorizer.authorized_operations(context(), TOPIC, "t")
     finally:
         audit.set_level(20)
     assert [record.levelname for record in caplog.records] == ["TRACE"] * 8

@@ -232,7 +232,14 @@ def test_json_has_all_of_it() -> None:
         "resourceName": "t",
         "alsoMatched": [],
         "remark": None,
-        "kafkaVersion": {"version": "4.4", "source": "newest", "brokers": [], "brokersDisagree": False},
+        "notes": [],
+        "kafkaVersion": {
+            "version": None,
+            "source": "unknown",
+            "releases": ["3.9", "4.0", "4.1", "4.2", "4.3", "4.4"],
+            "brokers": [],
+            "brokersDisagree": False,
+        },
         "fix": [
             "kafka-acls --remove --deny-principal User:a --deny-host '*' --operation Read --topic t --force",
             "kafka-acls --add --allow-principal User:a --operation Read --topic t",

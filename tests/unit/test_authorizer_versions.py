@@ -1,4 +1,4 @@
-"""Whose rules are followed: what is configured, what the log's brokers have registered as, or the newest."""
+"""The release whose rules are followed: configured, of the log's brokers, or not known."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ from authorizer.kafka_version import KafkaVersion, VersionInForce
 from records.acl import AclOperation
 from records.codecs.json import from_json
 from records.codecs.kraft import decode_frame
-from records.entries import AccessControlEntryRecord, BrokerRecord, OtherRecord, SupportedLevels
+from records.entries import (
+    AccessControlEntryRecord,
+    BrokerRecord,
+    FeatureLevelRecord,
+    OtherRecord,
+    SupportedLevels,
+)
 from support.decisions import Fed, allow, deny, topic
 
 READ = AclOperation.READ
@@ -31,16 +37,34 @@ def is_matched(fed: Fed) -> bool:
     return fed.allows("User:a", READ, topic("t"), "10.1.2.3")
 
 
-def test_without_brokers_the_newest_is_followed() -> None:
-    fed = Fed(for_network())
-    assert in_force(fed) == (KafkaVersion.V4_4, "newest", ())
-    assert is_matched(fed)
+def test_without_brokers_an_answer_holds_for_every_release() -> None:
+    fed = Fed(for_network(), allow("User:*", READ, topic("u")))
+    assert in_force(fed) == (tuple(KafkaVersion), "unknown", ())
+    assert in_force(fed).version is None
+    assert str(in_force(fed)).startswith("Kafka 3.9 to 4.4: the release is not known")
+    assert not is_matched(fed)
+    assert fed.allows("User:a", READ, topic("u"), "10.1.2.3")
+    fed.publish(deny("User:a", READ, topic("u"), "10.0.0.0/8"))
+    assert not fed.allows("User:a", READ, topic("u"), "10.1.2.3")
+    assert fed.allows("User:a", READ, topic("u"), "11.1.2.3")
 
 
-def test_the_oldest_broker_of_the_log_is_followed_and_disagreement_is_said() -> None:
+@pytest.mark.parametrize(
+    ("level", "releases", "matches"),
+    [(21, "3.9 to 4.4", False), (30, "4.3 to 4.4", False), (31, "4.4", True), (33, "4.4", True)],
+)
+def test_metadata_version_rules_out_older_binaries(level: int, releases: str, *, matches: bool) -> None:
+    fed = Fed(for_network(), FeatureLevelRecord("metadata.version", level))
+    assert (in_force(fed).source, in_force(fed).label) == ("metadata.version", releases)
+    assert is_matched(fed) is matches
+    fed.publish(FeatureLevelRecord("metadata.version", 0))
+    assert not is_matched(fed)
+
+
+def test_brokers_are_followed_and_where_they_disagree_all_of_them() -> None:
     """From each update on, with all that the index holds; an answer of before is as it was."""
     fed = Fed(registered(1, 30), for_network())
-    assert in_force(fed) == (KafkaVersion.V4_3, "brokers", (KafkaVersion.V4_3,))
+    assert in_force(fed) == ((KafkaVersion.V4_3,), "brokers", (KafkaVersion.V4_3,))
     assert not is_matched(fed)
     fed.publish(registered(2, 33))
     assert in_force(fed).of_brokers == (KafkaVersion.V4_3, KafkaVersion.V4_4)
@@ -49,10 +73,11 @@ def test_the_oldest_broker_of_the_log_is_followed_and_disagreement_is_said() -> 
     assert not is_matched(fed)
     fed.publish(registered(1, 33))
     assert "disagree" not in str(in_force(fed))
-    assert in_force(fed) == (KafkaVersion.V4_4, "brokers", (KafkaVersion.V4_4,))
+    assert in_force(fed) == ((KafkaVersion.V4_4,), "brokers", (KafkaVersion.V4_4,))
     assert is_matched(fed)
     fed.publish(deny("User:*", READ, topic("t"), "10.1.0.0/16"), registered(3, 21))
     assert in_force(fed).version is KafkaVersion.V3_9
+    assert not fed.allows("User:a", READ, topic("t"), "10.2.0.0")
     fed.publish(registered(3, None))
     assert in_force(fed).version is KafkaVersion.V4_4
     assert not is_matched(fed)
@@ -61,7 +86,7 @@ def test_the_oldest_broker_of_the_log_is_followed_and_disagreement_is_said() -> 
 
 def test_what_is_configured_is_followed_whatever_the_brokers_are() -> None:
     fed = Fed(registered(1, 33), for_network(), aclog_kafka_version="4.2")
-    assert in_force(fed) == (KafkaVersion.V4_2, "configured", (KafkaVersion.V4_4,))
+    assert in_force(fed) == ((KafkaVersion.V4_2,), "configured", (KafkaVersion.V4_4,))
     assert in_force(fed).brokers_disagree
     assert not is_matched(fed)
     fed.authorizer.configure({"aclog.kafka.version": "4.4"})

@@ -10,6 +10,7 @@ import pytest
 
 from authorizer.decisions.listing import list_acls
 from authorizer.index.acl_index import AclIndex
+from authorizer.network import STRICTEST
 from authorizer.sidecar.console import indexes as console_indexes
 from authorizer.sidecar.console import past as room
 from authorizer.sidecar.console.past import Past, Walked
@@ -153,7 +154,7 @@ def test_the_index_of_a_moment_is_that_of_its_image_whichever_came_before(
     now = AclIndex.of(moments[-1].image)
     indexes = console_indexes.Indexes()
     for at in (6, 5, 2, 3, 7, 0, 4, 1, 7):
-        index = indexes.of(moments, at, now, networks=True)
+        index = indexes.of(moments, at, now, networks=STRICTEST)
         alone = AclIndex.of(moments[at].image)
         assert index.image is moments[at].image
         for name in NAMES:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from records.entries import AclContent, BeginTransactionRecord
+from records.entries import AclContent, BeginTransactionRecord, SupportedLevels
 from records.errors import LogError, LogReadOnlyError, LogStorageError
 from records.log.directory import DirectoryLog
 from records.log.directory.writer import Writer
@@ -19,7 +21,12 @@ from records.log.open import open_log
 from records.log.polled import kept as kept_module
 from records.log.polled.kept import LAST_POLL_FILE, KeptLog
 from records.log.polled.url import parse_polled_url
-from records.log.wire.answers import DescribedAcls
+from records.log.servers import Address
+from records.log.wire import brokers as brokers_module
+from records.log.wire.answers import ClusterLevels, DescribedAcls
+from records.log.wire.brokers import Brokers
+from records.log.wire.responses import API_VERSIONS, ApiVersions, decode_answer
+from records.log.wire.settings import quorum_settings
 from replay.load import load_image
 
 NOW_MS = 1_700_000_000_000
@@ -47,9 +54,9 @@ def test_each_answer_is_what_is_in_force(answers: list[set[str]]) -> None:
             with closing(kept):
                 before, was = kept.log.high_watermark(), in_force(kept.log)
                 wanted = {acl(name, 99) for name in names}
-                kept.take(answer(wanted), NOW_MS)
-                kept.take(answer(wanted), NOW_MS)
-                kept.take(DescribedAcls(kept.digest, None), NOW_MS)
+                kept.take(answer(wanted), None, NOW_MS)
+                kept.take(answer(wanted), None, NOW_MS)
+                kept.take(DescribedAcls(kept.digest, None), None, NOW_MS)
                 assert in_force(kept.log) == wanted
                 assert kept.log.high_watermark() - before == len(was ^ wanted)
                 assert kept.answered_at_ms() == NOW_MS
@@ -60,7 +67,7 @@ def test_a_large_answer_counts_whole_or_not_at_all(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(kept_module, "_BATCH_BYTES", 300)
     many = [acl(f"t{number}") for number in range(20)]
     with closing(KeptLog.make(tmp_path / "kept", "cluster")) as kept:
-        kept.take(answer([acl("first")]), NOW_MS)
+        kept.take(answer([acl("first")]), None, NOW_MS)
         append = Writer.append
 
         def interrupted(self: Writer, batches: object, *, after: int | None = None) -> int:
@@ -71,15 +78,15 @@ def test_a_large_answer_counts_whole_or_not_at_all(tmp_path: Path, monkeypatch: 
         with monkeypatch.context() as patched:
             patched.setattr(Writer, "append", interrupted)
             with pytest.raises(LogStorageError):
-                kept.take(answer(many), NOW_MS)
+                kept.take(answer(many), None, NOW_MS)
         records = [logged.record for batch in kept.log.read(0) for logged in batch.records]
         assert any(isinstance(record, BeginTransactionRecord) for record in records)
     with closing(KeptLog.make(tmp_path / "kept", None)) as kept:
         assert in_force(kept.log) == {acl("first")}
-        kept.take(answer(many), NOW_MS)
+        kept.take(answer(many), None, NOW_MS)
         assert in_force(kept.log) == set(many)
     with closing(KeptLog.make(tmp_path / "kept", None)) as kept:
-        kept.take(answer([]), NOW_MS)
+        kept.take(answer([]), None, NOW_MS)
         assert in_force(kept.log) == set()
 
 
@@ -87,7 +94,7 @@ def test_one_opening_writes_and_others_read(tmp_path: Path) -> None:
     """And the next one writes when that is closed."""
     directory = tmp_path / "kept"
     with closing(KeptLog.make(directory, "cluster")) as writer:
-        writer.take(answer([acl("t")]), NOW_MS)
+        writer.take(answer([acl("t")]), None, NOW_MS)
         beside = KeptLog.find(directory)
         assert beside is not None
         with closing(beside):
@@ -125,3 +132,73 @@ def test_what_a_url_says() -> None:
         open_log("describe://one:9092", mode="write")
     with pytest.raises(LogError, match=r"acls\.refresh\.interval\.ms=1: a number from 100"):
         open_log("describe://one:9092", client={"acls.refresh.interval.ms": "1"})
+
+
+def test_the_release_of_each_broker_is_kept(tmp_path: Path) -> None:
+    """As records that tell the release; what did not change is not written, also by a new opening."""
+    old, new = SupportedLevels(7, 30), SupportedLevels(7, 33)
+    several = ClusterLevels(30, {1: old, 2: new})
+    with closing(KeptLog.make(tmp_path / "kept", "cluster")) as kept:
+        kept.take(answer([acl("t")]), several, NOW_MS)
+        assert load_image(kept.log).image.metadata.brokers == {1: old, 2: new}
+        assert load_image(kept.log).image.metadata.metadata_version == 30
+        end = kept.log.high_watermark()
+        kept.take(answer([acl("t")]), several, NOW_MS)
+        kept.take(answer([acl("t")]), None, NOW_MS)
+        assert kept.log.high_watermark() == end
+    with closing(KeptLog.make(tmp_path / "kept", None)) as kept:
+        assert kept.brokers == {1: old, 2: new}
+        kept.take(answer([acl("t")]), several, NOW_MS)
+        assert kept.log.high_watermark() == end
+        kept.take(answer([acl("t")]), ClusterLevels(33, {2: new}), NOW_MS)
+        assert load_image(kept.log).image.metadata.brokers == {2: new}
+        assert in_force(kept.log) == {acl("t")}
+        kept.take(answer([acl("t")]), ClusterLevels(None, {}), NOW_MS)
+        assert load_image(kept.log).image.metadata.brokers == {}
+        assert load_image(kept.log).image.metadata.metadata_version is None
+
+
+class SilentBrokers(Brokers):
+    """Three brokers, of which some do not answer."""
+
+    def __init__(self) -> None:
+        super().__init__("describe://b1:9092", [Address("b1", 9092)], quorum_settings({}), threading.Event())
+        self.nodes = {each: Address(f"b{each}", 9092) for each in (1, 2, 3)}
+        self.supported = {"b1": SupportedLevels(7, 30), "b2": SupportedLevels(7, 33)}
+
+    def _ask(self, request: Any, answering: Any, doing: str, **_: Any) -> Any:
+        if doing == "the brokers":
+            return self.nodes
+        return ApiVersions({}, self.supported["b2"], 30)
+
+    def _supported(self, address: Address) -> SupportedLevels | None:
+        return self.supported.get(address.host)
+
+
+def test_each_broker_is_asked_and_a_silent_one_is_not_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a while it is what it was before; one that was never known leaves all of them open."""
+    brokers = SilentBrokers()
+    old, new = brokers.supported.values()
+    assert brokers.levels({}) == ClusterLevels(30, {})
+    brokers.supported["b3"] = new
+    assert brokers.levels({}) == ClusterLevels(30, {1: old, 2: new, 3: new})
+    del brokers.supported["b1"]
+    known = {1: old, 2: new, 3: new}
+    assert brokers.levels(known) == ClusterLevels(30, known)
+    monkeypatch.setattr(brokers_module, "_SILENT_S", 0.0)
+    assert brokers.levels(known) == ClusterLevels(30, {})
+    # The only one is the one that answers on the connection that there is.
+    brokers.nodes = {7: Address("not-reached", 1)}
+    assert brokers.levels({}) == ClusterLevels(30, {7: new})
+
+
+def test_api_versions_tell_what_the_binary_supports() -> None:
+    """Tag 0 has what is supported, the lowest level first; tag 2 what the cluster has, the highest first."""
+    name = "11" + b"metadata.version".hex()
+    supported, finalized = (f"02{name}{levels}00" for levels in ("00070021", "001e001e"))
+    tags = "".join(f"{tag:02x}{len(text) // 2:02x}{text}" for tag, text in ((0, supported), (2, finalized)))
+    data = bytes.fromhex("00000005000002001200000004000000000002" + tags)
+    found = decode_answer(data, API_VERSIONS, 5)
+    assert found == ApiVersions({18: (0, 4)}, SupportedLevels(7, 33), 30)
+    without = bytes.fromhex("000000050000010000000000")
+    assert decode_answer(without, API_VERSIONS, 5) == ApiVersions({})

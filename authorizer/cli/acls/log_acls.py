@@ -11,7 +11,6 @@ from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.output import note
 from authorizer.cli.workspace import load_state, wait_until_readable
 from authorizer.cli.write_attempt import WriteAttempt, write_attempt
-from authorizer.kafka_version import VersionInForce
 from authorizer.writing.acl_control import HostRules, plan_creation, plan_deletion
 from authorizer.writing.cluster_change import ClusterCreation, ClusterDeletion
 from authorizer.writing.cluster_plan import NOT_ATOMIC, ClusterPlan
@@ -153,8 +152,7 @@ class LogAcls:
         return image.provenance.end_offset, change.answers(_view(image).find, image)
 
     def _host_rules(self, image: AclsImage) -> HostRules:
-        version = VersionInForce.of(self._workspace.config.kafka_version, image.metadata.brokers).version
-        return HostRules.of(version, image)
+        return HostRules.of(self._workspace.config.kafka_version, image)
 
     def _change(
         self, here: Callable[[MetadataLog, WriteAttempt], _T], through: Callable[[NodeAcls], _T]

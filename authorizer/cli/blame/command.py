@@ -104,8 +104,9 @@ def blame_command(
     an offset on, from the state that there was by then. In a compacted topic records are missing, and with
     them what was between: a history of `aclog spark changes` has it.
 
-    The rules are those of the Kafka release that the log's brokers had registered as at the time (of a
-    history, which has no brokers, of the newest), or that aclog.kafka.version of --config names.
+    The rules are those of the Kafka release that the log's brokers had registered as at the time, or that
+    aclog.kafka.version of --config names. Of a history, which has no brokers, the answer is yes if it is by
+    the rules of each release.
 
     \b
     Examples:

@@ -146,7 +146,7 @@ def _change_json(change: Change | NewRelease) -> dict[str, Any]:
         "timestamp": None if change.timestamp_ms < 0 else change.timestamp_ms,
     }
     if isinstance(change, NewRelease):
-        return {"change": "release", **place, "release": change.version.value, "was": change.was.value}
+        return {"change": "release", **place, "release": change.version, "was": change.was}
     return {
         "change": change.kind,
         **place,

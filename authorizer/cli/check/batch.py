@@ -17,10 +17,11 @@ from authorizer.batch_query import answer, question
 from authorizer.cli.check.records_log import RecordsLog
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.input import bad_line, lines_of, payload_of
-from authorizer.cli.output import JsonLines, Progress
+from authorizer.cli.output import JsonLines, Progress, note
 from authorizer.cli.workspace import Workspace, load_state, note_guess, note_trailing
 from authorizer.decisions.audit import AuditLog
 from authorizer.decisions.audit_levels import OFF
+from authorizer.decisions.notes import unknown_release, unknown_settings
 from authorizer.errors import SidecarRequestError
 from authorizer.standard import StandardAuthorizer
 from records.errors import DecodeError
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from authorizer.batch_query import Answering
     from authorizer.client import Client
+    from authorizer.decisions.state import AuthorizerState
     from records.log.base import MetadataLog
 
 #: Questions that are held at once: those of one state are answered together, in whatever order they come.
@@ -157,6 +159,7 @@ class _LogStates(_States):
         self._from_file = from_file
         self.has_log_offsets = not from_file
         self._newest: StandardAuthorizer | None = None
+        self._noted: set[str] = set()
         if not from_file:
             note_guess(log)
 
@@ -166,10 +169,19 @@ class _LogStates(_States):
         authorizer = StandardAuthorizer(audit=AuditLog(OFF))
         authorizer.configure(self._workspace.config.properties)
         authorizer.load(self._image(end_offset))
+        self._note_unknown(authorizer.state)
         if end_offset is None:
             # All lines of all chunks that name no offset are answered on one state.
             self._newest = authorizer
         return authorizer
+
+    def _note_unknown(self, state: AuthorizerState) -> None:
+        """Say once what the answers rest on that is not known."""
+        settings = self._workspace.settings(is_own=not (self._from_file or self._log.is_clusters_own))
+        for each in (*unknown_settings(settings), *unknown_release(state)):
+            if each not in self._noted:
+                self._noted.add(each)
+                note(f"note: {each}")
 
     def _image(self, end_offset: int | None) -> AclsImage:
         if end_offset == 0:

@@ -19,6 +19,7 @@ from authorizer.cli.options import (
     json_option,
     log_option,
     progress_option,
+    release_option,
     shared,
     snapshots_option,
 )
@@ -47,6 +48,7 @@ _PLAIN_ANSWER: Final = (
     "resourceName",
     "acl",
     "remark",
+    "notes",
 )
 
 
@@ -69,6 +71,7 @@ _resource_options = shared(
 @sidecar_options
 @snapshots_option
 @config_option
+@release_option
 @click.option("--principal", type=PRINCIPAL, help="Whose right is asked about.")
 @click.option("--operation", type=OPERATION, help="For what: Read, Write, DescribeConfigs, ... in any case.")
 @_resource_options
@@ -129,7 +132,7 @@ def check_command(
       aclog check --log DIR --config server.properties --batch queries.jsonl > answers.jsonl
       aclog check --sidecar http://127.0.0.1:8180 --principal User:a --operation Read --topic t --explain
     """
-    require_one_source(sidecar, "--log", "--snapshots", "--config")
+    require_one_source(sidecar, "--log", "--snapshots", "--config", "--as")
     if queries is not None:
         _refuse_beside_batch(principal, operation, resource, at_offset, explain=explain)
         if queries == records == "-":
@@ -153,8 +156,13 @@ def check_command(
         explanation, standing = _explained_by_log(context, action, at_offset)
     else:
         explanation, standing = _explained_by_sidecar(sidecar, context, action, at_offset)
+    if standing.is_polled:
+        explanation = explanation.without_places()
     if explanation.remark is not None:
         note(f"note: {explanation.remark}")
+    if not explain:
+        for each in explanation.notes:
+            note(f"note: {each}")
     if as_json:
         shown = explanation.to_json()
         if not explain:
@@ -184,11 +192,13 @@ class _Standing(NamedTuple):
         is_only_read: whether the cluster's own tools alone change the ACLs, as far as is known.
         uncommitted_from: as of MetadataLog.
         age_ms: how old it may be; None: the log is not one of polls, or it is one of its past.
+        is_polled: whether the ACLs are what brokers answered, who do not say when each was written.
     """
 
     is_only_read: bool
     uncommitted_from: int | None
     age_ms: int | None = None
+    is_polled: bool = False
 
     def to_json(self) -> dict[str, object]:
         return {
@@ -202,16 +212,16 @@ def _explained_by_log(
     context: RequestContext, action: Action, at_offset: int | None
 ) -> tuple[Explanation, _Standing]:
     """The decision, and what it is worth."""
-    from authorizer.decisions.state import AuthorizerSettings, AuthorizerState
+    from authorizer.decisions.state import AuthorizerState
     from authorizer.explanation.explain import explain
 
     workspace = Workspace.given()
     with workspace.log() as log:
         found = workspace.state(log, at_offset=at_offset, with_offsets=True)
-        freshness = log.freshness() if at_offset is None else None
-        age_ms = None if freshness is None else freshness.age_ms
-        standing = _Standing(log.is_only_read, found.uncommitted_from, age_ms)
-    settings = AuthorizerSettings.from_configs(workspace.config.properties)
+        freshness = log.freshness()
+        age_ms = None if freshness is None or at_offset is not None else freshness.age_ms
+        standing = _Standing(log.is_only_read, found.uncommitted_from, age_ms, freshness is not None)
+        settings = workspace.settings(is_own=not log.is_clusters_own)
     state = AuthorizerState(settings.index(found.image), settings, is_ready=True, not_ready_reason="")
     return explain(state, context, action), standing
 

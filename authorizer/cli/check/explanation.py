@@ -65,6 +65,8 @@ def _lines(explanation: Explanation, uncommitted_from: int | None) -> Iterator[t
     yield "asked", _question(explanation)
     yield "because", explanation.reason
     yield "rules of", str(explanation.kafka_version)
+    for each in explanation.notes:
+        yield "note", each
     if decision.acl is not None:
         yield "decided by", _acl(decision.acl, uncommitted_from)
     for acl in explanation.also_matched:
@@ -96,7 +98,9 @@ def _acl(acl: AppliedAcl, uncommitted_from: int | None) -> str:
     record = acl.record
     text = acl_text(acl_json(record))
     # A checkpoint keeps neither the offset nor the time of the record that wrote an ACL.
-    place = "from a checkpoint" if acl.offset is None else f"offset {acl.offset}, {utc(acl.timestamp_ms)}"
+    place = "from a checkpoint" if acl.timestamp_ms >= 0 else "brokers do not say when it was written"
+    if acl.offset is not None:
+        place = f"offset {acl.offset}, {utc(acl.timestamp_ms)}"
     if acl.offset is not None and uncommitted_from is not None and acl.offset >= uncommitted_from:
         place += ", not known to be committed"
     return f"{shown(text)} ({place}, {uuid_to_string(record.id)})"

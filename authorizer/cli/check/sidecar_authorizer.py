@@ -11,16 +11,17 @@ from authorizer.api import AuthorizationResult
 from authorizer.client import Question, calls
 from authorizer.decisions.decision import Decision, Rule, require_literal
 from authorizer.errors import SidecarError, SidecarRequestError
+from records.acl import AclOperation
 from records.errors import DecodeError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from authorizer.api import Action, AuthorizableRequestContext
     from authorizer.client import Client
     from authorizer.client.answers import Decision as Answer
     from authorizer.decisions.state import AuthorizerState
-    from records.acl import AclBinding, AclBindingFilter, AclOperation, ResourceType
+    from records.acl import AclBinding, AclBindingFilter, ResourceType
 
 
 class SidecarAuthorizer:
@@ -60,11 +61,21 @@ class SidecarAuthorizer:
         result = AuthorizationResult.ALLOWED if answer.is_allowed else AuthorizationResult.DENIED
         return Decision(result, Rule(answer.rule), acl)
 
-    def authorize(
-        self, context: AuthorizableRequestContext, actions: Sequence[Action]
-    ) -> list[AuthorizationResult]:
-        self.ask_all((context, action) for action in actions)
-        return [self.decide(context, action).result for action in actions]
+    def authorized_operations(
+        self, context: AuthorizableRequestContext, resource_type: ResourceType, name: str
+    ) -> tuple[AclOperation, ...]:
+        call = calls.authorized_operations(
+            context.principal,
+            resource_type,
+            name,
+            host=context.client_address,
+            at_offset=self._at_offset,
+        )
+        try:
+            found = self._client.ask(call)
+        except SidecarRequestError as error:
+            _refuse(error)
+        return tuple(AclOperation[each] for each in found.operations)
 
     def authorize_by_resource_type(
         self, context: AuthorizableRequestContext, operation: AclOperation, resource_type: ResourceType

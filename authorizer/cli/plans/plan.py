@@ -144,6 +144,7 @@ def plan_command(
     from authorizer.cli.reviews.request_files import read_requests
     from authorizer.cli.sets.diff_report import Report
     from authorizer.cli.sets.source import AclSet
+    from authorizer.decisions.notes import unknown_release
     from authorizer.decisions.state import AuthorizerSettings
     from records.request_traffic import Window
     from snapshot.restore import image_of
@@ -171,6 +172,8 @@ def plan_command(
     if requests:
         traffic = read_requests(requests, Window())
         warnings += denied_traffic(traffic, before.state(settings), after.state(settings))
+    for each in unknown_release(after.state(settings)):
+        note(f"note: {each}")
     report = Report((before, after), changed, flips, (settings, settings), ("now", "then"))
     counts = PlanCounts.of(before.table(), changed, result)
     limit = workspace.max_removed_percent(max_removed_percent)

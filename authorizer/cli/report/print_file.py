@@ -123,7 +123,7 @@ def _facts(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
         ("Cluster", facts["clusterId"] or "not known"),
         *_place(facts),
         ("Digest of all answers", facts["meaning"] or "not of all ACLs"),
-        ("Rules of", f"Kafka {version}"),
+        ("Rules of", f"Kafka {version or 'release not known'}"),
         (
             "Certainly committed",
             "all of it" if facts["uncommittedFrom"] is None else f"before offset {facts['uncommittedFrom']}",

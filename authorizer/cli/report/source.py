@@ -42,8 +42,8 @@ class Source(NamedTuple):
 
 def of_set(name: str, workspace: Workspace) -> Source:
     """Any set of ACLs that `aclog diff` takes. Raises as ``load_set``."""
-    _, image, cluster_id = load_set(name, workspace)
-    return Source(name, ("--acls", name), image, cluster_id)
+    acls = load_set(name, workspace)
+    return Source(name, ("--acls", name), acls.image, acls.cluster_id)
 
 
 def of_log(workspace: Workspace, at: int | datetime | None, since: int | datetime | None) -> Source:

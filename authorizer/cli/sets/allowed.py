@@ -8,7 +8,15 @@ import click
 
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode
-from authorizer.cli.options import OPERATION, PRINCIPAL, config_option, json_option, log_option, shared
+from authorizer.cli.options import (
+    OPERATION,
+    PRINCIPAL,
+    config_option,
+    json_option,
+    log_option,
+    release_option,
+    shared,
+)
 from authorizer.cli.output import Waiting, note
 from authorizer.cli.resources import names_of, only_resource
 from authorizer.cli.sidecar import credentials_options
@@ -34,6 +42,7 @@ set_source_options: Final = shared(
     ),
     credentials_options,
     config_option,
+    release_option,
     json_option,
 )
 _set_options = shared(set_source_options, click.option("--csv", "as_csv", is_flag=True, help="Print CSV."))
@@ -97,14 +106,16 @@ def what_can_command(*, principal: KafkaPrincipal, source: str | None, as_csv: b
 
 
 def given_set(source: str | None) -> tuple[AclSet, AuthorizerSettings]:
-    """The set that --acls or --log names, and the settings of --config."""
+    """The set that --acls or --log names, and the settings of --config; with notes on what is not known."""
     from authorizer.cli.sets.source import load_set
-    from authorizer.decisions.state import AuthorizerSettings
+    from authorizer.decisions.notes import unknown_release, unknown_settings
 
     workspace = Workspace.given()
-    settings = AuthorizerSettings.from_configs(workspace.config.properties)
     acls = load_set(workspace.log_url if source is None else source, workspace)
-    return acls, settings.with_version_of(acls.image)
+    settings = workspace.settings(is_own=acls.is_own).with_version_of(acls.image)
+    for each in (*unknown_release(acls.state(settings)), *unknown_settings(settings)):
+        note(f"note: {each}")
+    return acls, settings
 
 
 def _print(classes: list[Questions], state: AuthorizerState, *, as_csv: bool, as_json: bool) -> None:

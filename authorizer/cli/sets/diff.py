@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode
 from authorizer.cli.options import config_option, json_option
-from authorizer.cli.output import Waiting, print_json
+from authorizer.cli.output import Waiting, note, print_json
 from authorizer.cli.sidecar import credentials_options
 from authorizer.cli.workspace import Workspace
 from authorizer.kafka_version import KafkaVersion
+
+if TYPE_CHECKING:
+    from authorizer.cli.sets.source import AclSet
+    from authorizer.decisions.state import AuthorizerSettings
 
 
 @click.command("diff", cls=Command)
@@ -43,8 +49,9 @@ def diff_command(*, before: str, after: str | None, releases: tuple[str, ...], a
     or a file: what kafka-acls --list prints, JSON lines, KIP-11's JSON or CSV; - is stdin.
 
     Super users and allow.everyone.if.no.acl.found come from --config, for both. Each set is followed by the
-    rules of the Kafka release that its brokers have registered as, or --config names, or the newest; --as
-    says which. Exit code 0: every question has the same answer; 1: some have another one.
+    rules of the Kafka release that its brokers have registered as, or --config names, or else of that of the
+    other set; --as says which. If the release of neither is known, what differs in some releases alone is
+    shown as that. Exit code 0: every question has the same answer; 1: some have another one.
 
     \b
     Examples:
@@ -60,6 +67,7 @@ def diff_command(*, before: str, after: str | None, releases: tuple[str, ...], a
     from authorizer.analysis.meaning import EVERYBODY, Meaning
     from authorizer.cli.sets.diff_report import Report
     from authorizer.cli.sets.source import load_set
+    from authorizer.decisions.notes import unknown_release
     from authorizer.decisions.state import AuthorizerSettings
 
     if before == after == "-":
@@ -70,7 +78,7 @@ def diff_command(*, before: str, after: str | None, releases: tuple[str, ...], a
     settings = AuthorizerSettings.from_configs(workspace.config.properties)
     one = load_set(before, workspace)
     sets = one, one if after is None else load_set(after, workspace)
-    by = settings.with_version_of(sets[0].image), settings.with_version_of(sets[1].image)
+    by = _followed(settings, sets)
     labels = "A", "B"
     if releases:
         first, last = releases[0], releases[-1]
@@ -78,7 +86,7 @@ def diff_command(*, before: str, after: str | None, releases: tuple[str, ...], a
         labels = labels if after is not None else (first, last)
     with Waiting("comparing"):
         changed = ChangedAcls.between(*(each.table() for each in sets))
-        if by[0].networks is by[1].networks:
+        if by[0].networks == by[1].networks:
             flips = flips_by(changed, sets[0].table(), by[0])
         else:
             whose = changed.principals | with_networks(sets[0].table())
@@ -87,6 +95,11 @@ def diff_command(*, before: str, after: str | None, releases: tuple[str, ...], a
             chosen = None if EVERYBODY in whose else whose
             meanings = (Meaning.of(each.table(), how, chosen) for each, how in zip(sets, by, strict=True))
             flips = list(flips_between(*meanings)) if whose else []
+    if by[0].kafka_version is None or by[1].kafka_version is None:
+        for each in dict.fromkeys(
+            text for one, how in zip(sets, by, strict=True) for text in unknown_release(one.state(how))
+        ):
+            note(f"note: {each}")
     report = Report(sets, changed, flips, by, labels)
     if as_json:
         for row in report.to_json():
@@ -95,3 +108,15 @@ def diff_command(*, before: str, after: str | None, releases: tuple[str, ...], a
         report.print()
     if flips:
         raise click.exceptions.Exit(ExitCode.NO)
+
+
+def _followed(
+    settings: AuthorizerSettings, sets: tuple[AclSet, AclSet]
+) -> tuple[AuthorizerSettings, AuthorizerSettings]:
+    """By which release each set answers: a set of which nobody knows it answers by that of the other."""
+    versions = [settings.version_for(each.image) for each in sets]
+    first, second = (settings.with_version_of(each.image) for each in sets)
+    is_known = [each.source in ("configured", "brokers") for each in versions]
+    if is_known == [True, False]:
+        return first, first
+    return (second, second) if is_known == [False, True] else (first, second)

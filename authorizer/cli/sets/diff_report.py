@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from authorizer.acl_json import acl_json
@@ -58,6 +60,7 @@ class Report(NamedTuple):
                 counts[flip.direction] += 1
                 yield {
                     "flip": flip.direction,
+                    "releases": flip.releases,
                     **questions_json(flip.questions, operation),
                     "before": decision_json(before),
                     "after": decision_json(after),
@@ -86,25 +89,29 @@ class Report(NamedTuple):
         for flip, decisions in self._decided():
             title = good("GRANTED") if flip.direction == "granted" else bad("REVOKED")
             questions, ((before, after), *_) = flip.questions, decisions
-            answer(f"  {title}  {shown(f'{who(questions)}: {what(questions)}')}", indent=6)
+            only = "" if flip.releases is None else f" ({flip.releases})"
+            answer(f"  {title}{only}  {shown(f'{who(questions)}: {what(questions)}')}", indent=6)
             answer(f"    such as {shown(example(questions))}", indent=6)
             for label, decision in zip(self.labels, (before, after), strict=True):
                 answer(f"    {label}: {decision.result.value} by {shown(str(decision))}", indent=6)
 
     def _decided(self) -> Iterator[tuple[Flip, list[tuple[Decision, Decision]]]]:
         """Each class with what decides its witness on both sides, operation by operation."""
-        if not self.flips:
-            return
-        classes = [flip.questions for flip in self.flips]
-        before, after = (
-            state_about(each.table(), classes, settings)
-            for each, settings in zip(self.sets, self.settings, strict=True)
-        )
-        for flip, asked in zip(self.flips, classes, strict=True):
-            yield (
-                flip,
-                [(decided(before, asked, each), decided(after, asked, each)) for each in asked.operations],
+        for version, flips in groupby(self.flips, key=attrgetter("version")):
+            some = list(flips)
+            classes = [flip.questions for flip in some]
+            before, after = (
+                state_about(each.table(), classes, how if version is None else how.by_rules_of(version))
+                for each, how in zip(self.sets, self.settings, strict=True)
             )
+            for flip, asked in zip(some, classes, strict=True):
+                yield (
+                    flip,
+                    [
+                        (decided(before, asked, each), decided(after, asked, each))
+                        for each in asked.operations
+                    ],
+                )
 
 
 def _sorted(table: AclTable) -> list[AccessControlEntryRecord]:

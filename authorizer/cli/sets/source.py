@@ -35,11 +35,16 @@ _SEE: Final = "`aclog diff --help` says what a set of ACLs can be."
 
 
 class AclSet(NamedTuple):
-    """ACLs, what they were called, and whose they are: None where that is not known."""
+    """ACLs, what they were called, and whose they are: None where that is not known.
+
+    Attributes:
+        is_own: whether they are of a log of aclog's own, so that no broker decides by them.
+    """
 
     name: str
     image: AclsImage
     cluster_id: str | None = None
+    is_own: bool = False
 
     def table(self) -> AclTable:
         """The ACLs by column."""
@@ -97,7 +102,7 @@ def _of_log(name: str, url: str, at_offset: int | None, client: Mapping[str, str
         note_guess(log)
         note_age(log)
         image = load_state(log, at_offset=at_offset, with_offsets=True).image
-        return AclSet(name, image, log.identity.cluster_id)
+        return AclSet(name, image, log.identity.cluster_id, is_own=not log.is_clusters_own)
 
 
 def _of_store(name: str, url: str, end_offset: int | None, cluster_id: str | None) -> AclSet:

@@ -73,8 +73,9 @@ NODE_KEYS: Final = (
         default=None,
         allowed=KAFKA_VERSIONS_ALLOWED,
         doc="The Kafka release whose rules are followed. From 4.4 on an ACL's host may be a network "
-        "(10.0.0.0/8, KIP-1276); before, that matches nobody. Unset: what the log's brokers have registered "
-        "as, the oldest of them, or the newest release that is known where there are none.",
+        "(10.0.0.0/8, KIP-1276); before, that matches nobody. Unset: that of the log's brokers. Where they "
+        "are of several releases, or nothing tells which release they are, an answer is ALLOWED only if it "
+        "is by the rules of each release that they may be.",
         parse=parse_kafka_version,
         of_cluster=True,
     ),

@@ -12,6 +12,7 @@ from authorizer.index.row_index import RowIndex
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from authorizer.network import NetworkRules
     from authorizer.sidecar.console.moments import Moment
     from records.columns.acl_table import AppliedAcl
     from snapshot.columns import AclColumns
@@ -28,11 +29,11 @@ class Indexes:
 
     def __init__(self) -> None:
         self._working = threading.Lock()
-        self._rows: OrderedDict[tuple[AclColumns, bool], RowIndex] = OrderedDict()
-        self._made: OrderedDict[tuple[AclsImage, bool], AclIndex] = OrderedDict()
+        self._rows: OrderedDict[tuple[AclColumns, NetworkRules], RowIndex] = OrderedDict()
+        self._made: OrderedDict[tuple[AclsImage, NetworkRules], AclIndex] = OrderedDict()
 
-    def of(self, moments: Sequence[Moment], at: int, now: AclIndex, *, networks: bool) -> AclIndex:
-        """That of one moment; ``now``: the node's own index; ``networks``: whether hosts may be some."""
+    def of(self, moments: Sequence[Moment], at: int, now: AclIndex, *, networks: NetworkRules) -> AclIndex:
+        """That of one moment; ``now``: the node's own index; ``networks``: the rules of that moment."""
         with self._working:
             last = moments[-1].image
             if now.image.columns is last.columns and now.image.changes is last.changes:
@@ -56,7 +57,7 @@ class Indexes:
             self._rows.clear()
             self._made.clear()
 
-    def _nearest(self, moments: Sequence[Moment], at: int, *, networks: bool) -> tuple[int, AclIndex]:
+    def _nearest(self, moments: Sequence[Moment], at: int, *, networks: NetworkRules) -> tuple[int, AclIndex]:
         """The nearest moment whose index is known, and from which changes lead there; or this one's, anew."""
         columns = moments[at].image.columns
         earlier = later = True
@@ -75,7 +76,7 @@ class Indexes:
                 break
         return at, AclIndex.on(self._arranged(columns, networks=networks), moments[at].image)
 
-    def _arranged(self, columns: AclColumns, *, networks: bool) -> RowIndex:
+    def _arranged(self, columns: AclColumns, *, networks: NetworkRules) -> RowIndex:
         key = columns, networks
         rows = self._rows.get(key)
         if rows is None:

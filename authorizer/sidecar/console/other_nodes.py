@@ -45,9 +45,9 @@ Verdict = Literal["agrees", "differs", "other log", "unknown", "away"]
 
 
 class Release(msgspec.Struct, frozen=True):
-    """Whose rules a node follows."""
+    """Whose rules a node follows; None: it does not know which release's."""
 
-    version: _Text
+    version: _Text | None
 
 
 class PeerState(msgspec.Struct, frozen=True):

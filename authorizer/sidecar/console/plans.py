@@ -161,7 +161,7 @@ def _added(asked: PlanQuestion, at: int, state: AuthorizerState) -> AclContent:
     binding = asked.add[at].binding(f"add[{at}].")
     image = state.index.image
     try:
-        validate_binding(binding, HostRules.of(state.settings.version_for(image).version, image))
+        validate_binding(binding, HostRules.of(state.settings.kafka_version, image))
     except ApiError as error:
         raise invalid_request(str(error)) from error
     return AccessControlEntryRecord.from_binding(binding_uuid(binding), binding).content

@@ -121,8 +121,8 @@ class States:
             if held is not None:
                 return held
             raise _not_known(at_offset, walked)
-        version = now.settings.version_for(walked.moments[at].image).version
-        index = self._indexes.of(walked.moments, at, now.index, networks=version.matches_networks)
+        networks = now.settings.version_for(walked.moments[at].image).networks
+        index = self._indexes.of(walked.moments, at, now.index, networks=networks)
         return AuthorizerState(index, now.settings, now.is_ready, now.not_ready_reason)
 
     def matrix(self, state: AuthorizerState, resource_type: ResourceType) -> Matrix:

@@ -57,5 +57,5 @@ def _turn_json(turn: Turn, moment: Moment) -> dict[str, Any]:
 
 def _change_json(change: Change | NewRelease) -> dict[str, Any]:
     if isinstance(change, NewRelease):
-        return {"kind": "release", "version": str(change.version), "was": str(change.was)}
+        return {"kind": "release", "version": change.version, "was": change.was}
     return {"kind": change.kind, "acl": acl_json(change.acl), "offset": change.offset}

@@ -3,7 +3,9 @@
 A directory log, and beside its segments the file ``last-poll``: when the last answer was asked for, in
 milliseconds since the epoch of Unix. One opening writes it; the others read what that one keeps.
 
-Ids are UUIDv5 of the content, as brokers do not say theirs.
+Ids are UUIDv5 of the content, as brokers do not say theirs. The cluster's metadata.version, and what the
+binaries of its brokers support of it, are kept as the records that a cluster's own log has of them: so the
+release whose rules are followed is known after a restart.
 """
 
 from __future__ import annotations
@@ -12,10 +14,15 @@ from typing import TYPE_CHECKING, Final
 
 from records.codecs.kraft import encode_frame
 from records.entries import (
+    METADATA_VERSION_FEATURE,
+    REGISTER_BROKER_API_KEY,
+    UNREGISTER_BROKER_API_KEY,
     AbortTransactionRecord,
     AccessControlEntryRecord,
     BeginTransactionRecord,
+    BrokerRecord,
     EndTransactionRecord,
+    FeatureLevelRecord,
     RemoveAccessControlEntryRecord,
 )
 from records.errors import LogError, LogLockedError, LogStorageError
@@ -23,13 +30,14 @@ from records.ids import content_uuid
 from records.log.directory import DirectoryLog
 from records.log.directory.identity import is_own
 from records.log.directory.storage import storage_errors, write_file
+from records.log.wire.answers import ClusterLevels
 from records.transactions import Marker, Transaction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from records.entries import AclContent, MetadataRecord
+    from records.entries import AclContent, MetadataRecord, SupportedLevels
     from records.ids import Uuid
     from records.log.wire.answers import DescribedAcls
 
@@ -57,6 +65,7 @@ class KeptLog:
         self.digest = b""
         self._directory = directory
         self._acls: set[AclContent] = set()
+        self._metadata = ClusterLevels(None, {})
         if is_written_here:
             self._replay()
 
@@ -96,20 +105,28 @@ class KeptLog:
             raise
         return kept
 
-    def take(self, answer: DescribedAcls, asked_ms: int) -> None:
+    @property
+    def brokers(self) -> Mapping[int, SupportedLevels]:
+        """What the brokers' binaries support, by broker id."""
+        return self._metadata.brokers
+
+    def take(self, answer: DescribedAcls, levels: ClusterLevels | None, asked_ms: int) -> None:
         """A broker's whole answer: append what differs from what is kept, and when it was asked for it.
+
+        ``levels``: of the cluster's metadata.version; None: they were not asked for this time.
 
         Raises:
             LogError: it could not be written; the log is to be opened anew, and shows nothing or all of it.
         """
-        if answer.acls is not None:
-            acls = set(answer.acls)
-            gone, new = self._acls - acls, acls - self._acls
-            if gone or new:
-                removed = [RemoveAccessControlEntryRecord(content_uuid(acl)) for acl in sorted(gone)]
-                added = [AccessControlEntryRecord(content_uuid(acl), *acl) for acl in sorted(new)]
-                self.log.append_batches((batch, None) for batch in _batches([*removed, *added]))
-            self._acls, self.digest = acls, answer.digest
+        acls = self._acls if answer.acls is None else set(answer.acls)
+        gone, new = self._acls - acls, acls - self._acls
+        removed = [RemoveAccessControlEntryRecord(content_uuid(acl)) for acl in sorted(gone)]
+        added = [AccessControlEntryRecord(content_uuid(acl), *acl) for acl in sorted(new)]
+        metadata = self._metadata if levels is None else levels
+        differing = list(_level_records(self._metadata, metadata))
+        if differing or removed or added:
+            self.log.append_batches((batch, None) for batch in _batches([*differing, *removed, *added]))
+        self._acls, self._metadata, self.digest = acls, metadata, answer.digest
         self._say(asked_ms)
 
     def answered_at_ms(self) -> int | None:
@@ -137,7 +154,7 @@ class KeptLog:
     def _replay(self) -> None:
         """Know which ACLs are in force; a transaction that a crash left open is ended."""
         log, offset = self.log, self.log.start_offset()
-        there: dict[Uuid, AclContent] = {}
+        there = _Replayed()
         transaction: Transaction[object] = Transaction()
         while batches := log.read(offset):
             for batch in batches:
@@ -145,22 +162,49 @@ class KeptLog:
                     record = logged.record
                     if isinstance(record, Marker):
                         for hidden in transaction.mark(record):
-                            _apply(hidden, there)
+                            there.apply(hidden)
                     elif transaction.is_open:
                         transaction.hide([record])
                     else:
-                        _apply(record, there)
+                        there.apply(record)
             offset = batches[-1].end_offset
-        self._acls = set(there.values())
+        self._acls = set(there.acls.values())
+        self._metadata = ClusterLevels(there.metadata_version, there.brokers)
         if transaction.is_open:
             log.append([AbortTransactionRecord("the answer was not written whole")])
 
 
-def _apply(record: object, there: dict[Uuid, AclContent]) -> None:
-    if isinstance(record, AccessControlEntryRecord):
-        there[record.id] = record.content
-    elif isinstance(record, RemoveAccessControlEntryRecord):
-        there.pop(record.id, None)
+class _Replayed:
+    """What the records of a kept log add up to."""
+
+    def __init__(self) -> None:
+        self.acls: dict[Uuid, AclContent] = {}
+        self.brokers: dict[int, SupportedLevels] = {}
+        self.metadata_version: int | None = None
+
+    def apply(self, record: object) -> None:
+        match record:
+            case AccessControlEntryRecord():
+                self.acls[record.id] = record.content
+            case RemoveAccessControlEntryRecord():
+                self.acls.pop(record.id, None)
+            case BrokerRecord(broker_id=broker_id, levels=levels):
+                self.brokers.pop(broker_id, None)
+                if levels is not None:
+                    self.brokers[broker_id] = levels
+            case FeatureLevelRecord(name="metadata.version", level=level):
+                self.metadata_version = level or None
+
+
+def _level_records(before: ClusterLevels, after: ClusterLevels) -> Iterator[MetadataRecord]:
+    """What leads from the one to the other."""
+    if before.metadata_version != after.metadata_version:
+        yield FeatureLevelRecord(METADATA_VERSION_FEATURE, after.metadata_version or 0)
+    for broker_id in sorted(before.brokers.keys() | after.brokers.keys()):
+        levels = after.brokers.get(broker_id)
+        if levels != before.brokers.get(broker_id):
+            api_key = UNREGISTER_BROKER_API_KEY if levels is None else REGISTER_BROKER_API_KEY
+            yield BrokerRecord(api_key, 0, broker_id, levels)
 
 
 def _require_polls(directory: Path, log: DirectoryLog) -> None:

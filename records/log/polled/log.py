@@ -29,16 +29,19 @@ if TYPE_CHECKING:
 
     from records.entries import MetadataRecord
     from records.log.base import LogIdentity
-    from records.log.wire.answers import DescribedAcls
+    from records.log.wire.answers import ClusterLevels, DescribedAcls
     from records.log_batch import LogBatch
 
 Mode = Literal["read", "write", "create"]
 
-#: When it was asked for, by the machine's clock (ms) and by one that never jumps (s); all that there is.
-_Answer = tuple[tuple[int, float], "DescribedAcls"]
+#: When it was asked for, by the machine's clock (ms) and by one that never jumps (s); all that there is; and
+#: the levels of metadata.version, where they were asked for, too.
+_Answer = tuple[tuple[int, float], "DescribedAcls", "ClusterLevels | None"]
 
 #: Between two looks at what another opening keeps, at the longest.
 _LOOK_S: Final = 1.0
+#: Between two questions to every broker, which release it is: each takes a connection of its own.
+_LEVELS_S: Final = 30.0
 #: Before a failed poll is tried again, at first; never longer than between two polls.
 _RETRY_S: Final = 0.5
 _RETRY_DOUBLINGS_MAX: Final = 20
@@ -57,7 +60,7 @@ class PolledLog(PlainLog):
         self._kept: KeptLog | None = None
         # Guards what follows, and the brokers' connection.
         self._polling = threading.RLock()
-        self._due_s = 0.0
+        self._due_s = self._levels_due_s = 0.0
         self._polls = self._failures = self._failed_in_a_row = 0
         self._error: LogError | None = None
         # By the machine's clock, as others wrote it, and by one that never jumps, as it was seen here.
@@ -141,9 +144,9 @@ class PolledLog(PlainLog):
             directory = self._directory()
             found = KeptLog.find(directory)
             if found is None:
-                asked, answer = self._first_answer()
+                answer = self._first_answer()
                 made = KeptLog.make(directory, self._brokers.cluster_id)
-                self._kept = self._keep(made, asked, answer)
+                self._kept = self._keep(made, answer)
                 return
             try:
                 self._begin_with(found)
@@ -226,10 +229,15 @@ class PolledLog(PlainLog):
             self._failed(error)
             raise
 
-    def _answer(self, known: bytes = b"") -> _Answer:
+    def _answer(self, kept: KeptLog | None = None) -> _Answer:
         """What a broker answers, with the time of the question: the answer is not newer."""
         asked = now_ms(), time.monotonic()
-        return asked, self._brokers.acls(known)
+        acls = self._brokers.acls(b"" if kept is None else kept.digest)
+        if asked[1] < self._levels_due_s:
+            return asked, acls, None
+        levels = self._brokers.levels({} if kept is None else kept.brokers)
+        self._levels_due_s = asked[1] + _LEVELS_S
+        return asked, acls, levels
 
     def _begin_with(self, found: KeptLog) -> None:
         """Go on from what is kept, after a poll if one goes well."""
@@ -257,7 +265,7 @@ class PolledLog(PlainLog):
             self._due_s = time.monotonic() + min(self._settings.refresh_s, _LOOK_S)
             return kept
         try:
-            asked, answer = self._answer(kept.digest)
+            answer = self._answer(kept)
         except LogError as error:
             if self._closing.is_set():
                 raise
@@ -265,16 +273,17 @@ class PolledLog(PlainLog):
             if self._answered is None:
                 self._look_at(kept)
             return kept
-        return self._keep(kept, asked, answer)
+        return self._keep(kept, answer)
 
-    def _keep(self, kept: KeptLog, asked: tuple[int, float], answer: DescribedAcls) -> KeptLog:
-        at_ms, asked_s = asked
+    def _keep(self, kept: KeptLog, answer: _Answer) -> KeptLog:
+        (at_ms, asked_s), acls, levels = answer
         try:
-            kept.take(answer, at_ms)
+            kept.take(acls, levels, at_ms)
         except LogError as error:
             self._failed(error)
             kept.close()
             self._kept = None  # to be opened anew: what of it is there shows then
+            self._levels_due_s = 0.0
             raise
         self._answered = 0, asked_s
         self._polls += 1

@@ -5,10 +5,11 @@ Errors are named as in Kafka's protocol, in small letters.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from records.entries import AclContent
+from records.entries import AclContent, SupportedLevels
 from records.log.servers import Address
 
 NO_ERROR: Final = "none"
@@ -36,6 +37,19 @@ class DescribedAcls:
 
     digest: bytes
     acls: list[AclContent] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterLevels:
+    """Which metadata.version a cluster has, and which ones the binaries of its brokers support.
+
+    Attributes:
+        metadata_version: None if the cluster has none, or does not say.
+        brokers: by broker id; empty if that is not known of all brokers.
+    """
+
+    metadata_version: int | None
+    brokers: Mapping[int, SupportedLevels]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from records.errors import LogUnreachableError
+from records.errors import LogError, LogUnreachableError
 from records.log.wire import requests, responses
-from records.log.wire.answers import NO_ERROR
+from records.log.wire.answers import NO_ERROR, ClusterLevels
 from records.log.wire.connection import FRAME_BYTES_MAX, Connection
 from records.log.wire.failure import Failure
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from records.entries import SupportedLevels
     from records.log.servers import Address
     from records.log.wire.answers import DescribedAcls
     from records.log.wire.responses import Answering
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 #: A million ACLs are some 100 MB, which the broker puts together first.
 _ACLS_WAIT_S: Final = 60.0
 _ACLS_BYTES_MAX: Final = 2 * 1024 * 1024 * 1024 - 1
+
+#: How long a broker that does not answer is taken for what it was. A restart with another release is shorter.
+_SILENT_S: Final = 600.0
 
 _WRONG_LISTENER: Final = "mismatched_endpoint_type"
 
@@ -61,6 +66,9 @@ class Brokers:
         self._closing = closing
         self._failure = Failure(url, settings.principal)
         self._connection: Connection | None = None
+        self._asked_once: Connection | None = None
+        # By broker id, when each last said what it supports, or was first asked in vain.
+        self._answered_s: dict[int, float] = {}
 
     def acls(self, known: bytes = b"") -> DescribedAcls:
         """All that the cluster has, as one broker has replayed them.
@@ -92,11 +100,47 @@ class Brokers:
             raise self._failure.uncommitted()
         return epoch, end
 
+    def levels(self, known: Mapping[int, SupportedLevels]) -> ClusterLevels:
+        """Which metadata.version the cluster has, and what each broker's binary supports.
+
+        Each broker is asked for itself, where the cluster says that it listens. One that does not answer is
+        for a while taken as ``known`` from earlier; where one is not known, none is.
+
+        Raises as ``acls``.
+        """
+        asked = requests.describe_cluster(requests.BROKERS)
+        nodes = self._ask(asked, responses.DESCRIBE_BROKERS, "the brokers")
+        api = self._ask(requests.api_versions(), responses.API_VERSIONS_AGAIN, "metadata.version")
+        brokers: dict[int, SupportedLevels] = {}
+        for node_id, address in nodes.items():
+            # If there is one alone, it is the one that has answered.
+            supported = api.supported if len(nodes) == 1 else self._supported(address)
+            now_s = time.monotonic()
+            if supported is not None:
+                self._answered_s[node_id] = now_s
+            elif now_s - self._answered_s.setdefault(node_id, now_s) < _SILENT_S:
+                supported = known.get(node_id)
+            if supported is None:
+                return ClusterLevels(api.metadata_version, {})
+            brokers[node_id] = supported
+        return ClusterLevels(api.metadata_version, brokers)
+
+    def _supported(self, address: Address) -> SupportedLevels | None:
+        """What the binary of the broker there supports; None if it does not answer or does not say."""
+        if self._closing.is_set():
+            raise self._failure.closed()
+        try:
+            connection = self._asked_once = Connection(address, self._settings, self._failure)
+        except LogError:
+            return None
+        connection.abort()
+        return connection.api.supported
+
     def abort(self) -> None:
-        """End the connection. Idempotent, from any thread."""
-        connection = self._connection
-        if connection is not None:
-            connection.abort()
+        """End the connections. Idempotent, from any thread."""
+        for connection in (self._connection, self._asked_once):
+            if connection is not None:
+                connection.abort()
 
     def _ask(
         self,

@@ -15,6 +15,8 @@ from records.log.wire.answers import NO_ERROR
 from records.log.wire.oauth import TokenError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from records.log.servers import Address
     from records.log.wire.failure import Failure
     from records.log.wire.responses import Answering
@@ -33,7 +35,7 @@ class Connection:
 
     Attributes:
         address: of the other side.
-        versions: first and last that the other side speaks, by API key.
+        api: what the other side speaks, and what its binary supports.
     """
 
     def __init__(self, address: Address, settings: QuorumSettings, failure: Failure) -> None:
@@ -51,7 +53,7 @@ class Connection:
         try:
             if settings.mechanism is not None:
                 self._authenticate(settings.mechanism)
-            self.versions = self.ask(requests.api_versions(), responses.API_VERSIONS)
+            self.api = self.ask(requests.api_versions(), responses.API_VERSIONS)
         except LogUnreachableError as error:
             self.abort()
             # Not after a timeout: who does not answer in time would not answer the probe either.
@@ -63,6 +65,11 @@ class Connection:
         except BaseException:
             self.abort()
             raise
+
+    @property
+    def versions(self) -> Mapping[int, tuple[int, int]]:
+        """First and last that the other side speaks, by API key."""
+        return self.api.ranges
 
     def ask(
         self,

@@ -14,7 +14,7 @@ from typing import Final, Generic, TypeVar
 
 from kio.schema.errors import ErrorCode
 
-from records.entries import AclContent
+from records.entries import METADATA_VERSION_FEATURE, AclContent, SupportedLevels
 from records.errors import DecodeError
 from records.flexible import MessageReader
 from records.log.cluster_writer import Refusal, Removal
@@ -80,8 +80,27 @@ def _error(reader: MessageReader) -> str:
         return f"error {code}"
 
 
-def _api_versions(reader: MessageReader) -> dict[int, tuple[int, int]]:
-    """First and last version by API key."""
+@dataclass(frozen=True, slots=True)
+class ApiVersions:
+    """Answer to ApiVersions.
+
+    Attributes:
+        ranges: first and last version by API key.
+        supported: the levels of metadata.version that the binary supports; None if it does not say.
+        metadata_version: the level that the cluster has; None if it has none yet, or does not say.
+    """
+
+    ranges: dict[int, tuple[int, int]]
+    supported: SupportedLevels | None = None
+    metadata_version: int | None = None
+
+
+# Tags of ApiVersionsResponse.
+_SUPPORTED_FEATURES: Final = 0
+_FINALIZED_FEATURES: Final = 2
+
+
+def _api_versions(reader: MessageReader) -> ApiVersions:
     error = _error(reader)
     ranges = {}
     for _ in reader.array("APIs"):
@@ -89,19 +108,50 @@ def _api_versions(reader: MessageReader) -> dict[int, tuple[int, int]]:
         ranges[key] = (reader.signed(2, "first version"), reader.signed(2, "last version"))
         reader.skip_tagged_fields()
     reader.signed(4, "throttle time")
-    reader.skip_tagged_fields()
+    supported = level = None
+    for tag, field in reader.tagged_fields():
+        if tag == _SUPPORTED_FEATURES and (found := _metadata_version_in(field)) is not None:
+            supported = SupportedLevels(*found)
+        elif tag == _FINALIZED_FEATURES and (found := _metadata_version_in(field)) is not None:
+            level, _ = found  # the highest comes first here
     if error != NO_ERROR:
         raise MalformedAnswerError(f"ApiVersions: {error.upper()}")
-    return ranges
+    return ApiVersions(ranges, supported, level)
+
+
+def _metadata_version_in(reader: MessageReader) -> tuple[int, int] | None:
+    """Both levels of metadata.version in a list of features; None if it is not there."""
+    levels = None
+    for _ in reader.array("features"):
+        name = reader.string("feature name")
+        found = reader.signed(2, "first level"), reader.signed(2, "second level")
+        reader.skip_tagged_fields()
+        if name == METADATA_VERSION_FEATURE:
+            levels = found
+    return levels
+
+
+def _api_versions_again(reader: MessageReader) -> tuple[str, ApiVersions]:
+    return NO_ERROR, _api_versions(reader)
 
 
 @dataclass(frozen=True, slots=True)
 class DescribedCluster:
-    """Answer to DescribeCluster; ``controllers`` are all that are registered (of a broker: the brokers)."""
+    """Answer to DescribeCluster; ``nodes`` by id: all controllers, or of a broker all brokers."""
 
     error: str
     cluster_id: str
-    controllers: tuple[Address, ...]
+    nodes: dict[int, Address]
+
+    @property
+    def controllers(self) -> tuple[Address, ...]:
+        """The addresses."""
+        return tuple(self.nodes.values())
+
+
+def _described_brokers(reader: MessageReader) -> tuple[str, dict[int, Address]]:
+    described = _described_cluster(reader)
+    return described.error, described.nodes
 
 
 def _described_cluster(reader: MessageReader) -> DescribedCluster:
@@ -111,17 +161,17 @@ def _described_cluster(reader: MessageReader) -> DescribedCluster:
     reader.signed(1, "endpoint type")
     cluster_id = reader.string("cluster id")
     reader.signed(4, "controller id")
-    controllers = []
-    for _ in reader.array("controllers"):
-        reader.signed(4, "node id")
+    nodes = {}
+    for _ in reader.array("nodes"):
+        node_id = reader.signed(4, "node id")
         host, port = reader.string("host"), reader.signed(4, "port")
         reader.nullable_string("rack")
         reader.skip_tagged_fields()
         if host and 0 < port <= 0xFFFF:
-            controllers.append(Address(host, port))
+            nodes[node_id] = Address(host, port)
     reader.signed(4, "authorized operations")
     reader.skip_tagged_fields()
-    return DescribedCluster(error, cluster_id, tuple(controllers))
+    return DescribedCluster(error, cluster_id, nodes)
 
 
 def _described_acls(known: bytes, reader: MessageReader) -> tuple[str, DescribedAcls]:
@@ -398,6 +448,8 @@ def _sasl_authenticate(reader: MessageReader) -> Authenticated:
 # ApiVersions' header is never flexible, so that any version of it can be answered (KIP-511).
 API_VERSIONS: Final = Answering("ApiVersions", has_tagged_header=False, read=_api_versions)
 DESCRIBE_CLUSTER: Final = Answering("DescribeCluster", has_tagged_header=True, read=_described_cluster)
+DESCRIBE_BROKERS: Final = Answering("DescribeCluster", has_tagged_header=True, read=_described_brokers)
+API_VERSIONS_AGAIN: Final = Answering("ApiVersions", has_tagged_header=False, read=_api_versions_again)
 DESCRIBE_QUORUM: Final = Answering("DescribeQuorum", has_tagged_header=True, read=_described_quorum)
 CREATE_ACLS: Final = Answering("CreateAcls", has_tagged_header=True, read=_created)
 DELETE_ACLS: Final = Answering("DeleteAcls", has_tagged_header=True, read=_deleted)

@@ -23,7 +23,7 @@ export function NodeView({ time }) {
     ["Cluster", facts.clusterId ?? "not known"],
     ...place("", facts),
     ["Digest of all answers", facts.meaning ?? "not of all ACLs"],
-    ["Rules of", `Kafka ${facts.kafkaVersion.version ?? ""}`],
+    ["Rules of", `Kafka ${facts.kafkaVersion.version ?? "release not known"}`],
     ["Certainly committed", facts.uncommittedFrom === null ? "all of it" : `before offset ${facts.uncommittedFrom}`],
     ["Super users", superUsers.join(", ") || "none"],
     ["Where no ACL is", facts.allowEveryoneIfNoAclFound ? "everyone is allowed" : "everyone is denied"],

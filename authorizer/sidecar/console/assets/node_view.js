@@ -35,7 +35,7 @@ export function NodeView({ time }) {
     ["Behind", `${state.lag_records ?? "?"} records, ${state.lag_ms} ms`],
     ["ACLs", state.acl_count.toLocaleString("en")],
     ["Digest", state.digest],
-    ["Rules of", `Kafka ${state.kafka_version.version ?? ""}`],
+    ["Rules of", `Kafka ${state.kafka_version.version ?? "release not known"}`],
     ["You are", `${time.caller}${time.sees_all ? "" : ", who sees own answers only"}`],
   ];
   const chart = time.past?.moments.length > 1 ? html`<${Chart} moments=${time.past.moments} />` : null;

@@ -17,7 +17,7 @@ function OtherNode({ node }) {
           <td>${state.lag_records === null ? "lag not known yet" : count(state.lag_records, "record")}<span class="narrow"> behind</span></td>
           <td>${count(state.acl_count, "ACL")}</td>
           <td><code>${state.digest}</code></td>
-          <td>Kafka <bdi>${visible(state.kafka_version.version)}</bdi></td>`
+          <td>Kafka <bdi>${visible(state.kafka_version.version ?? "release not known")}</bdi></td>`
       : html`<td colspan="6"></td>`}
   </tr>`;
 }

@@ -1,0 +1,59 @@
+"""What each release answers, where it is not known which one the brokers are.
+
+The state decides by the strictest rules: ALLOWED is what every release allows. A denial may then be one by
+some of the releases alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from authorizer.decisions.reason import allows, matching_acls
+from authorizer.index.masks import ASKED
+from authorizer.kafka_version import NEWEST
+from authorizer.network import EXACT_HOSTS, NETWORK_HOSTS, STRICTEST
+
+if TYPE_CHECKING:
+    from authorizer.api import Action, AuthorizableRequestContext
+    from authorizer.decisions.decision import Answered
+    from authorizer.decisions.state import AuthorizerState
+    from authorizer.network import NetworkRules
+
+
+class ReleaseDifference(NamedTuple):
+    """What the releases answer that do not match networks, and those that do."""
+
+    allowed_before: bool
+    allowed_since: bool
+
+    def __str__(self) -> str:
+        """``ALLOWED from Kafka 4.4 on, DENIED before``."""
+        before, since = ("ALLOWED" if each else "DENIED" for each in self)
+        return f"{since} from Kafka {NEWEST.value} on, {before} before"
+
+
+def release_difference(answered: Answered) -> ReleaseDifference | None:
+    """What the releases that it may be answer to one question, if that is not the same; else None."""
+    state, context, action = answered.state, answered.context, answered.action
+    if state.index.rows.networks != STRICTEST or answered.is_allowed:
+        return None
+    # What is an int names no host. An operation without bits has to be looked at anyway.
+    if ASKED[action.operation] and type(answered.own.said) is type(answered.common.said) is int:
+        return None
+    found = ReleaseDifference(
+        *(is_allowed_by(state, context, action, each) for each in (EXACT_HOSTS, NETWORK_HOSTS))
+    )
+    return None if found.allowed_before is found.allowed_since else found
+
+
+def is_allowed_by(
+    state: AuthorizerState, context: AuthorizableRequestContext, action: Action, networks: NetworkRules
+) -> bool:
+    """What these rules answer: for what is rare, ACL by ACL."""
+    principal, settings = context.principal, state.settings
+    if principal.name in settings.super_names.get(principal.principal_type, ()):
+        return True
+    matching = matching_acls(state.index, context, action, networks)
+    if matching:
+        return all(allows(acl.record) for acl in matching)
+    return state.allows_by_default(action.resource_pattern)

@@ -1,0 +1,74 @@
+"""Notes: what a denial rests on that is not known here.
+
+Each is a sentence that says what may be otherwise on the brokers, and what to set. A denial without such a
+note is what the brokers answer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from authorizer.configuration.super_users import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
+from authorizer.decisions.by_release import release_difference
+from authorizer.kafka_version import KAFKA_VERSION_CONFIG
+from authorizer.network import STRICTEST
+
+if TYPE_CHECKING:
+    from authorizer.decisions.decision import Answered
+    from authorizer.decisions.state import AuthorizerSettings, AuthorizerState
+
+_UNKNOWN: Final = {
+    SUPER_USERS_CONFIG: "super users are allowed everything",
+    ALLOW_EVERYONE_CONFIG: "if it is true, everyone is allowed what no ACL covers",
+}
+
+
+def unknown_setting(key: str) -> str:
+    """The note for a setting of the brokers that is not known."""
+    return f"{key} of the brokers is not known here; set it in --config: {_UNKNOWN[key]}"
+
+
+def unknown_settings(settings: AuthorizerSettings) -> tuple[str, ...]:
+    """The notes for all of them."""
+    return tuple(unknown_setting(key) for key in _UNKNOWN if key in settings.unknown)
+
+
+def unknown_release(state: AuthorizerState) -> tuple[str, ...]:
+    """The note for a set of ACLs that releases do not all read alike, if the release is not known."""
+    rows, changes = state.index.rows, state.index.image.changes.values()
+    added = (each for each in changes if each is not None)
+    if rows.networks != STRICTEST or not (
+        rows.may_have_networks or any("/" in each.record.host for each in added)
+    ):
+        return ()
+    text = (
+        "ACLs have networks as their hosts, and the release of the brokers is not known here (Kafka "
+        f"{state.version.label}): ALLOWED is what each of these releases allows; say which by "
+        f"{KAFKA_VERSION_CONFIG} or --as"
+    )
+    return (text,)
+
+
+def notes(answered: Answered) -> tuple[str, ...]:
+    """The notes of one decision; none if it is ALLOWED, as no unknown setting denies."""
+    if answered.is_allowed:
+        return ()
+    found = []
+    difference = release_difference(answered)
+    if difference is not None:
+        found.append(
+            f"{difference}: an ACL has a network as its host, and the release of the brokers is not known "
+            f"here; say which by {KAFKA_VERSION_CONFIG} or --as"
+        )
+    unknown = answered.state.settings.unknown
+    if SUPER_USERS_CONFIG in unknown:
+        found.append(unknown_setting(SUPER_USERS_CONFIG))
+    if ALLOW_EVERYONE_CONFIG in unknown and is_by_default(answered):
+        found.append(unknown_setting(ALLOW_EVERYONE_CONFIG))
+    return tuple(found)
+
+
+def is_by_default(answered: Answered) -> bool:
+    """Whether no ACL of any principal covers the name, so that the default decides."""
+    pattern, resources = answered.action.resource_pattern, answered.state.index.resources
+    return not answered.answer and not resources.covers(pattern.resource_type, pattern.name)

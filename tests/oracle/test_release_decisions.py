@@ -1,0 +1,89 @@
+"""What each release of Kafka answered (tests/data/oracle/releases), compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from authorizer.batch_query import answer
+from authorizer.kafka_version import KAFKA_VERSION_CONFIG, KafkaVersion
+from records.acl import ResourceType
+from records.codecs.json import from_json
+from records.entries import AccessControlEntryRecord
+from records.ids import Uuid, uuid_to_string
+from support.oracle import Replayed
+from support.release_oracle import VERSIONS, Json, recorded, recorded_states
+
+
+def replayed(state: Json, version: str | None) -> Replayed:
+    """An authorizer with the ACLs and settings of a state; None: of an unknown release."""
+    found = Replayed(
+        {
+            "super.users": state["superUsers"],
+            "allow.everyone.if.no.acl.found": state["allowEveryone"],
+            KAFKA_VERSION_CONFIG: version or "",
+        }
+    )
+    records = []
+    for number, acl in enumerate(state["acls"]):
+        data = {"id": uuid_to_string(Uuid(number.to_bytes(16))), **acl}
+        record = from_json({"type": "ACCESS_CONTROL_ENTRY_RECORD", "version": 0, "data": data})
+        assert isinstance(record, AccessControlEntryRecord)
+        records.append(record)
+    found.apply(records)
+    return found
+
+
+def own_answers(state: Json, version: str | None) -> list[Any]:
+    authorizer = replayed(state, version).authorizer
+    answers = []
+    for question in state["questions"]:
+        kind = "authorize" if "resourceName" in question else "authorizeByResourceType"
+        found = answer(authorizer, {"kind": kind, **question})
+        answers.append(found.get("result", found.get("bits")))
+    return answers
+
+
+def release(version: str) -> KafkaVersion:
+    return KafkaVersion(version.rpartition(".")[0])
+
+
+def test_every_release_was_recorded() -> None:
+    assert [release(version) for version in VERSIONS] == [*KafkaVersion]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_supported_operations_are_those_of_the_release(version: str) -> None:
+    table, _ = recorded(version)
+    own = {
+        kind.name: {each.name for each in release(version).supported_operations(kind)}
+        for kind in ResourceType
+        if kind > ResourceType.ANY
+    }
+    assert own == {kind: set(names) for kind, names in table.items()}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_answers_are_those_of_the_release(version: str) -> None:
+    """Of authorize, authorizeByResourceType and authorizedOperations."""
+    _, answers = recorded(version)
+    for state, expected in zip(recorded_states(), answers, strict=True):
+        assert own_answers(state, release(version).value) == expected
+
+
+def test_an_unknown_release_is_answered_with_what_all_of_them_answer() -> None:
+    """A result is ALLOWED if it is everywhere; an operation is authorized if it is everywhere."""
+    differing = 0
+    for number, state in enumerate(recorded_states()):
+        of_all = zip(*(recorded(version)[1][number] for version in VERSIONS), strict=True)
+        for own, theirs in zip(own_answers(state, None), of_all, strict=True):
+            differing += len(set(theirs)) > 1
+            if isinstance(own, str):
+                assert own == ("DENIED" if "DENIED" in theirs else "ALLOWED")
+            else:
+                bits = theirs[0]
+                for each in theirs:
+                    bits &= each
+                assert own == bits
+    assert differing > 50
