@@ -146,9 +146,8 @@ class VersionInForce(NamedTuple):
         return self.releases[0] if is_known else None
 
     def supported_operations(self, resource_type: ResourceType) -> tuple[AclOperation, ...]:
-        """Those that each of the releases supports, in code order."""
-        first, *others = (each.supported_operations(resource_type) for each in self.releases)
-        return tuple(each for each in first if all(each in other for other in others))
+        """Those that one of the releases supports, in code order: older ones never ask for the others."""
+        return self.releases[-1].supported_operations(resource_type)
 
     @property
     def label(self) -> str:

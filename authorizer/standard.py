@@ -265,7 +265,7 @@ class StandardAuthorizer:
         name: str,
         state: AuthorizerState | None = None,
     ) -> tuple[AclOperation, ...]:
-        """KIP-430: the operations that each release that is followed supports, and that are allowed.
+        """KIP-430: the operations that the release supports, and that are allowed.
 
         By the current state if None.
 

@@ -22,7 +22,7 @@ from authorizer.explanation.near_misses import NearMiss, near_misses
 if TYPE_CHECKING:
     from authorizer.api import Action, AuthorizableRequestContext
     from authorizer.decisions.state import AuthorizerState
-    from authorizer.kafka_version import KafkaVersion, VersionInForce
+    from authorizer.kafka_version import VersionInForce
     from records.columns.acl_table import AppliedAcl
 
 
@@ -124,14 +124,14 @@ def explain(state: AuthorizerState, context: AuthorizableRequestContext, action:
         reason=_reason(state, decision, action),
         also_matched=tuple(acl for acl in matching if acl.record.id != decided_by),
         near_misses=misses,
-        remark=_remark(action, state.version.releases[-1]),
+        remark=_remark(action, state.version),
         notes=notes(answered),
         kafka_version=state.version,
         fix=() if decision.is_allowed else fix_flags(context, action, matching),
     )
 
 
-def _remark(action: Action, version: KafkaVersion) -> str | None:
+def _remark(action: Action, version: VersionInForce) -> str | None:
     """Kafka's authorizer decides on any operation and any resource type; its brokers ask for some."""
     resource_type = action.resource_pattern.resource_type
     asked_for = version.supported_operations(resource_type)

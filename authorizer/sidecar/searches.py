@@ -122,8 +122,7 @@ class SearchRoutes:
         if pattern is None:
             return _nothing(state)
         authorize = partial(self._node.authorizer.authorize, state=state)
-        # What an evaluation is true for: it does not matter if an older release never asks for it.
-        supported = state.version.releases[-1].supported_operations(pattern.resource_type)
+        supported = state.version.supported_operations(pattern.resource_type)
         operations = authorized_operations(authorize, context, pattern.resource_type, pattern.name, supported)
         names = sorted(name for operation in operations for name in self._words.action_names(operation))
         after = None if token is None else token.after

@@ -81,9 +81,11 @@ def reviewed(acls: AclSet, settings: AuthorizerSettings, traffic: Traffic, *, fe
     """The review of a set.
 
     Raises:
-        Failure: nothing was allowed in the window: every ACL would seem to be needless.
+        Failure: nothing was allowed in the window: every ACL would seem to be needless; or ACLs have networks
+            as their hosts, and which release decided is not known.
     """
     from authorizer.analysis.review import review
+    from authorizer.decisions.notes import unknown_release
 
     if not traffic.has_allowed:
         requests = traffic.coverage.requests
@@ -94,6 +96,9 @@ def reviewed(acls: AclSet, settings: AuthorizerSettings, traffic: Traffic, *, fe
             ExitCode.BAD_DATA,
             LOGGED,
         )
+    settings = settings.with_version_of(acls.image)
+    state = acls.state(settings)
+    for why in unknown_release(state):
+        raise Failure(f"nothing can be said of {acls.name}: {why}", ExitCode.USAGE)
     with Progress("requests") as progress:
-        state = acls.state(settings)
         return review(acls.table(), state, traffic, is_fewest=fewest, on_progress=progress.at)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from authorizer.analysis.changed_acls import ChangedAcls
-from authorizer.analysis.classes import decided, decision_json, what, who
+from authorizer.analysis.classes import decided, decision_json, state_about, what, who
 from authorizer.analysis.flips import flips_between, flips_of_states
 from authorizer.analysis.meaning import Meaning, never_cancelled
 from records.columns.acl_table import AclTable
@@ -14,7 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from authorizer.analysis.flips import Flip
+    from authorizer.analysis.questions import Questions
     from authorizer.decisions.state import AuthorizerState
+    from authorizer.kafka_version import KafkaVersion
     from authorizer.sidecar.console.moments import Moment
     from authorizer.sidecar.console.past import Walked
 
@@ -64,12 +68,27 @@ def flips_json(
 ) -> dict[str, Any]:
     """How many there are, and the first ones, with what decides on both sides."""
     granted = sum(flip.direction == "granted" for flip in flips)
+    shown = []
+    for version, some in groupby(flips[:count], key=attrgetter("version")):
+        same = list(some)
+        pair = before, after
+        if version is not None:  # one that is not followed: neither state is by its rules
+            about = [flip.questions for flip in same]
+            pair = _by_rules_of(before, version, about), _by_rules_of(after, version, about)
+        shown += [_flip_json(flip, *pair) for flip in same]
     return {
         "total": len(flips),
         "granted": granted,
         "revoked": len(flips) - granted,
-        "flips": [_flip_json(flip, before, after) for flip in flips[:count]],
+        "flips": shown,
     }
+
+
+def _by_rules_of(
+    state: AuthorizerState, version: KafkaVersion, about: Sequence[Questions]
+) -> AuthorizerState:
+    table = state.index.image.merged().columns
+    return state_about(table, about, state.settings.by_rules_of(version))
 
 
 def _flip_json(flip: Flip, before: AuthorizerState, after: AuthorizerState) -> dict[str, Any]:
@@ -79,6 +98,7 @@ def _flip_json(flip: Flip, before: AuthorizerState, after: AuthorizerState) -> d
     witness = questions.witness
     return {
         "direction": flip.direction,
+        "releases": flip.releases,
         "who": who(questions),
         "what": what(questions),
         "witness": {

@@ -20,6 +20,7 @@ from authorizer.analysis.flips import flips_by
 from authorizer.analysis.plan import AclPlan, PlanOrigin, replaced
 from authorizer.analysis.plan_counts import PlanCounts
 from authorizer.analysis.plan_warnings import warnings_of
+from authorizer.decisions.notes import unknown_release
 from authorizer.errors import ApiError
 from authorizer.sidecar.acl_bodies import plan_of
 from authorizer.sidecar.acls import AclRoutes
@@ -96,7 +97,7 @@ class PlanRoutes:
         state = self._states.at(asked.at_offset)
         image = state.index.image
         settings = state.settings.with_version_of(image)
-        notes: list[str] = []
+        notes = [*unknown_release(state)]
         table = image.merged().columns
         changed = _changed(asked, state, table, notes.append)
         after = changed.applied_to(table)
