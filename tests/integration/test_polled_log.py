@@ -6,7 +6,7 @@ import json
 import shutil
 import threading
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
@@ -31,11 +31,11 @@ from records.entries import AccessControlEntryRecord, AclContent
 from records.errors import LogError, LogNotFoundError, LogReadOnlyError, LogRefusedError, LogUnreachableError
 from records.log.base import Freshness, MetadataLog
 from records.log.open import open_log
-from records.log.servers import parse_servers
+from records.log.servers import Address, parse_servers
 from records.log.wire.brokers import Brokers
 from records.log.wire.settings import quorum_settings
 from replay.load import load_image
-from support.kafka_broker import Broker, jar_broker
+from support.kafka_broker import Broker, free_ports, jar_broker
 from support.kafka_cluster import wait_until
 from support.kafka_quorum import BROKER_NUMBER, KafkaQuorum
 from support.kafka_tools import run_java
@@ -91,6 +91,36 @@ def in_cluster(cluster: Broker) -> set[AclContent]:
 def in_node(node: Node) -> set[AclContent]:
     image = node.authorizer.state.index.image
     return {acl.record.content for acl in image}
+
+
+class Advertising(Brokers):
+    """A cluster that says that it has more brokers, at these addresses."""
+
+    nodes: Mapping[int, Address]
+
+    def _ask(self, request: Any, answering: Any, doing: str, **limits: Any) -> Any:
+        return self.nodes if doing == "the brokers" else super()._ask(request, answering, doing, **limits)
+
+
+def test_each_broker_is_asked_for_its_release_where_it_listens(cluster: Broker) -> None:
+    """One alone is not asked again; where nobody listens nothing is known of the release."""
+    servers = parse_servers("", cluster.bootstrap_servers, "")
+    with closing(open_log(str(cluster.metadata_dir))) as log:
+        (registered,) = load_image(log).image.metadata.brokers.values()
+    brokers = Advertising("describe://", servers, quorum_settings({}), threading.Event())
+    (there,), nobody = servers, Address("127.0.0.1", free_ports(1)[0])
+    try:
+        for nodes, expected in (
+            ({1: nobody}, {1: registered}),
+            ({1: there, 2: there}, {1: registered, 2: registered}),
+            ({1: there, 2: nobody}, {}),
+        ):
+            brokers.nodes = nodes
+            levels = brokers.levels({})
+            assert levels.brokers == expected
+            assert levels.metadata_version == registered.highest
+    finally:
+        brokers.abort()
 
 
 def test_after_each_poll_it_is_what_the_cluster_has(cluster: Broker, tmp_path: Path) -> None:

@@ -137,7 +137,8 @@ def _after(plan: AclPlan, workspace: Workspace) -> AclsImage:
     url = plan.origin.log if workspace.config.log_url is None else workspace.config.log_url
     image = load_set(url, workspace).image
     plan.require_meaning(image)
-    return image_of(plan.result(image.merged().columns))
+    result = plan.result(image.merged().columns)
+    return restore_image([result], provenance=Provenance(0, -1, 0), metadata=image.metadata)
 
 
 def _of_records(records: Sequence[AccessControlEntryRecord]) -> AclsImage:
