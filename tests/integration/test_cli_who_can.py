@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from authorizer.cli.main import cli
 from support.data import real_log
+from support.json_acls import acl
 
 SMALL = real_log("kraft-small")
 LISTING = """\
@@ -77,6 +78,49 @@ def test_what_can(acls: Path) -> None:
     assert len(table) == 2
     team = aclog("what-can", "--acls", acls, "--principal", "User:team").stdout
     assert "User:team: every operation on TOPIC pii-* (but pii-keys) from any host" in team
+
+
+def test_an_acl_that_decides_a_part_alone_is_not_said_to_decide_all(tmp_path: Path) -> None:
+    """In text, JSON and CSV: the first one is named with its question, and the others beside it."""
+    acls = tmp_path / "acls.jsonl"
+    given = [
+        acl("a", "User:x", operation="READ"),
+        acl("b", "User:*", operation="READ"),
+        acl("c", "User:x", operation="READ", patternType="PREFIXED"),
+        acl("d", "User:x", operation="WRITE"),
+        acl("e", "User:other", operation="READ"),
+    ]
+    acls.write_text("".join(json.dumps(each) + "\n" for each in given), encoding="utf-8")
+    what_can = ("what-can", "--acls", acls, "--principal", "User:x")
+    text = aclog(*what_can).stdout
+    reads, writes = text.split("User:x: Write", 1)
+    assert "Read, Describe on TOPIC a, b, c* from any host" in reads
+    assert "such as User:x Read TOPIC a from 192.0.2.1: by MatchingAcl(acl=StandardAcl[" in reads
+    assert "other questions of these by 2 more ACLs:" in reads
+    assert [each in reads for each in ("resourceName=a,", "resourceName=b,", "resourceName=c,")] == [True] * 3
+    assert "resourceName=e" not in text
+    # One that decides all of a row alone is said to.
+    assert "    by MatchingAcl(acl=StandardAcl[" in writes
+    assert "other questions" not in writes
+    found = rows(aclog(*what_can, "--json"))
+    said = {
+        (row["operation"], row["acl"]["resourceName"]): (
+            sorted(each["resourceName"] for each in row["otherAcls"]),
+            row["otherAclsComplete"],
+        )
+        for row in found
+    }
+    assert said[("READ", "a")] == (["b", "c"], True)
+    assert said[("WRITE", "d")] == ([], True)
+    table = list(csv.reader(io.StringIO(aclog(*what_can, "--csv").stdout)))
+    decided = {row[1]: row[5] for row in table[1:]}
+    assert (
+        "for User:x Read TOPIC a from 192.0.2.1; other questions by 2 more ACLs" in decided["Read, Describe"]
+    )
+    # Of very many some are named, and it is said that there are more.
+    many = [acl(f"t-{number:02}", "User:x", operation="READ") for number in range(40)]
+    acls.write_text("".join(json.dumps(each) + "\n" for each in many), encoding="utf-8")
+    assert "other questions of these by at least 20 more ACLs" in aclog(*what_can).stdout
 
 
 def test_it_is_what_check_answers() -> None:

@@ -38,6 +38,8 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
                 acl("User:alice", READ, "orders.lab.", prefixed=True, deny=True, host="10.0.0.1"),
                 acl("User:bob", READ, "orders.", prefixed=True),
                 acl("User:carol", READ, "orders.v1"),
+                acl("User:dave", READ, "dave-a"),
+                acl("User:dave", READ, "dave-b"),
                 *(acl(f"User:reader-{number:02}", READ, "orders.v2") for number in range(60)),
             ],
         )
@@ -96,6 +98,27 @@ def test_what_is_answered_of_one_is_what_the_library_works_out(url: str, node: N
         names = [{(name["text"], name["is_name"]) for name in each["names"]} for each in allowed]
         assert names == [{(name.text, name.is_name) for name in each.names} for each in expected]
         assert [each["hosts"] for each in allowed] == [hosts(each) for each in expected]
+
+
+def test_each_class_lists_all_acls_that_decide_some_of_it(page: Page, url: str) -> None:
+    """Of several names with the same answer the one of the witness is not said to decide all."""
+    found = asked(url, principal="User:dave", operation="READ", name="", prefix=True)
+    (allowed,) = [each for each in found["classes"] if each["allowed"]]  # type: ignore[attr-defined]
+    first, others = allowed["decision"]["acl"]["resourceName"], allowed["other_acls"]
+    assert (first, [each["resourceName"] for each in others]) == ("dave-a", ["dave-b"])
+    assert allowed["other_acls_complete"] is True
+    page.goto(f"{url}/#view=ask&principal=User:dave&prefix=yes")
+    classes = page.locator(".classes li.allowed")
+    expect(classes.first).to_contain_text(
+        "such as the question below: ALLOWED by ALLOW User:dave Read on TOPIC dave-a"
+    )
+    expect(classes.first).to_contain_text("other questions of these by 1 more ACLs")
+    expect(classes.first.locator("ul.acls li")).to_have_text(
+        ["ALLOW User:dave Read on TOPIC dave-b from any host"]
+    )
+    page.get_by_label("Principal", exact=True).fill("User:carol")
+    expect(classes.first).to_contain_text("ALLOWED by ALLOW User:carol")
+    expect(classes.first).not_to_contain_text("other questions")
 
 
 def test_who_may_is_listed_page_by_page(page: Page, url: str, node: Node) -> None:

@@ -26,7 +26,7 @@ from records.acl import AclOperation
 if TYPE_CHECKING:
     from authorizer.analysis.questions import Questions
     from authorizer.cli.sets.source import AclSet
-    from authorizer.decisions.state import AuthorizerSettings, AuthorizerState
+    from authorizer.decisions.state import AuthorizerSettings
     from records.principal import KafkaPrincipal
 
 
@@ -63,8 +63,9 @@ def who_can_command(
     """Who may do this on a name, or on any name that begins so?
 
     The answer is exact, for all names that could exist: who, on which of the names, from which hosts, and the
-    ACL that decides. Everybody stands for all principals without ACLs of their own there. Exit code 1 if
-    nobody may.
+    ACL that decides. Where several ACLs do, each for some of the names, hosts or operations of a row, the row
+    has one question that the first one decides, and then the others (at most 20). Everybody stands for all
+    principals without ACLs of their own there. Exit code 1 if nobody may.
 
     \b
     Examples:
@@ -72,14 +73,13 @@ def who_can_command(
       aclog who-can --acls acls.txt --operation Read --topic 'pii-*' --json
       aclog who-can --log kafka://HOST:9092/acls --config server.properties --operation Alter --cluster
     """
-    from authorizer.analysis.classes import state_about
     from authorizer.analysis.rights import who_can
 
     resource_type, name = only_resource(resource)
     acls, settings = given_set(source)
     with Waiting("looking for who can"):
         found = list(who_can(acls.table(), settings, resource_type, names_of(name), operation))
-    _print(found, state_about(acls.table(), found, settings), as_csv=as_csv, as_json=as_json)
+    _print(found, acls, settings, as_csv=as_csv, as_json=as_json)
 
 
 @click.command("what-can", cls=Command)
@@ -89,20 +89,20 @@ def what_can_command(*, principal: KafkaPrincipal, source: str | None, as_csv: b
     """What may this principal do?
 
     Every class of questions that is allowed: operations, on which names, from which hosts, and the ACL that
-    decides. What is allowed to everybody is among it. Exit code 1 if it may do nothing.
+    decides, or the ACLs, as `aclog who-can` has them. What is allowed to everybody is among it. Exit code 1
+    if it may do nothing.
 
     \b
     Examples:
       aclog what-can --log DIR --principal User:alice
       aclog what-can --acls s3://bucket/snapshots --principal User:alice --csv
     """
-    from authorizer.analysis.classes import state_about
     from authorizer.analysis.rights import what_can
 
     acls, settings = given_set(source)
     with Waiting("looking for what it can"):
         found = list(what_can(acls.table(), settings, str(principal)))
-    _print(found, state_about(acls.table(), found, settings), as_csv=as_csv, as_json=as_json)
+    _print(found, acls, settings, as_csv=as_csv, as_json=as_json)
 
 
 def given_set(source: str | None) -> tuple[AclSet, AuthorizerSettings]:
@@ -118,10 +118,16 @@ def given_set(source: str | None) -> tuple[AclSet, AuthorizerSettings]:
     return acls, settings
 
 
-def _print(classes: list[Questions], state: AuthorizerState, *, as_csv: bool, as_json: bool) -> None:
+def _print(
+    classes: list[Questions], acls: AclSet, settings: AuthorizerSettings, *, as_csv: bool, as_json: bool
+) -> None:
+    from authorizer.analysis.classes import state_about
+    from authorizer.analysis.deciding_acls import DecidingAcls
     from authorizer.cli.sets.allowed_report import print_allowed
 
-    print_allowed(classes, state, as_csv=as_csv, as_json=as_json)
+    table = acls.table()
+    state = state_about(table, classes, settings)
+    print_allowed(classes, DecidingAcls(table, classes), state, as_csv=as_csv, as_json=as_json)
     if not classes:
         note("note: nobody, and nothing: no question of these is allowed")
         raise click.exceptions.Exit(ExitCode.NO)

@@ -1,4 +1,8 @@
-"""What ``aclog who-can`` and ``aclog what-can`` print: classes of questions, and the ACLs that decide."""
+"""What ``aclog who-can`` and ``aclog what-can`` print: classes of questions, and the ACLs that decide.
+
+Where one ACL decides all of a class it is said so. Else the one that decides its witness is named as that,
+and the others beside it.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from authorizer.acl_json import acl_json
 from authorizer.analysis.classes import (
     decided,
     decision_json,
+    example,
     hosts,
     operations,
     questions_json,
@@ -21,8 +27,9 @@ from authorizer.analysis.classes import (
 from authorizer.cli.output import answer, print_json, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
+    from authorizer.analysis.deciding_acls import DecidingAcls
     from authorizer.analysis.questions import Questions
     from authorizer.decisions.state import AuthorizerState
 
@@ -30,29 +37,51 @@ _CSV_HEADER: Final = ("principal", "operations", "resourceType", "names", "hosts
 
 
 def print_allowed(
-    classes: Iterable[Questions], state: AuthorizerState, *, as_csv: bool, as_json: bool
+    classes: Collection[Questions], acls: DecidingAcls, state: AuthorizerState, *, as_csv: bool, as_json: bool
 ) -> None:
     """As CSV, as JSON with a line for each operation, or for people."""
     if as_csv:
-        _print_csv(classes, state)
+        _print_csv(classes, acls, state)
         return
     for questions in classes:
         if as_json:
             for operation in questions.operations:
                 decision = decided(state, questions, operation)
-                print_json(questions_json(questions, operation) | decision_json(decision))
+                one = questions._replace(operations=(operation,))
+                others = acls.others(one, decision, is_allowed=True)
+                print_json(
+                    questions_json(questions, operation)
+                    | decision_json(decision)
+                    | {
+                        "otherAcls": [acl_json(record) for record in others.acls],
+                        "otherAclsComplete": others.is_complete,
+                    }
+                )
         else:
             answer(shown(f"{who(questions)}: {what(questions)}"), indent=4)
             decision = decided(state, questions, questions.operations[0])
-            answer(f"    by {shown(str(decision))}", indent=8)
+            others = acls.others(questions, decision, is_allowed=True)
+            if not others.acls:
+                answer(f"    by {shown(str(decision))}", indent=8)
+                continue
+            answer(f"    such as {shown(example(questions))}: by {shown(str(decision))}", indent=8)
+            answer(f"    other questions of these by {others.count_text} more ACLs:", indent=8)
+            for record in others.acls:
+                answer(f"      {shown(record.standard_acl())}", indent=8)
 
 
-def _print_csv(classes: Iterable[Questions], state: AuthorizerState) -> None:
+def _print_csv(classes: Iterable[Questions], acls: DecidingAcls, state: AuthorizerState) -> None:
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\r\n")
     rows.writerow(_CSV_HEADER)
     for questions in classes:
         decision = decided(state, questions, questions.operations[0])
+        others = acls.others(questions, decision, is_allowed=True)
+        more = (
+            f" for {example(questions)}; other questions by {others.count_text} more ACLs"
+            if others.acls
+            else ""
+        )
         rows.writerow(
             (
                 who(questions),
@@ -60,7 +89,7 @@ def _print_csv(classes: Iterable[Questions], state: AuthorizerState) -> None:
                 questions.resource_type.name,
                 where(questions),
                 hosts(questions),
-                str(decision),
+                str(decision) + more,
             )
         )
     click.echo(text.getvalue(), nl=False)

@@ -11,8 +11,10 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from authorizer.acl_json import acl_json
 from authorizer.analysis.answers import NOTHING, OPERATION_BITS, without
 from authorizer.analysis.classes import decided, decision_json, hosts, who
+from authorizer.analysis.deciding_acls import DecidingAcls
 from authorizer.analysis.name_map import NameMap
 from authorizer.analysis.name_space import NAME_SPACES
 from authorizer.analysis.questions import Asker, questions_of
@@ -92,7 +94,10 @@ class Allowed:
                 summary, classes = self._of_one(state, asked, principal)
                 found["summary"] = summary
             shown = classes[question.first : question.first + question.count]
-            lines = [_class_json(state, each, asked.operation, is_allowed=is_so) for is_so, each in shown]
+            acls = DecidingAcls(state.index.image.merged().columns, [each for _, each in shown])
+            lines = [
+                _class_json(state, acls, each, asked.operation, is_allowed=is_so) for is_so, each in shown
+            ]
             return found | {"total": len(classes), "first": question.first, "classes": lines}
 
         return await self._answered(worked_out, is_past=question.at_offset is not None)
@@ -142,17 +147,25 @@ def _asked(question: AllowedQuestion) -> _Asked:
 
 
 def _class_json(
-    state: AuthorizerState, questions: Questions, operation: AclOperation, *, is_allowed: bool
+    state: AuthorizerState,
+    acls: DecidingAcls,
+    questions: Questions,
+    operation: AclOperation,
+    *,
+    is_allowed: bool,
 ) -> dict[str, Any]:
-    """In words, with what decides the question that stands for the class."""
-    witness = questions.witness
+    """In words, with what decides the question that stands for the class, and which ACLs decide others."""
+    witness, decision = questions.witness, decided(state, questions, operation)
+    others = acls.others(questions, decision, is_allowed=is_allowed)
     return {
         "allowed": is_allowed,
         "who": who(questions),
         "names_total": len(questions.names),
         "names": [_names_json(each) for each in questions.names[:_NAMES_MAXIMUM]],
         "hosts": hosts(questions),
-        "decision": decision_json(decided(state, questions, operation)),
+        "decision": decision_json(decision),
+        "other_acls": [*map(acl_json, others.acls)],
+        "other_acls_complete": others.is_complete,
         "witness": {"principal": witness.principal, "name": witness.name, "host": witness.host},
     }
 

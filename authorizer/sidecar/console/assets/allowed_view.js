@@ -4,7 +4,7 @@ import { html } from "./htm-preact.js";
 import { useAnswer } from "./asked.js";
 import { Trouble } from "./trouble.js";
 import { numberOf, offsetOf } from "./view.js";
-import { count, decisionText, nameOf, stateAndTime, title, visible } from "./words.js";
+import { aclText, count, decisionText, nameOf, stateAndTime, title, visible } from "./words.js";
 
 const PAGE = 50;
 const SUMMARIES = {
@@ -30,7 +30,10 @@ function Class({ found, asked, go }) {
   return html`<li class=${found.allowed ? "allowed" : "denied"}>
     <b><span aria-hidden="true">${found.allowed ? "✓" : "✗"}</span> ${found.allowed ? "allowed" : "denied"}</b>
     <span class="plain"> <bdi>${visible(found.who)}</bdi> on <${Names} names=${found.names} total=${found.names_total} />${` from ${visible(found.hosts)}`}</span>
-    <div class="why"><bdi>${decisionText(found.decision)}</bdi></div>
+    <div class="why">${found.other_acls.length ? "such as the question below: " : ""}<bdi>${decisionText(found.decision)}</bdi>${found.other_acls.length
+        ? html`; other questions of these by ${found.other_acls_complete ? "" : "at least "}${found.other_acls.length} more ACLs:
+            <ul class="acls">${found.other_acls.map((each) => html`<li><bdi>${aclText(each)}</bdi></li>`)}</ul>`
+        : null}</div>
     <div class="plain">
       <button onClick=${() => go({ ...question, operation: asked.operation })}>
         ask ${visible(`${witness.principal} ${title(asked.operation)} ${witness.name || "(the empty name)"} from ${witness.host}`)}

@@ -1,0 +1,141 @@
+"""DecidingAcls: which ACLs decide questions of a class: one for all of it, or several, each for a part.
+
+A class has many names, hosts and operations. The ACL that decides its witness may say nothing of the others.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from itertools import islice
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from authorizer.analysis.answers import OPERATION_BITS
+from authorizer.analysis.host_tree import place_of
+from authorizer.analysis.meaning import EVERYBODY
+from authorizer.analysis.near import near
+from authorizer.decisions.reason import allows
+from authorizer.index.masks import EVERYTHING, acl_mask, denied
+from authorizer.index.places import LITERAL_PATTERN
+from records.acl import WILDCARD
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from authorizer.analysis.name_map import Key
+    from authorizer.analysis.questions import Hosts, Names, Questions
+    from authorizer.decisions.decision import Decision
+    from records.acl import ResourceType
+    from records.columns.acl_table import AclTable
+    from records.entries import AccessControlEntryRecord
+
+#: Of one class; more are not looked for.
+_MAXIMUM: Final = 20
+
+
+class OtherAcls(NamedTuple):
+    """The ACLs that decide questions of a class beside the one that decides its witness.
+
+    Attributes:
+        acls: those that were looked for; equal ones under several ids once.
+        is_complete: whether these are all.
+    """
+
+    acls: list[AccessControlEntryRecord]
+    is_complete: bool
+
+    @property
+    def count_text(self) -> str:
+        """``3``; ``at least 20``."""
+        return str(len(self.acls)) if self.is_complete else f"at least {len(self.acls)}"
+
+
+class DecidingAcls:
+    """Of a set of ACLs."""
+
+    def __init__(self, table: AclTable, classes: Collection[Questions]) -> None:
+        """From the ACLs that have to do with some classes."""
+        wheres: dict[ResourceType, set[Key]] = defaultdict(set)
+        principals: set[str] = set()
+        for each in classes:
+            wheres[each.resource_type].update((names.text, names.is_name) for names in each.names)
+            principals.add(each.asker.principal or EVERYBODY)
+        self._acls: dict[tuple[int, str], dict[Key, list[AccessControlEntryRecord]]] = {}
+        for acl in near(table, wheres, principals):
+            record = acl.record
+            here = self._acls.setdefault((record.resource_type, record.principal), {})
+            here.setdefault(_key(record), []).append(record)
+        self._keys = {whose: sorted(here) for whose, here in self._acls.items()}
+
+    def others(self, questions: Questions, decision: Decision, *, is_allowed: bool) -> OtherAcls:
+        """Those for questions with this answer, beside the ACL of ``decision``, which is on the witness."""
+        wanted = sum(OPERATION_BITS[operation] for operation in questions.operations)
+        first = None if decision.acl is None else decision.acl.record.content
+        found: dict[object, AccessControlEntryRecord] = {}
+        for record in self._of(questions, wanted, is_allowed=is_allowed):
+            if record.content != first:
+                found.setdefault(record.content, record)
+            if len(found) > _MAXIMUM:
+                break
+        acls = [*found.values()]
+        return OtherAcls(acls[:_MAXIMUM], len(acls) <= _MAXIMUM)
+
+    def _of(
+        self, questions: Questions, wanted: int, *, is_allowed: bool
+    ) -> Iterator[AccessControlEntryRecord]:
+        """The ACLs for a question of the class, some several times."""
+        for principal in dict.fromkeys((questions.asker.principal or EVERYBODY, EVERYBODY)):
+            key = int(questions.resource_type), principal
+            if key not in self._acls:
+                continue
+            for names in questions.names:
+                for place in _about(names, self._acls[key], self._keys[key]):
+                    for record in self._acls[key][place]:
+                        mask = acl_mask(record.operation, record.permission_type)
+                        if (
+                            allows(record) is is_allowed
+                            and (mask & EVERYTHING if is_allowed else denied(mask)) & wanted
+                            and _shares(questions.hosts, record.host)
+                        ):
+                            yield record
+
+
+def _key(record: AccessControlEntryRecord) -> Key:
+    if record.pattern_type == LITERAL_PATTERN:
+        return ("", False) if record.resource_name == WILDCARD else (record.resource_name, True)
+    return record.resource_name, False
+
+
+def _about(names: Names, acls: Collection[Key], keys: list[Key]) -> Iterator[Key]:
+    """Which of the patterns are about a name of a region: around it, and within it."""
+    text = names.text
+    for length in range(len(text) + 1):
+        if (text[:length], False) in acls:
+            yield text[:length], False
+    if names.is_name:
+        if (text, True) in acls:
+            yield text, True
+        return
+    but = set(names.but)
+    for key in islice(keys, bisect_left(keys, (text, True)), None):
+        name = key[0]
+        if not name.startswith(text):
+            return
+        is_elsewhere = key in but or any((name[:length], False) in but for length in range(len(name) + 1))
+        if not is_elsewhere:
+            yield key
+
+
+def _shares(hosts: Hosts, host: str) -> bool:
+    """Whether an ACL's host is one of those of a class, or has one of them."""
+    if WILDCARD in (host, hosts.host):
+        return True
+    place = place_of(host)
+    for each in hosts.but:
+        other = place_of(each)
+        if each == host or (place is not None and other is not None and place.within(other)):
+            return False
+    if hosts.host is None or hosts.host == host:
+        return True
+    own = place_of(hosts.host)
+    return place is not None and own is not None and (place.within(own) or own.within(place))

@@ -1,0 +1,88 @@
+"""The ACLs that are named for a class are those that decide a question of it, by brute force."""
+
+from __future__ import annotations
+
+import random
+from typing import NamedTuple
+
+import pytest
+
+from authorizer.analysis.classes import decided, state_about
+from authorizer.analysis.deciding_acls import DecidingAcls
+from authorizer.analysis.meaning import EVERYBODY
+from authorizer.analysis.questions import Questions
+from authorizer.analysis.rights import what_can, who_can
+from authorizer.decisions.state import AuthorizerSettings
+from records.acl import AclPermissionType, PatternType, ResourceType
+from records.columns.acl_table import AclTable, AppliedAcl
+from records.entries import AccessControlEntryRecord, AclContent
+from records.ids import content_uuid
+from support.brute_force import HOSTS, OPERATIONS, covered_by, matches, names_of, random_set
+
+SETS = 3_000
+GROUP = ResourceType.GROUP
+
+
+class Class(NamedTuple):
+    """What a class is about, as the definition has it."""
+
+    principals: tuple[str, ...]
+    names: int
+    hosts: tuple[str, ...]
+
+
+def class_of(questions: Questions) -> Class:
+    names = 0
+    for each in questions.names:
+        names |= names_of(each)
+    host, but = questions.hosts
+    hosts = tuple(each for each in HOSTS if (each not in but if host is None else each == host))
+    principal = questions.asker.principal
+    return Class((EVERYBODY,) if principal is None else (principal, EVERYBODY), names, hosts)
+
+
+def deciding(records: list[AccessControlEntryRecord], questions: Questions) -> set[AclContent]:
+    """Every ALLOW that is about a question of the class."""
+    principals, names, hosts = class_of(questions)
+    return {
+        acl.content
+        for acl in records
+        if acl.permission_type == AclPermissionType.ALLOW
+        and acl.principal in principals
+        and (acl.host == "*" or acl.host in hosts)
+        and covered_by(acl.resource_name, is_prefix=acl.pattern_type == PatternType.PREFIXED) & names
+        and any(
+            matches(acl.operation, acl.permission_type, each)
+            for each in questions.operations
+            if each in OPERATIONS
+        )
+    }
+
+
+@pytest.mark.slow
+def test_the_acls_of_a_class_are_those_that_decide_some_of_it() -> None:
+    rng = random.Random(6)
+    settings, several = AuthorizerSettings(), 0
+    for _ in range(SETS):
+        contents = dict.fromkeys(each.content for each in random_set(rng))
+        records = [AccessControlEntryRecord(content_uuid(each), *each) for each in contents]
+        table = AclTable.of([AppliedAcl(record, None, 0) for record in records])
+        operation = rng.choice(OPERATIONS)
+        classes = [
+            *what_can(table, settings, "User:a"),
+            *who_can(
+                table, settings, GROUP, rng.choice((("", False), ("a", False), ("ab", True))), operation
+            ),
+        ]
+        acls, state = DecidingAcls(table, classes), state_about(table, classes, settings)
+        for questions in classes:
+            if not class_of(questions).hosts or questions.names == ():
+                continue
+            decision = decided(state, questions, questions.operations[0])
+            assert decision.acl is not None
+            others = acls.others(questions, decision, is_allowed=True)
+            assert others.is_complete
+            named = {decision.acl.record.content, *(each.content for each in others.acls)}
+            assert named == deciding(records, questions), (records, questions)
+            several += len(named) > 1
+    assert several > SETS // 10
