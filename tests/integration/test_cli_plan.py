@@ -444,6 +444,10 @@ def test_the_meaning_decides_whether_a_plan_still_holds(tmp_path: Path) -> None:
     assert "would not lead to what the plan says" in " ".join(
         aclog("apply", clean, "--log", log, code=1).stderr.split()
     )
+    # The help says that it can be, too, and does not promise otherwise.
+    help_ = " ".join(aclog("apply", "--help").stdout.split())
+    assert "So a write that changes no answer can be a reason, too" in help_
+    assert "other writes do not matter" not in help_
 
 
 def test_a_plan_is_a_set_before_it_is_applied(tmp_path: Path) -> None:

@@ -39,6 +39,8 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
                 acl("User:bob", READ, "orders.", prefixed=True),
                 acl("User:carol", READ, "orders.v1"),
                 acl("User:dave", READ, "dave-a"),
+                acl("User:star", READ, "team*", kind=ResourceType.GROUP),
+                acl("User:star", READ, "teams", kind=ResourceType.GROUP, prefixed=True),
                 acl("User:dave", READ, "dave-b"),
                 *(acl(f"User:reader-{number:02}", READ, "orders.v2") for number in range(60)),
             ],
@@ -98,6 +100,14 @@ def test_what_is_answered_of_one_is_what_the_library_works_out(url: str, node: N
         names = [{(name["text"], name["is_name"]) for name in each["names"]} for each in allowed]
         assert names == [{(name.text, name.is_name) for name in each.names} for each in expected]
         assert [each["hosts"] for each in allowed] == [hosts(each) for each in expected]
+
+
+def test_a_name_with_a_star_is_not_shown_as_a_prefix(page: Page, url: str) -> None:
+    page.goto(f"{url}/#view=ask&principal=User:star&type=GROUP&prefix=yes")
+    allowed = page.locator(".classes li.allowed")
+    expect(allowed).to_contain_text("on team* (literal), teams* from any host")
+    expect(allowed).to_contain_text("ALLOW User:star Read on GROUP team* (literal) from any host")
+    expect(allowed).to_contain_text("ALLOW User:star Read on GROUP teams* from any host")
 
 
 def test_each_class_lists_all_acls_that_decide_some_of_it(page: Page, url: str) -> None:

@@ -94,15 +94,19 @@ export function agreementText(verdicts) {
   return found.map(([verdict, number]) => `${VERDICTS[verdict][0]} ${number} ${VERDICTS[verdict][1]}`).join(", ");
 }
 
+// A name beside prefixes, which have a star behind them: one that ends with a star itself says that it is one.
+function literalText(name) {
+  return name.endsWith("*") ? `${name} (literal)` : name;
+}
+
 export function nameOf(row) {
-  if (row.is_name) return visible(row.text) || "(the empty name)";
+  if (row.is_name) return visible(literalText(row.text)) || "(the empty name)";
   return row.text ? `${visible(row.text)}*` : "every name";
 }
 
-// A prefix has a star behind it; a name that ends with one itself says that it is a name.
-export function patternText({ patternType, resourceName }) {
+function patternText({ patternType, resourceName }) {
   if (patternType === "PREFIXED") return `${resourceName}*`;
-  return resourceName !== "*" && resourceName.endsWith("*") ? `${resourceName} (literal)` : resourceName;
+  return resourceName === "*" ? resourceName : literalText(resourceName);
 }
 
 export function aclText(acl) {
