@@ -198,8 +198,11 @@ def _bad_lines() -> Iterator[None]:
 
 
 def _would_empty(file: str, emptied: int, total: int) -> Failure:
+    from authorizer.cli.sets.acl_file import STDIN
+
+    name = "stdin" if file == STDIN else file
     return Failure(
-        f"{file} holds no ACL of the scope, so the plan would remove all that are in it: {emptied:,} of "
+        f"{name} holds no ACL of the scope, so the plan would remove all that are in it: {emptied:,} of "
         f"{total:,} ACLs",
         ExitCode.USAGE,
         "Was it written whole? If all of these are to go: --allow-empty.",
