@@ -110,6 +110,8 @@ class Explained(msgspec.Struct, frozen=True, rename="camel"):
     uncommitted_from: int | None = None
     age_ms: int | None = None
     notes: list[str] = msgspec.field(default_factory=list)
+    host_assumed: bool = False
+    other_hosts: dict[str, Any] | None = None
 
 
 class AuthorizedOperations(msgspec.Struct, frozen=True):

@@ -18,6 +18,7 @@ from authorizer.decisions.notes import notes
 from authorizer.decisions.reason import matching_acls
 from authorizer.explanation.fix import fix_flags
 from authorizer.explanation.near_misses import NearMiss, near_misses
+from authorizer.explanation.other_hosts import OtherHosts, other_hosts
 
 if TYPE_CHECKING:
     from authorizer.api import Action, AuthorizableRequestContext
@@ -35,11 +36,12 @@ class Explanation:
         action: for what.
         decision: the answer, its rule, and the deciding ACL with its id and place in the log.
         end_offset: of the state that was asked: last contained offset + 1.
-        reason: half a sentence.
+        reason: half a sentence, or two where other hosts have the other result.
         also_matched: the other ACLs that matched in every field, in the order in which Kafka meets them.
         near_misses: ACLs of the opposite effect that failed on one field, the closest first.
         remark: what is odd about the question itself; None if nothing is.
         notes: what a denial rests on that is not known, and how to say it.
+        other_hosts: hosts with the other result; None: all hosts have this one.
         kafka_version: whose rules were followed.
         fix: what would allow it, none if it is allowed: the flags of one kafka-acls command after another.
     """
@@ -53,6 +55,7 @@ class Explanation:
     near_misses: tuple[NearMiss, ...]
     remark: str | None
     notes: tuple[str, ...]
+    other_hosts: OtherHosts | None
     kafka_version: VersionInForce
     fix: tuple[tuple[str, ...], ...]
 
@@ -96,6 +99,7 @@ class Explanation:
             ],
             "remark": self.remark,
             "notes": list(self.notes),
+            "otherHosts": None if self.other_hosts is None else self.other_hosts.to_json(),
             "kafkaVersion": self.kafka_version.to_json(),
             "fix": [shlex.join(["kafka-acls", *flags]) for flags in self.fix],
         }
@@ -112,20 +116,23 @@ def explain(state: AuthorizerState, context: AuthorizableRequestContext, action:
     decision = answered.decision()
     matching: list[AppliedAcl] = []
     misses: tuple[NearMiss, ...] = ()
+    others: OtherHosts | None = None
     if decision.rule is not Rule.SUPER_USER:
         matching = matching_acls(state.index, context, action)
         misses = near_misses(state.index, context, action, allowing=not decision.is_allowed)
+        others = other_hosts(state, context, action, decision.result)
     decided_by = None if decision.acl is None else decision.acl.record.id
     return Explanation(
         context=context,
         action=action,
         decision=decision,
         end_offset=state.end_offset,
-        reason=_reason(state, decision, action),
+        reason=_reason(state, context, decision, action, others),
         also_matched=tuple(acl for acl in matching if acl.record.id != decided_by),
         near_misses=misses,
         remark=_remark(action, state.version),
         notes=notes(answered),
+        other_hosts=others,
         kafka_version=state.version,
         fix=() if decision.is_allowed else fix_flags(context, action, matching),
     )
@@ -141,7 +148,21 @@ def _remark(action: Action, version: VersionInForce) -> str | None:
     return f"no broker asks for {action.operation.title} on {resource_type.name}, only for {names}"
 
 
-def _reason(state: AuthorizerState, decision: Decision, action: Action) -> str:
+def _reason(
+    state: AuthorizerState,
+    context: AuthorizableRequestContext,
+    decision: Decision,
+    action: Action,
+    others: OtherHosts | None,
+) -> str:
+    if others is None:
+        return _own_reason(state, decision, action)
+    if decision.rule is Rule.MATCHING_ACL and decision.is_allowed:
+        return f"an ACL allows it from {context.client_address} and none denies it from there; {others}"
+    return f"{_own_reason(state, decision, action)}; {others}"
+
+
+def _own_reason(state: AuthorizerState, decision: Decision, action: Action) -> str:
     match decision.rule:
         case Rule.SUPER_USER:
             return "the principal is a super user"

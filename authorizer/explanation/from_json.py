@@ -10,6 +10,7 @@ from authorizer.api import AuthorizationResult
 from authorizer.decisions.decision import Decision, Rule
 from authorizer.explanation.explain import Explanation
 from authorizer.explanation.near_misses import NearMiss
+from authorizer.explanation.other_hosts import OtherHosts
 from authorizer.kafka_version import VersionInForce
 
 if TYPE_CHECKING:
@@ -43,7 +44,15 @@ def explanation_from_json(
         ),
         remark=shown["remark"],
         notes=tuple(shown["notes"]),
+        other_hosts=_other_hosts(shown.get("otherHosts")),
         kafka_version=VersionInForce.from_json(shown["kafkaVersion"]),
         # Each begins with the name of Kafka's command.
         fix=tuple(tuple(shlex.split(command)[1:]) for command in shown["fix"]),
     )
+
+
+def _other_hosts(shown: Mapping[str, Any] | None) -> OtherHosts | None:
+    """Those that are listed."""
+    if shown is None:
+        return None
+    return OtherHosts(shown["result"], tuple(shown["hosts"]), tuple(shown["but"]))

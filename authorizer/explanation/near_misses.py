@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from authorizer.api import Action, AuthorizableRequestContext
     from authorizer.index.acl_index import AclIndex
     from authorizer.index.places import Place
+    from authorizer.index.resource_index import ResourceIndex
     from records.acl import AclOperation
     from records.columns.acl_table import AppliedAcl
     from records.entries import AccessControlEntryRecord
@@ -76,6 +77,14 @@ def near_misses(
     few = [each for field in _FIELDS for each in nsmallest(KEPT_OF_ONE_FIELD, by_field[field], key=_order)]
     few.sort(key=lambda each: each[0] >= _UNRELATED)
     return tuple(miss for _, miss in few[:KEPT_MAXIMUM])
+
+
+def covering_places(resources: ResourceIndex, resource_type: ResourceType, name: str) -> Iterator[Place]:
+    """All places of a type that cover a name."""
+    for literal in dict.fromkeys((name, WILDCARD)):
+        yield int(resource_type), literal
+    for prefix in resources.prefixes_of(resource_type, name):
+        yield resource_type + PREFIXED, prefix
 
 
 class _Search:
@@ -152,11 +161,7 @@ class _Search:
                             yield NearMiss(acl, "resourceType", resource_type.name, self._type.name)
 
     def _places(self, resource_type: ResourceType) -> Iterator[Place]:
-        """All places of a type that cover the name."""
-        for name in dict.fromkeys((self._name, WILDCARD)):
-            yield int(resource_type), name
-        for prefix in self._index.resources.prefixes_of(resource_type, self._name):
-            yield resource_type + PREFIXED, prefix
+        return covering_places(self._index.resources, resource_type, self._name)
 
     def _is_here(self, record: AccessControlEntryRecord) -> bool:
         return matches_host(record, self._host, self._index.rows.networks)

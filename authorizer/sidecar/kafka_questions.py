@@ -97,7 +97,13 @@ class KafkaQuestionRoutes:
         question = await _question(request, DecisionQuestion)
         state, caller, context = await self._asked(request, question, "Explain")
         explained = partial(
-            explanation_json, self._node, context, question.action(), state, shows_all=caller.may_list()
+            explanation_json,
+            self._node,
+            context,
+            question.action(),
+            state,
+            shows_all=caller.may_list(),
+            host_assumed=question.host is None,
         )
         return json_response(await asyncio.to_thread(explained))
 
@@ -119,9 +125,18 @@ class KafkaQuestionRoutes:
 
 
 def explanation_json(
-    node: Node, context: HttpRequestContext, action: Action, state: AuthorizerState, *, shows_all: bool
+    node: Node,
+    context: HttpRequestContext,
+    action: Action,
+    state: AuthorizerState,
+    *,
+    shows_all: bool,
+    host_assumed: bool,
 ) -> dict[str, Any]:
-    """Why; without ACLs of other principals for who may not list them."""
+    """Why; without ACLs of other principals for who may not list them.
+
+    ``host_assumed``: the question named no host, so that the context's is a default.
+    """
     explanation = node.authorizer.explain(context, action, state)
     if not shows_all:
         own = acl_principals(context.principal)
@@ -132,6 +147,7 @@ def explanation_json(
         explanation = explanation.without_places()
     freshness = status.freshness if state.end_offset >= status.end_offset else None  # not of the past
     return explanation.to_json() | {
+        "hostAssumed": host_assumed,
         "highWatermarkIsGuess": status.uncommitted_from is not None,
         "uncommittedFrom": status.uncommitted_from,
         "ageMs": None if freshness is None else freshness.age_ms,

@@ -273,6 +273,16 @@ _EXPLAIN: Final = Operation(
         nearMisses=_list(_object(field=_TEXT, has=_TEXT, asked=_TEXT, acl=_APPLIED_ACL)),
         remark=_maybe(_TEXT),
         notes=_list(_TEXT),
+        hostAssumed=_FLAG,
+        otherHosts=_maybe(
+            _object(
+                result=_RESULT,
+                hosts=_list(_TEXT),
+                total=_NUMBER,
+                but=_list(_TEXT),
+                butTotal=_NUMBER,
+            )
+        ),
         kafkaVersion=_VERSION,
         fix=_list(_TEXT),
         highWatermarkIsGuess=_FLAG,

@@ -91,6 +91,22 @@ def test_host_decides_and_is_canonical() -> None:
     assert "is not an IP address" in refused.stderr
 
 
+def test_a_host_that_is_assumed_is_named_where_others_get_another_answer() -> None:
+    asked = "User:alice", "Write", "--topic", "orders"
+    says = "from 10.0.0.1 it is ALLOWED"
+    assert f"note: --host was not given, so 127.0.0.1 is assumed; {says}\n" in ask(*asked).stderr
+    explained = ask(*asked, "--explain").stdout
+    assert "from 127.0.0.1 (assumed: --host was not given)" in explained
+    assert says in explained
+    shown = json.loads(ask(*asked, "--json").stdout)
+    assert (shown["hostAssumed"], shown["otherHosts"]["hosts"]) == (True, ["10.0.0.1"])
+    # Who says the host, or gets one answer from all of them, is told nothing.
+    given = ask(*asked, "--host", "127.0.0.1")
+    assert "assumed" not in given.stderr
+    assert json.loads(ask(*asked, "--host", "127.0.0.1", "--json").stdout)["hostAssumed"] is False
+    assert "assumed" not in ask("User:dora", "Read", "--topic", "orders").stderr
+
+
 def test_at_offset_is_inclusive() -> None:
     """An ACL counts from the offset of its own record on."""
     answer = json.loads(

@@ -152,6 +152,21 @@ def test_a_question_is_answered_with_what_decided_and_every_turn(page: Page, url
     expect(page.locator(".result")).to_have_text("✓ ALLOWED")
 
 
+def test_a_host_that_is_assumed_is_named_and_what_others_get(page: Page, url: str) -> None:
+    asked = f"view=ask&principal={quote(f'User:{HOSTILE[0]}')}&name=orders.v1"
+    page.goto(f"{url}/#{asked}")
+    verdict = page.locator(".verdict")
+    expect(verdict).to_contain_text("No host was given: asked from 127.0.0.1, which is assumed.")
+    expect(verdict).to_contain_text("Not every host gets this answer.")
+    expect(verdict).to_contain_text("but none of them matches; from 10.0.0.1 it is ALLOWED")
+    page.get_by_label("Host").fill("10.0.0.1")
+    expect(page.locator(".result")).to_have_text("✓ ALLOWED")
+    expect(verdict).to_contain_text("Asked from 10.0.0.1. Not every host gets this answer.")
+    expect(verdict).to_contain_text("from every other host it is DENIED")
+    page.goto(f"{url}/#view=ask&principal=User:orders&name=orders.v1")
+    expect(verdict).to_contain_text("Every host gets this answer.")
+
+
 def test_two_moments_are_compared_by_what_is_answered(page: Page, url: str, client: httpx.Client) -> None:
     moments = client.get("/console/v1/moments").json()["moments"]
     gone = next(each["end_offset"] for each in moments if each["removed"]) - 1

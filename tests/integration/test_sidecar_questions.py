@@ -26,6 +26,7 @@ from records.acl import (
     ResourceType,
 )
 from support.asked_node import asked_node
+from support.node_acls import acl as any_acl
 from support.node_acls import topic_acl
 from support.nodes import create, delete, running_node, sidecar_of
 
@@ -94,6 +95,24 @@ def test_an_explanation_is_that_of_the_command(node_and_client: tuple[Node, http
         arguments += ["--topic", name, "--host", "10.0.0.1", "--explain", "--json"]
         printed = CliRunner().invoke(cli, arguments).stdout
         assert client.post(EXPLAIN, json=question).json() == json.loads(printed)
+
+
+def test_an_explanation_says_which_host_was_assumed_and_what_others_get(tmp_path: Path) -> None:
+    with asked_node(tmp_path / "log", ACLS, sidecar_default_host="10.0.0.1") as (node, client):
+        create(node, [acl(ANONYMOUS, AclOperation.DESCRIBE, CLUSTER)])
+        create(node, [any_acl("User:a", AclOperation.READ, "orders", deny=True, host="10.0.0.9")])
+        question = {key: value for key, value in QUESTIONS[EXPLAIN].items() if key != "host"}
+        for given, is_assumed in ((question, True), ({**question, "host": "10.0.0.1"}, False)):
+            answer = client.post(EXPLAIN, json=given).json()
+            assert (answer["result"], answer["host"], answer["hostAssumed"]) == (
+                "ALLOWED",
+                "10.0.0.1",
+                is_assumed,
+            )
+            assert answer["reason"] == (
+                "an ACL allows it from 10.0.0.1 and none denies it from there; from 10.0.0.9 it is DENIED"
+            )
+            assert (answer["otherHosts"]["result"], answer["otherHosts"]["hosts"]) == ("DENIED", ["10.0.0.9"])
 
 
 def test_one_acl_by_its_id(node_and_client: tuple[Node, httpx.Client]) -> None:

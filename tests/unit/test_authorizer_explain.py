@@ -70,7 +70,9 @@ def test_a_deny_must_go_first() -> None:
     fed.publish(allow("User:a", READ, topic("t")))
     explanation = explained(fed, topic("t"))
     assert explanation.fix == (removal,)
-    assert explanation.reason == "an ACL denies it, and a DENY wins over every ALLOW"
+    assert explanation.reason == (
+        "an ACL denies it, and a DENY wins over every ALLOW; from every other host it is ALLOWED"
+    )
 
 
 def test_what_kafka_acls_cannot_say_has_no_fix() -> None:
@@ -233,6 +235,7 @@ def test_json_has_all_of_it() -> None:
         "alsoMatched": [],
         "remark": None,
         "notes": [],
+        "otherHosts": None,
         "kafkaVersion": {
             "version": None,
             "source": "unknown",

@@ -49,6 +49,7 @@ _PLAIN_ANSWER: Final = (
     "acl",
     "remark",
     "notes",
+    "otherHosts",
 )
 
 
@@ -116,6 +117,7 @@ def check_command(
 
     Prints ALLOWED or DENIED, the rule, the offset that it was decided at, and the question. Exit code 0 for
     ALLOWED, 1 for DENIED. Super users and allow.everyone.if.no.acl.found come from --config.
+    Without --host it says from which hosts the result would be the other one, if there are any.
 
     With --batch the questions are those of the file: kind authorize (the default), authorizedOperations,
     authorizeByResourceType, acls or aclCount, each with an optional atOffset (after the first n records) or
@@ -163,18 +165,26 @@ def check_command(
     if not explain:
         for each in explanation.notes:
             note(f"note: {each}")
+    host_source = click.get_current_context().get_parameter_source("host")
+    host_assumed = host_source is click.core.ParameterSource.DEFAULT
+    if host_assumed and explanation.other_hosts is not None and not explain:
+        note(f"note: --host was not given, so {host} is assumed; {explanation.other_hosts}")
     if as_json:
         shown = explanation.to_json()
         if not explain:
             shown = {key: shown[key] for key in _PLAIN_ANSWER}
-        print_json(shown | standing.to_json())
+        print_json(shown | {"hostAssumed": host_assumed} | standing.to_json())
     elif explain:
         # What only a broker writes, only a broker's tool can change.
         named = words("--log", "--config") if sidecar is None else ("--sidecar", sidecar)
         flags = None if standing.is_only_read else named
         certain_end = standing.uncommitted_from
         for line in explanation_lines(
-            explanation, columns=width(), log_flags=flags, uncommitted_from=certain_end
+            explanation,
+            columns=width(),
+            log_flags=flags,
+            uncommitted_from=certain_end,
+            host_assumed=host_assumed,
         ):
             click.echo(line)
         if standing.age_ms is not None:

@@ -39,6 +39,7 @@ def explanation_lines(
     columns: int | None,
     log_flags: Sequence[str] | None,
     uncommitted_from: int | None = None,
+    host_assumed: bool = False,
 ) -> Iterator[str]:
     """All of it; the ACLs in words, each with its place in the log and its id.
 
@@ -47,8 +48,9 @@ def explanation_lines(
         columns: where to wrap; None for a pipe, which has one line for each thing.
         log_flags: those that lead ``aclog acls`` to the log; None where it cannot write to that.
         uncommitted_from: ACLs written there or later are marked; None: all is known to be committed.
+        host_assumed: nobody said which host asks.
     """
-    for label, text in _lines(explanation, uncommitted_from):
+    for label, text in _lines(explanation, uncommitted_from, host_assumed=host_assumed):
         yield wrapped(f"  {label:11} {text}" if label else text, columns, _INDENT)
     ways = [_KAFKA_ACLS] if log_flags is None else [(*command_words(), "acls", *log_flags), _KAFKA_ACLS]
     narrower = None if columns is None else columns - _INDENT
@@ -58,11 +60,13 @@ def explanation_lines(
             yield f"  {'' if number else label:11} " + command.replace("\n", "\n" + " " * _INDENT)
 
 
-def _lines(explanation: Explanation, uncommitted_from: int | None) -> Iterator[tuple[str, str]]:
+def _lines(
+    explanation: Explanation, uncommitted_from: int | None, *, host_assumed: bool
+) -> Iterator[tuple[str, str]]:
     """Each line's label and text; the first has no label."""
     decision = explanation.decision
     yield "", f"{_result(decision)} by {decision.rule.value} at end offset {explanation.end_offset}"
-    yield "asked", _question(explanation)
+    yield "asked", _question(explanation) + (" (assumed: --host was not given)" if host_assumed else "")
     yield "because", explanation.reason
     yield "rules of", str(explanation.kafka_version)
     for each in explanation.notes:

@@ -258,7 +258,14 @@ class ConsoleRoutes:
 
         def answered() -> dict[str, Any]:
             state = self._states.at(asked.at_offset)
-            shown = explanation_json(self._node, context, asked.action(), state, shows_all=sees_all)
+            shown = explanation_json(
+                self._node,
+                context,
+                asked.action(),
+                state,
+                shows_all=sees_all,
+                host_assumed=asked.host is None,
+            )
             shown |= state_place(state)
             if sees_all:
                 subject = AskedQuestion(context, asked.action(), state.settings)

@@ -36,6 +36,12 @@ function History({ history, go }) {
     </ol>`;
 }
 
+// From which host it was asked, and whether that matters.
+function hostText({ host, hostAssumed, otherHosts }) {
+  const asked = hostAssumed ? `No host was given: asked from ${visible(host)}, which is assumed.` : `Asked from ${visible(host)}.`;
+  return `${asked} ${otherHosts ? "Not every host gets this answer." : "Every host gets this answer."}`;
+}
+
 function One({ asked, time, go }) {
   const isWhole = asked.principal && (asked.resourceName || asked.resourceType !== "TOPIC");
   const { answer, error, busy } = useAnswer("console/v1/ask", isWhole ? asked : null, [
@@ -49,7 +55,8 @@ function One({ asked, time, go }) {
       <p class=${`result ${answer.result === "ALLOWED" ? "allowed" : "denied"}`}>
         ${answer.result === "ALLOWED" ? "✓ ALLOWED" : "✗ DENIED"}
       </p>
-      <p>${answer.reason}, as of ${stateAndTime(answer)}.</p>
+      <p><bdi>${visible(answer.reason)}</bdi>, as of ${stateAndTime(answer)}.</p>
+      <p><bdi>${hostText(answer)}</bdi></p>
       ${answer.remark ? html`<p>${answer.remark}</p>` : null}
     </div>
     ${answer.acl

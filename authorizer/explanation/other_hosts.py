@@ -1,0 +1,142 @@
+"""Hosts from which the same request would have the other result.
+
+Only hosts that ACLs name can differ from one another. Each named host and network is asked by one address
+that belongs to no narrower one; so are all hosts that no ACL names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from authorizer.api import RequestContext
+from authorizer.decisions.authorize import decide
+from authorizer.decisions.reason import acl_principals, covers_operation
+from authorizer.explanation.near_misses import covering_places
+from authorizer.host import host_address
+from authorizer.network import EVERY_IPV4, EVERY_IPV6, address_of, address_text, network_of
+from records.acl import WILDCARD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from authorizer.api import Action, AuthorizableRequestContext, AuthorizationResult
+    from authorizer.decisions.state import AuthorizerState
+    from authorizer.network import Network
+
+#: Hosts that are listed.
+LISTED_MAXIMUM: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class OtherHosts:
+    """Hosts with the other result.
+
+    Attributes:
+        result: ALLOWED or DENIED.
+        hosts: addresses and networks; or ``*``: all hosts but those of ``but``.
+        but: where ``hosts`` is ``*``, the named hosts that have the request's own result.
+    """
+
+    result: str
+    hosts: tuple[str, ...]
+    but: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """As the second half of a sentence."""
+        if self.hosts == (WILDCARD,):
+            but = f" but {_listed(self.but)}" if self.but else ""
+            return f"from every other host{but} it is {self.result}"
+        return f"from {_listed(self.hosts)} it is {self.result}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The first hosts; ``total`` and ``butTotal`` say how many there are."""
+        return {
+            "result": self.result,
+            "hosts": self.hosts[:LISTED_MAXIMUM],
+            "total": len(self.hosts),
+            "but": self.but[:LISTED_MAXIMUM],
+            "butTotal": len(self.but),
+        }
+
+
+def other_hosts(
+    state: AuthorizerState,
+    context: AuthorizableRequestContext,
+    action: Action,
+    result: AuthorizationResult,
+) -> OtherHosts | None:
+    """The hosts whose result is not ``result``, which the context's has; None: every host has the same.
+
+    Raises as ``decide``.
+    """
+
+    def is_other(address: str) -> bool:
+        asked = RequestContext(context.principal, address)
+        return decide(state, asked, action).result is not result
+
+    named = sorted(_named_hosts(state, context, action))
+    has_networks = any(state.index.rows.networks)
+    ranges = {host: _range(host, has_networks=has_networks) for host in named}
+    known = sorted({each for each in ranges.values() if each is not None}, key=_order)
+    # By host: one address of it that no narrower one has.
+    addresses = {host: _address(host, ranges[host], known) for host in named}
+    unnamed = next(filter(None, (_free_address(every, known) for every in (EVERY_IPV4, EVERY_IPV6))), None)
+    others = [host for host in named if (address := addresses[host]) is not None and is_other(address)]
+    opposite = "DENIED" if result.value == "ALLOWED" else "ALLOWED"
+    if unnamed is not None and is_other(unnamed):
+        same = (host for host in named if addresses[host] is not None and host not in others)
+        own = context.client_address
+        return OtherHosts(opposite, (WILDCARD,), tuple(each for each in same if each != own))
+    return OtherHosts(opposite, tuple(others), ()) if others else None
+
+
+def _named_hosts(state: AuthorizerState, context: AuthorizableRequestContext, action: Action) -> set[str]:
+    """Of the ACLs that match the request but for its host."""
+    index, pattern = state.index, action.resource_pattern
+    resources, columns = index.resources, index.rows.columns
+    found: set[str] = set()
+    for place in covering_places(resources, pattern.resource_type, pattern.name):
+        for principal in acl_principals(context.principal):
+            rows = resources.rows_at(place, principal)
+            acls = [*columns.acls(rows), *resources.added_at(place, principal)]
+            found.update(acl.record.host for acl in acls if covers_operation(acl.record, action.operation))
+    return found - {WILDCARD}
+
+
+def _range(host: str, *, has_networks: bool) -> Network | None:
+    """The addresses that a host means; None for a text that no network has."""
+    return (network_of(host) if has_networks else None) if "/" in host else address_of(host)
+
+
+def _order(network: Network) -> tuple[int, int, int]:
+    return network.bits, network.first, network.length
+
+
+def _address(host: str, of_host: Network | None, known: Sequence[Network]) -> str | None:
+    """One address of a host that is no narrower one's; None where there is none."""
+    if "/" in host:
+        return None if of_host is None else _free_address(of_host, known)
+    try:
+        return host if host_address(host) == host else None
+    except ValueError:
+        return None  # a name, which no client has
+
+
+def _free_address(network: Network, known: Iterable[Network]) -> str | None:
+    """The first address that no known network within it has."""
+    number = max(network.first, 1) if network.bits == EVERY_IPV4.bits else network.first
+    for inner in _inside(network, known):
+        if inner.first > number:
+            break
+        number = max(number, inner.end)
+    return address_text(network.bits, number) if number < network.end else None
+
+
+def _inside(network: Network, known: Iterable[Network]) -> Iterator[Network]:
+    return (each for each in known if each != network and each.within(network))
+
+
+def _listed(hosts: Sequence[str]) -> str:
+    first, more = ", ".join(hosts[:LISTED_MAXIMUM]), len(hosts) - LISTED_MAXIMUM
+    return f"{first} and {more} more" if more > 0 else first

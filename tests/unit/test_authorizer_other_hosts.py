@@ -1,0 +1,169 @@
+"""Hosts that would get the other result: exact, for hosts and networks that ACLs name and for all others."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, ip_network
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from authorizer.api import Action
+from authorizer.explanation.explain import Explanation
+from authorizer.explanation.from_json import explanation_from_json
+from records.entries import AccessControlEntryRecord
+from support.decisions import READ, Fed, allow, context, deny, topic, topics
+
+OWN = "127.0.0.1"
+
+
+def explained(*acls: AccessControlEntryRecord) -> Explanation:
+    return asked_of(Fed(*acls, aclog_kafka_version="4.4"))
+
+
+def asked_of(fed: Fed) -> Explanation:
+    return fed.authorizer.explain(context("User:a", OWN), Action(READ, topic("t")))
+
+
+def test_a_deny_for_one_host_is_named_where_another_one_asks() -> None:
+    found = explained(allow("User:a", READ, topic("t")), deny("User:a", READ, topic("t"), "10.0.0.9"))
+    assert found.reason == (
+        "an ACL allows it from 127.0.0.1 and none denies it from there; from 10.0.0.9 it is DENIED"
+    )
+    assert found.to_json()["otherHosts"] == {
+        "result": "DENIED",
+        "hosts": ("10.0.0.9",),
+        "total": 1,
+        "but": (),
+        "butTotal": 0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("acls", "says"),
+    [
+        ([], None),
+        ([allow("User:a", READ, topic("t"))], None),
+        # Only what is about this request counts.
+        ([allow("User:a", READ, topic("t")), deny("User:b", READ, topic("t"), "10.0.0.9")], None),
+        ([allow("User:a", READ, topic("t")), deny("User:a", READ, topic("other"), "10.0.0.9")], None),
+        ([allow("User:*", READ, topics(""), "10.0.0.9")], "from 10.0.0.9 it is ALLOWED"),
+        (
+            [allow("User:a", READ, topic("t")), deny("User:a", READ, topic("t"), OWN)],
+            "from every other host it is ALLOWED",
+        ),
+        (
+            [
+                allow("User:a", READ, topic("t")),
+                deny("User:a", READ, topic("t"), OWN),
+                deny("User:*", READ, topics("t"), "10.0.0.9"),
+            ],
+            "from every other host but 10.0.0.9 it is ALLOWED",
+        ),
+        # What an ALLOW gives, a DENY there takes again.
+        (
+            [allow("User:a", READ, topic("t"), "10.0.0.9"), deny("User:a", READ, topic("t"), "10.0.0.9")],
+            None,
+        ),
+        # No client has a name.
+        ([allow("User:a", READ, topic("t"), "broker.example.com")], None),
+        (
+            [
+                allow("User:a", READ, topic("t"), "10.0.0.0/8"),
+                deny("User:a", READ, topic("t"), "10.1.0.0/16"),
+            ],
+            "from 10.0.0.0/8 it is ALLOWED",
+        ),
+        # Both halves of a network are named, so that no address of it is left.
+        (
+            [
+                allow("User:a", READ, topic("t"), "10.0.0.0/30"),
+                deny("User:a", READ, topic("t"), "10.0.0.0/31"),
+                deny("User:a", READ, topic("t"), "10.0.0.2/31"),
+            ],
+            None,
+        ),
+        (
+            [allow("User:a", READ, topic("t"), "2001:db8:0:0:0:0:0:1")],
+            "from 2001:db8:0:0:0:0:0:1 it is ALLOWED",
+        ),
+    ],
+)
+def test_hosts_with_the_other_result_are_named(
+    acls: list[AccessControlEntryRecord], says: str | None
+) -> None:
+    found = explained(*acls)
+    assert (None if found.other_hosts is None else str(found.other_hosts)) == says
+    assert (says or "; from") in f"{found.reason}; from"
+
+
+def test_networks_count_where_the_release_has_them() -> None:
+    acls = allow("User:a", READ, topic("t")), deny("User:a", READ, topic("t"), "10.0.0.0/8")
+    assert str(explained(*acls).other_hosts) == "from 10.0.0.0/8 it is DENIED"
+    assert asked_of(Fed(*acls, aclog_kafka_version="4.3")).other_hosts is None
+
+
+def test_a_super_user_is_the_same_from_everywhere() -> None:
+    found = asked_of(Fed(deny("User:a", READ, topic("t"), "10.0.0.9"), super_users="User:a"))
+    assert found.other_hosts is None
+
+
+def test_many_hosts_are_counted_and_the_first_are_listed() -> None:
+    denied = [deny("User:a", READ, topic("t"), f"10.0.1.{number}") for number in range(30)]
+    found = explained(allow("User:a", READ, topic("t")), *denied)
+    shown = found.to_json()
+    assert (len(shown["otherHosts"]["hosts"]), shown["otherHosts"]["total"]) == (20, 30)
+    assert "and 10 more it is DENIED" in found.reason
+    again = explanation_from_json(shown, found.context, found.action)
+    assert again.other_hosts is not None
+    assert again.other_hosts.hosts == shown["otherHosts"]["hosts"]
+    # A node of before answers without.
+    assert (
+        explanation_from_json(shown | {"otherHosts": None}, found.context, found.action).other_hosts is None
+    )
+
+
+HOSTS = [
+    "*",
+    OWN,
+    "10.0.0.0/29",
+    "10.0.0.0/30",
+    "10.0.0.4/30",
+    "10.0.0.4/31",
+    "10.0.0.5",
+    "10.0.0.6",
+    "10.0.0.9",
+]
+SPACE = [OWN, "10.9.9.9", *(str(IPv4Address("10.0.0.0") + number) for number in range(12))]
+
+
+@given(
+    st.sets(st.tuples(st.sampled_from([allow, deny]), st.sampled_from(HOSTS)), max_size=7),
+    st.sampled_from(SPACE),
+    st.sampled_from(["", "4.3", "4.4"]),
+)
+def test_each_address_gets_what_is_said_of_it(
+    given_acls: set[tuple[object, str]], own: str, version: str
+) -> None:
+    """The narrowest host that is named speaks for an address; the decider is asked of every one."""
+    acls = [make("User:a", READ, topic("t"), host) for make, host in given_acls]  # type: ignore[operator]
+    fed = Fed(*acls, aclog_kafka_version=version)
+    action = Action(READ, topic("t"))
+    found = fed.authorizer.explain(context("User:a", own), action)
+    named = {host for _, host in given_acls if host != "*"}
+    others = found.other_hosts
+
+    def narrowest(address: str) -> str | None:
+        around = [host for host in named if IPv4Address(address) in ip_network(host)]
+        return max(around, key=lambda host: ip_network(host).prefixlen, default=None)
+
+    for address in SPACE:
+        result = fed.authorizer.explain(context("User:a", address), action).decision.result
+        host = narrowest(address)
+        if others is None:
+            is_other = False
+        elif others.hosts == ("*",):
+            is_other = host not in others.but and host != narrowest(own) and address != own
+        else:
+            is_other = host in others.hosts
+        assert (result is not found.decision.result) is is_other, (address, acls)
