@@ -122,6 +122,7 @@ def test_within_a_batch_there_was_no_state(chromium: Browser, url: str, client: 
             f"once. Look at offset {REMOVED} or {LAST}"
         )
         expect(page.locator(".result")).to_have_count(0)
+        expect(page.locator(".moment")).to_contain_text(f"inside a batch, of the offsets {BATCH} to {LAST}")
 
 
 def test_a_removal_has_the_offset_of_the_record_that_removed(page: Page, url: str) -> None:

@@ -26,11 +26,12 @@ def moment_json(moment: Moment) -> dict[str, Any]:
         "removed": moment.removed,
         "acls": len(moment.image),
         "unknown_from": moment.unknown_from,
+        "first_record": moment.first_record,
     }
 
 
 def change_lines(moment: Moment) -> list[dict[str, Any]]:
-    """What one moment changed, ACL by ACL; one line for all where that is not held.
+    """What one moment changed, ACL by ACL, the newest first; one line for all where that is not held.
 
     ``offset`` is that of the record that made the change, null where that is not known.
     """
@@ -39,7 +40,7 @@ def change_lines(moment: Moment) -> list[dict[str, Any]]:
         return [at | {"kind": "many", "offset": None, "added": moment.added, "removed": moment.removed}]
     return [
         at | {"kind": _kind(each), "offset": each.offset, "acl": applied_acl_json(acl)}
-        for each in moment.changes
+        for each in sorted(moment.changes, key=lambda each: each.offset or 0, reverse=True)
         if (acl := each.after or each.before) is not None
     ]
 

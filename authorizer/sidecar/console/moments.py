@@ -76,7 +76,9 @@ class Moment(NamedTuple):
 
     def has_inside(self, end_offset: int) -> bool:
         """Whether a state that ended there would have a part of this step."""
-        return self.first_record is not None and self.first_record < end_offset < self.end_offset
+        if self.first_record is None or self.unknown_from is not None:
+            return False
+        return self.first_record < end_offset < self.end_offset
 
 
 def moments_between(

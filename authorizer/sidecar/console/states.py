@@ -192,12 +192,13 @@ class States:
 
 def _not_known(at_offset: int, walked: Walked) -> HttpError:
     around = walked.around(at_offset + 1)
-    if around is not None:
+    if around is not None and around.first_record is not None:
+        first, last = around.first_record, around.end_offset - 1
+        nearest = f"{first - 1} or {last}" if first else last
         return HttpError(
             ErrorCode.OFFSET_NOT_HELD,
-            f"There was no state at offset {at_offset}: the records {around.first_record} to "
-            f"{around.end_offset - 1} became visible at once. Look at offset "
-            f"{max(-1, (around.first_record or 0) - 1)} or {around.end_offset - 1}",
+            f"There was no state at offset {at_offset}: the records {first} to {last} became visible at "
+            f"once. Look at offset {nearest}",
         )
     what = f"The state at offset {at_offset} is not known"
     if at_offset >= walked.end:

@@ -20,7 +20,7 @@ function History({ history, go }) {
     <ol class="turns" reversed>
       ${turns.map(
         (turn) => html`<li>
-          <button onClick=${() => go({ at: urlOffset(turn.end_offset) })}>${stateText(turn.end_offset)}</button> ${timeOf(turn.timestamp)}:
+          <button onClick=${() => go({ at: urlOffset(turn.end_offset) })}>${stateText(turn.end_offset)}</button> ${timeOf(turn.timestamp)}:${" "}
           <b class=${turn.allowed ? "allowed" : "denied"}>${turn.allowed ? "allowed" : "denied"}</b>
           ${turn.by.map(
             (each) => html`<div>
@@ -30,7 +30,7 @@ function History({ history, go }) {
         </li>`,
       )}
       <li>
-        ${history.since_end_offset ? `from ${stateText(history.since_end_offset)} on, where the history here begins` : "from the beginning"}:
+        ${history.since_end_offset ? `from ${stateText(history.since_end_offset)} on, where the history here begins` : "from the beginning"}:${" "}
         <b class=${history.began ? "allowed" : "denied"}>${history.began ? "allowed" : "denied"}</b>
       </li>
     </ol>`;
@@ -55,7 +55,7 @@ function One({ asked, time, go }) {
       <p class=${`result ${answer.result === "ALLOWED" ? "allowed" : "denied"}`}>
         ${answer.result === "ALLOWED" ? "✓ ALLOWED" : "✗ DENIED"}
       </p>
-      <p><bdi>${visible(answer.reason)}</bdi>, as of ${stateAndTime(answer)}.</p>
+      <p><bdi>${visible(answer.reason)}</bdi> (as of ${stateAndTime(answer)}).</p>
       <p><bdi>${hostText(answer)}</bdi></p>
       ${answer.remark ? html`<p>${answer.remark}</p>` : null}
     </div>

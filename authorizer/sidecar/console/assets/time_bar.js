@@ -54,6 +54,15 @@ function HolesInWords({ holes, beginning }) {
   </details>`;
 }
 
+// Which state is looked at, of the moment that it is at or after; `next` is the one that follows.
+function thenText(at, moment, next) {
+  if (at + 1 === moment.end_offset) return stateAndTime(moment);
+  if (next && next.unknown_from === null && next.first_record !== null && next.first_record <= at) {
+    return `${offsetText(at)} is inside a batch, of the offsets ${next.first_record} to ${next.end_offset - 1}. Before it`;
+  }
+  return `${offsetText(at)}, last changed at ${stateAndTime(moment)}`;
+}
+
 function Track({ moments }) {
   const heights = bars(moments);
   const most = Math.log1p(Math.max(1, ...heights));
@@ -140,7 +149,7 @@ export function TimeBar({ view, go, time }) {
       <button class="now" disabled=${at === null} onClick=${() => go({ at: null })}>now</button>
     </div>
     <p class="moment" aria-live="polite">
-      ${at === null ? `Now: ${stateAndTime(time)}` : `Then: ${at + 1 === moment.end_offset ? stateAndTime(moment) : `${offsetText(at)}, last changed at ${stateAndTime(moment)}`}`}, ${count(moment.acls, "ACL")}${moment.unknown_from === null ? null : html`; <b>${holeText(moment.unknown_from, moment.end_offset)}</b>`}
+      ${at === null ? `Now: ${stateAndTime(time)}` : `Then: ${thenText(at, moment, moments[here + 1])}`}, ${count(moment.acls, "ACL")}${moment.unknown_from === null ? null : html`; <b>${holeText(moment.unknown_from, moment.end_offset)}</b>`}
     </p>
     ${time.past.refusal ? html`<p class="error" role="status">Spark's history is not shown: ${visible(time.past.refusal)}</p>` : null}
     <${HolesInWords} holes=${holes} beginning=${time.past.progress ? null : beginning} />
