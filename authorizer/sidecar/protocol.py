@@ -1,40 +1,47 @@
-"""HTTP/1.1 on one listener: uvicorn's protocol, with a short way for evaluations.
+"""HTTP/1.1 on one connection: uvicorn's protocol, with an inline fast path for evaluations.
 
-Its connections know who is at the other end. A listener is known by the socket that a connection came in on,
-not by its port: IPv4 and IPv6 on one port are two listeners.
+The parser alone decides where a request begins and ends. What it saw of a request is one ``_Message``, made
+when the request begins and dropped when it ends: nothing of one request is left for another. An evaluation
+that need not wait is decided and answered in the parser's own call for the end of its message, without a task
+and without ASGI. Everything else goes to the application, which gives the same answers. The rules:
 
-An evaluation that needs no waiting is decided and answered where its last byte is read: without a task, and
-without what ASGI needs to know of a request. Everything else goes uvicorn's way to the application, which
-answers the same. The rules:
-
-- A head that was answered at once is known when it comes again (``repeated_head``): its request is not parsed
-  if one read has it whole, and nothing else.
-- What is answered at once never overtakes: only a request before which everything was answered is, and a
-  client that does not read its answers, or sends many requests at once, is served by tasks again.
-- Only an ordinary request is: POST, HTTP/1.1, kept alive, no ``Expect``, a small body, a ``Host`` that is the
-  sidecar's, a caller who is known without work. Behind a trusted proxy
-  none is, because uvicorn's middleware finds the client's address there.
-- A connection on which no request begins is closed after a time, a request that is not whole some time after
-  its first byte is answered with 408, and a client that does not read its answers is cut off. Each connection
-  looks once a second.
-- What is beyond a limit (``load``) is refused by the application before it does anything else; a head that is
-  too large, and requests that would pile up on a connection, end it.
-- What is no HTTP is answered with 400, if nothing is being answered, and the connection closed.
+- Answers come in the order of the requests. An inline answer is written only when everything before it was
+  answered. A client that does not read its answers, or sends many requests at once, is served by tasks.
+- Only ordinary requests are answered inline: POST, HTTP/1.1, kept alive, no ``Expect``, a small body, a
+  ``Host`` that is the sidecar's, a caller who is known without work. Behind a trusted proxy none is, because
+  uvicorn's middleware finds the client's address there.
+- A connection reads no further request once it has had its last one: one that says so (``Connection: close``,
+  HTTP/1.0, CONNECT), one whose answer began before it was read to its end, or one that was refused here. What
+  still comes is dropped, and the connection closed after the answer.
+- Bytes that belong to no body are bounded, at every moment of a request and between requests
+  (``_framing_bytes``). A body is bounded by the application that reads it (``load``), and by flow control
+  until then.
+- A request that is no HTTP is answered with 400, one with too large a head with 431, one that is not complete
+  some time after its first byte with 408; after the answers to the requests before it.
+- A connection on which no request begins is closed after a time, and a client that does not read its answers
+  is cut off. Each connection looks once a second.
 - An offer to go on in another protocol is passed over, as RFC 9110 (section 7.8) allows: Java's HttpClient
   adds ``Upgrade: h2c`` to all it asks in the clear. The parser would take the body for the other protocol's,
-  so such a request is read again without the offer.
+  so such a request is parsed again without the offer.
+
+A listener is known by the socket that a connection came in on, not by its port: IPv4 and IPv6 on one port are
+two listeners.
 """
 
 from __future__ import annotations
 
+import asyncio
 from array import array
+from contextlib import suppress
 from fcntl import ioctl
 from termios import TIOCOUTQ
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 
-from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, parse_url
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from authorizer.host import host_address
 from authorizer.sidecar.errors import RETRY, ErrorCode, HttpError
@@ -42,17 +49,14 @@ from authorizer.sidecar.http import JSON, can_be_repeated, error_response
 from authorizer.sidecar.load import Limit, is_health
 from authorizer.sidecar.origin import Origin, find_origin
 from authorizer.sidecar.peer import peer_of
-from authorizer.sidecar.repeated_head import RepeatedHead
 from authorizer.sidecar.request_metrics import OTHER, TIMED_EVERY
 from authorizer.sidecar.routed_app import RoutedApp
 
 if TYPE_CHECKING:
-    import asyncio
     from asyncio import TimerHandle
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from starlette.responses import Response
-    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
     from authorizer.sidecar.load import Admission, Load
     from authorizer.sidecar.origin import Listener
@@ -64,22 +68,95 @@ _LOOK_S: Final = 1.0
 #: Bytes that a client is to read in its time, if as many wait.
 _READ_BYTES: Final = 64 * 1024
 
-#: Bytes of a body that is answered at once, and requests of one read that are. More goes to a task.
+#: Bytes of a body that is answered inline, and requests of one piece that are. More goes to a task.
 _BODY_BYTES_MAX: Final = 32 * 1024
 _REQUESTS_PER_READ_MAX: Final = 16
 #: Bytes that are parsed at one go.
 _PIECE_BYTES: Final = 16 * 1024
-#: Heads of a connection that are kept in turn, to know the next one by: a client that never sends the same
-#: one again is not to pay for it.
-_HEADS_KEPT_MAX: Final = 16
+#: Bytes of chunk framing that a byte of a body pays for: a chunk of one byte has five.
+_FRAMING_PER_BODY_BYTE: Final = 8
 
 _JSON: Final = JSON.encode("ascii")
 #: Of an answer that is made here.
 _HEADERS: Final = ((b"content-type", _JSON), (b"cache-control", b"no-store"))
+_CLOSE: Final = (b"connection", b"close")
+#: The headers that decide whether a request is answered inline, and how.
+_EXPECT: Final = b"expect"
+_INLINE_HEADERS: Final = frozenset((b"host", b"content-type", b"authorization", b"x-request-id", _EXPECT))
 
 
-class _RefusedError(Exception):
-    """Ends the parsing of what was read, and the connection with it."""
+class _EndedError(Exception):
+    """Ends the parsing: no further request of the connection is read."""
+
+
+class _Flow(FlowControl):
+    """Flow control that keeps reading paused while received bytes wait to be parsed.
+
+    uvicorn resumes reading whenever an application receives: what a client sends would pile up.
+    """
+
+    has_rest = False
+
+    def resume_reading(self) -> None:
+        if not self.has_rest:
+            super().resume_reading()
+
+
+class _Cycle(RequestResponseCycle):
+    """A request with the application, and its answer.
+
+    An answer that begins before its request was read to the end is the last one of its connection:
+    ``on_early`` is called before it is written.
+    """
+
+    def __init__(self, on_early: Callable[[], None], **of_uvicorn: Any) -> None:
+        super().__init__(**of_uvicorn)
+        self._on_early = on_early
+
+    async def send(self, message: Any) -> None:
+        is_early = self.more_body and not self.response_started and not self.disconnected
+        if is_early:
+            self._on_early()
+            self.keep_alive = False  # so that the answer says "connection: close"
+        await super().send(message)
+        if is_early:
+            # uvicorn would close it at once after the answer, and a client that still sends would not see it.
+            self.keep_alive = True
+
+
+class _Message:
+    """What the parser has seen of one request.
+
+    Attributes:
+        url: as it stands in the first line.
+        headers: of the head, with names in lower case; what comes behind a body is none of them.
+        has_head: it is complete.
+        offers_upgrade: it is to be parsed again, without the offer of another protocol.
+        inline: its headers in ``_INLINE_HEADERS``, if it may be answered inline, once the head is complete.
+        body: as far as it has come, until the application has the request.
+        cycle: the request with the application; None: it does not have it yet.
+    """
+
+    __slots__ = ("body", "cycle", "has_head", "headers", "inline", "offers_upgrade", "url")
+
+    def __init__(self) -> None:
+        self.url = b""
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.has_head = self.offers_upgrade = False
+        self.inline: dict[bytes, bytes] | None = None
+        self.body = bytearray()
+        self.cycle: _Cycle | None = None
+
+    def inline_headers(self) -> dict[bytes, bytes] | None:
+        """Those that decide how it is answered inline; None: they say that it is not."""
+        found: dict[bytes, bytes] = {}
+        for header in self.headers:
+            name = header[0]
+            if name in _INLINE_HEADERS:
+                if name in found or name == _EXPECT:
+                    return None
+                found[name] = header[1]
+        return found
 
 
 class SidecarProtocol(HttpToolsProtocol):
@@ -87,6 +164,8 @@ class SidecarProtocol(HttpToolsProtocol):
 
     Its peer is in the state of each of its requests: ``scope["state"]["peer"]``.
     """
+
+    flow: _Flow
 
     def __init__(
         self,
@@ -101,49 +180,39 @@ class SidecarProtocol(HttpToolsProtocol):
         self._admission = admission
         self._load = load
         self.timeout_keep_alive = load.config.sidecar_connections_max_idle_ms / 1000  # type: ignore[assignment]
-        # What was received, and waits until the requests before it are answered.
+        # What was received and not parsed yet: it waits until the requests before it are answered.
         self._rest = b""
-        # The last request that the application got.
+        # The request that is being received, and the last one that the application was started with.
+        self._message: _Message | None = None
         self._running: RequestResponseCycle | None = None
-        # Of what is being received: whether its head has come, and the bytes of the pieces before its end.
-        self._has_head = True
-        self._head_bytes = 0
-        self._read_bytes = 0
+        # Since the last request began, beyond what its body pays for; without the piece that it began in.
+        self._framing_bytes = 0
+        # How much may still come and is dropped; None: requests are read.
+        self._surplus_bytes: int | None = None
+        # The answer to what was no request, after those to the requests before it.
+        self._last_error: HttpError | None = None
         # Since when the client has read too little, and how much waited for it then.
         self._unread_since_s: float | None = None
         self._unread_bytes = 0
-        # What is answered at once, by the path; nothing where a middleware stands before the application.
+        # What is answered inline, by the path; nothing where a middleware stands before the application.
         self._at_once: Mapping[bytes, AtOnce] = self.app.at_once if isinstance(self.app, RoutedApp) else {}
+        self._inline_left = 0
         self._requests = requests
-        # Of requests with this Host; None: they are not to be answered at once.
+        # Of requests with this Host, without a token; None: they are not answered inline.
+        self._host: bytes | None = None
         self._origin: Origin | None = None
-        self._host_of_origin: bytes | None = None
-        # What a request's head says.
-        self._host = b""
-        self._authorization: list[bytes] = []
-        self._content_type = _JSON
-        self._offers_upgrade = False
-        # Of a request that is to be answered at once, while it is received; None: it is the application's.
-        self._body: list[bytes] | None = None
-        self._body_bytes = 0
-        self._left_of_read = 0
-        self._request_id: bytes | None = None
-        # Whether it was; and then its head, whose meaning the attributes above still have.
-        self._was_answered = False
-        self._repeated: RepeatedHead | None = None
-        self._left_to_keep = _HEADS_KEPT_MAX
         # The head of an answer up to its length; made anew with uvicorn's default headers, once a second.
         self._default_headers: list[tuple[bytes, bytes]] | None = None
         self._head = b""
         # Since when the connection waits for its client: for the rest of a request, or for the next one.
         self._waits_since_s = 0.0
-        self._is_receiving = False
         self._look_timer: TimerHandle | None = None
 
     # --- the connection ----------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's
         super().connection_made(transport)
+        self.flow = _Flow(transport)
         self._admission.is_connected = True
         if self._admission.is_extra:
             self._at_once = {}
@@ -162,6 +231,7 @@ class SidecarProtocol(HttpToolsProtocol):
         self._load.waiting -= len(self.pipeline)
         self.pipeline.clear()
         self._rest = b""
+        self._message = None
         if self._running is not None:
             # uvicorn tells the last one only, which may wait for this.
             self._running.disconnected = True
@@ -170,67 +240,120 @@ class SidecarProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        repeated = self._repeated
-        if repeated is not None and not self._is_receiving and self._is_free():
-            body = repeated.body_of(data)
-            if body is not None and len(body) <= _BODY_BYTES_MAX and self._answer(body):
-                self._waits_since_s = self.loop.time()
-                return
-        if len(data) <= _PIECE_BYTES and not self._rest:
-            self._read(data)
-        else:
+        if self._surplus_bytes is None:
             self._rest += data
-            self._read_rest()
+            self._read()
+            return
+        self._surplus_bytes -= len(data)
+        if self._surplus_bytes < 0:
+            self.transport.abort()
 
-    def _read_rest(self) -> None:
-        """As far as its requests can begin: those of one read may be thousands."""
-        while self._rest and not self.pipeline and not self.transport.is_closing():
+    def _read(self) -> None:
+        """Parse what has come, as far as its requests can begin: those of one read may be thousands."""
+        while self._rest and not self.pipeline:
             piece, self._rest = self._rest[:_PIECE_BYTES], self._rest[_PIECE_BYTES:]
-            self._read(piece)
+            self._parse(piece)
+        self.flow.has_rest = bool(self._rest)
         if self._rest:
             self.flow.pause_reading()
 
-    def _read(self, data: bytes) -> None:
-        is_first = not self._is_receiving
-        self._left_of_read = _REQUESTS_PER_READ_MAX
-        self._read_bytes = len(data)
+    def _parse(self, piece: bytes) -> None:
+        self._inline_left = _REQUESTS_PER_READ_MAX
+        self._framing_bytes += len(piece)
         try:
-            self.parser.feed_data(data)
-        except HttpParserUpgrade as upgrade:
-            if self._offers_upgrade:
-                self._read_without_upgrade(data[upgrade.args[0] :])
+            while piece:
+                try:
+                    self.parser.feed_data(piece)
+                except HttpParserUpgrade as upgrade:
+                    piece = self._without_upgrade(piece[upgrade.args[0] :])
+                else:
+                    break
         except HttpParserError:
-            if not self.transport.is_closing():
+            if self._surplus_bytes is None:
                 message = "Invalid HTTP request received."
                 self.logger.warning(message)
-                self._refuse(ErrorCode.INVALID_HTTP, message)
+                self._end(HttpError(ErrorCode.INVALID_HTTP, message))
+            return
+        if self._framing_bytes > self._load.config.sidecar_max_head_bytes and self._surplus_bytes is None:
+            self._refuse_head()
+
+    def _without_upgrade(self, rest: bytes) -> bytes:
+        """What is to be parsed again: the head that was parsed last, without the offer, and ``rest``."""
+        message = self._message
+        if message is None:
+            return b""  # CONNECT, behind which no request is read
+        version = self.parser.get_http_version().encode("ascii")
+        lines = [b"%b %b HTTP/%b" % (self.parser.get_method(), message.url, version)]
+        lines += [b"%b: %b" % header for header in message.headers if header[0] != b"upgrade"]
+        self.parser = HttpRequestParser(self)
+        return b"\r\n".join([*lines, b"", rest])
+
+    def _end(self, error: HttpError | None = None) -> None:
+        """Read no further request.
+
+        Args:
+            error: the answer to what is no complete request, after the answers to those before it.
+        """
+        config = self._load.config
+        is_complete = self._message is None and error is None
+        self._surplus_bytes = (
+            config.sidecar_max_head_bytes if is_complete else config.sidecar_max_request_bytes
+        )
+        self._rest = b""
+        self.flow.has_rest = False
+        message, self._message = self._message, None
+        if error is None:
+            return  # its own answer ends the connection
+        self._last_error = error
+        if message is not None and message.cycle is not None:
+            self._withdraw(message.cycle)
+        if not self._is_answering():
+            self._close()
+
+    def _withdraw(self, cycle: _Cycle) -> None:
+        """Take a request that will not be complete from the application."""
+        cycle.disconnected = True
+        cycle.message_event.set()
+        if self.pipeline and self.pipeline[0][0] is cycle:
+            self.pipeline.popleft()
+            self._load.waiting -= 1
+
+    def _close(self) -> None:
+        """Close it after the last answer; a client that is still sending can read that first."""
+        if self.transport.is_closing():
+            return
+        if self._last_error is not None:
+            response = error_response(self._last_error, "")
+            self._write(response, [_CLOSE])
+            waited_s = self.loop.time() - self._waits_since_s
+            self._requests.add(OTHER, OTHER, response.status_code, waited_s)
+        self._waits_since_s = self.loop.time()
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+            self.flow.resume_reading()
         else:
-            if is_first and self._was_answered and self._left_to_keep:
-                self._left_to_keep -= 1
-                self._repeated = RepeatedHead.of(data)
-        if not self._has_head:
-            self._head_bytes += len(data)
-            # The first piece of it may have been another request's.
-            if self._head_bytes > self._load.config.sidecar_max_head_bytes + _PIECE_BYTES:
-                self._refuse_head()
+            # TLS waits by itself until the client has closed its side.
+            self.transport.close()
 
     def shutdown(self) -> None:
         """The server ends: a connection that is idle closes now, another one after its answer."""
-        if self._body is not None:
+        message = self._message
+        if message is not None and message.has_head and message.cycle is None:
             # The application answers it, as the last one.
-            self._hand_over()
+            with suppress(_EndedError):
+                self._hand_over(message)
+        if self._surplus_bytes is not None and not self._is_answering():
+            self.transport.close()
         super().shutdown()
         if self.transport.is_closing() and not self.transport.get_write_buffer_size():
             # TLS would wait for the client to close its side, which an idle client does not.
             self.transport.abort()
 
+    # --- time --------------------------------------------------------------------------------------------
+
     def resume_writing(self) -> None:
         super().resume_writing()
         self._unread_since_s = None
-
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        self._running = cycle
-        super()._start_asgi_task(cycle, app)
 
     def _look(self) -> None:
         """Close it if the client has had its time."""
@@ -238,17 +361,17 @@ class SidecarProtocol(HttpToolsProtocol):
         if self._has_read_too_little():
             self._load.refused[Limit.UNREAD_TIMEOUT] += 1
             self.transport.abort()
-        if self.transport.is_closing():
+        if self.transport.is_closing() or self._is_answering():
             return
         waited_s = self.loop.time() - self._waits_since_s
         request_s = self._load.config.sidecar_request_timeout_ms / 1000
-        if self._is_answering() or waited_s < (request_s if self._is_receiving else self.timeout_keep_alive):
-            return
-        if self._is_receiving:
+        if self._message is None:
+            if waited_s >= self.timeout_keep_alive:
+                self.transport.close()
+        elif waited_s >= request_s:
             self._load.refused[Limit.REQUEST_TIMEOUT] += 1
-            self._refuse(ErrorCode.REQUEST_TIMEOUT, f"the request was not complete after {request_s:g} s")
-        else:
-            self.transport.close()
+            message = f"the request was not complete after {request_s:g} s"
+            self._end(HttpError(ErrorCode.REQUEST_TIMEOUT, message))
 
     def _has_read_too_little(self) -> bool:
         """Whether its client has had its time to read what waits for it, or is left when it is closed."""
@@ -268,154 +391,126 @@ class SidecarProtocol(HttpToolsProtocol):
             return 0
         return self.transport.get_write_buffer_size() + waiting[0]
 
-    def _is_answering(self) -> bool:
-        """Whether an answer is under way, or a whole request with the application."""
-        cycle = self.cycle
-        return bool(self.pipeline) or (
-            cycle is not None  # type: ignore[redundant-expr]  # as it is before the first request
-            and not cycle.response_complete
-            and (cycle.response_started or not cycle.more_body)
-        )
-
     # --- the parser's calls ------------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
-        # What ASGI needs is made when it is known that it is needed (`_begin`).
-        self.url = b""
-        self.headers = []
-        self.expect_100_continue = False
-        self._request_id = None
-        self._was_answered = False
-        self._repeated = None
-        self._host = b""
-        self._authorization = []
-        self._content_type = _JSON
+        if self._surplus_bytes is not None:
+            raise _EndedError
+        self._message = _Message()
+        self._framing_bytes = 0
         self._waits_since_s = self.loop.time()
-        self._is_receiving = True
-        self._has_head = False
-        self._head_bytes = 0
+
+    def on_url(self, url: bytes) -> None:
+        if self._message is not None:
+            self._message.url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._has_head:
+        message = self._message
+        if message is None or message.has_head:
             return  # behind the body: nothing that is left out by a proxy comes in here
-        name = name.lower()
-        if name == b"host":
-            self._host += b"%b\n" % value  # of two, both
-        elif name == b"content-type":
-            self._content_type = value
-        elif name == b"authorization":
-            self._authorization.append(value)
-        elif name == b"x-request-id":
-            self._request_id = self._request_id or value
-        elif name == b"expect" and value.lower() == b"100-continue":
-            self.expect_100_continue = True
-        self.headers.append((name, value))
+        message.headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
-        self._has_head = True
-        self._require_small_head()
-        self._offers_upgrade = self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT"
-        if self._offers_upgrade:
+        message = self._message
+        if message is None:
             return
-        if self.url in self._at_once and self._can_answer_at_once():
-            self._body = []
-            self._body_bytes = 0
-        else:
-            self._begin()
+        message.has_head = True
+        self._require_small_head(message)
+        if self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT":
+            message.offers_upgrade = True
+            return
+        if message.url in self._at_once:
+            message.inline = message.inline_headers()
+        if message.inline is None:
+            self._hand_over(message)
 
     def on_body(self, body: bytes) -> None:
-        if self._body is None:
-            super().on_body(body)
+        message = self._message
+        if message is None:
             return
-        self._body.append(body)
-        self._body_bytes += len(body)
-        if self._body_bytes > _BODY_BYTES_MAX:
-            self._hand_over()
+        self._framing_bytes = max(0, self._framing_bytes - (1 + _FRAMING_PER_BODY_BYTE) * len(body))
+        cycle = message.cycle
+        if cycle is None:
+            message.body += body
+            if len(message.body) > _BODY_BYTES_MAX:
+                self._hand_over(message)
+            return
+        cycle.body += body
+        if len(cycle.body) > HIGH_WATER_LIMIT:
+            self.flow.pause_reading()
+        cycle.message_event.set()
 
     def on_message_complete(self) -> None:
-        if self._offers_upgrade:
+        message = self._message
+        if message is None or message.offers_upgrade:
             return
         self._waits_since_s = self.loop.time()
-        self._is_receiving = False
-        if self._body is not None:
-            if self._answer(b"".join(self._body)):
-                self._was_answered = True
-                self._body = None
+        cycle = message.cycle
+        if cycle is None:
+            if self._answer_inline(message):
+                self._message = None
                 return
-            self._hand_over()
-        super().on_message_complete()
+            cycle = self._hand_over(message)
+        self._message = None
+        cycle.more_body = False
+        cycle.message_event.set()
+        if not self.parser.should_keep_alive():
+            cycle.keep_alive = False  # as headers behind the body may say
+        if not cycle.keep_alive:
+            self._end()
 
-    def on_response_complete(self) -> None:
-        self._waits_since_s = self.loop.time()
-        if self.cycle.response_complete and self.cycle.more_body:
-            # Answered before it was whole: what is left of it is not waited for.
-            self._is_receiving = False
-        waiting = len(self.pipeline)
-        super().on_response_complete()
-        # One clock for a connection is enough (`_look`).
-        self._unset_keepalive_if_required()
-        self._load.waiting -= waiting - len(self.pipeline)
-        if self._rest:
-            self._read_rest()
-
-    # --- the short way -----------------------------------------------------------------------------------
+    # --- the fast path -----------------------------------------------------------------------------------
 
     def _is_free(self) -> bool:
         """Whether everything before was answered, and the client reads its answers."""
-        cycle = self.cycle
+        running = self._running
         return (
-            (cycle is None or cycle.response_complete)  # type: ignore[redundant-expr]
+            (running is None or running.response_complete)
             and not self.pipeline
             and not self.flow.write_paused
             and not self._load.is_late
         )
 
-    def _can_answer_at_once(self) -> bool:
+    def _answer_inline(self, message: _Message) -> bool:
+        """Answer the request whose end the parser has just seen; False: the application is to answer."""
         parser = self.parser
-        self._left_of_read -= 1
-        if self._host != self._host_of_origin:
-            self._find_origin()
-        return (
-            self._origin is not None
-            and self._left_of_read >= 0
-            and self._is_free()
-            and not self.expect_100_continue
-            and self._content_type == _JSON
-            and (self._request_id is None or can_be_repeated(self._request_id.decode("latin-1")))
-            and parser.get_method() == b"POST"
-            and parser.get_http_version() == "1.1"
-            and parser.should_keep_alive()
-        )
-
-    def _find_origin(self) -> None:
-        """Once for a connection, for clients do not change the Host."""
-        self._host_of_origin = self._host
-        try:
-            self._origin = find_origin(
-                {"state": self.app_state, "headers": self.headers, "client": self.client}
-            )
-        except HttpError:
-            self._origin = None  # the application says why
-
-    def _answer(self, body: bytes) -> bool:
-        """Write the answer to the request whose head was read last; False: the application is to answer."""
-        asked, origin = self._at_once.get(self.url), self._origin
-        if asked is None or origin is None or len(self._authorization) > 1:
+        self._inline_left -= 1
+        if (
+            self._inline_left < 0
+            or not self._is_free()
+            or parser.get_method() != b"POST"
+            or parser.get_http_version() != "1.1"
+            or not parser.should_keep_alive()
+        ):
             return False
-        counted, app = asked.counted, asked.app
-        begun_s = None if counted.count % TIMED_EVERY else perf_counter()
-        header = self._authorization[0] if self._authorization else None
-        caller = app.authenticator.known(header, origin.principal, origin.listener)
+        asked, headers = self._at_once.get(message.url), message.inline
+        if headers is None:
+            return False
+        host = headers.get(b"host")
+        origin = None if host is None else self._origin_by_host(host)
+        if asked is None or origin is None or headers.get(b"content-type", _JSON) != _JSON:
+            return False
+        caller = asked.app.authenticator.known(
+            headers.get(b"authorization"), origin.principal, origin.listener
+        )
         if caller is None:
             return False
-        if caller is not origin.principal or self._request_id is not None:
-            request_id = None if self._request_id is None else self._request_id.decode("ascii")
-            origin = Origin(origin.listener, caller, origin.address, request_id)
+        request_id = headers.get(b"x-request-id")
+        if caller is not origin.principal or request_id is not None:
+            shown = None if request_id is None else request_id.decode("latin-1")
+            if shown is not None and not can_be_repeated(shown):
+                return False
+            origin = Origin(origin.listener, caller, origin.address, shown)
+        return self._write_answer(asked, bytes(message.body), origin, request_id)
+
+    def _write_answer(self, asked: AtOnce, body: bytes, origin: Origin, request_id: bytes | None) -> bool:
+        counted, app = asked.counted, asked.app
+        begun_s = None if counted.count % TIMED_EVERY else perf_counter()
         try:
             answer = asked.answer(asked.path, body, origin)
         except Exception as error:  # noqa: BLE001 - the client gets an error, never a decision
             response = app.error_response_for(error, asked.path, "POST")
-            self._write(response)
+            self._write(response, [] if request_id is None else [(b"x-request-id", request_id)])
             app.requests.of("POST", asked.path, response.status_code).count += 1
             return True
         if answer is None:
@@ -424,14 +519,29 @@ class SidecarProtocol(HttpToolsProtocol):
             self._default_headers = self.server_state.default_headers
             lines = (b"%b: %b\r\n" % header for header in (*self._default_headers, *_HEADERS))
             self._head = b"%b%bcontent-length: " % (STATUS_LINE[200], b"".join(lines))
-        line = b"" if self._request_id is None else b"\r\nx-request-id: " + self._request_id
+        line = b"" if request_id is None else b"\r\nx-request-id: " + request_id
         self.transport.write(b"%b%d%b\r\n\r\n%b" % (self._head, len(answer), line, answer))
         counted.count += 1
         if begun_s is not None:
             counted.durations.add(perf_counter() - begun_s)
         return True
 
-    def _write(self, response: Response, *extra: tuple[bytes, bytes]) -> None:
+    def _origin_by_host(self, host: bytes) -> Origin | None:
+        """The origin of this connection's requests with that Host; None: the application says why not.
+
+        Found once for a connection, for clients do not change the Host.
+        """
+        if host != self._host:
+            self._host = host
+            try:
+                self._origin = find_origin(
+                    {"state": self.app_state, "headers": [(b"host", host)], "client": self.client}
+                )
+            except HttpError:
+                self._origin = None
+        return self._origin
+
+    def _write(self, response: Response, extra: list[tuple[bytes, bytes]]) -> None:
         """An answer of the application's own, without it."""
         headers = [
             *self.server_state.default_headers,
@@ -439,85 +549,126 @@ class SidecarProtocol(HttpToolsProtocol):
             (b"cache-control", b"no-store"),
             *extra,
         ]
-        if self._request_id is not None:
-            headers.append((b"x-request-id", self._request_id))
         lines = (b"%b: %b\r\n" % header for header in headers)
         self.transport.write(
             b"".join([STATUS_LINE[response.status_code], *lines, b"\r\n", bytes(response.body)])
         )
 
-    # --- uvicorn's way -----------------------------------------------------------------------------------
+    # --- the application's way ---------------------------------------------------------------------------
 
-    def _begin(self) -> None:
-        """Give the request to the application, once its head has come."""
-        url, headers, expects = self.url, self.headers, self.expect_100_continue
-        super().on_message_begin()
-        self.url, self.headers, self.expect_100_continue = url, headers, expects
-        self.scope["headers"] = headers
-        self.scope["state"]["refusal"] = self._refusal()
-        waiting = len(self.pipeline)
-        super().on_headers_complete()
-        self._load.waiting += len(self.pipeline) - waiting
-
-    def _refusal(self) -> HttpError | None:
-        """What the application is to answer before it does anything else.
+    def _hand_over(self, message: _Message) -> _Cycle:
+        """Give a request to the application, with what has come of its body, once its head is complete.
 
         Raises:
-            _RefusedError: nothing, and the connection ends: too many wait for the answers before theirs.
+            _EndedError: too many requests wait for the answers before theirs, and the connection ends.
         """
-        load = self._load
-        if self._is_answering() and load.has_many_waiting():
+        parser, load = self.parser, self._load
+        is_answering = self._is_answering()
+        if is_answering and load.has_many_waiting():
             load.refused[Limit.REQUESTS_IN_FLIGHT] += 1
+            self._end()
             self.transport.close()
-            raise _RefusedError
-        if self._admission.is_extra and not is_health(self.url.decode("latin-1")):
-            return HttpError(
-                ErrorCode.TOO_MANY_CONNECTIONS,
-                "there are as many connections as there may be, in all or from your address: close some",
-                {**RETRY, "connection": "close"},
-            )
-        return None
+            raise _EndedError
+        version, method, target = parser.get_http_version(), parser.get_method(), parse_url(message.url)
+        raw_path = self.root_path.encode("ascii") + target.path
+        scope: Any = {
+            "type": "http",
+            "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
+            "http_version": version,
+            "server": self.server,
+            "client": self.client,
+            "scheme": self.scheme,
+            "method": method.decode("ascii"),
+            "root_path": self.root_path,
+            "path": unquote(raw_path.decode("ascii")),
+            "raw_path": raw_path,
+            "query_string": target.query or b"",
+            "headers": message.headers,
+            "state": {**self.app_state, "refusal": self._refusal(message)},
+        }
+        message.cycle = self.cycle = cycle = _Cycle(
+            self._end,
+            scope=scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=self.access_log,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=any(
+                name == _EXPECT and value.lower() == b"100-continue" for name, value in message.headers
+            ),
+            # Behind CONNECT there may be another protocol.
+            keep_alive=version != "1.0" and method != b"CONNECT" and parser.should_keep_alive(),
+            on_response=self.on_response_complete,
+        )
+        cycle.body = message.body
+        if is_answering:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((cycle, self.app))
+            load.waiting += 1
+        else:
+            self._start_asgi_task(cycle, self.app)
+        return cycle
 
-    def _require_small_head(self) -> None:
+    def _refusal(self, message: _Message) -> HttpError | None:
+        """What the application is to answer before it does anything else."""
+        if not self._admission.is_extra or is_health(message.url.decode("latin-1")):
+            return None
+        return HttpError(
+            ErrorCode.TOO_MANY_CONNECTIONS,
+            "there are as many connections as there may be, in all or from your address: close some",
+            {**RETRY, "connection": "close"},
+        )
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def on_response_complete(self) -> None:
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self._waits_since_s = self.loop.time()
+        if self.pipeline:
+            cycle, app = self.pipeline.pop()
+            self._load.waiting -= 1
+            self._start_asgi_task(cycle, app)
+        elif self._surplus_bytes is not None:
+            self._close()
+        self._read()
+        if not self.pipeline:
+            self.flow.resume_reading()
+
+    def _is_answering(self) -> bool:
+        """Whether an answer is under way, or a complete request with the application."""
+        running = self._running
+        return bool(self.pipeline) or (
+            running is not None
+            and not running.response_complete
+            and not running.disconnected
+            and (running.response_started or not running.more_body)
+        )
+
+    def _require_small_head(self, message: _Message) -> None:
         limits = self._load.config
         size_max = limits.sidecar_max_head_bytes
-        if len(self.headers) <= limits.sidecar_max_headers:
-            if self._read_bytes + self._head_bytes <= size_max:
-                return
-            if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) <= size_max:
-                return
-        self._refuse_head()
-        raise _RefusedError
+        # Cheap, and never too little: it began somewhere in a piece that is not counted.
+        size = _PIECE_BYTES + self._framing_bytes
+        if size > size_max:
+            size = len(message.url) + sum(len(name) + len(value) for name, value in message.headers)
+        if size > size_max or len(message.headers) > limits.sidecar_max_headers:
+            self._refuse_head()
+            raise _EndedError
 
     def _refuse_head(self) -> None:
         limits = self._load.config
         self._load.refused[Limit.HEAD] += 1
-        self._refuse(
-            ErrorCode.HEAD_TOO_LARGE,
-            f"the request's first line and headers have more than {limits.sidecar_max_head_bytes} bytes, or "
-            f"are more than {limits.sidecar_max_headers} headers",
+        self._end(
+            HttpError(
+                ErrorCode.HEAD_TOO_LARGE,
+                f"more than {limits.sidecar_max_head_bytes} bytes in the first line and headers, or between "
+                f"and behind the chunks of the body, or more than {limits.sidecar_max_headers} headers",
+            )
         )
-
-    def _hand_over(self) -> None:
-        """Give it what was to be answered at once, with what has come of its body."""
-        body, self._body = b"".join(self._body or ()), None
-        self._begin()
-        super().on_body(body)
-
-    def _read_without_upgrade(self, rest: bytes) -> None:
-        """Read the request again whose head has come, and then ``rest``: its body and what follows."""
-        version = self.parser.get_http_version().encode("ascii")
-        lines = [b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, version)]
-        lines += [b"%b: %b" % header for header in self.headers if header[0] != b"upgrade"]
-        self.parser = HttpRequestParser(self)
-        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn has it
-        self._read(b"\r\n".join([*lines, b"", rest]))
-
-    def _refuse(self, code: ErrorCode, message: str) -> None:
-        """The last answer, to what is no whole request; none if it would be taken for another one's."""
-        if not self._is_answering():
-            self._request_id = None
-            self._write(error_response(HttpError(code, message), ""), (b"connection", b"close"))
-            waited_s = self.loop.time() - self._waits_since_s
-            self._requests.add(OTHER, OTHER, code.status, waited_s)
-        self.transport.close()

@@ -71,6 +71,16 @@ def heads(url: str) -> None:
             wire.send(head)
 
 
+def trailers(url: str) -> None:
+    """Behind the last chunk of a body that is read, and of one that is not: without an end."""
+    head = "HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+    for first in (f"POST {ONE}", f"POST {ONE}?x", "GET /livez"):
+        with suppress(ConnectionError), connected(url) as wire:
+            wire.send(f"{first} {head}2\r\n{{}}\r\n0\r\nx: ".encode())
+            for _ in range(100):
+                wire.send(b"y" * MEGABYTE)
+
+
 def smuggling(url: str) -> None:
     for lengths in (
         b"Content-Length: 5\r\nContent-Length: 6",
@@ -110,6 +120,7 @@ ABUSES: list[Callable[[str], None]] = [
     bodies,
     endless_body,
     heads,
+    trailers,
     smuggling,
     halves_and_idle_ones,
     come_and_go,

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -20,6 +22,7 @@ from authorizer.sidecar import evaluations, protocol
 from authorizer.sidecar.load import EXTRA_CONNECTIONS, Limit, Load
 from authorizer.sidecar.request_metrics import ServerMetrics
 from authorizer.sidecar.server import Sidecar
+from records.log.directory.files import SOCKET_FILE
 from support.node_acls import topic_acl
 from support.nodes import SOON_S, config_of, create, running_node
 from support.raw_http import Answer, Wire, connected, request
@@ -52,9 +55,9 @@ def limited(node: Node, **limits: object) -> Iterator[tuple[str, Load]]:
         yield sidecar.urls[0], sidecar._load
 
 
-def waiting_for(node: Node) -> bytes:
-    """A request that waits for an offset that is to come."""
-    context = {"host": "10.0.0.1", "min_offset": node.status().end_offset + 1}
+def waiting_for(node: Node, changes: int = 1) -> bytes:
+    """A request that waits until there were as many more changes."""
+    context = {"host": "10.0.0.1", "min_offset": node.status().end_offset + changes}
     return request("POST", ONE, body=json.dumps({**QUESTION, "context": context}).encode())
 
 
@@ -166,6 +169,119 @@ def test_a_head_without_an_end_is_refused(node: Node) -> None:
         time.sleep(0.1)
         wire.send(b"y" * 50_000)
         assert refused_as(wire.only_answer()) == (431, "HEAD_TOO_LARGE")
+
+
+#: What a client can send for ever beside a body: what it begins with, and what comes again.
+ENDLESS = {
+    "head": (b"", b"GET /?", b"y"),
+    "header": (b"", b"GET / HTTP/1.1\r\nx: ", b"y"),
+    "headers": (b"", b"GET / HTTP/1.1\r\n", b"x: y\r\n"),
+    "blank lines": (b"", b"", b"\r\n"),
+    "blank lines behind a request": (ASKING, b"", b"\r\n"),
+    "trailer": (b"", b"CHUNKED2\r\n{}\r\n0\r\nx: ", b"y"),
+    "trailers": (b"", b"CHUNKED2\r\n{}\r\n0\r\n", b"x: y\r\n"),
+    "chunk extension": (b"", b"CHUNKED2;x=", b"y"),
+    "extension of the last chunk": (b"", b"CHUNKED2\r\n{}\r\n0;x=", b"y"),
+    "chunk size": (b"", b"CHUNKED", b"0"),
+    "chunks with long extensions": (b"", b"CHUNKED", b"1;x=%b\r\n \r\n" % (b"y" * 1000)),
+}
+#: Of an evaluation that is answered inline, one that the application reads, and what reads no body.
+TARGETS = {"inline": f"POST {ONE}", "application": f"POST {ONE}?x", "early": "GET /livez"}
+#: More than a head may have, what a client may send behind an early answer, and the kernel's buffers.
+SENT_BYTES_MAX = 24 * 1024 * 1024
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+@pytest.mark.parametrize("endless", ENDLESS.values(), ids=ENDLESS)
+@pytest.mark.parametrize("listener", ["TCP", "unix"])
+def test_what_is_no_body_ends_at_a_limit(
+    node: Node, listener: str, endless: tuple[bytes, bytes, bytes], target: str
+) -> None:
+    """At every moment of a request: it is refused, or was answered, and the connection is cut."""
+    before, begin, again = endless
+    head = f"{target} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+    begin = begin.replace(b"CHUNKED", head)
+    is_early = head in begin and "livez" in target
+    many = again * (64 * 1024 // len(again))
+    with limited(node) as (url, load):
+        assert node.log.directory is not None
+        where = url if listener == "TCP" else f"unix:{node.log.directory / SOCKET_FILE}"
+        with connected(where) as wire:
+            if before:
+                assert asked(wire, before).status == 200
+            wire.send(begin)
+            if not is_early:
+                wire.send(again * (60_000 // len(again)))
+                assert refused_as(wire.answer()) == (431, "HEAD_TOO_LARGE")
+            elif answer := wire.answer():
+                assert (answer.status, answer.headers["connection"]) == (200, "close")
+            sent = 0
+            with suppress(ConnectionError):
+                while sent < SENT_BYTES_MAX:
+                    wire.send(many)
+                    sent += len(many)
+        assert sent < SENT_BYTES_MAX
+        assert load.refused[Limit.HEAD] == (0 if is_early else 1)
+        soon(lambda: load._bytes == 0)
+
+
+def test_what_comes_behind_the_last_request_ends_at_a_limit(node: Node) -> None:
+    """While the answer to that is waited for."""
+    last = waiting_for(node).replace(b"\r\n", b"\r\nConnection: close\r\n", 1)
+    with limited(node) as (url, load), connected(url) as wire:
+        wire.send(last)
+        sent = 0
+        with suppress(ConnectionError):
+            while sent < SENT_BYTES_MAX:
+                wire.send(ASKING * 200)
+                sent += len(ASKING) * 200
+        assert sent < SENT_BYTES_MAX
+        soon(lambda: load._connections == 0)
+        grow(node)  # so that nothing is left to wait for
+
+
+def test_chunks_of_a_byte_are_a_body(node: Node) -> None:
+    """However many: what is between them grows with it."""
+    body = json.dumps(QUESTION).encode() + b" " * 50_000
+    head = f"POST {ONE} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+    with limited(node) as (url, _), connected(url) as wire:
+        wire.send(head, *(b"1\r\n%c\r\n" % byte for byte in body), b"0\r\n\r\n")
+        answer = wire.answer()
+        assert answer is not None
+        assert answer.status == 200
+
+
+def test_requests_that_wait_do_not_make_room_for_more_bytes(node: Node) -> None:
+    """An application that reads its body resumes reading: no more than a read is held beside what waits."""
+    held = 0
+    received = protocol.SidecarProtocol.data_received
+
+    def noted(connection: protocol.SidecarProtocol, data: bytes) -> None:
+        nonlocal held
+        received(connection, data)
+        held = max(held, len(connection._rest))
+
+    live = request("GET", "/livez")
+    count, waits = 30_000, 8
+    with (
+        patch.object(protocol.SidecarProtocol, "data_received", noted),
+        limited(node) as (url, _),
+        connected(url) as wire,
+    ):
+        parts = [waiting_for(node, changes) for changes in range(1, waits + 1)] + [live] * count
+        sender = threading.Thread(target=wire.send, args=parts)
+        sender.start()
+        for _ in range(waits):
+            soon(lambda: held > 0)
+            with connected(url) as another:
+                assert asked(another, ASKING, live, live).status == 200  # time to read more
+            grow(node)
+            answer = wire.answer()
+            assert answer is not None
+            assert answer.status == 200
+        assert Counter((answer := wire.answer()) and answer.status for _ in range(count)) == {200: count}
+        sender.join()
+    assert held < len(live) * count / 3
 
 
 def test_what_comes_behind_a_body_is_no_header(node: Node) -> None:

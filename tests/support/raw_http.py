@@ -60,14 +60,25 @@ class Wire:
 
 @contextmanager
 def connected(url: str, source: str = "") -> Iterator[Wire]:
-    """``source``: the address that the connection comes from, any of this machine's by default."""
-    split = urlsplit(url)
-    address = split.hostname or "", split.port or 0
-    with (
-        socket.create_connection(address, timeout=SOON_S, source_address=(source, 0)) as connection,
-        connection.makefile("rb") as reader,
-    ):
+    """To ``http://HOST:PORT`` or ``unix:PATH``.
+
+    Args:
+        url: of the server.
+        source: the address that the connection comes from, any of this machine's by default.
+    """
+    with _socket_to(url, source) as connection, connection.makefile("rb") as reader:
         yield Wire(connection, reader)
+
+
+def _socket_to(url: str, source: str) -> socket.socket:
+    split = urlsplit(url)
+    if split.scheme != "unix":
+        address = split.hostname or "", split.port or 0
+        return socket.create_connection(address, timeout=SOON_S, source_address=(source, 0))
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(SOON_S)
+    connection.connect(split.path)
+    return connection
 
 
 def request(method: str, target: str, *headers: bytes, body: bytes = b"") -> bytes:

@@ -93,7 +93,8 @@ LIMIT_KEYS: Final = (
     _count(
         HEAD_BYTES,
         32 * 1024,
-        "Bytes of a request's first line and headers. A larger one is 431, and the connection's end.",
+        "Bytes of a request's first line and headers. A larger one is 431, and the connection's end. So are "
+        "as many bytes of trailers, blank lines or chunk framing, beyond 8 for each byte of the body.",
     ),
     _count(HEADERS, 100, "Headers of a request. More are 431, and the connection's end."),
     _time(
