@@ -313,6 +313,7 @@ class SidecarProtocol(HttpToolsProtocol):
     def _withdraw(self, cycle: _Cycle) -> None:
         """Take a request that will not be complete from the application."""
         cycle.disconnected = True
+        cycle.waiting_for_100_continue = False
         cycle.message_event.set()
         if self.pipeline and self.pipeline[0][0] is cycle:
             self.pipeline.popleft()

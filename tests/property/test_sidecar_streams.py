@@ -1,0 +1,124 @@
+"""The sidecar's protocol beside stock uvicorn: random streams have the same answers, in the same order.
+
+Both have the same application. What ours does otherwise on purpose is said in `support.driven_protocols`, and
+nowhere else: an answer before its request was complete is the last one, garbage is refused after the answers
+to what came before, an evaluation goes to the application when it is complete.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from authorizer.node import Node
+from authorizer.sidecar.app import SidecarApp
+from authorizer.sidecar.authentication.authenticator import Authenticator
+from authorizer.sidecar.authentication.stored_tokens import new_token
+from authorizer.sidecar.authentication.tokens_file import append_token
+from authorizer.sidecar.load import Load
+from authorizer.sidecar.origin import Listener, Origin
+from authorizer.sidecar.peer import Peer
+from authorizer.sidecar.protocol import SidecarProtocol
+from authorizer.sidecar.request_metrics import RequestMetrics
+from records.principal import ANONYMOUS, KafkaPrincipal
+from support.driven_protocols import (
+    FakeTransport,
+    Served,
+    StockProtocol,
+    configured,
+    served,
+    server_state,
+    when_complete,
+)
+from support.http_streams import EVALUATION, EVALUATIONS, random_stream
+from support.node_acls import topic_acl
+from support.nodes import config_of, create, running_node
+
+LISTENER = Listener(name="PLAINTEXT", url="http://localhost:8181", checks_names=True)
+CALLERS = ("alice", "bob", "ANONYMOUS")
+
+#: Of CI, of a hunt, and of everyone's own runs.
+STREAMS = {"ci": 2_000, "deep": 20_000}
+PROFILE = os.environ.get("ACLOG_HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "fast")
+
+
+class Both:
+    """One application behind two protocols; tokens of alice and bob are known to it."""
+
+    def __init__(self, node: Node, tokens_file: Path) -> None:
+        self.tokens = []
+        for name in CALLERS[:2]:
+            token, stored = new_token(KafkaPrincipal("User", name))
+            append_token(tokens_file, stored)
+            self.tokens.append(token.encode())
+        config = config_of(auth_tokens_file=tokens_file)
+        self._load = Load(config)
+        self._requests = RequestMetrics()
+        self._authenticator = Authenticator(config)
+        app = SidecarApp(node, self._authenticator, self._load, self._requests)
+        self._ours = configured(app)
+        self._stock = configured(when_complete(app, (EVALUATION, EVALUATIONS)))
+
+    async def learn_tokens(self) -> None:
+        """So that none is checked in a thread, and answers do not depend on that thread's pace."""
+        for token in self.tokens:
+            await self._authenticator.caller([b"Bearer " + token], Origin(LISTENER, ANONYMOUS, "127.0.0.1"))
+
+    async def by_ours(self, reads: tuple[bytes, ...]) -> Served:
+        of_uvicorn: dict[str, Any] = {
+            "config": self._ours,
+            "server_state": server_state(),
+            "app_state": {},
+        }
+        protocol = SidecarProtocol(LISTENER, self._requests, self._load, **of_uvicorn)
+        outcome = await served(protocol, FakeTransport(), reads)
+        assert self._load.waiting == 0
+        return outcome
+
+    async def by_stock(self, reads: tuple[bytes, ...]) -> Served:
+        state = {"peer": Peer(LISTENER, ANONYMOUS, is_proxy=False)}
+        protocol = StockProtocol(self._stock, server_state(), state)
+        return await served(protocol, FakeTransport(), reads)
+
+    def close(self) -> None:
+        self._authenticator.close()
+
+
+@pytest.fixture
+def both(tmp_path: Path) -> Iterator[Both]:
+    with running_node(tmp_path / "log", log_mode="create", audit_level="OFF") as node:
+        create(node, [topic_acl("orders")])
+        both = Both(node, tmp_path / "tokens")
+        yield both
+        both.close()
+
+
+@pytest.mark.slow
+def test_random_streams_are_answered_as_by_stock_uvicorn(both: Both) -> None:
+    """Whose requests, decisions, order, and whether the connection is closed."""
+    count = STREAMS.get(PROFILE, 500)
+    seen: Counter[str] = Counter()
+
+    async def compare() -> None:
+        await both.learn_tokens()
+        for seed in range(count):
+            stream = random_stream(seed, both.tokens, CALLERS)
+            stock = await both.by_stock(stream.for_stock)
+            ours = await both.by_ours(stream.reads)
+            assert ours == stock, (seed, stream.reads)
+            seen.update(str(answer.status) for answer in ours.answers)
+            seen["closed"] += ours.is_closed
+            seen["answers"] += len(ours.answers)
+
+    asyncio.run(compare())
+    print(f"{count} streams: {dict(seen)}")
+    # It would be easy to compare nothing.
+    assert seen["answers"] > 2 * count
+    assert min(seen[status] for status in ("100", "200", "400", "401", "403", "404", "405", "421")) > 0
+    assert count / 10 < seen["closed"] < count
