@@ -32,7 +32,7 @@ from authorizer.sidecar.acl_results import (
     deleted_json,
     listing_parts,
 )
-from authorizer.sidecar.asked_state import asked_states, ready_state
+from authorizer.sidecar.asked_state import ready_state
 from authorizer.sidecar.caller import Caller
 from authorizer.sidecar.errors import ErrorCode, HttpError, invalid_request
 from authorizer.sidecar.http import (
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from authorizer.decisions.listing import Listing
     from authorizer.decisions.state import AuthorizerState
     from authorizer.node import Node
+    from authorizer.sidecar.asked_state import AskedStates
 
 log = structlog.get_logger(__name__)
 
@@ -65,14 +66,14 @@ log = structlog.get_logger(__name__)
 class AclRoutes:
     """The handlers of one node."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, states: AskedStates) -> None:
         self._node = node
+        self._states = states
 
     async def describe(self, request: Request) -> Response:
         """GET: the ACLs that a filter means, of one state."""
         wanted, min_offset, at_offset = listing_of(request.scope["query_string"])
-        state, now = await asked_states(self._node, min_offset=min_offset, at_offset=at_offset)
-        self._caller(now, request, "DescribeAcls").require_on_cluster(AclOperation.DESCRIBE)
+        state = await self._listed_state(request, min_offset, at_offset)
         # To put a million ACLs in order takes seconds.
         listing = await asyncio.to_thread(list_acls, state.index, wanted)
         return await _listed(request, listing, state.end_offset)
@@ -80,8 +81,7 @@ class AclRoutes:
     async def describe_one(self, request: Request) -> Response:
         """GET: the ACL with an id, and where it was written."""
         given = decode_query(request.scope["query_string"], AtOffset)
-        state, now = await asked_states(self._node, min_offset=given.min_offset, at_offset=given.at_offset)
-        self._caller(now, request, "DescribeAcls").require_on_cluster(AclOperation.DESCRIBE)
+        state = await self._listed_state(request, given.min_offset, given.at_offset)
         text = request.path_params["id"]
         try:
             acl = state.index.image.get(uuid_from_string(text))
@@ -119,6 +119,22 @@ class AclRoutes:
         future = self._node.mutator.apply_plan(wanted.plan, wanted.max_removed_percent)
         result = await asyncio.wrap_future(future)
         return self._changed(request, caller, [applied_json(result)])
+
+    async def _listed_state(
+        self, request: Request, min_offset: int | None, at_offset: int | None
+    ) -> AuthorizerState:
+        """The state that is asked, of a caller who may list it; HttpError 403 otherwise."""
+
+        def require(now: AuthorizerState, *, log_if_allowed: bool = False) -> None:
+            self._caller(now, request, "DescribeAcls").require_on_cluster(
+                AclOperation.DESCRIBE, log_if_allowed=log_if_allowed
+            )
+
+        state, now = await self._states.states(
+            origin_of(request), require, min_offset=min_offset, at_offset=at_offset
+        )
+        require(now, log_if_allowed=True)
+        return state
 
     def _changing(self, request: Request, name: str) -> Caller:
         """The caller, who may change ACLs; HttpError 403 otherwise."""

@@ -11,6 +11,7 @@ from starlette.routing import Route
 
 from authorizer.sidecar.acl_bodies import ACLS_PATH, PLANS_PATH
 from authorizer.sidecar.acls import AclRoutes
+from authorizer.sidecar.asked_state import AskedStates
 from authorizer.sidecar.changes import ChangeRoutes
 from authorizer.sidecar.config_routes import CONFIG_PATH, ConfigRoutes
 from authorizer.sidecar.console.pages import is_page, page
@@ -69,11 +70,12 @@ class SidecarApp(RoutedApp):
             console: answers the console's requests in another process; by default this one does.
         """
         super().__init__(authenticator, load, requests)
-        acls, of_node, configs = AclRoutes(node), NodeRoutes(node, peers), ConfigRoutes(node, peers)
-        evaluations = Evaluations(node, load)
-        questions, searches = KafkaQuestionRoutes(node, load), SearchRoutes(node)
+        states = AskedStates(node, load)
+        acls, of_node, configs = AclRoutes(node, states), NodeRoutes(node, peers), ConfigRoutes(node, peers)
+        evaluations = Evaluations(node, load, states)
+        questions, searches = KafkaQuestionRoutes(node, load, states), SearchRoutes(node, states)
         self._node = node
-        self._changes = ChangeRoutes(node)
+        self._changes = ChangeRoutes(node, states)
         self.standing = Standing(node, peers)
         self.at_once = {
             path.encode("ascii"): AtOnce(
@@ -112,7 +114,7 @@ class SidecarApp(RoutedApp):
             Route("/openapi.json", self._describe),
         ]
         # Begins nothing by itself: where another process has the console, nothing here is asked.
-        here = ConsoleRoutes(node, self.standing, others)
+        here = ConsoleRoutes(node, self.standing, others, acls)
         self.look_ahead = here.look_ahead
         self._close_console = here.close
         self._route([*routes, *(here if console is None else console).routes()])

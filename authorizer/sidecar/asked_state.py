@@ -11,34 +11,77 @@ from typing import TYPE_CHECKING
 
 from authorizer.errors import AuthorizerNotReadyError
 from authorizer.sidecar.errors import ErrorCode, HttpError
-from authorizer.sidecar.min_offset import wait_for_offset
+from authorizer.sidecar.fair_share import FairShare
+from authorizer.sidecar.min_offset import visible_end, wait_for_offset
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from authorizer.decisions.state import AuthorizerState
     from authorizer.node import Node
+    from authorizer.sidecar.load import Load
+    from authorizer.sidecar.origin import Origin
 
 
-async def asked_states(
-    node: Node, *, min_offset: int | None = None, at_offset: int | None = None, early_start: bool = False
-) -> tuple[AuthorizerState, AuthorizerState]:
-    """The state that is asked, and that of now: mostly the same one; for all of a request (I1).
+class AskedStates:
+    """The states that the requests to one node ask for, and the places of those that wait for one."""
 
-    Args:
-        node: whose.
-        min_offset: what must be visible in it; waited for.
-        at_offset: the last record that counts, inclusive, as `--at-offset`; None: the current state.
-        early_start: also one that is not ready, for super users (KIP-801).
+    def __init__(self, node: Node, load: Load) -> None:
+        self._node = node
+        self._load = load
+        self._waiting = FairShare()
 
-    Raises:
-        AuthorizerNotReadyError: it is not, and no ``early_start``.
-        HttpError: 503, not visible yet; 410, not held any more.
-    """
-    end_offset = 0 if at_offset is None else at_offset + 1
-    await wait_for_offset(node, max(min_offset or 0, end_offset))
-    now = node.authorizer.state
-    if not now.is_ready and not early_start:
-        raise AuthorizerNotReadyError(now.not_ready_reason)
-    return (now if at_offset is None else _held(node, at_offset)), now
+    async def states(
+        self,
+        origin: Origin,
+        require: Callable[[AuthorizerState], object],
+        *,
+        min_offset: int | None = None,
+        at_offset: int | None = None,
+        early_start: bool = False,
+    ) -> tuple[AuthorizerState, AuthorizerState]:
+        """The state that is asked, and that of now: mostly the same one; for all of a request (I1).
+
+        Args:
+            origin: where the request comes from.
+            require: raises HttpError 403 if the caller may not ask that by a state. It is called before the
+                request waits: a caller without the right takes no place. Afterwards the rights are checked
+                again by who calls this, on the state of then.
+            min_offset: what must be visible in the state; waited for.
+            at_offset: the last record that counts, inclusive, as `--at-offset`; None: the current state.
+            early_start: also one that is not ready, for super users (KIP-801).
+
+        Raises:
+            AuthorizerNotReadyError: it is not, and no ``early_start``.
+            HttpError: 503, not visible yet, or too many wait; 410, not held any more; 400, no offset of the
+                log.
+        """
+        wanted = max(min_offset or 0, 0 if at_offset is None else at_offset + 1)
+        if wanted > visible_end(self._node):
+            require(self._now(early_start=early_start))
+            await self.wait(origin, wanted)
+        now = self._now(early_start=early_start)
+        return (now if at_offset is None else _held(self._node, at_offset)), now
+
+    async def wait(self, origin: Origin, end_offset: int) -> None:
+        """Wait until everything below an offset is visible, in one of the address's places.
+
+        Raises:
+            HttpError: as ``states``.
+        """
+        address = origin.address
+        if not self._waiting.take(address, self._load.waiting_places):
+            raise self._load.too_many_wait(self._waiting.taken)
+        try:
+            await wait_for_offset(self._node, end_offset)
+        finally:
+            self._waiting.release(address)
+
+    def _now(self, *, early_start: bool) -> AuthorizerState:
+        now = self._node.authorizer.state
+        if not now.is_ready and not early_start:
+            raise AuthorizerNotReadyError(now.not_ready_reason)
+        return now
 
 
 def ready_state(node: Node) -> AuthorizerState:

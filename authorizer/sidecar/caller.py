@@ -60,15 +60,20 @@ class Caller(msgspec.Struct, gc=False):
             request_id=origin.request_id,
         )
 
-    def require_may_ask_about(self, principal: KafkaPrincipal) -> None:
-        """HttpError 403 if the caller may not."""
-        caller = self.origin.principal
-        if self._may_ask_about_others or self.origin.listener.is_local or principal == caller:
-            return
+    def may_ask_about(self, principal: KafkaPrincipal) -> bool:
+        """Whether the caller may; that it may not is a line of the audit log, once."""
+        origin = self.origin
+        if self._may_ask_about_others or origin.listener.is_local or principal == origin.principal:
+            return True
         if self._may_ask_about_others is None:
             self._may_ask_about_others = self._decide_about_others()
-            if self._may_ask_about_others:
-                return
+        return self._may_ask_about_others
+
+    def require_may_ask_about(self, principal: KafkaPrincipal) -> None:
+        """HttpError 403 if the caller may not."""
+        if self.may_ask_about(principal):
+            return
+        caller = self.origin.principal
         quoted = shlex.quote(str(caller))
         raise HttpError(
             ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
@@ -78,12 +83,12 @@ class Caller(msgspec.Struct, gc=False):
             f"{self._acls_command()} --add --allow-principal {quoted} --operation Describe --cluster",
         )
 
-    def require_on_cluster(self, operation: AclOperation) -> None:
+    def require_on_cluster(self, operation: AclOperation, *, log_if_allowed: bool = True) -> None:
         """HttpError 403 unless the caller may do this to the cluster."""
         if self.origin.listener.is_local:
             return
-        context = self.context
-        if self._node.authorizer.answer(context, Action(operation, _CLUSTER), self._state).is_allowed:
+        context, action = self.context, Action(operation, _CLUSTER, log_if_allowed=log_if_allowed)
+        if self._node.authorizer.answer(context, action, self._state).is_allowed:
             return
         quoted = shlex.quote(str(context.caller))
         raise HttpError(

@@ -25,11 +25,10 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from authorizer.errors import AuthorizerNotReadyError
-from authorizer.sidecar.asked_state import asked_states
+from authorizer.sidecar.asked_state import ready_state
 from authorizer.sidecar.caller import Caller
 from authorizer.sidecar.errors import RETRY, ErrorCode, HttpError, invalid_request
 from authorizer.sidecar.http import origin_of
-from authorizer.sidecar.min_offset import wait_for_offset
 from records.acl import AclOperation
 
 if TYPE_CHECKING:
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
 
     from authorizer.change_feed import Known
     from authorizer.node import Node
+    from authorizer.sidecar.asked_state import AskedStates
     from authorizer.sidecar.origin import Origin
 
 #: Clients that follow at the same time.
@@ -60,16 +60,18 @@ _OFFSET_DIGITS_MAXIMUM: Final = 19
 class ChangeRoutes:
     """The handlers of one node, and its streams."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, states: AskedStates) -> None:
         self._node = node
+        self._states = states
         self._streams: set[ChangeStream] = set()
 
     async def changes(self, request: Request) -> ChangeStream:
         """GET: follow the changes."""
         last = _last_event_id(request)
-        _, now = await asked_states(self._node)
         origin = origin_of(request)
-        Caller(self._node, now, origin, _REQUEST_NAME).require_on_cluster(AclOperation.DESCRIBE)
+        Caller(self._node, ready_state(self._node), origin, _REQUEST_NAME).require_on_cluster(
+            AclOperation.DESCRIBE
+        )
         if len(self._streams) >= STREAMS_MAXIMUM:
             raise HttpError(
                 ErrorCode.TOO_MANY_STREAMS,
@@ -79,7 +81,7 @@ class ChangeRoutes:
         if last is not None:
             # It may come from a node that is further on; or from a log that is not there any more.
             with contextlib.suppress(HttpError):
-                await wait_for_offset(self._node, last)
+                await self._states.wait(origin, last)
         return ChangeStream(self._node, origin, last, self._streams)
 
     def close(self) -> None:

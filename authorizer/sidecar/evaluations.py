@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Final
 from starlette.responses import Response
 
 from authorizer.errors import AuthorizerNotReadyError
-from authorizer.sidecar.asked_state import asked_states
 from authorizer.sidecar.authzen import (
     Evaluation,
     EvaluationsRequest,
@@ -33,6 +32,7 @@ from authorizer.sidecar.http import JSON, origin_of, read_json
 from authorizer.sidecar.json_body import decode_body
 from authorizer.sidecar.min_offset import visible_end
 from authorizer.sidecar.vocabulary import Vocabulary
+from records.principal import KafkaPrincipal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from authorizer.api import Action
     from authorizer.decisions.state import AuthorizerState
     from authorizer.node import Node
+    from authorizer.sidecar.asked_state import AskedStates
     from authorizer.sidecar.load import Load
     from authorizer.sidecar.origin import Origin
 
@@ -64,9 +65,10 @@ _STOP_AT: Final = {"execute_all": None, "deny_on_first_deny": False, "permit_on_
 class Evaluations:
     """Answers for one node; ``path`` is one of the two."""
 
-    def __init__(self, node: Node, load: Load) -> None:
+    def __init__(self, node: Node, load: Load, states: AskedStates) -> None:
         self._node = node
         self._load = load
+        self._states = states
         self._words = Vocabulary.of(node.config)
 
     def answer_at_once(self, path: str, body: bytes, origin: Origin) -> bytes | None:
@@ -97,8 +99,9 @@ class Evaluations:
         asked = decode_body(body, _KINDS[path], path)
         batch = self._batch_of(asked)
         min_offset, at_offset = _offsets(asked, batch)
-        state, now = await asked_states(
-            self._node,
+        state, now = await self._states.states(
+            origin,
+            lambda now: self._require_any(asked, batch, self._batch_caller(now, origin)),
             min_offset=min_offset,
             at_offset=at_offset,
             early_start=origin.listener.early_start,
@@ -136,6 +139,14 @@ class Evaluations:
         (decided,) = self._node.authorizer.answer_all(context, (action,), state)
         explained = asked.context is not None and asked.context.explain
         return decision_json(decided, said_at(state.end_offset), explained=explained)
+
+    def _require_any(self, asked: Evaluation, batch: Sequence[Evaluation], caller: Caller) -> None:
+        """HttpError 403 if the caller may ask about none of the principals that it asks about."""
+        items = with_defaults(batch, asked) if batch else (asked,)
+        subjects = {(item.subject.type, item.subject.id) for item in items if item.subject is not None}
+        principals = [KafkaPrincipal(self._words.principal_type(kind), name) for kind, name in subjects]
+        if principals and not any(map(caller.may_ask_about, principals)):
+            caller.require_may_ask_about(principals[0])
 
     def _batch_caller(self, now: AuthorizerState, origin: Origin) -> Caller:
         return Caller(self._node, now, origin, "AuthZenEvaluations")

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from authorizer.api import AuthorizationResult
 from authorizer.decisions.authorized_operations import to_bit_field
 from authorizer.decisions.reason import acl_principals
-from authorizer.sidecar.asked_state import asked_states
 from authorizer.sidecar.caller import Caller
 from authorizer.sidecar.http import end_offset_json, json_response, origin_of, read_body
 from authorizer.sidecar.json_body import decode_body
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from authorizer.api import Action, HttpRequestContext
     from authorizer.decisions.state import AuthorizerState
     from authorizer.node import Node
+    from authorizer.sidecar.asked_state import AskedStates
     from authorizer.sidecar.load import Load
 
 _Question = TypeVar("_Question", bound=Question)
@@ -47,8 +47,9 @@ _Question = TypeVar("_Question", bound=Question)
 class KafkaQuestionRoutes:
     """The handlers of one node."""
 
-    def __init__(self, node: Node, load: Load) -> None:
+    def __init__(self, node: Node, load: Load, states: AskedStates) -> None:
         self._node = node
+        self._states = states
         self._load = load
         self._default_host = node.config.sidecar_default_host
 
@@ -112,16 +113,21 @@ class KafkaQuestionRoutes:
     ) -> tuple[AuthorizerState, Caller, HttpRequestContext]:
         """The state, who asks, and as whom; HttpError 403 where the caller may not ask that."""
         origin = origin_of(request)
-        state, now = await asked_states(
-            self._node,
+
+        def asked_by(now: AuthorizerState) -> tuple[Caller, HttpRequestContext]:
+            caller = Caller(self._node, now, origin, name)
+            context = question.context(self._default_host, caller.context)
+            caller.require_may_ask_about(context.principal)
+            return caller, context
+
+        state, now = await self._states.states(
+            origin,
+            asked_by,
             min_offset=question.min_offset,
             at_offset=question.at_offset,
             early_start=origin.listener.early_start,
         )
-        caller = Caller(self._node, now, origin, name)
-        context = question.context(self._default_host, caller.context)
-        caller.require_may_ask_about(context.principal)
-        return state, caller, context
+        return state, *asked_by(now)
 
 
 def explanation_json(

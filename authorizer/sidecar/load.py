@@ -60,6 +60,7 @@ class Limit(StrEnum):
     CONNECTIONS_PER_IP = "connections_per_ip"
     HANDSHAKE_TIMEOUT = "handshake_timeout"
     REQUESTS_IN_FLIGHT = "requests_in_flight"
+    OFFSET_WAITS = "offset_waits"
     BYTES_IN_FLIGHT = "bytes_in_flight"
     ANSWER_BYTES_IN_FLIGHT = "answer_bytes_in_flight"
     REQUEST_BYTES = "request_bytes"
@@ -204,6 +205,18 @@ class Load(Collector):
     def has_many_waiting(self) -> bool:
         """Whether a connection is to end rather than have one more request wait for those before it."""
         return self.waiting >= WAITING_OF_IN_FLIGHT * self.config.sidecar_max_requests_in_flight
+
+    @property
+    def waiting_places(self) -> int:
+        """How many requests of a node may wait for an offset: the others are answered beside them."""
+        return max(self.config.sidecar_max_requests_in_flight // 2, 1)
+
+    def too_many_wait(self, count: int) -> HttpError:
+        """503: a request is not to wait for its offset; ``count`` do."""
+        return self._overloaded(
+            Limit.OFFSET_WAITS,
+            f"{count} requests wait for an offset, and your address has its share of those",
+        )
 
     def hold(self, count: int) -> None:
         """Take room for more bytes of a body, until ``release``.

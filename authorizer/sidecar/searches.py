@@ -27,7 +27,6 @@ from authorizer.decisions.search import (
     exceptional_names,
     mentioned_names,
 )
-from authorizer.sidecar.asked_state import asked_states
 from authorizer.sidecar.authzen import require_no_as_of
 from authorizer.sidecar.caller import Caller
 from authorizer.sidecar.errors import ErrorCode, HttpError
@@ -41,13 +40,14 @@ from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 from records.principal import KafkaPrincipal
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from starlette.requests import Request
     from starlette.responses import Response
 
     from authorizer.decisions.state import AuthorizerState
     from authorizer.node import Node
+    from authorizer.sidecar.asked_state import AskedStates
     from authorizer.sidecar.authzen import Resource, Subject
 
     _Search = SubjectSearch | ResourceSearch | ActionSearch
@@ -56,18 +56,23 @@ if TYPE_CHECKING:
 class SearchRoutes:
     """The handlers of one node."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, states: AskedStates) -> None:
         """ConfigError: the file of resource names cannot be read."""
         config = node.config
         self._node = node
+        self._states = states
         self._words = Vocabulary.of(config)
         self._names = ResourceNames(config.search_resource_names, RESOURCE_NAMES)
 
     async def subject(self, request: Request) -> Response:
         """POST: the principals of a type that may do this to that."""
         asked = decode_body(await read_json(request), SubjectSearch, request.url.path)
-        state, token, caller = await self._begin(request, asked, "AuthZenSubjectSearch")
-        caller.require_on_cluster(AclOperation.DESCRIBE)
+
+        def require(caller: Caller, *, log_if_allowed: bool = False) -> None:
+            caller.require_on_cluster(AclOperation.DESCRIBE, log_if_allowed=log_if_allowed)
+
+        state, token, caller = await self._begin(request, asked, "AuthZenSubjectSearch", require)
+        require(caller, log_if_allowed=True)
         operation, host = self._words.actions[asked.action.name], self._words.addresses[asked.context.host]
         pattern = self._pattern(asked.resource)
         if pattern is None:
@@ -84,8 +89,12 @@ class SearchRoutes:
     async def resource(self, request: Request) -> Response:
         """POST: the resources of a type that a principal may do this to."""
         asked = decode_body(await read_json(request), ResourceSearch, request.url.path)
-        state, token, caller = await self._begin(request, asked, "AuthZenResourceSearch")
-        context = self._context(caller, asked.subject, self._words.addresses[asked.context.host])
+        principal = self._principal(asked.subject)
+        state, token, caller = await self._begin(
+            request, asked, "AuthZenResourceSearch", lambda caller: caller.require_may_ask_about(principal)
+        )
+        caller.require_may_ask_about(principal)
+        context = RequestContext(principal, self._words.addresses[asked.context.host])
         operation = self._words.actions[asked.action.name]
         kind = self._words.known_resource_type(asked.resource.type)
         if kind is None:
@@ -116,8 +125,12 @@ class SearchRoutes:
     async def action(self, request: Request) -> Response:
         """POST: what a principal may do to a resource."""
         asked = decode_body(await read_json(request), ActionSearch, request.url.path)
-        state, token, caller = await self._begin(request, asked, "AuthZenActionSearch")
-        context = self._context(caller, asked.subject, self._words.addresses[asked.context.host])
+        principal = self._principal(asked.subject)
+        state, token, caller = await self._begin(
+            request, asked, "AuthZenActionSearch", lambda caller: caller.require_may_ask_about(principal)
+        )
+        caller.require_may_ask_about(principal)
+        context = RequestContext(principal, self._words.addresses[asked.context.host])
         pattern = self._pattern(asked.resource)
         if pattern is None:
             return _nothing(state)
@@ -129,7 +142,7 @@ class SearchRoutes:
         return _page(asked, state, token, (name for name in names if after is None or name > after), {})
 
     async def _begin(
-        self, request: Request, asked: _Search, name: str
+        self, request: Request, asked: _Search, name: str, require: Callable[[Caller], None]
     ) -> tuple[AuthorizerState, PageToken | None, Caller]:
         """The state that a page is of, where it begins, and who asks: with the rights of now."""
         require_no_as_of(asked.context)
@@ -143,14 +156,17 @@ class SearchRoutes:
                     f"the state at offset {at_offset}, which page.token is of, is not held here any more: "
                     "search again without the token",
                 )
-        state, now = await asked_states(node, min_offset=asked.context.min_offset, at_offset=at_offset)
-        return state, token, Caller(node, now, origin_of(request), name)
+        origin = origin_of(request)
+        state, now = await self._states.states(
+            origin,
+            lambda now: require(Caller(node, now, origin, name)),
+            min_offset=asked.context.min_offset,
+            at_offset=at_offset,
+        )
+        return state, token, Caller(node, now, origin, name)
 
-    def _context(self, caller: Caller, subject: Subject, host: str) -> RequestContext:
-        """Of a subject that the caller may ask about; HttpError 403 otherwise."""
-        principal = KafkaPrincipal(self._words.principal_type(subject.type), subject.id)
-        caller.require_may_ask_about(principal)
-        return RequestContext(principal, host)
+    def _principal(self, subject: Subject) -> KafkaPrincipal:
+        return KafkaPrincipal(self._words.principal_type(subject.type), subject.id)
 
     def _pattern(self, resource: Resource) -> ResourcePattern | None:
         """None of a type that Kafka does not know."""

@@ -379,10 +379,8 @@ def test_what_would_only_be_decoded_is_not(
 
 def test_one_request_too_many_is_refused(node: Node) -> None:
     """What is decided at once waits for nothing, so it is no part of them; nor is health."""
-    with limited(node, max_requests_in_flight=3) as (url, load), ExitStack() as stack:
-        wires = [stack.enter_context(connected(url)) for _ in range(3)]
-        for wire in wires:
-            wire.send(waiting_for(node))
+    with limited(node, max_requests_in_flight=1) as (url, load), connected(url) as waiting:
+        waiting.send(waiting_for(node))
         with connected(url) as another:
 
             def is_full() -> bool:
@@ -392,16 +390,50 @@ def test_one_request_too_many_is_refused(node: Node) -> None:
             soon(is_full)
             assert asked(another, ASKING, request("GET", "/livez"), request("GET", "/metrics")).status == 200
             grow(node)
-            assert [(answer := wire.answer()) and answer.status for wire in wires] == [200] * 3
+            answer = waiting.answer()
+            assert answer is not None
+            assert answer.status == 200
             soon(lambda: not is_full())
         assert load.refused[Limit.REQUESTS_IN_FLIGHT] > 0
+
+
+def test_those_that_wait_for_an_offset_leave_room_and_no_address_has_it_all(node: Node) -> None:
+    with limited(node, max_requests_in_flight=8) as (url, load), ExitStack() as stack:
+
+        def connection(source: str = "") -> Wire:
+            return stack.enter_context(connected(url, source))
+
+        def answered_to_one_more(source: str) -> tuple[int, str]:
+            return refused_as(asked(connection(source), waiting_for(node)))
+
+        def take(source: str, taken: int) -> Wire:
+            """Wait in one more place; then as many are taken."""
+            wire = connection(source)
+            wire.send(waiting_for(node))
+            soon(lambda: len(node.loader._waiting) == taken)
+            return wire
+
+        # Of four places: half for one address, half of what is left for the next one.
+        wires = [take("127.0.0.1", 1), take("127.0.0.1", 2)]
+        assert answered_to_one_more("127.0.0.1") == (503, "OVERLOADED")
+        wires += [take("127.0.0.2", 3)]
+        assert answered_to_one_more("127.0.0.2") == (503, "OVERLOADED")
+        assert load.refused[Limit.OFFSET_WAITS] == 2
+        # What does not wait is answered.
+        assert asked(connection(), request("GET", "/v1/state")).status == 200
+        grow(node)
+        assert [(answer := wire.answer()) and answer.status for wire in wires] == [200] * 3
+        # And then others may.
+        wires = [take("127.0.0.2", 1), take("127.0.0.2", 2)]
+        grow(node)
+        assert [(answer := wire.answer()) and answer.status for wire in wires] == [200] * 2
 
 
 def test_requests_do_not_pile_up_on_connections(node: Node) -> None:
     """Those that wait for the one before are as many; the connection with one more is closed."""
     live = request("GET", "/livez")
     with limited(node, max_requests_in_flight=5) as (url, load):
-        with connected(url) as patient, connected(url) as wire:
+        with connected(url) as patient, connected(url, source="127.0.0.2") as wire:
             patient.send(waiting_for(node), *[live] * 30)
             soon(lambda: load.waiting == 30)
             wire.send(waiting_for(node), *[live] * 21)

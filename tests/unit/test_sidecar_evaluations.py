@@ -16,6 +16,7 @@ import pytest
 
 from authorizer.api import Action, RequestContext
 from authorizer.node import Node
+from authorizer.sidecar.asked_state import AskedStates
 from authorizer.sidecar.decision_json import decision_json, refusal_json, said_at
 from authorizer.sidecar.errors import HttpError
 from authorizer.sidecar.evaluations import (
@@ -55,6 +56,11 @@ def node(tmp_path: Path) -> Iterator[Node]:
         yield node
 
 
+def evaluations_of(node: Node) -> Evaluations:
+    load = Load(node.config)
+    return Evaluations(node, load, AskedStates(node, load))
+
+
 def batch(count: int) -> bytes:
     items = [
         {
@@ -91,7 +97,7 @@ async def answered_beside_another(evaluations: Evaluations, body: bytes) -> tupl
 
 def test_a_large_batch_does_not_hold_the_event_loop(node: Node) -> None:
     """In CPU time of the loop's thread: a busy machine does not count."""
-    evaluations = Evaluations(node, Load(node.config))
+    evaluations = evaluations_of(node)
     answer, held_s = asyncio.run(answered_beside_another(evaluations, batch(EVALUATIONS_MAX)))
     answers = json.loads(answer)["evaluations"]
     assert [each["decision"] for each in answers] == [True, False] * (EVALUATIONS_MAX // 2)
@@ -101,7 +107,7 @@ def test_a_large_batch_does_not_hold_the_event_loop(node: Node) -> None:
 
 def test_a_batch_is_decided_on_one_state_whatever_comes_between(node: Node) -> None:
     """I1, also where others have their turn meanwhile."""
-    evaluations = Evaluations(node, Load(node.config))
+    evaluations = evaluations_of(node)
     end = node.status().end_offset
     answer_all, calls = StandardAuthorizer.answer_all, 0
 
@@ -137,7 +143,7 @@ CONTEXTS = [
 
 def test_a_batch_is_answered_as_its_questions_are_one_by_one(node: Node) -> None:
     """However those of one client stand beside one another, and whichever cannot be answered."""
-    evaluations = Evaluations(node, Load(node.config))
+    evaluations = evaluations_of(node)
     drawn = random.Random(17)
     parts: dict[str, list[Any]] = {
         "subject": SUBJECTS,
@@ -168,7 +174,7 @@ def test_a_batch_is_answered_as_its_questions_are_one_by_one(node: Node) -> None
 
 @pytest.mark.parametrize("semantic", ["deny_on_first_deny", "permit_on_first_permit"])
 def test_nothing_is_decided_after_what_stops_a_batch(node: Node, semantic: str) -> None:
-    evaluations = Evaluations(node, Load(node.config))
+    evaluations = evaluations_of(node)
     body = json.loads(batch(50)) | {"options": {"evaluations_semantic": semantic}}
     answer = evaluations.answer_at_once(EVALUATIONS_PATH, encoded(body), ORIGIN)
     count = len(json.loads(answer or b"")["evaluations"])
@@ -179,7 +185,7 @@ def test_nothing_is_decided_after_what_stops_a_batch(node: Node, semantic: str) 
 @pytest.mark.parametrize(("count", "at_once"), [(AT_ONCE_MAX, True), (AT_ONCE_MAX + 1, False)])
 def test_only_a_small_batch_is_answered_at_once(node: Node, count: int, *, at_once: bool) -> None:
     """A larger one is left undecided: nothing is counted or audited twice."""
-    answer = Evaluations(node, Load(node.config)).answer_at_once(EVALUATIONS_PATH, batch(count), ORIGIN)
+    answer = evaluations_of(node).answer_at_once(EVALUATIONS_PATH, batch(count), ORIGIN)
     assert (answer is not None) is at_once
     metrics = node.authorizer.metrics
     assert metrics.allowed + metrics.denied == (count if at_once else 0)

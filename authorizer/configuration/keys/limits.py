@@ -69,8 +69,9 @@ LIMIT_KEYS: Final = (
         REQUESTS_IN_FLIGHT,
         1000,
         "Requests of a listener that are being answered at a time, those that wait for an offset and the "
-        "streams of changes among them. One more is 503 `OVERLOADED`. Ten times as many may wait on their "
-        "connections for those before them; a connection with one more is closed.",
+        "streams of changes among them. One more is 503 `OVERLOADED`. Half of them may wait for an offset. "
+        "Ten times as many may wait on their connections for those before them; a connection with one "
+        "more is closed.",
     ),
     _count(
         REQUEST_BYTES,

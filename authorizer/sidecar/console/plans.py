@@ -23,7 +23,6 @@ from authorizer.analysis.plan_warnings import warnings_of
 from authorizer.decisions.notes import unknown_release
 from authorizer.errors import ApiError
 from authorizer.sidecar.acl_bodies import plan_of
-from authorizer.sidecar.acls import AclRoutes
 from authorizer.sidecar.console.asking import console_caller
 from authorizer.sidecar.console.comparison_scheduler import ComparisonScheduler
 from authorizer.sidecar.console.flips import flips_json
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from authorizer.analysis.plan_warnings import Warned
     from authorizer.decisions.state import AuthorizerState
     from authorizer.node import Node
+    from authorizer.sidecar.acls import AclRoutes
     from authorizer.sidecar.console.states import States
     from records.columns.acl_table import AclTable
     from records.entries import AclContent
@@ -64,10 +64,10 @@ _LISTED_MAXIMUM: Final = 200
 class PlanRoutes:
     """The handlers of one node."""
 
-    def __init__(self, node: Node, states: States, scheduler: ComparisonScheduler) -> None:
+    def __init__(self, node: Node, states: States, scheduler: ComparisonScheduler, acls: AclRoutes) -> None:
         self._node = node
         self._states = states
-        self._acls = AclRoutes(node)
+        self._acls = acls
         self._max_removed_percent = node.config.plan_max_removed_percent
         self._scheduler = scheduler
 

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from authorizer.fleet import Member
     from authorizer.index.acl_index import AclIndex
     from authorizer.node import Node
+    from authorizer.sidecar.acls import AclRoutes
     from authorizer.sidecar.caller import Caller
     from authorizer.sidecar.console.standing import Standing
 
@@ -74,8 +75,15 @@ class ConsoleRoutes:
         close: ends what it does by itself (``States.close``).
     """
 
-    def __init__(self, node: Node, standing: Standing, others: Mapping[str, Member]) -> None:
-        """``standing``: what is shown of the node itself; ``others``: clusters of the same fleet, by name."""
+    def __init__(self, node: Node, standing: Standing, others: Mapping[str, Member], acls: AclRoutes) -> None:
+        """What it answers with.
+
+        Args:
+            node: the state that decides.
+            standing: what is shown of the node itself.
+            others: clusters of the same fleet, by name.
+            acls: carries out plans.
+        """
         self._node = node
         self._standing = standing
         self._others = others
@@ -83,7 +91,7 @@ class ConsoleRoutes:
         self.look_ahead = self._states.look_ahead
         self.close = self._states.close
         self._comparisons = ComparisonScheduler()
-        self._plans = PlanRoutes(node, self._states, self._comparisons)
+        self._plans = PlanRoutes(node, self._states, self._comparisons, acls)
         self._findings = Findings()
         self._allowed = Allowed(self._states, self._caller, self._answered)
         self._listings: OrderedDict[tuple[int, str], tuple[AclIndex, Listing]] = OrderedDict()
