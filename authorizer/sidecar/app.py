@@ -71,7 +71,11 @@ class SidecarApp(RoutedApp):
         """
         super().__init__(authenticator, load, requests)
         states = AskedStates(node, load)
-        acls, of_node, configs = AclRoutes(node, states), NodeRoutes(node, peers), ConfigRoutes(node, peers)
+        acls, of_node, configs = (
+            AclRoutes(node, states),
+            NodeRoutes(node, load, peers),
+            ConfigRoutes(node, peers),
+        )
         evaluations = Evaluations(node, load, states)
         questions, searches = KafkaQuestionRoutes(node, load, states), SearchRoutes(node, states)
         self._node = node

@@ -12,8 +12,6 @@ import re
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-import prometheus_client
-from starlette.responses import Response
 from starlette.routing import Route
 
 from authorizer.cluster_names import CLUSTERS_PATH
@@ -23,6 +21,7 @@ from authorizer.sidecar.console.pages import ASSETS_PATH, asset, fleet_page, is_
 from authorizer.sidecar.console.paths import CLUSTERS_LIST_PATH
 from authorizer.sidecar.errors import ErrorCode, HttpError
 from authorizer.sidecar.http import error_response, json_response, origin_of
+from authorizer.sidecar.metrics_text import MetricsText
 from authorizer.sidecar.node_routes import AUTHZEN_CONFIGURATION_PATH, state_json
 from authorizer.sidecar.openapi import fleet_document
 from authorizer.sidecar.readiness import Readiness
@@ -33,7 +32,9 @@ from authorizer.sidecar.workers.followed_nodes import FleetNodes
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from prometheus_client.registry import Collector
     from starlette.requests import Request
+    from starlette.responses import Response
     from starlette.types import Receive, Scope, Send
 
     from authorizer.fleet import Fleet, Member
@@ -71,6 +72,7 @@ class FleetApp(RoutedApp):
             console: answers the console's requests in another process; by default this one does.
         """
         super().__init__(authenticator, load, RequestMetrics())
+        self._metrics_text = MetricsText(self._collected, load.rendering)
         self._fleet = fleet
         self._nodes = FleetNodes(fleet)
         self._peers = peers
@@ -196,11 +198,10 @@ class FleetApp(RoutedApp):
         return json_response({**answer, "reason": reason}, HTTPStatus.SERVICE_UNAVAILABLE)
 
     async def _metrics(self, _request: Request) -> Response:
-        collected = self._fleet.metrics if self._peers is None else await self._peers.metrics()
-        return Response(
-            prometheus_client.generate_latest(collected),
-            headers={"content-type": prometheus_client.CONTENT_TYPE_LATEST},
-        )
+        return await self._metrics_text.response()
+
+    async def _collected(self) -> Collector:
+        return self._fleet.metrics if self._peers is None else await self._peers.metrics()
 
     async def _describe(self, _request: Request) -> Response:
         return json_response(self._document)

@@ -104,6 +104,7 @@ class Load(Collector):
         is_late: whether requests are refused because the event loop is late.
         waiting: requests that wait on their connections for the ones before them.
         refused: how often, by limit.
+        rendering: held while metrics are rendered.
         connections: open ones, by the name of their listener; those whose handshake is under way as well.
     """
 
@@ -112,6 +113,7 @@ class Load(Collector):
         self.is_late = False
         self.waiting = 0
         self.refused = Counter(dict.fromkeys(Limit, 0))
+        self.rendering = asyncio.Lock()
         self.connections: dict[str, int] = {}
         self._connections = 0
         self._by_address: dict[str, int] = {}

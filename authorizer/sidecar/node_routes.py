@@ -9,12 +9,10 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-import prometheus_client
-from starlette.responses import Response
-
 from authorizer.known_metadata import metadata_json
 from authorizer.sidecar.caller import Caller
 from authorizer.sidecar.http import end_offset_json, json_response, origin_of
+from authorizer.sidecar.metrics_text import MetricsText
 from authorizer.sidecar.query import decode_query
 from authorizer.sidecar.questions import StateQuestion
 from authorizer.sidecar.readiness import Readiness
@@ -22,10 +20,13 @@ from records.acl import AclOperation
 from records.ids import uuid_to_string
 
 if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
     from starlette.requests import Request
+    from starlette.responses import Response
 
     from authorizer.node import Node
     from authorizer.node_meaning import KnownMeaning
+    from authorizer.sidecar.load import Load
     from authorizer.sidecar.workers.peers import NodePeers
 
 
@@ -35,10 +36,11 @@ AUTHZEN_CONFIGURATION_PATH: Final = "/.well-known/authzen-configuration"
 class NodeRoutes:
     """The handlers of one node."""
 
-    def __init__(self, node: Node, peers: NodePeers | None = None) -> None:
+    def __init__(self, node: Node, load: Load, peers: NodePeers | None = None) -> None:
         """``peers``: whose readiness and metrics are the sidecar's too, where there are several workers."""
         self._node = node
         self._peers = peers
+        self._metrics_text = MetricsText(self._collected, load.rendering)
 
     async def authzen_configuration(self, request: Request) -> Response:
         """GET: AuthZEN's metadata; the Host header is never repeated."""
@@ -81,11 +83,10 @@ class NodeRoutes:
 
     async def metrics(self, _request: Request) -> Response:
         """GET: for Prometheus."""
-        collected = self._node.metrics if self._peers is None else await self._peers.metrics()
-        return Response(
-            prometheus_client.generate_latest(collected),
-            headers={"content-type": prometheus_client.CONTENT_TYPE_LATEST},
-        )
+        return await self._metrics_text.response()
+
+    async def _collected(self) -> Collector:
+        return self._node.metrics if self._peers is None else await self._peers.metrics()
 
 
 def state_json(node: Node, known: KnownMeaning | None = None) -> dict[str, object]:

@@ -82,6 +82,11 @@ def decided(client: httpx.Client) -> float:
     return count
 
 
+def until_decided(client: httpx.Client, count: float) -> None:
+    """Wait until the metrics have as many: their text is kept for a second."""
+    until(lambda: decided(client) >= count)
+
+
 def by_worker(samples: list[tuple[dict[str, str], float]]) -> dict[str, float]:
     return {labels["worker"]: value for labels, value in samples}
 
@@ -107,8 +112,9 @@ def test_any_worker_answers_for_the_whole_sidecar(tmp_path: Path) -> None:
             for client in clients.values():
                 ready = client.get("/readyz")
                 assert ready.json() == {"ready": True, "offset": 281, "lag_records": 0}
-                shown = metrics(client)
+                until_decided(client, before + 3 + 4)
                 assert decided(client) == before + 3 + 4
+                shown = metrics(client)
                 assert by_worker(shown["aclog_ready"]) == {"0": 1, "1": 1}
                 assert by_worker(shown["aclog_applied_offset"]) == {"0": 280, "1": 280}
                 assert by_worker(shown["aclog_worker_up"]) == {"0": 1, "1": 1}
@@ -138,7 +144,7 @@ def test_a_worker_that_is_killed_is_replaced_while_the_others_answer(
                     # The new one may be loading; never a wrong decision.
                     assert answer.status_code == 503 or answer.json()["decision"] is True, answer.text
             assert decision(clients[1 - number], "orders")
-            assert decided(clients[1 - number]) >= count + 1
+            until_decided(clients[1 - number], count + 1)
         after = until(lambda: pids if (pids := serving.pids())[number] != before[number] else None)
         assert after[1 - number] == before[1 - number]
         serving.wait_until_ready()

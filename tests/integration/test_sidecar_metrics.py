@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from authorizer.sidecar import metrics_text
 from authorizer.sidecar.request_metrics import BOUNDS_S, TIMED_EVERY, RequestMetrics
 from records.acl import (
     CLUSTER_NAME,
@@ -40,8 +41,9 @@ QUESTION: dict[str, Any] = {
 
 
 @pytest.fixture
-def client(tmp_path: Path) -> Iterator[httpx.Client]:
-    """Of a node with User:a allowed to READ orders; it may describe the cluster."""
+def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[httpx.Client]:
+    """Of a node with User:a allowed to READ orders; it may describe the cluster. Each scrape is new."""
+    monkeypatch.setattr(metrics_text, "KEPT_S", 0.0)
     describes = AclBinding(
         ResourcePattern(ResourceType.CLUSTER, CLUSTER_NAME, PatternType.LITERAL),
         AccessControlEntry("User:ANONYMOUS", "*", AclOperation.DESCRIBE, AclPermissionType.ALLOW),

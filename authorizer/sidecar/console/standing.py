@@ -54,13 +54,16 @@ class Standing:
         """GET: how many actions were decided since the start, by result and rule, as /metrics counts them."""
         self._require_describe(request)
         collected = self._node.collector if self._workers is None else await self._workers.metrics()
-        rules = [
-            {**sample.labels, "count": int(sample.value)}
-            for family in collected.collect()
-            if family.name == _DECISIONS
-            for sample in family.samples
-        ]
-        return json_response({"at_s": time.monotonic(), "rules": rules})
+
+        def counted() -> list[dict[str, Any]]:
+            return [
+                {**sample.labels, "count": int(sample.value)}
+                for family in collected.collect()
+                if family.name == _DECISIONS
+                for sample in family.samples
+            ]
+
+        return json_response({"at_s": time.monotonic(), "rules": await in_own_thread(counted)})
 
     async def nodes(self, request: Request) -> Response:
         """GET: the other nodes of the log, and whether they agree with this one."""

@@ -7,6 +7,7 @@ counted since the last scrape is lost with the process, as it is with any.
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -30,12 +31,14 @@ class Counts:
         self._registry = registry
         self._path = path
         self._before = kept(path)
+        self._showing = threading.Lock()
 
     def show(self) -> list[Family]:
-        """All that it has now, its own and what was kept; and keep what is added up."""
-        own = families_of(self._registry)
-        sums = added([*self._before, *own])
-        replace_file(self._path, msgspec.msgpack.encode(sums))
+        """All that it has now, its own and what was kept; and keep what is added up. From any thread."""
+        with self._showing:
+            own = families_of(self._registry)
+            sums = added([*self._before, *own])
+            replace_file(self._path, msgspec.msgpack.encode(sums))
         return [*sums, *(family for family in own if not family.is_added)]
 
 

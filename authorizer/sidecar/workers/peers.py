@@ -124,7 +124,7 @@ class Peers:
 
         async def ask(number: int) -> _T | None:
             if number == self._worker.number:
-                return own()
+                return await loop.run_in_executor(self._threads, own)
             return await loop.run_in_executor(self._threads, self._answer, number, path, timeout_s, read)
 
         return await asyncio.gather(*map(ask, range(self._worker.count)))

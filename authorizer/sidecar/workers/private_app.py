@@ -67,7 +67,7 @@ class PrivateApp:
         return json_response(self._nodes.readiness())
 
     async def _metrics(self, _request: Request) -> Response:
-        return Response(msgspec.msgpack.encode(self._counts.show()))
+        return Response(msgspec.msgpack.encode(await asyncio.to_thread(self._counts.show)))
 
     async def _writable(self, request: Request) -> Response:
         return json_response(self._node(request).status().writable)
