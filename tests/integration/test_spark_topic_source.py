@@ -243,11 +243,11 @@ def test_several_topics_need_a_group(broker: Broker) -> None:
 def test_a_pattern_that_java_reads_otherwise_is_refused(
     spark: SparkSession, log: FollowedLog, topic: str
 ) -> None:
-    """Python found the topic, Java would follow none."""
+    """The topic was found by something else than Java, which would follow none."""
     for regex, why in (
         (f"(?P<cluster>{topic})", "not a regular expression to Java"),
-        # Both letters to Python; to Java those that are both of them, which is none.
-        ("[a&&b]clog.*", "in Python and not in Java"),
+        # Both letters to others; to Java those that are both of them, which is none.
+        ("[a&&b]clog.*", "here and not in Java"),
     ):
         with pytest.raises(LogError, match=why):
             read_topics_stream(

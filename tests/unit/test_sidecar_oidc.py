@@ -74,6 +74,7 @@ def test_a_valid_token_is_its_claims(valid: Callable[[], str]) -> None:
 def test_a_token_is_believed_until_it_expires_and_the_leeway_is_over() -> None:
     exp = int(time.time()) + 60
     assert oidc().verify(token(exp=exp), KEYS)[1] == exp + 5
+    assert oidc().verify(token(exp=exp + 0.9), KEYS)[1] == exp + 5
 
 
 def test_the_principal_is_the_claim_that_was_named() -> None:

@@ -58,8 +58,9 @@ _logs = shared(
     click.option(
         "--topics-pattern",
         metavar="REGEX",
-        help="All topics on --bootstrap-servers whose whole name matches. What its group matches is the id "
-        "of the cluster that a topic belongs to: 'acls-(.+)'.",
+        help="All topics on --bootstrap-servers whose whole name matches: a regular expression of Java's, "
+        "without lookaheads and without repetitions of what has repetitions. What its group matches is the "
+        "id of the cluster that a topic belongs to: 'acls-(.+)'.",
     ),
     config_option,
     click.option(

@@ -95,4 +95,4 @@ def _until_s(claims: dict[str, Any]) -> float:
         value = claims.get(name, 0)
         if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _TIME_MAX:
             raise RefusalError(Reason.CLAIM, "exp, nbf and iat of a token are seconds since 1970")
-    return float(claims["exp"])
+    return float(int(claims["exp"]))  # whole seconds, as PyJWT compares them

@@ -134,7 +134,7 @@ def _topic(log: FollowedLog) -> str:
 
 
 def _check_pattern(spark: SparkSession, regex: str, topics: Sequence[str]) -> None:
-    """Python found the topics, and Java will follow them: both must mean the same."""
+    """RE2 found the topics (records.java_pattern), and Java will follow them: both must mean the same."""
     jvm: Any = spark._jvm  # noqa: SLF001 - there is no public way to call Java
     try:
         pattern = jvm.java.util.regex.Pattern.compile(regex)
@@ -143,6 +143,6 @@ def _check_pattern(spark: SparkSession, regex: str, topics: Sequence[str]) -> No
     missed = [topic for topic in topics if not pattern.matcher(topic).matches()]
     if missed:
         raise LogError(
-            f"the topics pattern `{regex}` matches `{missed[0]}` in Python and not in Java: write it in a "
-            "form that both understand alike"
+            f"the topics pattern `{regex}` matches `{missed[0]}` here and not in Java: write it in "
+            "another form"
         )
