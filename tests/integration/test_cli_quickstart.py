@@ -34,8 +34,10 @@ TIMEOUT_S = 60
 SPARK_TIMEOUT_S = 300
 
 
-def tour(directory: Path, *more: str, spark: bool = False) -> subprocess.CompletedProcess[str]:
-    flags = ["--port", "0", "--exit", "--spark" if spark else "--no-spark"]
+def tour(
+    directory: Path, *more: str, spark: bool = False, port: str = "0"
+) -> subprocess.CompletedProcess[str]:
+    flags = ["--port", port, "--exit", "--spark" if spark else "--no-spark"]
     return subprocess.run(
         [*QUICKSTART, "--directory", str(directory), *flags, *more],
         capture_output=True,
@@ -220,7 +222,7 @@ def test_a_port_that_was_asked_for_is_not_replaced(tmp_path: Path) -> None:
     """--port with a port in use is wrong usage."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        refused = tour(tmp_path, "--port", port)
+        refused = tour(tmp_path, port=port)
     assert refused.returncode == 2
     assert f"--port {port}" in refused.stderr
     assert "0 for any free one" in refused.stderr
