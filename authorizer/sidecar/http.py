@@ -102,16 +102,19 @@ def origin_of(request: Request) -> Origin:
 
 
 def require_no_page(request: Request) -> None:
-    """What changes something is asked for in the body alone, and never by a web page, which says Origin.
+    """Refuse a change that a web page asks for, or that is not in the body alone.
+
+    A browser adds Origin or Sec-Fetch-Site to what a page sends, mostly both; no page can leave them out.
 
     Raises:
-        HttpError: 403, there is an Origin; 400, there is a query.
+        HttpError: 403, there is one of these headers; 400, there is a query.
     """
-    if "origin" in request.headers:
-        raise HttpError(
-            ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-            "nothing is changed from web pages (the request has an Origin header)",
-        )
+    for header in ("Origin", "Sec-Fetch-Site"):
+        if header in request.headers:
+            raise HttpError(
+                ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+                f"nothing is changed from web pages (the request has the header {header})",
+            )
     if request.url.query:
         raise HttpError(
             ErrorCode.INVALID_REQUEST,

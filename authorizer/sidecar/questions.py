@@ -18,14 +18,19 @@ from typing import Annotated, Final
 import msgspec
 
 from authorizer.api import Action, HttpRequestContext
+from authorizer.sidecar.errors import invalid_request
 from authorizer.sidecar.terms import address_of, code_of, principal_of
 from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
+from records.topic_name import TOPIC_LENGTH_MAX
 
 _CAMEL: Final = {
     "resource_type": "resourceType",
     "resource_name": "resourceName",
     "resource_names": "resourceNames",
 }
+
+#: Bytes of a string of Kafka's protocol, whose length is an int16.
+_STRING_BYTES_MAX: Final = 2**15 - 1
 
 #: Of a record, or the end offset of a state: an int64.
 Offset = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
@@ -94,8 +99,18 @@ class DecisionQuestion(TypeQuestion, kw_only=True):
     resource_name: str
 
     def action(self) -> Action:
-        """HttpError 400: an operation or a type that cannot be asked about."""
-        return Action(self.code(), ResourcePattern(self.type(), self.resource_name, PatternType.LITERAL))
+        """HttpError 400: an operation or a type that cannot be asked about, or names that Kafka cannot have.
+
+        The answer has them several times.
+        """
+        resource_type, name = self.type(), self.resource_name
+        _require_short("principal", self.principal)
+        _require_short("resourceName", name)
+        if resource_type is ResourceType.TOPIC and len(name) > TOPIC_LENGTH_MAX:
+            raise invalid_request(
+                f"resourceName has {len(name)} characters: a topic's name has at most {TOPIC_LENGTH_MAX}"
+            )
+        return Action(self.code(), ResourcePattern(resource_type, name, PatternType.LITERAL))
 
 
 class FilterQuestion(TypeQuestion, kw_only=True):
@@ -118,3 +133,10 @@ class FilterQuestion(TypeQuestion, kw_only=True):
             )
             for name in self.resource_names
         ]
+
+
+def _require_short(field: str, text: str) -> None:
+    """HttpError 400: the text is longer than one can be in Kafka's protocol."""
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > _STRING_BYTES_MAX:
+        raise invalid_request(f"{field} has {size} bytes: a name has at most {_STRING_BYTES_MAX} in Kafka")

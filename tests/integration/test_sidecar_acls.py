@@ -203,9 +203,19 @@ def test_a_principal_that_may_ask_about_others_may_not_list_or_change(tmp_path: 
         assert tcp.post(PATH, json={"acls": [ORDERS]}).status_code == 403
 
 
-def test_a_web_page_changes_nothing(tmp_path: Path) -> None:
-    """A browser on this machine reaches loopback as ANONYMOUS, for whatever page it shows; it says Origin."""
-    headers = {"origin": "http://127.0.0.1:8180"}
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "http://127.0.0.1:8180"},
+        {"origin": "null"},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-origin"},
+        {"sec-fetch-site": ""},
+    ],
+    ids=str,
+)
+def test_a_web_page_changes_nothing(tmp_path: Path, headers: dict[str, str]) -> None:
+    """A browser on this machine reaches loopback as ANONYMOUS, for whatever page it shows, and says so."""
     with serving(tmp_path / "log") as (node, client, unix):
         for each in (client, unix):
             assert each.post(PATH, json={"acls": [ORDERS]}, headers=headers).status_code == 403

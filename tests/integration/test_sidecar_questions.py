@@ -97,6 +97,35 @@ def test_an_explanation_is_that_of_the_command(node_and_client: tuple[Node, http
         assert client.post(EXPLAIN, json=question).json() == json.loads(printed)
 
 
+@pytest.mark.parametrize(
+    ("kind", "unit", "length_max"), [("TOPIC", "x", 249), ("GROUP", "x", 32_767), ("GROUP", "ß", 16_383)]
+)
+def test_an_explanation_takes_no_name_that_kafka_cannot_have(
+    node_and_client: tuple[Node, httpx.Client], kind: str, unit: str, length_max: int
+) -> None:
+    """The answer repeats it: of a name of a megabyte it would have five."""
+    _, client = node_and_client
+    question = {**QUESTIONS[EXPLAIN], "resourceType": kind}
+    answer = client.post(EXPLAIN, json={**question, "resourceName": unit * length_max})
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["result"] == "DENIED"
+    for length in (length_max + 1, 1_000_000):
+        refused = client.post(EXPLAIN, json={**question, "resourceName": unit * length})
+        assert (refused.status_code, refused.json()["code"]) == (400, "INVALID_REQUEST")
+        assert len(refused.content) < 1000
+
+
+def test_an_explanation_takes_no_principal_that_kafka_cannot_have(
+    node_and_client: tuple[Node, httpx.Client],
+) -> None:
+    node, client = node_and_client
+    create(node, [acl(ANONYMOUS, AclOperation.DESCRIBE, CLUSTER)])
+    name = f"User:{'a' * 32_762}"
+    assert client.post(EXPLAIN, json={**QUESTIONS[EXPLAIN], "principal": name}).status_code == 200
+    refused = client.post(EXPLAIN, json={**QUESTIONS[EXPLAIN], "principal": name + "a"})
+    assert (refused.status_code, refused.json()["code"]) == (400, "INVALID_REQUEST")
+
+
 def test_an_explanation_says_which_host_was_assumed_and_what_others_get(tmp_path: Path) -> None:
     with asked_node(tmp_path / "log", ACLS, sidecar_default_host="10.0.0.1") as (node, client):
         create(node, [acl(ANONYMOUS, AclOperation.DESCRIBE, CLUSTER)])
