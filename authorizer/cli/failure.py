@@ -16,6 +16,7 @@ from authorizer.cli.command_name import as_pasted
 from authorizer.cli.invocation import filled
 from authorizer.cli.streams import InputClosedError, OutputClosedError, OutputError
 from authorizer.cli.terminal import bad, width, wrapped
+from authorizer.control_characters import ESCAPED
 from authorizer.errors import (
     ApiError,
     AuthorizerNotReadyError,
@@ -72,6 +73,9 @@ from snapshot.errors import (
     SparkJobError,
 )
 
+# Some messages have several lines.
+_ESCAPED: Final = {code: text for code, text in ESCAPED.items() if code != ord("\n")}
+
 
 class ExitCode(IntEnum):
     """What scripts rely on. 0 to 4 are pinned; the others are the shell's own customs."""
@@ -105,7 +109,8 @@ class Failure(click.ClickException):
 
     def show(self, file: IO[Any] | None = None) -> None:
         columns = width(err=True) if file is None else None
-        lines = [f"{bad('Error:')} {as_pasted(self.message)}"]
+        # What a server answered, or a name from a log, may be in it.
+        lines = [f"{bad('Error:')} {as_pasted(self.message.translate(_ESCAPED))}"]
         if self.way_out:
             lines.append(f"  {as_pasted(self.way_out)}")
         for line in lines:

@@ -141,6 +141,12 @@ keep_option: Final = click.option(
     help="Whole snapshots of each log that stay, the newest ones.  [default: aclog.snapshot.keep, 3]",
 )
 json_option: Final = click.option("--json", "as_json", is_flag=True, help="Answer in JSON, on one line.")
+raw_cells_option: Final = click.option(
+    "--raw-cells",
+    is_flag=True,
+    help="With CSV: write each text as it is. By default one that a spreadsheet would take for a formula, or "
+    "that holds control characters, gets a ' before it.",
+)
 progress_option: Final = click.option(
     "--progress/--no-progress",
     default=None,

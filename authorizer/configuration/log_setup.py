@@ -8,6 +8,7 @@ writes many at once (``authorizer.audit_writer``).
 
 from __future__ import annotations
 
+import io
 import logging
 import sys
 from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
@@ -21,10 +22,11 @@ from authorizer.decisions.audit import AUDIT_LOGGER_NAME
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from structlog.typing import EventDict, Processor
+    from structlog.typing import EventDict, ExcInfo, Processor
 
 #: Keys whose text this program made, line by line.
 _OF_SEVERAL_LINES: Final = ("exception", "stack")
+_ESCAPED_BUT_LINES: Final = {code: text for code, text in ESCAPED.items() if chr(code) not in "\n\t"}
 
 
 class LogOutput(NamedTuple):
@@ -67,9 +69,7 @@ def setup_logging(
     else:
         renderers = [
             _without_control_characters,
-            structlog.dev.ConsoleRenderer(
-                colors=stream.isatty(), exception_formatter=structlog.dev.plain_traceback
-            ),
+            structlog.dev.ConsoleRenderer(colors=stream.isatty(), exception_formatter=_traceback),
         ]
     handler = logging.StreamHandler(stream) if shared_by is None else SharedHandler(stream, shared_by)
     handler.setFormatter(
@@ -109,9 +109,18 @@ def _without_color_message(_logger: object, _name: str, event: EventDict) -> Eve
     return event
 
 
+def _traceback(stream: TextIO, error: ExcInfo) -> None:
+    """Text that came with an error may be a caller's, too."""
+    plain = io.StringIO()
+    structlog.dev.plain_traceback(plain, error)
+    stream.write(plain.getvalue().translate(_ESCAPED_BUT_LINES))
+
+
 def _without_control_characters(_logger: object, _name: str, event: EventDict) -> EventDict:
     """Names that a caller chose, as in the audit log's lines, can neither forge a line nor clear a screen."""
     return {
-        key: value.translate(ESCAPED) if isinstance(value, str) and key not in _OF_SEVERAL_LINES else value
+        key: value.translate(_ESCAPED_BUT_LINES if key in _OF_SEVERAL_LINES else ESCAPED)
+        if isinstance(value, str)
+        else value
         for key, value in event.items()
     }

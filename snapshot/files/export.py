@@ -3,7 +3,8 @@
     avro    object container file (deflate) of records/schemas/AccessControlEntryRecord.avsc; its header says
             where in the log the state stands: aclog.endOffset, .epoch, .timestampMs, .digest, .features
     jsonl   payloads as kafka-dump-log prints them, feature levels first
-    csv     RFC 4180, UTF-8, a header; codes by name, or by number where they have none
+    csv     RFC 4180, UTF-8, a header; codes by name, or by number where they have none; a text that a
+            spreadsheet would take for a formula has a ' before it, see csv_cell.py
     kip11   one JSON document, a line for each resource, see kip11.py
 
 Kafka's .checkpoint is in kraft_file.py. ACLs come in reading order (by type, name, pattern, principal, ...),
@@ -29,6 +30,7 @@ from snapshot.code_names import code_to_name
 from snapshot.digest import DIGEST_BITS, digest_to_string
 from snapshot.errors import SnapshotError
 from snapshot.files.atomic_file import atomic_write
+from snapshot.files.csv_cell import cell_of_text
 from snapshot.files.export_format import ExportFormat
 from snapshot.files.kip11 import kip11_resources
 
@@ -49,8 +51,16 @@ CSV_HEADER: Final = (
 )
 
 
-def export_image(image: AclsImage, path: Path, export_format: ExportFormat) -> None:
+def export_image(
+    image: AclsImage, path: Path, export_format: ExportFormat, *, raw_cells: bool = False
+) -> None:
     """Write the state to ``path``, over what may be there.
+
+    Args:
+        image: the state.
+        path: of the file.
+        export_format: of the file.
+        raw_cells: in CSV, write texts as they are, formulas too.
 
     Raises:
         EncodeError: text that is not valid Unicode.
@@ -65,7 +75,7 @@ def export_image(image: AclsImage, path: Path, export_format: ExportFormat) -> N
                 case ExportFormat.JSON_LINES:
                     _write_json_lines(file, image, records)
                 case ExportFormat.CSV:
-                    _write_csv(file, records)
+                    _write_csv(file, records, raw_cells=raw_cells)
                 case ExportFormat.KIP11:
                     _write_kip11(file, records)
     except UnicodeEncodeError as error:
@@ -101,7 +111,8 @@ def _write_json_lines(file: IO[bytes], image: AclsImage, records: list[AccessCon
         file.write(json.dumps(record).encode() + b"\n")
 
 
-def _write_csv(file: IO[bytes], records: list[AccessControlEntryRecord]) -> None:
+def _write_csv(file: IO[bytes], records: list[AccessControlEntryRecord], *, raw_cells: bool) -> None:
+    cell = str if raw_cells else cell_of_text
     text = io.TextIOWrapper(file, encoding="utf-8", newline="")
     rows = csv.writer(text, lineterminator="\r\n")
     rows.writerow(CSV_HEADER)
@@ -110,10 +121,10 @@ def _write_csv(file: IO[bytes], records: list[AccessControlEntryRecord]) -> None
             (
                 uuid_to_string(record.id),
                 code_to_name(ResourceType, record.resource_type),
-                record.resource_name,
+                cell(record.resource_name),
                 code_to_name(PatternType, record.pattern_type),
-                record.principal,
-                record.host,
+                cell(record.principal),
+                cell(record.host),
                 code_to_name(AclOperation, record.operation),
                 code_to_name(AclPermissionType, record.permission_type),
             )

@@ -153,3 +153,56 @@ def test_what_is_denied_is_none_of_every_operation(tmp_path: Path) -> None:
     )
     said = aclog("what-can", "--acls", path, "--principal", "User:a").stdout
     assert "every operation but Read on TOPIC orders" in said
+
+
+@pytest.fixture
+def odd_log(tmp_path: Path) -> Path:
+    """Groups may be called anything."""
+    log = tmp_path / "log"
+    aclog("log", "create", "--log", log)
+    flags = [word for name in ODD_NAMES for word in ("--group", name)]
+    aclog("acls", "--log", log, "--add", "--allow-principal", "User:a", "--operation", "Read", *flags)
+    return log
+
+
+ODD_NAMES = ("=1+1", "+1", "-1", "@x", "'=1", "'quoted'", "a\x1b[2J\u202e")
+
+
+def cells(*command: object) -> set[str]:
+    text = aclog(*command).stdout
+    return {cell for row in csv.reader(io.StringIO(text, newline="")) for cell in row}
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["what-can --principal User:a --csv", "who-can --operation Read --group =1+1 --csv"],
+)
+def test_no_cell_of_classes_is_a_formula(command: str, odd_log: Path) -> None:
+    """Nor does one hold a control character; --raw-cells writes names as they are."""
+    words = [*command.split(), "--log", str(odd_log)]
+    found, raw = cells(*words), cells(*words, "--raw-cells")
+    assert not [cell for cell in found if cell.startswith(("=", "+", "-", "@")) or "\x1b" in cell]
+    assert found != raw
+
+
+@pytest.mark.parametrize(
+    ("command", "last"),
+    [
+        ("report --format csv --output -", "'a\\x1b[2J\\u202e"),
+        ("snapshot export --format csv", "'a\x1b[2J\u202e"),
+    ],
+)
+def test_no_cell_of_csv_is_a_formula(command: str, last: str, odd_log: Path) -> None:
+    """What a program reads back keeps its characters, and what people read does not."""
+    words = [*command.split(), "--log", str(odd_log)]
+    found = cells(*words)
+    assert {"'=1+1", "'+1", "'-1", "'@x", "''=1", "'quoted'", last} <= found
+    assert not [cell for cell in found if cell.startswith(("=", "+", "@"))]
+    assert set(ODD_NAMES) <= cells(*words, "--raw-cells")
+
+
+def test_what_export_writes_is_read_back(odd_log: Path, tmp_path: Path) -> None:
+    """`diff` and `plan` take the mark away again."""
+    exported = tmp_path / "acls.csv"
+    aclog("snapshot", "export", "--log", odd_log, "--format", "csv", "--output", exported)
+    assert "same" in aclog("diff", odd_log, exported).stdout

@@ -8,6 +8,7 @@ from pathlib import Path
 from authorizer.acl_json import acl_from_json
 from records.codecs import json
 from records.entries import AccessControlEntryRecord, MetadataRecord
+from snapshot.files.csv_cell import text_of_cell
 
 
 def records_in_json_lines(path: Path) -> list[MetadataRecord]:
@@ -16,6 +17,7 @@ def records_in_json_lines(path: Path) -> list[MetadataRecord]:
 
 
 def acls_in_csv(path: Path) -> list[AccessControlEntryRecord]:
-    """Row by row, by the names in the header."""
+    """Row by row, by the names in the header, without what keeps a spreadsheet from running a text."""
     with path.open(encoding="utf-8", newline="") as file:
-        return [acl_from_json(row) for row in csv.DictReader(file, strict=True)]
+        rows = csv.DictReader(file, strict=True)
+        return [acl_from_json({name: text_of_cell(cell) for name, cell in row.items()}) for row in rows]

@@ -110,3 +110,19 @@ def test_nothing_goes_to_stdout() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == ""
     assert len(done.stderr.splitlines()) == 2
+
+
+FORGING = "a\x1b[2J\r\x9b31m\u2028b\u2029c\u202ed\u2066e\u200f"
+FORGERS = "\x1b\r\x9b\u2028\u2029\u202e\u2066\u200f"
+
+
+def test_a_name_forges_nothing_on_the_console() -> None:
+    """Neither another line nor another order of letters, also in the text of an error."""
+    stream = io.StringIO()
+    setup_logging("console", "INFO", stream=stream)
+    logging.getLogger("a").info("name %s", FORGING, extra={"topic": FORGING})
+    logging.getLogger("a").error("failed", exc_info=ValueError(FORGING))
+    said = stream.getvalue()
+    assert not set(FORGERS) & set(said)
+    assert said.count("\\u202e") == 3
+    assert "\nValueError: a" in said

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import unicodedata
 
 import click
 import pytest
@@ -25,16 +26,23 @@ def test_json_line_gives_back_any_text(text: str) -> None:
     assert json.loads(line.decode("utf-8")) == {"name": text}
 
 
-@given(st.text(st.characters()))
+# Of marks, embeddings, overrides and isolates; the marks themselves are of the class of letters.
+DIRECTIONS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+
+
+@given(st.text(st.characters() | st.sampled_from("\u2028\u2029\u202e\u2066\u2069\x1b\n")))
 def test_shown_has_no_control_characters(text: str) -> None:
     """No name can move the cursor, colour the screen or end the line."""
     assert not any(ord(char) < 0x20 or 0x7F <= ord(char) < 0xA0 for char in shown(text))
+    assert len(shown(text).splitlines()) <= 1
+    assert not any(unicodedata.bidirectional(char) in DIRECTIONS for char in shown(text))
 
 
 def test_shown_leaves_letters_of_all_scripts() -> None:
     """Escaping is for control characters only."""
     assert shown("zaufgeräumt-日本-😀") == "zaufgeräumt-日本-😀"
     assert shown("a\nb\x1b[31m") == "a\\nb\\x1b[31m"
+    assert shown("a\u2028b\u202ec\u200f\u061c") == "a\\u2028b\\u202ec\\u200f\\u061c"
 
 
 @pytest.mark.parametrize("locale", ["C", "POSIX", "en_US.ISO-8859-1", "C.UTF-8"])

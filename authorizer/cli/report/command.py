@@ -19,6 +19,7 @@ from authorizer.cli.options import (
     config_option,
     log_option,
     progress_option,
+    raw_cells_option,
 )
 from authorizer.cli.output import Progress, Waiting, note
 from authorizer.cli.resources import RESOURCES, names_of, only_resource
@@ -79,6 +80,7 @@ _STDOUT: Final = Path("-")
     metavar="FILE",
     help="Where to write it, whole or not at all; - is stdout.",
 )
+@raw_cells_option
 @credentials_options
 @config_option
 @progress_option
@@ -91,6 +93,7 @@ def report_command(
     principals: tuple[KafkaPrincipal, ...],
     form: str,
     output: Path,
+    raw_cells: bool,
     **resource: Any,
 ) -> None:
     """Write who may do what, and what changed, as one file for an audit.
@@ -144,7 +147,7 @@ def report_command(
     report = gather(found, scope, settings, SystemClock().now_ms(), _LINES_MAXIMUM.get(form))
     for each in report.left_out:
         note(f"note: left out: {each}")
-    _write(_pieces(report, form), output)
+    _write(_pieces(report, form, raw_cells=raw_cells), output)
 
 
 def _point(at_offset: int | None, at_time: datetime | None) -> int | datetime | None:
@@ -177,7 +180,7 @@ def _require_few(acls: int, form: str) -> None:
         )
 
 
-def _pieces(report: Report, form: str) -> Iterator[bytes]:
+def _pieces(report: Report, form: str, *, raw_cells: bool) -> Iterator[bytes]:
     from authorizer.cli.report import lines, page_file, print_file
 
     match form:
@@ -187,7 +190,7 @@ def _pieces(report: Report, form: str) -> Iterator[bytes]:
         case "print":
             return print_file.pages(report)
         case "csv":
-            return lines.csv_lines(report)
+            return lines.csv_lines(report, raw_cells=raw_cells)
         case _:
             return lines.json_lines(report)
 

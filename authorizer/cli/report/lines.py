@@ -19,7 +19,8 @@ from authorizer.analysis.classes import (
     where,
     who,
 )
-from authorizer.cli.output import json_line, utc
+from authorizer.cli.output import json_line, shown, utc
+from snapshot.files.csv_cell import cell_of_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,16 +95,20 @@ def _answer_json(answer: Answer | None) -> dict[str, Any]:
     return {"allowed": said}
 
 
-def csv_lines(report: Report) -> Iterator[bytes]:
-    """All sections in one table, with a header."""
+def csv_lines(report: Report, *, raw_cells: bool) -> Iterator[bytes]:
+    """All sections in one table, with a header; texts that a spreadsheet could run are marked."""
     text = io.StringIO()
     lines = csv.DictWriter(text, _HEADER, restval="", lineterminator="\r\n")
     lines.writeheader()
     for row in _rows(report):
-        lines.writerow(row)
+        lines.writerow(row if raw_cells else {name: _cell(value) for name, value in row.items()})
         yield text.getvalue().encode("utf-8", "backslashreplace")
         text.seek(0)
         text.truncate()
+
+
+def _cell(value: Any) -> Any:
+    return shown(cell_of_text(value)) if isinstance(value, str) else value
 
 
 def _rows(report: Report) -> Iterator[dict[str, Any]]:

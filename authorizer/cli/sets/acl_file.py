@@ -26,6 +26,7 @@ from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRe
 from records.errors import DecodeError
 from records.ids import Uuid, content_uuid
 from snapshot.code_names import code_from_name
+from snapshot.files.csv_cell import text_of_cell
 from snapshot.files.export import CSV_HEADER
 
 _RESOURCE: Final = re.compile(
@@ -151,7 +152,9 @@ def _from_csv(lines: list[Line], path: str) -> Iterator[NumberedAcl]:
         raise wrong_line(f"the header is not {','.join(CSV_HEADER)}", path, 1)
     try:
         for row in rows:
-            yield numbered_acl({field: row[field] for field in _FIELDS}, path, rows.line_num)
+            yield numbered_acl(
+                {field: row[field] and text_of_cell(row[field]) for field in _FIELDS}, path, rows.line_num
+            )
     except csv.Error as error:
         raise wrong_line(f"not CSV: {error}", path, rows.line_num) from error
 

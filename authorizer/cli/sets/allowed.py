@@ -14,6 +14,7 @@ from authorizer.cli.options import (
     config_option,
     json_option,
     log_option,
+    raw_cells_option,
     release_option,
     shared,
 )
@@ -45,7 +46,11 @@ set_source_options: Final = shared(
     release_option,
     json_option,
 )
-_set_options = shared(set_source_options, click.option("--csv", "as_csv", is_flag=True, help="Print CSV."))
+_set_options = shared(
+    set_source_options,
+    click.option("--csv", "as_csv", is_flag=True, help="Print CSV."),
+    raw_cells_option,
+)
 
 
 @click.command("who-can", cls=Command)
@@ -58,7 +63,13 @@ _set_options = shared(set_source_options, click.option("--csv", "as_csv", is_fla
 @click.option("--user-principal", metavar="TYPE:NAME", help="On this user, or on TYPE:NAME*.")
 @_set_options
 def who_can_command(
-    *, operation: AclOperation, source: str | None, as_csv: bool, as_json: bool, **resource: Any
+    *,
+    operation: AclOperation,
+    source: str | None,
+    as_csv: bool,
+    as_json: bool,
+    raw_cells: bool,
+    **resource: Any,
 ) -> None:
     """Who may do this on a name, or on any name that begins so?
 
@@ -79,13 +90,15 @@ def who_can_command(
     acls, settings = given_set(source)
     with Waiting("looking for who can"):
         found = list(who_can(acls.table(), settings, resource_type, names_of(name), operation))
-    _print(found, acls, settings, as_csv=as_csv, as_json=as_json)
+    _print(found, acls, settings, as_csv=as_csv, as_json=as_json, raw_cells=raw_cells)
 
 
 @click.command("what-can", cls=Command)
 @click.option("--principal", type=PRINCIPAL, required=True, help="Whose rights.")
 @_set_options
-def what_can_command(*, principal: KafkaPrincipal, source: str | None, as_csv: bool, as_json: bool) -> None:
+def what_can_command(
+    *, principal: KafkaPrincipal, source: str | None, as_csv: bool, as_json: bool, raw_cells: bool
+) -> None:
     """What may this principal do?
 
     Every class of questions that is allowed: operations, on which names, from which hosts, and the ACL that
@@ -102,7 +115,7 @@ def what_can_command(*, principal: KafkaPrincipal, source: str | None, as_csv: b
     acls, settings = given_set(source)
     with Waiting("looking for what it can"):
         found = list(what_can(acls.table(), settings, str(principal)))
-    _print(found, acls, settings, as_csv=as_csv, as_json=as_json)
+    _print(found, acls, settings, as_csv=as_csv, as_json=as_json, raw_cells=raw_cells)
 
 
 def given_set(source: str | None) -> tuple[AclSet, AuthorizerSettings]:
@@ -119,7 +132,13 @@ def given_set(source: str | None) -> tuple[AclSet, AuthorizerSettings]:
 
 
 def _print(
-    classes: list[Questions], acls: AclSet, settings: AuthorizerSettings, *, as_csv: bool, as_json: bool
+    classes: list[Questions],
+    acls: AclSet,
+    settings: AuthorizerSettings,
+    *,
+    as_csv: bool,
+    as_json: bool,
+    raw_cells: bool,
 ) -> None:
     from authorizer.analysis.classes import state_about
     from authorizer.analysis.deciding_acls import DecidingAcls
@@ -127,7 +146,8 @@ def _print(
 
     table = acls.table()
     state = state_about(table, classes, settings)
-    print_allowed(classes, DecidingAcls(table, classes), state, as_csv=as_csv, as_json=as_json)
+    deciding = DecidingAcls(table, classes)
+    print_allowed(classes, deciding, state, as_csv=as_csv, as_json=as_json, raw_cells=raw_cells)
     if not classes:
         note("note: nobody, and nothing: no question of these is allowed")
         raise click.exceptions.Exit(ExitCode.NO)

@@ -25,6 +25,7 @@ from authorizer.analysis.classes import (
     who,
 )
 from authorizer.cli.output import answer, print_json, shown
+from snapshot.files.csv_cell import cell_of_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -37,11 +38,17 @@ _CSV_HEADER: Final = ("principal", "operations", "resourceType", "names", "hosts
 
 
 def print_allowed(
-    classes: Collection[Questions], acls: DecidingAcls, state: AuthorizerState, *, as_csv: bool, as_json: bool
+    classes: Collection[Questions],
+    acls: DecidingAcls,
+    state: AuthorizerState,
+    *,
+    as_csv: bool,
+    as_json: bool,
+    raw_cells: bool,
 ) -> None:
     """As CSV, as JSON with a line for each operation, or for people."""
     if as_csv:
-        _print_csv(classes, acls, state)
+        _print_csv(classes, acls, state, raw_cells=raw_cells)
         return
     for questions in classes:
         if as_json:
@@ -70,7 +77,9 @@ def print_allowed(
                 answer(f"      {shown(record.standard_acl())}", indent=8)
 
 
-def _print_csv(classes: Iterable[Questions], acls: DecidingAcls, state: AuthorizerState) -> None:
+def _print_csv(
+    classes: Iterable[Questions], acls: DecidingAcls, state: AuthorizerState, *, raw_cells: bool
+) -> None:
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\r\n")
     rows.writerow(_CSV_HEADER)
@@ -82,14 +91,13 @@ def _print_csv(classes: Iterable[Questions], acls: DecidingAcls, state: Authoriz
             if others.acls
             else ""
         )
-        rows.writerow(
-            (
-                who(questions),
-                operations(questions),
-                questions.resource_type.name,
-                where(questions),
-                hosts(questions),
-                str(decision) + more,
-            )
+        row = (
+            who(questions),
+            operations(questions),
+            questions.resource_type.name,
+            where(questions),
+            hosts(questions),
+            str(decision) + more,
         )
+        rows.writerow(row if raw_cells else [shown(cell_of_text(text)) for text in row])
     click.echo(text.getvalue(), nl=False)

@@ -19,6 +19,7 @@ from authorizer.cli.options import (
     end_offset_option,
     json_option,
     log_option,
+    raw_cells_option,
     store_option,
 )
 from authorizer.cli.output import Waiting, answer, note, print_json, shown
@@ -73,6 +74,7 @@ _CHUNK_BYTES: Final = 1024 * 1024
 @store_option
 @cluster_id_option
 @end_offset_option
+@raw_cells_option
 @config_option
 @json_option
 def export_command(
@@ -84,6 +86,7 @@ def export_command(
     end_offset: int | None,
     bootstrap: bool,
     metadata_version: int | None,
+    raw_cells: bool,
     as_json: bool,
 ) -> None:
     """Write a state as a file for other tools: a log's, or a stored snapshot.
@@ -119,7 +122,7 @@ def export_command(
     if bootstrap:
         write_bootstrap_and_print(image, output, metadata_version, as_json=as_json)
         return
-    written = _write(image, export_format, output)
+    written = _write(image, export_format, output, raw_cells=raw_cells)
     if written is None:
         return
     if as_json:
@@ -165,7 +168,7 @@ def _is_stdout(output: str) -> bool:
         return False
 
 
-def _write(image: AclsImage, export_format: str, output: str) -> Path | None:
+def _write(image: AclsImage, export_format: str, output: str, *, raw_cells: bool) -> Path | None:
     """The file, or None for stdout."""
     from snapshot.files.export import export_image
     from snapshot.files.kraft_checkpoint import write_checkpoint
@@ -176,14 +179,14 @@ def _write(image: AclsImage, export_format: str, output: str) -> Path | None:
     if output != _STDOUT:
         is_stdout = _is_stdout(output)
         with Waiting("writing"):
-            export_image(image, Path(output), ExportFormat(export_format))
+            export_image(image, Path(output), ExportFormat(export_format), raw_cells=raw_cells)
         return None if is_stdout else Path(output)
     if export_format == ExportFormat.AVRO and sys.stdout.isatty():
         raise click.UsageError("Avro is not for a terminal: name a file with --output")
     with tempfile.TemporaryDirectory(prefix="aclog-export-") as scratch:
         staged = Path(scratch) / "export"
         with Waiting("writing"):
-            export_image(image, staged, ExportFormat(export_format))
+            export_image(image, staged, ExportFormat(export_format), raw_cells=raw_cells)
         with staged.open("rb") as file:
             while chunk := file.read(_CHUNK_BYTES):
                 click.echo(chunk, nl=False)
