@@ -16,6 +16,16 @@ from authorizer.cli.command_name import as_pasted
 from authorizer.cli.invocation import filled
 from authorizer.cli.streams import InputClosedError, OutputClosedError, OutputError
 from authorizer.cli.terminal import bad, width, wrapped
+from authorizer.configuration.keys.names import (
+    ACLOG_LISTENERS,
+    CONSOLE_LISTENERS,
+    DESCRIBE_PRINCIPALS,
+    LISTENERS,
+    LOG_URL,
+    SNAPSHOT_STORE,
+    WORKERS,
+)
+from authorizer.configuration.keys.table import BY_NAME
 from authorizer.control_characters import ESCAPED
 from authorizer.errors import (
     ApiError,
@@ -117,6 +127,17 @@ class Failure(click.ClickException):
             click.echo(wrapped(line, columns, indent=2), file=file, err=file is None, color=self.show_color)
 
 
+#: Keys that a flag sets, and that flag.
+SETTING_FLAGS: Final = {
+    LOG_URL: "--log",
+    SNAPSHOT_STORE: "--snapshots",
+    LISTENERS: "`aclog serve --listener` or `--port`",
+    ACLOG_LISTENERS: "`aclog serve --listener` or `--port`",
+    DESCRIBE_PRINCIPALS: "`aclog serve --describe-principals`",
+    WORKERS: "`aclog serve --workers`",
+    CONSOLE_LISTENERS: "`aclog serve --console`",
+}
+
 _DAMAGED_LOG: Final = (
     "An ACL record is never skipped, for it may be a DENY. `aclog log verify {log}` walks the whole log; "
     "take the directory from another replica, or start from a snapshot that ends after the damage "
@@ -157,11 +178,7 @@ _STOPPED_JOB: Final = (
 
 # The first class that fits counts: subclasses come before their bases.
 _RULES: Final[tuple[tuple[type[BaseException], ExitCode, str], ...]] = (
-    (
-        ConfigError,
-        ExitCode.USAGE,
-        "Set it in the --config file, in the environment (ACLOG_...) or by its flag.",
-    ),
+    (ConfigError, ExitCode.USAGE, ""),  # see _way_to_set
     (AuthorizerNotReadyError, ExitCode.NOT_READY, "Not loaded yet: try again, or see why in the log output."),
     (
         OperationTimedOutError,
@@ -280,8 +297,8 @@ _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 def failure_of(error: BaseException) -> Failure:
     """The message and exit code for anything that a command raised."""
     code, way_out = outcome(type(error))
-    if isinstance(error, ConfigError) and error.key.startswith(("--", "OTEL_")):
-        way_out = ""  # the file itself is wrong, not what it says; or a variable that is OpenTelemetry's
+    if isinstance(error, ConfigError):
+        way_out = _way_to_set(error.key)
     if type(error) in _FROM_THE_SYSTEM:
         if isinstance(error.__cause__, OSError):
             code, way_out = outcome(type(error.__cause__))
@@ -302,6 +319,20 @@ def outcome(kind: type[BaseException]) -> tuple[ExitCode, str]:
         if issubclass(kind, base):
             return code, way_out
     return ExitCode.DEFECT, "Please report it with the traceback that `aclog --debug ...` prints."
+
+
+def _way_to_set(key: str) -> str:
+    """Where a value of the configuration comes from."""
+    known = BY_NAME.get(key)
+    if known is None:
+        # The file itself, a variable, a listener's or a cluster's own key: the message names it.
+        return ""
+    ways = ["in the --config file"]
+    if known.environment:
+        ways.append(f"by the variable {known.variable}")
+    if key in SETTING_FLAGS:
+        ways.append(f"by {SETTING_FLAGS[key]}")
+    return f"Set it {', '.join(ways[:-1])}{' or ' if len(ways) > 1 else ''}{ways[-1]}."
 
 
 def _message(error: BaseException) -> str:

@@ -11,7 +11,12 @@ from authorizer.cli.options import config_option, log_option, snapshots_option
 from authorizer.cli.signals import Hangups, ends_on_signals
 from authorizer.cli.workspace import Workspace
 from authorizer.configuration.console import EVERY_LISTENER
-from authorizer.configuration.keys.names import CONSOLE_LISTENERS, DESCRIBE_PRINCIPALS, WORKERS
+from authorizer.configuration.keys.names import (
+    ACLOG_LISTENERS,
+    CONSOLE_LISTENERS,
+    DESCRIBE_PRINCIPALS,
+    WORKERS,
+)
 
 if TYPE_CHECKING:
     from authorizer.configuration.load import Config
@@ -21,6 +26,20 @@ if TYPE_CHECKING:
 @config_option
 @log_option
 @snapshots_option
+@click.option(
+    "--listener",
+    "listeners",
+    multiple=True,
+    metavar="NAME://HOST:PORT",
+    help="Where to listen: PLAINTEXT://127.0.0.1:8180, SSL://:8443, or UNIX:///path. Repeatable, each with a "
+    "name of its own.  [default: aclog.listeners or listeners of --config, else PLAINTEXT://127.0.0.1:8180]",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="The same as --listener PLAINTEXT://127.0.0.1:PORT; 0 is any free port.",
+)
 @click.option(
     "--describe-principals",
     metavar="TYPE:NAME[;...]",
@@ -40,14 +59,21 @@ if TYPE_CHECKING:
     "process of its own, which has all ACLs in its memory, too.  [default: aclog.console.listeners of "
     "--config, else none]",
 )
-def serve_command(*, describe_principals: str | None, workers: str | None, console: bool) -> None:
+def serve_command(
+    *,
+    listeners: tuple[str, ...],
+    port: int | None,
+    describe_principals: str | None,
+    workers: str | None,
+    console: bool,
+) -> None:
     """Answer over HTTP, beside a gateway, registry or proxy.
 
     Follows the log, keeps snapshots, and serves AuthZEN decisions and searches (/access/v1/evaluation,
     /evaluations, /search), Kafka's own questions (/v1/explain, /v1/filter, ...), /v1/changes, /v1/state,
-    /livez, /readyz, /metrics and /openapi.json, which describes them, on the configured listeners, by default
-    http://127.0.0.1:8180. Log lines and the audit log go to stderr; aclog.decision.log writes decisions as
-    CloudEvents to stdout, a rotated file or a Kafka topic. Ctrl-C or SIGTERM end it.
+    /livez, /readyz, /metrics and /openapi.json, which describes them, on --listener or the configured
+    listeners, by default http://127.0.0.1:8180. Log lines and the audit log go to stderr; aclog.decision.log
+    writes decisions as CloudEvents to stdout, a rotated file or a Kafka topic. Ctrl-C or SIGTERM end it.
 
     On SIGHUP --config is read again, and what has changed is taken, if all of it may change while it runs
     (docs/configuration.md says which keys); PUT /v1/config changes the same keys until then.
@@ -71,6 +97,7 @@ def serve_command(*, describe_principals: str | None, workers: str | None, conso
       aclog serve --log /var/kafka/__cluster_metadata-0 --describe-principals User:ANONYMOUS
       aclog serve --config server.properties --log /var/kafka/__cluster_metadata-0
       aclog serve --config sidecar.properties --snapshots s3://bucket/aclog
+      aclog serve --log /var/lib/aclog/log --port 8181
       aclog serve --log /var/lib/aclog/log --console --describe-principals User:ANONYMOUS
       aclog serve --config sidecar.properties --log kafka://HOST:9092/acls --workers 4
       aclog serve --config fleet.properties
@@ -82,6 +109,7 @@ def serve_command(*, describe_principals: str | None, workers: str | None, conso
 
     workspace = Workspace.given(
         {
+            ACLOG_LISTENERS: _listeners(listeners, port),
             DESCRIBE_PRINCIPALS: describe_principals,
             WORKERS: workers,
             CONSOLE_LISTENERS: EVERY_LISTENER if console else None,
@@ -117,6 +145,15 @@ def serve_command(*, describe_principals: str | None, workers: str | None, conso
         hangups.call(reconfiguration.reload_on_hangup)
         node.start()
         sidecar.serve(node)
+
+
+def _listeners(listeners: tuple[str, ...], port: int | None) -> str | None:
+    """The value of aclog.listeners that the flags give; None without flags."""
+    if port is not None:
+        if listeners:
+            raise click.UsageError("--port is a short form of --listener: name one of the two")
+        return f"PLAINTEXT://127.0.0.1:{port}"
+    return ",".join(listeners) or None
 
 
 def _serve_fleet(config: Config) -> None:

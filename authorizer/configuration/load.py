@@ -315,7 +315,7 @@ def _config(given: Given, merged: Mapping[str, str], sources: Mapping[str, str])
     listeners = parse_listeners(listeners_text, key=listeners_key, protocols=protocols)
     if not of_broker:
         # Listeners that a flag names stand in for those of the file, which may have had TLS.
-        has_tls = LISTENERS in in_flags or any(
+        has_tls = listeners_key in in_flags or any(
             endpoint.security_protocol is SecurityProtocol.SSL for endpoint in listeners
         )
         refuse_client_keys(in_file, has_tls_listener=has_tls)

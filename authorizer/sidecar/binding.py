@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.configuration.listeners import is_unix
 from authorizer.errors import ConfigError
+from authorizer.sidecar.port_holder import port_holder
 from authorizer.sidecar.unix_socket import bind_unix, connect_unix, remove_unix
 from records.log.directory.files import SOCKET_FILE
 
@@ -103,11 +104,13 @@ def _refused_as_wrong(endpoint: Endpoint, key: str) -> Iterator[None]:
         yield
     except OSError as error:
         where = endpoint.host if is_unix(endpoint) else f"{endpoint.host or ''}:{endpoint.port}"
+        holder = port_holder(endpoint.port) if error.errno == errno.EADDRINUSE else None
+        by = "" if holder is None else f", by {holder}"
         raise ConfigError(
             key,
             where,
-            f"cannot listen there: {error.strerror or error}. Set {key} to a free address, "
-            f"such as PLAINTEXT://127.0.0.1:0 for any free port",
+            f"cannot listen there: {error.strerror or error}{by}. Name a free address, "
+            " such as PLAINTEXT://127.0.0.1:0 for any free port",
         ) from error
 
 

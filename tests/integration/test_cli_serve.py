@@ -99,6 +99,58 @@ def wait_until_ready(url: str) -> None:
     pytest.fail("not ready")
 
 
+def listened_urls(process: subprocess.Popen[str]) -> list[str]:
+    """The addresses of a serving process, from its log."""
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("{") and (event := json.loads(line)).get("event") == "listening":
+            return [str(url) for url in event["urls"]]
+    pytest.fail("it does not listen")
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_flags_say_where_it_listens(workers: str, tmp_path: Path) -> None:
+    """--listener as often as there are listeners, over those of the file; --port for one on loopback."""
+    config = tmp_path / "sidecar.properties"
+    config.write_text("aclog.listeners=PLAINTEXT://127.0.0.1:1\naclog.logging.format=json\n")
+    log = ("--config", str(config), "--log", str(real_log("kraft-small")), "--workers", workers)
+    port, other, third = free_ports(3)
+    for flags, expected in (
+        (["--port", str(port)], [f"http://127.0.0.1:{port}"]),
+        (
+            ["--listener", f"PLAINTEXT://127.0.0.1:{other}", "--listener", f"UNIX://{tmp_path}/x.sock"],
+            [f"http://127.0.0.1:{other}", f"unix:{tmp_path}/x.sock"],
+        ),
+        (["--listener", f"plaintext://localhost:{third}"], [f"http://localhost:{third}"]),
+    ):
+        with subprocess.Popen([*SERVE, *log, *flags], stderr=subprocess.PIPE, text=True, cwd=ROOT) as process:
+            try:
+                urls = listened_urls(process)
+                assert [url.replace("localhost", "127.0.0.1") for url in urls] == [
+                    url.replace("localhost", "127.0.0.1") for url in expected
+                ]
+                wait_until_ready(urls[0])
+            finally:
+                process.terminate()
+                assert process.stderr is not None
+                process.stderr.read()
+
+
+def test_a_used_port_names_its_holder_and_the_flag() -> None:
+    """What can be done is in the message: a flag that there is."""
+    with socket.create_server((HOST, 0)) as held:
+        port = held.getsockname()[1]
+        done = ended(*SERVE, "--log", str(real_log("kraft-small")), "--port", str(port))
+    assert done.returncode == 2
+    assert f"Address already in use, by process {os.getpid()} (" in done.stderr
+    assert "serve --listener` or `--port`" in done.stderr
+
+
+def test_port_and_listener_are_one_or_the_other() -> None:
+    done = ended(*SERVE, "--log", "x", "--port", "1", "--listener", "PLAINTEXT://127.0.0.1:2")
+    assert (done.returncode, "name one of the two" in done.stderr) == (2, True)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_serves_a_brokers_log_until_a_signal(number: signal.Signals, tmp_path: Path) -> None:
     """Decisions over HTTP from a real broker's log, with a snapshot store; exit code 0 at the end."""

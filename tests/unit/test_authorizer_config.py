@@ -447,5 +447,5 @@ def test_the_stores_of_a_listener_with_tls_are_no_clients_keys(tmp_path: Path) -
     load(f"listeners=SSL://127.0.0.1:8443\n{stores}", tmp_path=tmp_path)
     load(stores, tmp_path=tmp_path, ACLOG_LISTENERS="SSL://127.0.0.1:8443")
     file = tmp_path / "server.properties"
-    load_config(file, environ={}, flags={"listeners": "PLAINTEXT://127.0.0.1:0"})
+    load_config(file, environ={}, flags={"aclog.listeners": "PLAINTEXT://127.0.0.1:0"})
     assert refusal(stores, tmp_path).key == "ssl.truststore.location"
