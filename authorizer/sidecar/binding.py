@@ -110,7 +110,7 @@ def _refused_as_wrong(endpoint: Endpoint, key: str) -> Iterator[None]:
             key,
             where,
             f"cannot listen there: {error.strerror or error}{by}. Name a free address, "
-            " such as PLAINTEXT://127.0.0.1:0 for any free port",
+            "such as PLAINTEXT://127.0.0.1:0 for any free port",
         ) from error
 
 
