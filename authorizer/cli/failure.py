@@ -25,7 +25,6 @@ from authorizer.configuration.keys.names import (
     SNAPSHOT_STORE,
     WORKERS,
 )
-from authorizer.configuration.keys.table import BY_NAME
 from authorizer.control_characters import ESCAPED
 from authorizer.errors import (
     ApiError,
@@ -323,6 +322,9 @@ def outcome(kind: type[BaseException]) -> tuple[ExitCode, str]:
 
 def _way_to_set(key: str) -> str:
     """Where a value of the configuration comes from."""
+    # With what reads their values: `aclog --help` needs none of it.
+    from authorizer.configuration.keys.table import BY_NAME
+
     known = BY_NAME.get(key)
     if known is None:
         # The file itself, a variable, a listener's or a cluster's own key: the message names it.

@@ -4,20 +4,23 @@
     aclog-1, aclog-2              `aclog serve`, sharing a snapshot store
     this process                  a third node, which writes
 
-It takes about a minute and 2 GB of memory; everything is in a temporary directory, and gone afterwards.
+It takes about a minute and 2 GB of memory; everything is in a temporary directory, and gone afterwards. A
+signal (SIGINT, SIGTERM, SIGHUP) ends it early, in order; if it is killed, its processes end with it.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
 from authorizer.api import RequestContext
 from authorizer.configuration.load import load_config
@@ -38,6 +41,9 @@ from records.acl import (
 )
 from records.principal import ANONYMOUS
 from support.kafka_cluster import KafkaCluster, kafka_cluster, wait_until
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 TOPIC = "acls"
 FIRST_WRITES = 20
@@ -126,15 +132,17 @@ class Story:
         self._cluster.kill(leader)
         killed_s = time.monotonic()
         longest_s, failed, number = 0.0, 0, 0
-        while time.monotonic() < killed_s + OUTAGE_S or not number:
-            began = time.monotonic()
-            if self._try_to_add(f"outage-{number}"):
-                number += 1
-            else:
-                failed += 1
-            longest_s = max(longest_s, time.monotonic() - began)
-        stop_asking.set()
-        asker.join()
+        try:
+            while time.monotonic() < killed_s + OUTAGE_S or not number:
+                began = time.monotonic()
+                if self._try_to_add(f"outage-{number}"):
+                    number += 1
+                else:
+                    failed += 1
+                longest_s = max(longest_s, time.monotonic() - began)
+        finally:
+            stop_asking.set()
+            asker.join()
         detail(
             f"{number} ACLs acknowledged, {failed} writes failed and said so; "
             f"the longest took {longest_s:.1f} s"
@@ -270,12 +278,30 @@ def detail(text: str) -> None:
     print(f"    {text}", flush=True)
 
 
+def end_in_order_at_signals() -> None:
+    """A signal becomes an exception, which closes everything; one that comes meanwhile changes nothing."""
+    numbers = [
+        number
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) is not signal.SIG_IGN  # as under nohup
+    ]
+
+    def end(number: int, _frame: FrameType | None) -> NoReturn:
+        for each in numbers:
+            signal.signal(each, signal.SIG_IGN)
+        sys.exit(128 + number)
+
+    for number in numbers:
+        signal.signal(number, end)
+
+
 def main() -> int:
+    end_in_order_at_signals()
     setup_logging("console", "ERROR")
     say("Three brokers and a controller start from Kafka's jars.")
     with (
         tempfile.TemporaryDirectory(prefix="aclog-example-", ignore_cleanup_errors=True) as home,
-        kafka_cluster() as cluster,
+        kafka_cluster(dies_with_parent=True) as cluster,
         ExitStack() as stack,
     ):
         story = Story(Path(home), cluster, stack)
@@ -289,6 +315,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    with suppress(KeyboardInterrupt):
-        sys.exit(main())
-    sys.exit(130)
+    sys.exit(main())

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from examples.cluster import ROOT
+from support.dies_with_parent import dying_with_parent
 from support.kafka_broker import HOST, free_ports, stop
 
 _REQUEST_TIMEOUT_S = 10.0
@@ -42,7 +43,7 @@ class ServingNode:
         """Returns at once."""
         with self._said.open("ab") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "authorizer.cli", "serve"],
+                dying_with_parent([sys.executable, "-m", "authorizer.cli", "serve"]),
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=output,

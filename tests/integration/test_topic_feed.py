@@ -15,6 +15,7 @@ from support.feed_topics import feed_messages, new_feed_topic
 from support.kafka_broker import Broker
 from support.nodes import SOON_S
 from support.topic_logs import topic_url
+from support.topic_operator import delete_topic
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration]
 
@@ -73,7 +74,7 @@ def test_a_topic_that_was_deleted_stays_deleted(broker: Broker, url: str) -> Non
     writer = open_feed(url, name="a")
     assert writer.append(results(0, 4)) == 6
     client, topic = AdminClient({"bootstrap.servers": broker.bootstrap_servers}), url.rpartition("/")[2]
-    client.delete_topics([topic])[topic].result()
+    delete_topic(client, topic)
     with pytest.raises(LogNotFoundError, match="create it with Kafka's own tools"):
         writer.append(results(4, 8))
     assert topic not in client.list_topics(timeout=SOON_S).topics

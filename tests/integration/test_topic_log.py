@@ -33,7 +33,7 @@ from support.kafka_broker import Broker
 from support.kafka_cluster import wait_until
 from support.nodes import SOON_S
 from support.sim_scenario import acl_named
-from support.topic_operator import set_policy
+from support.topic_operator import delete_topic, set_policy
 
 pytestmark = pytest.mark.integration
 
@@ -233,7 +233,7 @@ def test_a_deleted_topic_is_not_created_by_who_wrote_to_it(log: TopicLog) -> Non
     """A broker creates topics that are asked for, unless the client says no; it would not be compacted."""
     log.append([A])
     client = admin(log)
-    client.delete_topics([log.topic])[log.topic].result()
+    delete_topic(client, log.topic)
     # The producer asks once a second (topic.metadata.refresh.interval.ms).
     until_s = time.monotonic() + 3
     while time.monotonic() < until_s:
@@ -249,7 +249,7 @@ def test_a_topic_that_was_created_again_is_looked_at_again(broker: Broker, log: 
     log.append([A])
     assert records_of(read_until(log, 0, 1)) == [A]
     client = admin(log)
-    client.delete_topics([log.topic])[log.topic].result()
+    delete_topic(client, log.topic)
     made_again = NewTopic(log.topic, 1, 1, config={"delete.retention.ms": "60000"})
     client.create_topics([made_again])[log.topic].result()
     producer = Producer({"bootstrap.servers": log.bootstrap_servers, "log_level": 0})
@@ -275,8 +275,7 @@ def test_a_writer_that_met_another_topic_writes_no_more_to_it(log: TopicLog, url
     """I9: what one append found out by writing, the next one knows, however soon it comes."""
     log.append([A])
     log.read(0)  # so the topic was just looked up, and the first append asks afterwards only
-    client = admin(log)
-    client.delete_topics([log.topic])[log.topic].result()
+    delete_topic(admin(log), log.topic)
     create_topic(url, settings=ONE)
     with pytest.raises((LogOutcomeUnknownError, LogNotFoundError), match="was created in its place"):
         log.append([B])
@@ -288,8 +287,7 @@ def test_what_was_meant_for_another_topic_is_not_written(log: TopicLog, url: str
     """I9: a read that comes between an append's beginning and its write sees the new topic."""
     log.append([A])
     meant = log.identity
-    client = admin(log)
-    client.delete_topics([log.topic])[log.topic].result()
+    delete_topic(admin(log), log.topic)
     create_topic(url, settings=ONE)
     wait_until(lambda: not log.read(0) and log.identity != meant, "the other topic")
     with pytest.raises(LogNotFoundError, match="nothing was written"):
@@ -338,7 +336,8 @@ def test_only_a_topic_that_can_hold_a_log_is_opened(broker: Broker) -> None:
     ]
     for future in client.create_topics(topics).values():
         future.result()
-    time.sleep(0.5)
+    wanted = {topic.topic for topic in topics}
+    wait_until(lambda: wanted <= client.list_topics(timeout=SOON_S).topics.keys(), "the topics")
     base = f"kafka://{broker.bootstrap_servers}/{name}"
     with pytest.raises(LogError, match="3 partitions"):
         TopicLog.open(f"{base}-3")

@@ -20,6 +20,7 @@ from confluent_kafka import KafkaException, TopicCollection, TopicPartitionInfo
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from records.properties import parse_properties
+from support.dies_with_parent import dying_with_parent
 from support.kafka_broker import (
     HOST,
     START_TIMEOUT_S,
@@ -48,10 +49,13 @@ class KafkaCluster:
         admin: a client that knows all brokers.
     """
 
-    def __init__(self, home: Path, brokers: int, settings: Mapping[str, str]) -> None:
+    def __init__(
+        self, home: Path, brokers: int, settings: Mapping[str, str], *, dies_with_parent: bool
+    ) -> None:
         self.brokers = tuple(range(1, brokers + 1))
         self._home = home
         self._settings = settings
+        self._dies_with_parent = dies_with_parent
         self._ports = free_ports(brokers + 1)
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         self.bootstrap_servers = ",".join(f"{HOST}:{self._ports[number]}" for number in self.brokers)
@@ -81,6 +85,8 @@ class KafkaCluster:
         """Start these on the directories that they have; returns at once."""
         for number in numbers:
             command = java_command(BROKER, self._config(number), heap=HEAP, log_level="info")
+            if self._dies_with_parent:
+                command = dying_with_parent(command)
             with self._log(number).open("ab") as output:
                 self._processes[number] = subprocess.Popen(
                     command,
@@ -199,11 +205,19 @@ class KafkaCluster:
 
 
 @contextmanager
-def kafka_cluster(brokers: int = 3, settings: Mapping[str, str] | None = None) -> Iterator[KafkaCluster]:
-    """A controller and so many brokers, all up; `settings` are added to every server.properties."""
+def kafka_cluster(
+    brokers: int = 3, settings: Mapping[str, str] | None = None, *, dies_with_parent: bool = False
+) -> Iterator[KafkaCluster]:
+    """A controller and so many brokers, all up, and gone afterwards.
+
+    Args:
+        brokers: how many.
+        settings: what is added to every server.properties.
+        dies_with_parent: also where this process is killed; then its main thread alone may start them.
+    """
     for attempt in range(1, START_TRIES + 1):
         with tempfile.TemporaryDirectory(prefix="aclog-cluster-", ignore_cleanup_errors=True) as home:
-            cluster = KafkaCluster(Path(home), brokers, settings or {})
+            cluster = KafkaCluster(Path(home), brokers, settings or {}, dies_with_parent=dies_with_parent)
             try:
                 cluster.format()
                 cluster.start(CONTROLLER, *cluster.brokers)

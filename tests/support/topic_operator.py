@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from support.kafka_broker import Broker
 from support.kafka_cluster import wait_until
@@ -52,9 +52,13 @@ def delete_records(broker: Broker, topic: str, before: int) -> None:
     set_policy(broker, topic, "compact")
 
 
+def delete_topic(client: AdminClient, topic: str) -> None:
+    """Delete the topic; returns when the brokers know of it, which is after the controller's answer."""
+    client.delete_topics([topic])[topic].result()
+    wait_until(lambda: topic not in client.list_topics(timeout=SOON_S).topics, "the deletion")
+
+
 def create_again(broker: Broker, topic: str) -> None:
     """Delete the topic, and make another one of its name."""
-    client = admin(broker.bootstrap_servers)
-    client.delete_topics([topic])[topic].result()
-    wait_until(lambda: topic not in client.list_topics(timeout=5).topics, "the deletion")
+    delete_topic(admin(broker.bootstrap_servers), topic)
     raw_topic(broker.bootstrap_servers, topic)
