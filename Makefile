@@ -36,7 +36,8 @@ PYTEST_ARGS ?=
 MIRROR ?=
 BENCH_ARGS ?=
 
-say = @printf '\033[1m==> %s\033[0m\n' '$(1)'
+# `@$(SAY) 'what is done, and how large it is'`: a shell command, for make's own functions end a text at a comma.
+SAY := printf '\033[1m==> %s\033[0m\n'
 
 # Install what the lock $(1) holds. uv is silent while it fetches pyspark, so every ten seconds it is said how much is
 # there. pip, which is slower, knows a pip.conf: where an index can be reached only so, it takes over.
@@ -54,7 +55,7 @@ help: ## List the targets
 
 .PHONY: run
 run: $(STAMP) ## Set up what running needs, then run everything on an example log: aclog quickstart
-	$(call say,aclog quickstart)
+	@$(SAY) 'aclog quickstart'
 	@exec $(BIN)/aclog quickstart
 
 .PHONY: setup
@@ -67,7 +68,7 @@ $(STAMP): requirements-setup.lock requirements-run.lock pyproject.toml
 	    echo 'aclog needs Java 17 or newer, in JAVA_HOME or on PATH: for Spark, and to test with the real Kafka.' >&2; \
 	    exit 1; \
 	fi
-	$(call say,making $(VENV) and installing uv: 20 MB to fetch)
+	@$(SAY) 'making $(VENV) and installing uv: 20 MB to fetch'
 	@for candidate in $(PYTHON); do \
 	    if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
 	        python="$$candidate"; break; \
@@ -79,14 +80,14 @@ $(STAMP): requirements-setup.lock requirements-run.lock pyproject.toml
 	fi; \
 	"$$python" -m venv $(VENV)
 	@$(PIP) --quiet install --require-hashes --requirement requirements-setup.lock
-	$(call say,installing what aclog runs with: 600 MB to fetch the first time (450 of them Spark); 1.1 GB on disk; 3 GB while at it)
+	@$(SAY) 'installing what aclog runs with: 600 MB to fetch the first time (450 of them Spark), 1.1 GB on disk, 3 GB while at it'
 	$(call install,requirements-run.lock)
 	@$(UV) --quiet pip install --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@rm -rf $(UV_CACHE)
 	@touch $@
 
 $(TOOLS_STAMP): $(STAMP) requirements.lock
-	$(call say,installing what checks and tests aclog: 60 MB to fetch the first time; 0.2 GB on disk)
+	@$(SAY) 'installing what checks and tests aclog: 100 MB to fetch the first time, 0.4 GB on disk'
 	$(call install,requirements.lock)
 	@rm -rf $(UV_CACHE)
 	@touch $@
@@ -94,36 +95,36 @@ $(TOOLS_STAMP): $(STAMP) requirements.lock
 $(JARS_STAMP): $(STAMP) snapshot/jobs/session/ivy.py snapshot/jobs/session/jars.py tests/support/kafka_jars.py \
     $(wildcard tests/support/kafka_jars*.sha256) tests/support/delta_jars.py tests/support/spark.py tests/support/class_archives.py \
     tests/support/browser.py
-	$(call say,fetching the jars of the tests (Kafka; Spark to Kafka; Delta Lake): 290 MB the first time)
+	@$(SAY) 'fetching the jars of the tests (Kafka, Spark to Kafka, Delta Lake): 280 MB the first time'
 	@$(BIN)/python tests/support/kafka_jars.py
 	@$(BIN)/python tests/support/spark.py
 	@$(BIN)/python tests/support/delta_jars.py
-	$(call say,running Spark and Kafka once each, to archive the classes that they load)
+	@$(SAY) 'running Spark and Kafka once each, to archive the classes that they load: 200 MB on disk'
 	@PYTHONPATH=.:tests $(BIN)/python -m support.class_archives
-	$(call say,fetching what the console is tested with: axe-core; a browser, where there is none: 68 MB the first time)
+	@$(SAY) 'fetching what the console is tested with (axe-core, and a browser where there is none): 68 MB the first time'
 	@PYTHONPATH=.:tests $(BIN)/python -m support.browser
 	@touch $@
 
 # An S3 server and Prometheus, for the tests of object stores and of deploy/. Without Go those are not run, and pytest
 # says so.
 $(GO_PROGRAMS_STAMP): $(STAMP) tests/support/go_programs.py
-	$(call say,building an S3 server and Prometheus for the tests: where Go is; 300 MB to fetch and five minutes the first time)
+	@$(SAY) 'building an S3 server and Prometheus for the tests, where Go is: 300 MB to fetch and five minutes the first time'
 	@PYTHONPATH=.:tests $(BIN)/python -m support.go_programs
 	@touch $@
 
 .PHONY: test
 test: setup $(GO_PROGRAMS_STAMP) check ## Everything that CI gates: check, then all tests
-	$(call say,tests)
+	@$(SAY) 'tests'
 	@$(BIN)/python -m pytest -n $(TEST_WORKERS) $(PYTEST_ARGS)
 
 .PHONY: test-containers
 test-containers: setup ## The tests that need a Docker engine: our image, and Kafka in a container
-	$(call say,tests in containers)
+	@$(SAY) 'tests in containers'
 	@$(BIN)/python -m pytest -m containers $(PYTEST_ARGS)
 
 .PHONY: stand-in-images
 stand-in-images: setup ## Base images for test-containers where no registry can be reached; by root, with debootstrap
-	$(call say,making base images with debootstrap: 100 MB to fetch)
+	@$(SAY) 'making base images with debootstrap: 100 MB to fetch'
 	@PYTHONPATH=tests $(BIN)/python -m support.stand_in_images $(MIRROR)
 
 .PHONY: check
@@ -131,30 +132,30 @@ check: lint types layers ## Lint, format, types and layers
 
 .PHONY: lint
 lint: $(TOOLS_STAMP) ## ruff (rules and format) and codespell; changes nothing
-	$(call say,lint)
+	@$(SAY) 'lint'
 	@$(BIN)/ruff check $(CODE)
 	@$(BIN)/ruff format --check $(CODE)
 	@$(BIN)/codespell
 
 .PHONY: format
 format: $(TOOLS_STAMP) ## Format, and fix what ruff can fix
-	$(call say,format)
+	@$(SAY) 'format'
 	@$(BIN)/ruff check --fix-only $(CODE)
 	@$(BIN)/ruff format $(CODE)
 
 .PHONY: types
 types: $(TOOLS_STAMP) ## mypy
-	$(call say,types)
+	@$(SAY) 'types'
 	@$(BIN)/mypy $(CODE)
 
 .PHONY: layers
 layers: $(TOOLS_STAMP) ## The import contracts: records <- snapshot <- replay <- authorizer
-	$(call say,layers)
+	@$(SAY) 'layers'
 	@$(BIN)/lint-imports --no-logo
 
 .PHONY: bench
 bench: $(STAMP) ## Benchmarks; BENCH_ARGS="--runs 3"
-	$(call say,benchmarks)
+	@$(SAY) 'benchmarks'
 	@$(PIP) --quiet install --require-hashes --requirement requirements-bench.lock \
 	    || echo 'Without pycasbin and cedarpy: the rows beside them will say so.' >&2
 	@$(BIN)/python -m benchmarks.opa || echo 'Without OPA: the rows beside it will say so.' >&2
@@ -162,13 +163,13 @@ bench: $(STAMP) ## Benchmarks; BENCH_ARGS="--runs 3"
 
 .PHONY: docs
 docs: $(STAMP) ## Write docs/cli.md and docs/configuration.md anew from the commands and keys themselves
-	$(call say,docs)
+	@$(SAY) 'docs'
 	@$(BIN)/python -m authorizer.cli.reference
 	@$(BIN)/python -m authorizer.configuration.reference docs/configuration.md
 
 .PHONY: lock
 lock: ## Write all lock files anew, with newer versions where pyproject.toml allows
-	$(call say,requirements*.lock; those of the image in deploy/)
+	@$(SAY) 'requirements*.lock, and those of the image in deploy/'
 	@test -x $(BIN)/uv || { python3 -m venv $(VENV) && $(PIP) --quiet install uv; }
 	@$(COMPILE) pyproject.toml --all-extras --group dev --output-file requirements.lock
 	@$(COMPILE) --group setup --constraints requirements.lock --output-file requirements-setup.lock
@@ -179,6 +180,6 @@ lock: ## Write all lock files anew, with newer versions where pyproject.toml all
 
 .PHONY: clean
 clean: ## Remove .venv, caches and builds
-	$(call say,clean)
+	@$(SAY) 'clean'
 	@rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -73,6 +73,23 @@ def test_sizes_are_said_before_each_fetch(fresh: Path, target: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "target", ["run", "test", "test-containers", "stand-in-images", "bench", "lock", "clean"]
+)
+def test_what_is_said_is_said_whole(fresh: Path, target: str) -> None:
+    """To the last word, with commas: sizes and reasons stand at the end."""
+    for folder in ("records", "replay", "authorizer", "tests", "benchmarks", "examples"):
+        (fresh / folder).mkdir(exist_ok=True)
+    texts = re.findall(r"^\t.*(?:call say,|SAY\) ')(.*).$", (fresh / "Makefile").read_text(), re.MULTILINE)
+    assert any("," in text for text in texts)
+    lines = [line for line in planned(fresh, target).splitlines() if line.startswith("printf")]
+    assert lines
+    for line in lines:
+        done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=True)
+        said = done.stdout.removeprefix("\x1b[1m==> ").removesuffix("\x1b[0m\n")
+        assert said in [text.replace("$(VENV)", ".venv") for text in texts]
+
+
+@pytest.mark.parametrize(
     "target", ["help", "run", "test", "test-containers", "stand-in-images", "bench", "lock"]
 )
 def test_every_recipe_is_a_program(fresh: Path, target: str) -> None:
