@@ -133,6 +133,10 @@ class LogRefusedError(LogStorageError):
     """The log's cluster answers, and does not let us in, or not do this, until that is changed."""
 
 
+class LogAuthenticationError(LogRefusedError):
+    """TLS or SASL failed: the client's settings do not fit the cluster's listener."""
+
+
 class LogOutcomeUnknownError(LogStorageError):
     """An append that is in the log, as a whole, or will never be: it was not said which."""
 

@@ -20,10 +20,31 @@ from typing import Final
 NAME: Final = "aclog"
 #: The shells' scripts set it: then aclog prints what would complete a line, and does nothing else.
 COMPLETE_VARIABLE: Final = "_ACLOG_COMPLETE"
-# Only what is followed by a command: the program is called aclog, too.
-_IN_TEXT: Final = re.compile(
-    rf"(?<![\w./-]){NAME}(?= (?:acls|check|completion|log|quickstart|serve|snapshot|spark|--debug)\b)"
+#: The commands, in the order of ``aclog --help``.
+COMMANDS: Final = (
+    "quickstart",
+    "check",
+    "acls",
+    "log",
+    "snapshot",
+    "serve",
+    "token",
+    "diff",
+    "plan",
+    "apply",
+    "who-can",
+    "what-can",
+    "blame",
+    "lint",
+    "test",
+    "review",
+    "report",
+    "shell",
+    "spark",
+    "completion",
 )
+# Only what is followed by a command: the program is called aclog, too.
+_IN_TEXT: Final = re.compile(rf"(?<![\w./-]){NAME}(?= (?:{'|'.join(COMMANDS)}|--debug)(?![\w-]))")
 
 
 def command_words() -> tuple[str, ...]:

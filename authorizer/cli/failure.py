@@ -49,6 +49,7 @@ from records.errors import (
     AclogError,
     DecodeError,
     EncodeError,
+    LogAuthenticationError,
     LogCorruptError,
     LogError,
     LogHeldUpError,
@@ -170,9 +171,13 @@ _STORE_AWAY: Final = (
     "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY or ~/.aws. The log alone is enough to start from."
 )
 
+_NO_RIGHT: Final = (
+    "The rights that aclog needs are in docs/operations.md#to-make-it for a topic, and in "
+    "docs/operations.md#a-clusters-own-log for a cluster's own log."
+)
 _STOPPED_JOB: Final = (
-    "What is stored stays, and a run goes on from there. "
-    'docs/operations.md has the steps ("When a Spark job stops").'
+    "What is stored stays, and a run goes on from there. The steps are in "
+    "docs/operations.md#when-a-spark-job-stops."
 )
 
 # The first class that fits counts: subclasses come before their bases.
@@ -231,9 +236,14 @@ _RULES: Final[tuple[tuple[type[BaseException], ExitCode, str], ...]] = (
         "See what the end of the log holds (`aclog log dump {log} --from OFFSET`) before trying again.",
     ),
     (
+        LogAuthenticationError,
+        ExitCode.NOT_READY,
+        "docs/configuration.md#aclogkafka has the settings of the Kafka client.",
+    ),
+    (
         LogRefusedError,
         ExitCode.NOT_READY,
-        'What aclog needs on the cluster, docs/operations.md says ("To make it").',
+        _NO_RIGHT,
     ),
     # Its text has the ways out.
     (LogHeldUpError, ExitCode.NOT_READY, ""),

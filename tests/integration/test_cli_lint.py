@@ -103,9 +103,9 @@ def test_the_commands_and_the_changes_mend(tmp_path: Path, acls: Path) -> None:
     assert planned[-1]["same"]
     for each in findings:
         (command,) = each["commands"]
-        name, _, _, *flags = shlex.split(command)
-        assert name == "kafka-acls"
-        aclog("acls", "--log", log, *flags)
+        name, *flags = shlex.split(command)
+        assert (name, flags[:3]) == ("aclog", ["acls", "--log", str(log)])
+        aclog(*flags)
     aclog("diff", acls, log)
     assert "clean" in aclog(*given).stdout
     (listed,) = rows(aclog("acls", "--log", log, "--list", "--json"))
@@ -175,3 +175,15 @@ def test_a_bad_file_of_rules_is_said(tmp_path: Path, acls: Path, text: str, comp
     result = aclog("lint", "--acls", acls, "--rules", rules_file(tmp_path, text), code=2)
     assert complaint in " ".join(result.stderr.split())
     assert "Traceback" not in result.output
+
+
+def test_what_aclog_cannot_change_is_mended_by_kafkas_tool(acls: Path) -> None:
+    """A file, a broker's own log, a state of the past."""
+    for found in (
+        rows(aclog("lint", "--acls", acls, "--json", code=1)),
+        rows(aclog("lint", "--acls", f"{real_log('kraft-small')}@200", "--json", code=1)),
+        rows(aclog("lint", "--log", real_log("kraft-small"), "--json", code=1)),
+    ):
+        commands = [command for each in found for command in each.get("commands", ())]
+        assert commands
+        assert all(command.startswith("kafka-acls --bootstrap-server ") for command in commands)

@@ -119,7 +119,7 @@ def lint_command(
     from authorizer.analysis.lint import Lint
     from authorizer.analysis.lint_rules import INFORMATIVE, LintRules
     from authorizer.cli.sets.lint_file import USUAL_FILE, read_rules
-    from authorizer.cli.sets.lint_report import print_json_lines, print_text
+    from authorizer.cli.sets.lint_report import acls_command, print_json_lines, print_text
 
     if rules is None and USUAL_FILE.is_file():
         rules = USUAL_FILE
@@ -138,7 +138,11 @@ def lint_command(
     findings = lint.findings()
     if junit is not None:
         findings = _gathered(findings, gathered)
-    counts = print_json_lines(lint, findings) if as_json else print_text(lint, findings, limit)
+    program = acls_command(acls.acls_flags)
+    if as_json:
+        counts = print_json_lines(lint, findings, program)
+    else:
+        counts = print_text(lint, findings, limit, program)
     if changes is not None:
         _write_changes(lint, changes)
         note_next_steps(changes)

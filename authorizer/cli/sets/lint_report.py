@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.acl_json import acl_json
 from authorizer.analysis.lint_rules import INFORMATIVE, RULES
+from authorizer.cli.command_name import command_words
 from authorizer.cli.output import JsonLines, answer, shown, step
 from authorizer.cli.terminal import good
 from authorizer.explanation.fix import change_flags, removal_flags
 from records.ids import uuid_to_string
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from authorizer.analysis.lint import Finding, Lint
 
@@ -26,7 +27,12 @@ _quoted: Final = lru_cache(1 << 12)(shlex.quote)
 _INDENT: Final = "  "
 
 
-def commands(finding: Finding) -> list[str]:
+def acls_command(flags: Sequence[str] | None) -> tuple[str, ...]:
+    """What changes the ACLs of a set: `aclog acls` with these flags, or kafka-acls where there are none."""
+    return _KAFKA_ACLS if flags is None else (*command_words(), "acls", *flags)
+
+
+def commands(finding: Finding, program: Sequence[str]) -> list[str]:
     """What mends it, as lines of a shell; none for what kafka-acls cannot name."""
     removal = removal_flags(finding.acl)
     if removal is None:
@@ -35,10 +41,10 @@ def commands(finding: Finding) -> list[str]:
     if finding.rule == "duplicate":
         # A removal is one of all ids.
         lines.append(("--add", *(change_flags(finding.acl) or ())))
-    return [" ".join(map(_quoted, (*_KAFKA_ACLS, *words))) for words in lines]
+    return [" ".join(map(_quoted, (*program, *words))) for words in lines]
 
 
-def finding_json(finding: Finding) -> dict[str, Any]:
+def finding_json(finding: Finding, program: Sequence[str]) -> dict[str, Any]:
     """A line of ``--json``."""
     acl = acl_json(finding.acl)
     return {
@@ -51,17 +57,17 @@ def finding_json(finding: Finding) -> dict[str, Any]:
         "canGo": finding.can_go,
         "alone": finding.alone,
         "byResourceType": "same" if finding.by_type_stays else "may differ",
-        "commands": commands(finding),
+        "commands": commands(finding, program),
     }
 
 
-def print_json_lines(lint: Lint, findings: Iterable[Finding]) -> Counter[str]:
+def print_json_lines(lint: Lint, findings: Iterable[Finding], program: Sequence[str]) -> Counter[str]:
     """All findings, and a summary; how many there are by rule."""
     counts: Counter[str] = Counter()
     with JsonLines() as lines:
         for finding in findings:
             counts[finding.rule] += 1
-            lines.write(finding_json(finding))
+            lines.write(finding_json(finding, program))
         lines.write(
             {
                 "clean": not counts.keys() - INFORMATIVE,
@@ -74,7 +80,7 @@ def print_json_lines(lint: Lint, findings: Iterable[Finding]) -> Counter[str]:
     return counts
 
 
-def print_text(lint: Lint, findings: Iterable[Finding], limit: int) -> Counter[str]:
+def print_text(lint: Lint, findings: Iterable[Finding], limit: int, program: Sequence[str]) -> Counter[str]:
     """At most ``limit`` findings of each rule, and a summary; returns how many there are by rule."""
     counts: Counter[str] = Counter()
     for finding in findings:
@@ -82,7 +88,7 @@ def print_text(lint: Lint, findings: Iterable[Finding], limit: int) -> Counter[s
             step(finding.rule)
         counts[finding.rule] += 1
         if not limit or counts[finding.rule] <= limit:
-            _print(finding)
+            _print(finding, program)
     answer("")
     for rule in RULES:
         if counts[rule]:
@@ -102,7 +108,7 @@ def print_text(lint: Lint, findings: Iterable[Finding], limit: int) -> Counter[s
     return counts
 
 
-def _print(finding: Finding) -> None:
+def _print(finding: Finding, program: Sequence[str]) -> None:
     answer(f"{_INDENT}{shown(finding.acl.standard_acl())}", indent=6)
     answer(f"{_INDENT * 2}{shown(finding.because)}", indent=6)
     for each in finding.by:
@@ -112,7 +118,7 @@ def _print(finding: Finding) -> None:
     ids = ", ".join(map(uuid_to_string, finding.ids))
     if len(finding.ids) > 1:
         answer(f"{_INDENT * 2}ids {ids}", indent=6)
-    lines = commands(finding)
+    lines = commands(finding, program)
     for line in lines:
         answer(f"{_INDENT * 2}$ {shown(line)}", indent=6)
     if not lines:

@@ -10,6 +10,7 @@ import click
 
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.input import bad_line
+from authorizer.cli.invocation import words
 from authorizer.cli.log.node_state import is_node
 from authorizer.cli.output import Waiting, shown
 from authorizer.cli.plans.plan_file import is_plan, read_plan
@@ -39,12 +40,14 @@ class AclSet(NamedTuple):
 
     Attributes:
         is_own: whether they are of a log of aclog's own, so that no broker decides by them.
+        acls_flags: those of `aclog acls` that name what holds the ACLs; None where it cannot change them.
     """
 
     name: str
     image: AclsImage
     cluster_id: str | None = None
     is_own: bool = False
+    acls_flags: tuple[str, ...] | None = None
 
     def table(self) -> AclTable:
         """The ACLs by column."""
@@ -65,7 +68,7 @@ def load_set(name: str, workspace: Workspace, cluster_id: str | None = None) -> 
     source, at = _split(name)
     client = workspace.config.kafka
     if is_node(name):
-        return AclSet(name, _of_node(name, workspace))
+        return AclSet(name, _of_node(name, workspace), acls_flags=("--sidecar", name, *_given_credentials()))
     if is_log(source):
         return _of_log(name, source, at, client)
     path = Path(name.removeprefix("file:"))
@@ -87,6 +90,11 @@ def load_set(name: str, workspace: Workspace, cluster_id: str | None = None) -> 
     raise click.UsageError(f"`{name}` is no log, snapshot store, node, cluster or file. {_SEE}")
 
 
+def _given_credentials() -> tuple[str, ...]:
+    """Of flags that hold paths; the token in the environment is there for the next command, too."""
+    return tuple(map(str, words("--token-file", "--ca-file", "--certificate-file")))
+
+
 def _split(name: str) -> tuple[str, int | None]:
     """``LOG@OFFSET``; a name that is there with an @ in it is that."""
     source, separator, offset = name.rpartition("@")
@@ -102,7 +110,9 @@ def _of_log(name: str, url: str, at_offset: int | None, client: Mapping[str, str
         note_guess(log)
         note_age(log)
         image = load_state(log, at_offset=at_offset, with_offsets=True).image
-        return AclSet(name, image, log.identity.cluster_id, is_own=not log.is_clusters_own)
+        is_changed_here = at_offset is None and not log.is_only_read
+        flags = ("--log", url, *words("--config")) if is_changed_here else None
+        return AclSet(name, image, log.identity.cluster_id, is_own=not log.is_clusters_own, acls_flags=flags)
 
 
 def _of_store(name: str, url: str, end_offset: int | None, cluster_id: str | None) -> AclSet:

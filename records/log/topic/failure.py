@@ -2,7 +2,8 @@
 
     no such topic                            LogNotFoundError
     a setting or call that makes no sense    LogError
-    not let in, not allowed                  LogRefusedError
+    TLS or SASL failed                       LogAuthenticationError
+    not allowed                              LogRefusedError
     all else: out of reach, busy             LogUnreachableError
 
 An offset out of range is the reader's business, which knows the range.
@@ -16,7 +17,13 @@ from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException
 
-from records.errors import LogError, LogNotFoundError, LogRefusedError, LogUnreachableError
+from records.errors import (
+    LogAuthenticationError,
+    LogError,
+    LogNotFoundError,
+    LogRefusedError,
+    LogUnreachableError,
+)
 from records.log.listener_probe import tls_mismatch
 from records.log.servers import parse_servers
 from records.log.topic.client import PREFIX, ClientErrors
@@ -99,9 +106,9 @@ class Failure:
         if code in _NO_CONNECTION and self._errors.last is not None:
             error, text = self._errors.last, f"{text}: {self._errors.last.str()}"
         if (code in _NO_CONNECTION or code in _NOT_KNOWN) and (mismatch := self._tls_mismatch()) is not None:
-            return LogRefusedError(f"{url}: {doing}: {mismatch}")
+            return LogAuthenticationError(f"{url}: {doing}: {mismatch}")
         if error.code() in _NOT_KNOWN:
-            return LogRefusedError(
+            return LogAuthenticationError(
                 f"{url}: {doing}: {text}; see {PREFIX}security.protocol, {PREFIX}sasl.* and {PREFIX}ssl.*"
             )
         if code == KafkaError._NOENT:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from records.errors import (
+    LogAuthenticationError,
     LogError,
     LogNotFoundError,
     LogOutcomeUnknownError,
@@ -55,18 +56,18 @@ class Failure:
         """What came is no answer."""
         return self.unreachable(address, f"what it sends is not an answer of Kafka's ({why}); {_SECURITY}")
 
-    def tls(self, address: Address, why: str) -> LogRefusedError:
+    def tls(self, address: Address, why: str) -> LogAuthenticationError:
         """No TLS between us."""
-        return LogRefusedError(f"{self._url}: {address}: TLS: {why}; {_SECURITY}")
+        return LogAuthenticationError(f"{self._url}: {address}: TLS: {why}; {_SECURITY}")
 
-    def tls_mismatch(self, address: Address, *, has_tls: bool) -> LogRefusedError | None:
+    def tls_mismatch(self, address: Address, *, has_tls: bool) -> LogAuthenticationError | None:
         """Where one side has TLS and the other has not; None where that is not the reason."""
         why = tls_mismatch(address, has_tls=has_tls, setting=f"{PREFIX}security.protocol")
-        return None if why is None else LogRefusedError(f"{self._url}: {why}")
+        return None if why is None else LogAuthenticationError(f"{self._url}: {why}")
 
-    def not_authenticated(self, address: Address, why: str) -> LogRefusedError:
+    def not_authenticated(self, address: Address, why: str) -> LogAuthenticationError:
         """It does not believe who we are, or we do not believe it."""
-        return LogRefusedError(f"{self._url}: {address}: {why}; {_SECURITY}")
+        return LogAuthenticationError(f"{self._url}: {address}: {why}; {_SECURITY}")
 
     def not_a_controller(self, address: Address) -> LogError:
         """A broker's listener."""

@@ -1,0 +1,110 @@
+"""What errors, notes and help texts name is there: pages with their sections, commands with their flags."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from authorizer.cli import main as main_module
+from authorizer.cli.command_name import COMMANDS
+from authorizer.cli.failure import outcome
+from records.errors import LogAuthenticationError, LogRefusedError
+from support.cli_commands import command_at, every_command
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("records", "snapshot", "replay", "authorizer")
+PAGE = re.compile(r"\b(docs/[\w.-]+\.md|README\.md|ARCHITECTURE\.md)(?:#([\w-]+))?")
+COMMAND = re.compile(r"`aclog ((?:--)?[a-z][^`\n]*)`|^ +aclog ([a-z][^\n]*)$", re.MULTILINE)
+ENDS = {"|", "&&", ">", "<", "\\", ";"}
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """Where each text stands that the program may print, and the text; {} for what is put in."""
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            parts: set[int] = set()
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                where = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
+                if isinstance(node, ast.JoinedStr):
+                    parts.update(map(id, node.values))
+                    said = [each.value if isinstance(each, ast.Constant) else "{}" for each in node.values]
+                    yield where, "".join(map(str, said))
+                elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts:
+                    yield where, node.value
+
+
+TEXTS = list(texts())
+
+
+def anchors(page: Path) -> set[str]:
+    """As GitHub makes them of headings."""
+    found = set()
+    for line in page.read_text(encoding="utf-8").splitlines():
+        if line.startswith("#"):
+            heading = line.lstrip("#").strip().lower()
+            found.add(re.sub(r"[^\w\- ]", "", heading).replace(" ", "-"))
+    return found
+
+
+def test_every_page_and_section_exists() -> None:
+    named = [(where, *found) for where, text in TEXTS for found in PAGE.findall(text)]
+    assert len(named) >= 4
+    for where, page, anchor in named:
+        assert (ROOT / page).is_file(), f"{where}: {page}"
+        assert not anchor or anchor in anchors(ROOT / page), f"{where}: {page}#{anchor}"
+
+
+def option_names(path: tuple[str, ...]) -> set[str]:
+    """Of a command, and of those above it."""
+    above = [path[:length] for length in range(len(path) + 1)]
+    options = {"--help", "-h", "--version"}
+    for each in above:
+        for param in command_at(each).params:
+            if isinstance(param, click.Option):
+                options.update(param.opts, param.secondary_opts)
+    return options
+
+
+def test_every_command_and_flag_exists() -> None:
+    """Of each command in a text, in quotation marks or on a line of its own, as an example stands there."""
+    known, tried = set(every_command()), 0
+    for where, text in TEXTS:
+        for found in COMMAND.finditer(text):
+            words = (found[1] or found[2]).split()
+            line = next((words[:at] for at, word in enumerate(words) if word in ENDS), words)
+            path: tuple[str, ...] = ()
+            for word in line:
+                if (*path, word) not in known:
+                    break
+                path = (*path, word)
+            if not path and not line[0].startswith("--"):
+                assert found[2] is not None, f"{where}: aclog {found[1]}"  # a line of prose
+                continue
+            tried += 1
+            flags = {word.partition("=")[0] for word in line if word.startswith("--")}
+            unknown = flags - option_names(path)
+            assert not unknown, f"{where}: aclog {' '.join(path)} has no {', '.join(sorted(unknown))}"
+    assert tried > 100
+
+
+def test_the_names_of_commands_are_those_of_the_program() -> None:
+    """By which a command in a message becomes one that can be pasted."""
+    assert tuple(main_module._COMMANDS) == COMMANDS
+
+
+@pytest.mark.parametrize(
+    ("error", "page"),
+    [
+        (LogAuthenticationError, "docs/configuration.md#aclogkafka"),
+        (LogRefusedError, "docs/operations.md#to-make-it"),
+    ],
+)
+def test_who_is_not_let_in_reads_of_settings_and_who_may_not_of_rights(
+    error: type[Exception], page: str
+) -> None:
+    assert page in outcome(error)[1]
