@@ -167,6 +167,17 @@ def test_a_host_that_is_assumed_is_named_and_what_others_get(page: Page, url: st
     expect(verdict).to_contain_text("Every host gets this answer.")
 
 
+def test_what_an_answer_rests_on_that_is_not_known_is_said(chromium: Browser, tmp_path: Path) -> None:
+    """The log of this node does not tell the release of any broker."""
+    with running_node(tmp_path / "log", log_mode="create", describe_principals="User:ANONYMOUS") as node:
+        create(node, [on_cluster(AclOperation.DESCRIBE)])
+        create(node, [acl("User:net", AclOperation.READ, "orders", host="10.0.0.0/8")])
+        with sidecar_of(node, console_listeners="*") as url, console_page(chromium, url) as page:
+            page.goto(f"{url}/#view=ask&principal=User:net&name=orders&host=10.1.2.3")
+            expect(page.locator(".result")).to_have_text("✗ DENIED")
+            expect(page.locator(".verdict")).to_contain_text("ALLOWED from Kafka 4.4 on, DENIED before")
+
+
 def test_two_moments_are_compared_by_what_is_answered(page: Page, url: str, client: httpx.Client) -> None:
     moments = client.get("/console/v1/moments").json()["moments"]
     gone = next(each["end_offset"] for each in moments if each["removed"]) - 1

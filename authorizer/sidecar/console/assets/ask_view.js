@@ -57,6 +57,7 @@ function One({ asked, time, go }) {
       </p>
       <p><bdi>${visible(answer.reason)}</bdi> (as of ${stateAndTime(answer)}).</p>
       <p><bdi>${hostText(answer)}</bdi></p>
+      ${answer.notes.map((each) => html`<p><bdi>${visible(each)}</bdi></p>`)}
       ${answer.remark ? html`<p>${answer.remark}</p>` : null}
     </div>
     ${answer.acl
