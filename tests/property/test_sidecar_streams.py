@@ -76,7 +76,9 @@ class Both:
             "server_state": server_state(),
             "app_state": {},
         }
-        protocol = SidecarProtocol(LISTENER, self._requests, self._load, **of_uvicorn)
+        admission = self._load.admit(LISTENER, "127.0.0.1")
+        assert admission is not None
+        protocol = SidecarProtocol(LISTENER, self._requests, self._load, admission, **of_uvicorn)
         outcome = await served(protocol, FakeTransport(), reads)
         assert self._load.waiting == 0
         return outcome
