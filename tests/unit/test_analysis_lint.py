@@ -12,6 +12,7 @@ from authorizer.analysis.lint import Finding, Lint
 from authorizer.analysis.lint_rules import Accepted, LintRules
 from authorizer.analysis.meaning import Meaning
 from authorizer.decisions.state import AuthorizerSettings
+from authorizer.kafka_version import KafkaVersion
 from benchmarks.shapes.drawing import Workload
 from benchmarks.shapes.mesh import mesh
 from benchmarks.shapes.strangers import strangers
@@ -25,9 +26,9 @@ from replay.load import load_image
 from replay.snapshot_source import CheckpointFiles
 from support.data import REAL_LOGS, real_log
 
-STRICT = AuthorizerSettings()
+STRICT = AuthorizerSettings(kafka_version=KafkaVersion.V4_4)
 USUAL = LintRules()
-OPEN = AuthorizerSettings(allow_everyone=True)
+OPEN = AuthorizerSettings(allow_everyone=True, kafka_version=KafkaVersion.V4_4)
 
 
 def acl(
