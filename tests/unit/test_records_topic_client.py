@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError
 
-from records.errors import LogError, LogNotFoundError, LogRefusedError, LogUnreachableError
+from records.errors import (
+    LogAuthenticationError,
+    LogError,
+    LogNotFoundError,
+    LogRefusedError,
+    LogUnreachableError,
+)
 from records.log.topic.client import ClientErrors, ClientSettings
 from records.log.topic.description import TopicDescription, check_topic
 from records.log.topic.failure import Failure, NoLeaderError
@@ -81,7 +87,7 @@ def test_what_is_not_the_users(key: str) -> None:
     [
         (KafkaError.UNKNOWN_TOPIC_OR_PART, LogNotFoundError, "aclog log create"),
         (KafkaError.TOPIC_AUTHORIZATION_FAILED, LogRefusedError, "must allow it"),
-        (KafkaError.SASL_AUTHENTICATION_FAILED, LogRefusedError, "aclog.kafka.sasl"),
+        (KafkaError.SASL_AUTHENTICATION_FAILED, LogAuthenticationError, "aclog.kafka.sasl"),
         (KafkaError._INVALID_ARG, LogError, "is a setting aclog.kafka.* wrong"),
         (KafkaError.NOT_LEADER_FOR_PARTITION, LogUnreachableError, "reading"),
     ],
