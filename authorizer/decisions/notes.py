@@ -51,7 +51,9 @@ def unknown_release(state: AuthorizerState) -> tuple[str, ...]:
 
 def notes(answered: Answered) -> tuple[str, ...]:
     """The notes of one decision; none if it is ALLOWED, as no unknown setting denies."""
-    if answered.is_allowed:
+    state = answered.state
+    unknown = state.settings.unknown
+    if answered.is_allowed or not (unknown or state.index.rows.networks == STRICTEST):
         return ()
     found = []
     difference = release_difference(answered)
@@ -60,7 +62,6 @@ def notes(answered: Answered) -> tuple[str, ...]:
             f"{difference}: an ACL has a network as its host, and the release of the brokers is not known "
             f"here; say which by {KAFKA_VERSION_CONFIG} or --as"
         )
-    unknown = answered.state.settings.unknown
     if SUPER_USERS_CONFIG in unknown:
         found.append(unknown_setting(SUPER_USERS_CONFIG))
     if ALLOW_EVERYONE_CONFIG in unknown and is_by_default(answered):

@@ -144,7 +144,7 @@ class _Message:
         self.headers: list[tuple[bytes, bytes]] = []
         self.has_head = self.offers_upgrade = False
         self.inline: dict[bytes, bytes] | None = None
-        self.body = bytearray()
+        self.body = b""
         self.cycle: _Cycle | None = None
 
     def inline_headers(self) -> dict[bytes, bytes] | None:
@@ -241,8 +241,11 @@ class SidecarProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         if self._surplus_bytes is None:
-            self._rest += data
-            self._read()
+            if self._rest or self.pipeline or len(data) > _PIECE_BYTES:
+                self._rest += data
+                self._read()
+            else:
+                self._parse(data)
             return
         self._surplus_bytes -= len(data)
         if self._surplus_bytes < 0:
@@ -502,7 +505,7 @@ class SidecarProtocol(HttpToolsProtocol):
             if shown is not None and not can_be_repeated(shown):
                 return False
             origin = Origin(origin.listener, caller, origin.address, shown)
-        return self._write_answer(asked, bytes(message.body), origin, request_id)
+        return self._write_answer(asked, message.body, origin, request_id)
 
     def _write_answer(self, asked: AtOnce, body: bytes, origin: Origin, request_id: bytes | None) -> bool:
         counted, app = asked.counted, asked.app
@@ -604,7 +607,7 @@ class SidecarProtocol(HttpToolsProtocol):
             keep_alive=version != "1.0" and method != b"CONNECT" and parser.should_keep_alive(),
             on_response=self.on_response_complete,
         )
-        cycle.body = message.body
+        cycle.body = bytearray(message.body)
         if is_answering:
             self.flow.pause_reading()
             self.pipeline.appendleft((cycle, self.app))

@@ -125,19 +125,23 @@ def test_a_damaged_base_is_refused(tmp_path: Path) -> None:
         committed(store, [acl(1)], base)
 
 
-def with_part(store: SnapshotStore, manifest: SnapshotManifest, data: bytes) -> SnapshotManifest:
+def with_part(
+    store: SnapshotStore, manifest: SnapshotManifest, data: bytes, rows: int | None = None
+) -> SnapshotManifest:
     """The manifest with other bytes as its only part."""
     (part,) = manifest.parts
     Storage(store.url).put(manifest.ref.file(part.name), data)
     sha256 = hashlib.sha256(data).hexdigest()
-    return replace(manifest, parts=(SnapshotPart(part.name, part.rows, len(data), sha256),))
+    return replace(
+        manifest, parts=(SnapshotPart(part.name, part.rows if rows is None else rows, len(data), sha256),)
+    )
 
 
 def test_a_shards_part_has_each_id_once(store: SnapshotStore) -> None:
     """What no job wrote under a shard's name is no shard."""
     manifest = committed(store, [acl(1), acl(2)], shards=1)
     columns = store.read(manifest.ref).image.columns
-    twice = with_part(store, manifest, encode_part(AclColumns.joined([columns, columns])))
+    twice = with_part(store, manifest, encode_part(AclColumns.joined([columns, columns])), rows=4)
     with pytest.raises(SnapshotCorruptError, match="holds an id twice"):
         committed(store, [acl(1)], twice, shards=1)
 
