@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
-from authorizer.api import Action, RequestContext
+from authorizer.api.authorizer_api import Action, RequestContext
+from authorizer.api.errors import ApiError
+from authorizer.api.ip_address import host_address
 from authorizer.decisions.audit import audit_line
 from authorizer.decisions.audit_levels import AUDIT_LEVELS, audit_level
 from authorizer.decisions.authorized_operations import to_bit_field
-from authorizer.errors import ApiError
-from authorizer.host import host_address
 from records.acl import (
     AccessControlEntryFilter,
     AclBindingFilter,
@@ -40,7 +40,7 @@ from records.principal import parse_kafka_principal
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from authorizer.api import AuthorizableRequestContext, AuthorizationResult
+    from authorizer.api.authorizer_api import AuthorizableRequestContext, AuthorizationResult
     from authorizer.decisions.decision import Decision
     from authorizer.decisions.state import AuthorizerState
     from records.acl import AclBinding

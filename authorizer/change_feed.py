@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from authorizer.acl_json import acl_json
+from authorizer.api.acl_json import acl_json
 from replay.manifest import ReloadManifest
 
 if TYPE_CHECKING:

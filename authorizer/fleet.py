@@ -18,8 +18,8 @@ import structlog
 from prometheus_client import Metric
 from prometheus_client.registry import Collector
 
+from authorizer.api.errors import ConfigError
 from authorizer.configuration.keys.names import CLUSTERS, LOG_URL
-from authorizer.errors import ConfigError
 from authorizer.metrics import metrics_registry
 from authorizer.node import Node
 from authorizer.reconfiguration import Reconfiguration

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from authorizer.kafka_version import NEWEST, NEWEST_LEVEL, KafkaVersion
+from authorizer.api.kafka_version import NEWEST, NEWEST_LEVEL, KafkaVersion
 from records.codecs.kraft import record_type_name
 
 if TYPE_CHECKING:

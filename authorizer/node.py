@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Final, Self
 
 import structlog
 
-from authorizer.api import AuthorizerServerInfo
+from authorizer.api.authorizer_api import AuthorizerServerInfo
+from authorizer.api.errors import ConfigError
 from authorizer.change_feed import ChangeFeed
 from authorizer.configuration.keys.names import LOG_MODE, LOG_URL
 from authorizer.configuration.keys.table import BY_NAME
 from authorizer.decisions.audit import AuditLog
 from authorizer.decisions.audit_levels import AUDIT_LEVELS
 from authorizer.decisions.notes import unknown_settings
-from authorizer.errors import ConfigError
 from authorizer.metadata_warning import MetadataWarning
 from authorizer.metrics import MetricSources, NodeCollector, metrics_registry
 from authorizer.node_meaning import NodeMeaning
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from prometheus_client import CollectorRegistry
 
-    from authorizer.api import Endpoint, PlanMutator
+    from authorizer.api.authorizer_api import Endpoint, PlanMutator
     from authorizer.configuration.load import Config
     from authorizer.sidecar.workers.forwarded import ForwardedWrites
     from records.log.base import Freshness, LogIdentity, MetadataLog

@@ -15,7 +15,7 @@ import structlog
 
 from authorizer.analysis.meaning import EVERYBODY, Meaning
 from authorizer.analysis.own_acls import acls_of, changed_principals
-from authorizer.errors import AuthorizerNotReadyError
+from authorizer.api.errors import AuthorizerNotReadyError
 from authorizer.giving_way import giving_way
 
 if TYPE_CHECKING:

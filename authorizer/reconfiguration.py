@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 
+from authorizer.api.errors import ConfigError, RestartNeededError
+from authorizer.api.secret_keys import HIDDEN, is_secret
 from authorizer.configuration.clusters import cluster_key, is_clusters, is_of_cluster
 from authorizer.configuration.keys.key import CLIENT_PREFIXES
 from authorizer.configuration.keys.names import LISTENER_PREFIX
 from authorizer.configuration.keys.table import BY_NAME, KEYS
 from authorizer.configuration.load import CONFIG_FLAG, Config
-from authorizer.configuration.secret_keys import HIDDEN, is_secret
-from authorizer.errors import ConfigError, RestartNeededError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,6 +1,6 @@
 """StandardAuthorizer: Kafka's authorizer, fed by replay.
 
-It implements KIP-504's interface (`authorizer.api`) and replay's Publisher. All that a decision depends on is
+It implements KIP-504's interface (`authorizer.api.authorizer_api`) and replay's Publisher. All that a decision depends on is
 one immutable AuthorizerState behind one attribute: readers take it once for each request and never wait;
 a change of a part makes a new one and swaps it in. The rules:
 
@@ -21,8 +21,9 @@ from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from authorizer.api import AuthorizationResult
-from authorizer.configuration.super_users import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
+from authorizer.api.authorizer_api import AuthorizationResult
+from authorizer.api.errors import NotControllerError, OperationTimedOutError
+from authorizer.api.principal_lists import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
 from authorizer.decisions.audit import AuditLog
 from authorizer.decisions.authorize import authorize_actions
 from authorizer.decisions.authorized_operations import authorized_operations
@@ -35,7 +36,6 @@ from authorizer.decisions.by_resource_type import (
 from authorizer.decisions.decision_counts import DecisionCounts
 from authorizer.decisions.listing import list_acls
 from authorizer.decisions.state import AuthorizerSettings, AuthorizerState
-from authorizer.errors import NotControllerError, OperationTimedOutError
 from authorizer.explanation.explain import explain
 from authorizer.index.acl_index import AclIndex
 from replay.errors import InvariantError
@@ -44,7 +44,7 @@ from snapshot.image import AclsImage
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from authorizer.api import (
+    from authorizer.api.authorizer_api import (
         AclCreateResult,
         AclDeleteResult,
         AclMutator,

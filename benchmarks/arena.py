@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import cycle, islice
 from typing import TypeVar
 
-from authorizer.api import Action, AuthorizableRequestContext, AuthorizationResult
+from authorizer.api.authorizer_api import Action, AuthorizableRequestContext, AuthorizationResult
 from benchmarks.anchor import Anchor
 from benchmarks.requests import AUDITED, PRINCIPALS, Request, actions_per_request, list_file, read_requests
 from benchmarks.settings import Settings, progress

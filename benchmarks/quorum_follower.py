@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 
-from authorizer.api import Action, AuthorizationResult, RequestContext
+from authorizer.api.authorizer_api import Action, AuthorizationResult, RequestContext
 from authorizer.configuration.load import load_config
 from authorizer.configuration.log_setup import setup_logging
 from authorizer.node import Node

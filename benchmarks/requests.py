@@ -22,7 +22,7 @@ from random import Random
 
 import msgspec
 
-from authorizer.api import Action, RequestContext, SecurityProtocol
+from authorizer.api.authorizer_api import Action, RequestContext, SecurityProtocol
 from benchmarks.shapes.drawing import ALL, DESCRIBE, LITERAL, PREFIXED, READ, TOPIC
 from records.acl import WILDCARD, AclOperation, PatternType, ResourcePattern, ResourceType
 from records.principal import WILDCARD_PRINCIPAL, parse_kafka_principal

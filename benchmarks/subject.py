@@ -7,7 +7,7 @@ from itertools import count
 from pathlib import Path
 from typing import Self
 
-from authorizer.api import AuthorizationResult
+from authorizer.api.authorizer_api import AuthorizationResult
 from authorizer.standard import StandardAuthorizer
 from benchmarks.requests import Request
 from records.entries import MetadataRecord

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from authorizer.network import address_of, network_of
+from authorizer.api.ip_network import address_of, network_of
 from records.acl import WILDCARD
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from authorizer.analysis.patterns import Rows
-    from authorizer.network import Network
+    from authorizer.api.ip_network import Network
 
 #: The host of an ACL for every host; others are numbered from 0.
 EVERY_HOST: Final = -1

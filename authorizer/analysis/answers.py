@@ -11,7 +11,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from authorizer.analysis.host_tree import UNSPECIFIED, mask_at, shortest
-from authorizer.host import host_address
+from authorizer.api.ip_address import host_address
+from authorizer.api.ip_network import network_of
 from authorizer.index.masks import (
     OPERATIONS,
     Leaf,
@@ -21,7 +22,6 @@ from authorizer.index.masks import (
     leaf_networks,
     network_mask,
 )
-from authorizer.network import network_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

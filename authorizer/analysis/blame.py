@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 import numpy as np
 
+from authorizer.api.ip_network import host_matches
+from authorizer.api.kafka_version import VersionInForce
 from authorizer.decisions.authorize import decide
 from authorizer.decisions.decision import Rule
 from authorizer.decisions.reason import acl_principals, allows, covers_operation, matching_acls
 from authorizer.decisions.state import AuthorizerState
 from authorizer.index.acl_index import AclIndex
 from authorizer.index.places import LITERAL_PATTERN
-from authorizer.kafka_version import VersionInForce
-from authorizer.network import host_matches
 from records.acl import WILDCARD
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import (
@@ -38,7 +38,7 @@ from snapshot.restore import restore_image
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from authorizer.api import Action, RequestContext
+    from authorizer.api.authorizer_api import Action, RequestContext
     from authorizer.decisions.decision import Decision
     from authorizer.decisions.state import AuthorizerSettings
     from records.columns.text_column import TextColumn

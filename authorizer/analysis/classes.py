@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from authorizer.acl_json import acl_json
-from authorizer.acl_text import literal_text
 from authorizer.analysis.near import near
-from authorizer.api import Action, RequestContext
+from authorizer.api.acl_json import acl_json
+from authorizer.api.acl_text import literal_text
+from authorizer.api.authorizer_api import Action, RequestContext
 from authorizer.decisions.authorize import decide
 from authorizer.decisions.state import AuthorizerState
 from authorizer.index.masks import OPERATIONS

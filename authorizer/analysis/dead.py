@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Literal
 
 from authorizer.analysis.answers import can_be_asked_from
 from authorizer.analysis.name_space import NAME_SPACES
-from authorizer.host import host_address
+from authorizer.api.ip_address import host_address
+from authorizer.api.ip_network import network_of
 from authorizer.index.masks import acl_mask
 from authorizer.index.places import LITERAL_PATTERN
-from authorizer.network import network_of
 from records.acl import CLUSTER_NAME, WILDCARD, AclOperation, ResourceType
 from snapshot.code_names import code_to_name
 

@@ -11,7 +11,7 @@ from authorizer.analysis.name_map import NameMap, overlay
 from authorizer.analysis.name_space import NAME_SPACES
 from authorizer.analysis.near import near
 from authorizer.analysis.questions import Asker, Questions, questions_of
-from authorizer.kafka_version import NEWEST
+from authorizer.api.kafka_version import NEWEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from authorizer.analysis.changed_acls import ChangedAcls
     from authorizer.analysis.meaning import Answers, Departures
     from authorizer.analysis.name_space import NameSpace
+    from authorizer.api.kafka_version import KafkaVersion
     from authorizer.decisions.state import AuthorizerSettings
-    from authorizer.kafka_version import KafkaVersion
     from records.columns.acl_table import AclTable
 
 Direction = Literal["granted", "revoked"]

@@ -18,12 +18,12 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from authorizer.network import EVERY_IPV4, EVERY_IPV6, Network, address_of, network_of
+from authorizer.api.ip_network import EVERY_IPV4, EVERY_IPV6, Network, address_of, network_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-#: The one address that no network has (authorizer.network).
+#: The one address that no network has (authorizer.api.ip_network).
 UNSPECIFIED: Final = "0.0.0.0"  # noqa: S104 - nothing listens here
 _UNSPECIFIED_PLACE: Final = Network(32, 32, 0)
 #: ::ffff:0:0/96, which Kafka does not take for a network, but wider ones have it.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from authorizer.network import EVERY_IPV4
+from authorizer.api.ip_network import EVERY_IPV4
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from authorizer.network import Network
+    from authorizer.api.ip_network import Network
 
 
 class Part(NamedTuple):

@@ -9,7 +9,7 @@ import numpy as np
 from authorizer.analysis.acl_tree import NOWHERE, Acls, AclTree, Forest
 from authorizer.analysis.name_space import NAME_SPACES
 from authorizer.analysis.patterns import Rows
-from authorizer.network import EXACT_HOSTS
+from authorizer.api.ip_network import EXACT_HOSTS
 
 if TYPE_CHECKING:
     from records.columns.acl_table import AclTable

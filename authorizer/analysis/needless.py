@@ -30,8 +30,8 @@ from authorizer.analysis.host_union import Part, cover
 from authorizer.analysis.last_covers import LastCovers
 from authorizer.analysis.meaning import EVERYBODY
 from authorizer.analysis.patterns import Rows
+from authorizer.api.ip_network import NETWORK_HOSTS
 from authorizer.index.masks import ALLOW_MASKS, EVERYTHING, denied, settled
-from authorizer.network import NETWORK_HOSTS
 from records.acl import AclOperation, ResourceType
 
 if TYPE_CHECKING:

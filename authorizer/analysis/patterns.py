@@ -13,9 +13,9 @@ import numpy as np
 
 from authorizer.analysis.answers import can_be_asked_from
 from authorizer.analysis.name_space import NAME_SPACES
+from authorizer.api.ip_network import EXACT_HOSTS
 from authorizer.index.masks import ALLOW_MASKS, DENY_MASKS, OwnLeaf, add_to_leaf, said_to, shared_masks
 from authorizer.index.places import LITERAL_PATTERN
-from authorizer.network import EXACT_HOSTS
 from records.acl import CLUSTER_NAME, WILDCARD, AclPermissionType, ResourceType
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from authorizer.analysis.name_map import Key
-    from authorizer.network import NetworkRules
+    from authorizer.api.ip_network import NetworkRules
     from records.columns.acl_table import AclTable
     from records.columns.text_column import TextColumn
 

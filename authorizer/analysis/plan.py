@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 import msgspec
 import numpy as np
 
-from authorizer.acl_json import content_from_json, content_json
 from authorizer.analysis.changed_acls import ChangedAcls, for_networks
 from authorizer.analysis.meaning import Meaning, never_cancelled
+from authorizer.api.acl_json import content_from_json, content_json
+from authorizer.api.errors import PlanOutdatedError, PlanUnreadableError
+from authorizer.api.kafka_version import KafkaVersion
 from authorizer.decisions.state import AuthorizerSettings
-from authorizer.errors import PlanOutdatedError, PlanUnreadableError
-from authorizer.kafka_version import KafkaVersion
 from records.acl import AclPermissionType
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import AccessControlEntryRecord, AclContent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
-from authorizer.errors import MassRemovalError
+from authorizer.api.errors import MassRemovalError
 
 if TYPE_CHECKING:
     from authorizer.analysis.changed_acls import ChangedAcls

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from authorizer.analysis.answers import Answer, by_host, operations_of
 from authorizer.analysis.host_tree import MAPPED, outermost, place_of
 from authorizer.analysis.name_space import NAME_SPACES
-from authorizer.network import Network, address_text, network_of
+from authorizer.api.ip_network import Network, address_text, network_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from authorizer.analysis.least_acls import Fewest, fewest, narrowest
 from authorizer.analysis.name_space import NAME_SPACES
 from authorizer.analysis.question import question_of
+from authorizer.api.ip_network import address_of, network_of
 from authorizer.decisions.audit import AuditLog
 from authorizer.decisions.audit_levels import OFF
 from authorizer.decisions.authorize import authorize_actions
@@ -29,7 +30,6 @@ from authorizer.decisions.decision_counts import DecisionCounts
 from authorizer.decisions.reason import allows, matching_acls
 from authorizer.index.masks import ALLOW_MASKS, EVERYTHING, acl_mask
 from authorizer.index.places import LITERAL_PATTERN, is_odd
-from authorizer.network import address_of, network_of
 from records.acl import WILDCARD, AclOperation
 from records.principal import WILDCARD_PRINCIPAL
 from records.request_line import DEFAULT_ALLOW, SUPER_USER

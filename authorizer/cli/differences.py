@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.acl_json import acl_json
+from authorizer.api.acl_json import acl_json
 from authorizer.cli.output import answer, shown
 from records.ids import uuid_to_string
 

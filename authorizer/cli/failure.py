@@ -12,21 +12,8 @@ from typing import IO, Any, Final
 
 import click
 
-from authorizer.cli.command_name import as_pasted
-from authorizer.cli.invocation import filled
-from authorizer.cli.streams import InputClosedError, OutputClosedError, OutputError
-from authorizer.cli.terminal import bad, width, wrapped
-from authorizer.configuration.keys.names import (
-    ACLOG_LISTENERS,
-    CONSOLE_LISTENERS,
-    DESCRIBE_PRINCIPALS,
-    LISTENERS,
-    LOG_URL,
-    SNAPSHOT_STORE,
-    WORKERS,
-)
-from authorizer.control_characters import ESCAPED
-from authorizer.errors import (
+from authorizer.api.control_characters import ESCAPED
+from authorizer.api.errors import (
     ApiError,
     AuthorizerNotReadyError,
     ConfigError,
@@ -44,6 +31,19 @@ from authorizer.errors import (
     SidecarUnreachedError,
     UnknownServerError,
     UnsupportedPythonError,
+)
+from authorizer.cli.command_name import as_pasted
+from authorizer.cli.invocation import filled
+from authorizer.cli.streams import InputClosedError, OutputClosedError, OutputError
+from authorizer.cli.terminal import bad, width, wrapped
+from authorizer.configuration.keys.names import (
+    ACLOG_LISTENERS,
+    CONSOLE_LISTENERS,
+    DESCRIBE_PRINCIPALS,
+    LISTENERS,
+    LOG_URL,
+    SNAPSHOT_STORE,
+    WORKERS,
 )
 from records.errors import (
     AclogError,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import click
 
+from authorizer.api.kafka_version import KafkaVersion
 from authorizer.cli.invocation import remember
-from authorizer.kafka_version import KafkaVersion
 from records.acl import AclOperation, PatternType
 from records.ids import parse_cluster_id
 from records.metadata_version import parse_metadata_version

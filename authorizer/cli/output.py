@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import click
 import msgspec
 
+from authorizer.api.control_characters import ESCAPED
 from authorizer.cli.command_name import as_pasted
 from authorizer.cli.invocation import is_quiet, shows_progress
 from authorizer.cli.terminal import doubtful, width, wrapped, wrapped_command
-from authorizer.control_characters import ESCAPED
 
 if TYPE_CHECKING:
     from types import TracebackType

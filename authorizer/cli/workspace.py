@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from authorizer.api.kafka_version import KAFKA_VERSION_CONFIG
 from authorizer.cli.invocation import given
 from authorizer.cli.output import Progress, Waiting, note, shown
 from authorizer.configuration.keys.names import LOG_URL, SNAPSHOT_STORE
 from authorizer.configuration.keys.table import BY_NAME
-from authorizer.kafka_version import KAFKA_VERSION_CONFIG
 from records.errors import LogStorageError
 from records.log.open import POLLED, QUORUM, TOPIC, open_log
 

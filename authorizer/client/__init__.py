@@ -8,13 +8,7 @@
 Imports neither a log, numpy nor a server: it is for the process of a gateway.
 """
 
-from authorizer.client import calls
-from authorizer.client.address import Credentials
-from authorizer.client.answers import Decision, Question
-from authorizer.client.async_client import AsyncClient
-from authorizer.client.cache import CacheSettings
-from authorizer.client.client import Client
-from authorizer.errors import (
+from authorizer.api.errors import (
     SidecarAnswerError,
     SidecarDefectError,
     SidecarError,
@@ -24,6 +18,12 @@ from authorizer.errors import (
     SidecarUnavailableError,
     SidecarUnreachedError,
 )
+from authorizer.client import calls
+from authorizer.client.address import Credentials
+from authorizer.client.answers import Decision, Question
+from authorizer.client.async_client import AsyncClient
+from authorizer.client.cache import CacheSettings
+from authorizer.client.client import Client
 from records.acl import AclOperation, ResourceType
 from records.principal import KafkaPrincipal
 

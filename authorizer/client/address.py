@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 import httpcore
 
-from authorizer.cluster_names import CLUSTERS_PATH, is_cluster_name
+from authorizer.api.cluster_name import CLUSTERS_PATH, is_cluster_name
 from authorizer.configuration.listeners import is_loopback
 from authorizer.sidecar.unix_socket import unix_address
 

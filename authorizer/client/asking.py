@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
+from authorizer.api.errors import SidecarError
 from authorizer.client.answers import UNAVAILABLE, Decision, Question
 from authorizer.client.calls import QUESTIONS_MAXIMUM, decision, decisions
-from authorizer.errors import SidecarError
 
 if TYPE_CHECKING:
+    from authorizer.api.errors import SidecarUnavailableError
     from authorizer.client.cache import DecisionCache
     from authorizer.client.calls import Call
-    from authorizer.errors import SidecarUnavailableError
 
 #: What a decision is where no sidecar can be asked: an error, or DENIED. Never ALLOWED.
 WhenUnavailable = Literal["raise", "deny"]

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 import tenacity
 
+from authorizer.api.errors import SidecarUnavailableError
 from authorizer.client import calls
 from authorizer.client.base import ClientBase
 from authorizer.client.exchange import FAULTS, fault_of, value_of
 from authorizer.client.following import FollowingTask
-from authorizer.errors import SidecarUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 class AsyncClient(ClientBase):
     """A sidecar, for the tasks of one event loop. Use it as an asynchronous context manager, and keep it.
 
-    Every method may raise a SidecarError (``authorizer.errors``). A call is tried again until
+    Every method may raise a SidecarError (``authorizer.api.errors``). A call is tried again until
     ``timeout_s`` is over while the sidecar is not reached, not ready or overloaded; a change only where
     nothing was done.
     """

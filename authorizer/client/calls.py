@@ -9,6 +9,11 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
+from authorizer.api.errors import (
+    SidecarError,
+    SidecarRefusedError,
+    SidecarRequestError,
+)
 from authorizer.client.answers import (
     Acl,
     Application,
@@ -24,11 +29,6 @@ from authorizer.client.answers import (
     Listing,
     NodeState,
     Question,
-)
-from authorizer.errors import (
-    SidecarError,
-    SidecarRefusedError,
-    SidecarRequestError,
 )
 from authorizer.sidecar.acl_bodies import ACLS_PATH, PLANS_PATH, creation_body, deletion_body, listing_query
 from records.acl import AclBinding, AclBindingFilter, AclOperation, ResourceType

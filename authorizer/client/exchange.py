@@ -20,9 +20,7 @@ import httpcore
 import msgspec
 import tenacity
 
-from authorizer.client.answers import Problem
-from authorizer.client.calls import NotYetError
-from authorizer.errors import (
+from authorizer.api.errors import (
     SidecarAnswerError,
     SidecarDefectError,
     SidecarError,
@@ -32,6 +30,8 @@ from authorizer.errors import (
     SidecarUnavailableError,
     SidecarUnreachedError,
 )
+from authorizer.client.answers import Problem
+from authorizer.client.calls import NotYetError
 
 if TYPE_CHECKING:
     from authorizer.client.calls import Call

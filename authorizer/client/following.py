@@ -13,9 +13,9 @@ import threading
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from authorizer.api.errors import SidecarError
 from authorizer.client.events import EventDecoder
 from authorizer.client.exchange import FAULTS, error_of
-from authorizer.errors import SidecarError
 
 if TYPE_CHECKING:
     import httpcore

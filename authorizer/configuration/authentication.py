@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from authorizer.api import SecurityProtocol
+from authorizer.api.authorizer_api import SecurityProtocol
+from authorizer.api.errors import ConfigError
 from authorizer.configuration.keys.names import (
     AUTH_OIDC_AUDIENCE,
     AUTH_OIDC_ISSUER,
@@ -13,13 +14,12 @@ from authorizer.configuration.keys.names import (
     AUTH_TOKENS_FILE,
 )
 from authorizer.configuration.listeners import is_loopback, is_unix
-from authorizer.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from authorizer.api import Endpoint
+    from authorizer.api.authorizer_api import Endpoint
 
 
 def require_authentication_whole(values: Mapping[str, Any], listeners: Sequence[Endpoint]) -> None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from authorizer.api.errors import ConfigError
 from authorizer.configuration.listeners import split_list
-from authorizer.errors import ConfigError
 from records.log.directory.files import METADATA_LOG_DIRECTORY
 
 if TYPE_CHECKING:

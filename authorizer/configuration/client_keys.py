@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from authorizer.api.errors import ConfigError
 from authorizer.configuration.keys.key import CLIENT_PREFIX
-from authorizer.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from authorizer.api.errors import ConfigError
 from authorizer.configuration.keys.names import CONSOLE_LISTENERS
-from authorizer.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from authorizer.api import Endpoint
+    from authorizer.api.authorizer_api import Endpoint
 
 #: In place of names: every listener.
 EVERY_LISTENER: Final = "*"

@@ -7,8 +7,8 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from authorizer.api.errors import ConfigError
 from authorizer.configuration.keys.names import DECISION_LOG, LOG_URL
-from authorizer.errors import ConfigError
 from records.log.open import TOPIC, kind_of
 from records.topic_name import is_topic_name
 

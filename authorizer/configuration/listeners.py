@@ -14,8 +14,8 @@ import ipaddress
 import re
 from typing import TYPE_CHECKING, Final
 
-from authorizer.api import Endpoint, SecurityProtocol
-from authorizer.errors import ConfigError
+from authorizer.api.authorizer_api import Endpoint, SecurityProtocol
+from authorizer.api.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

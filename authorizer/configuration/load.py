@@ -16,7 +16,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from authorizer.api import SecurityProtocol
+from authorizer.api.authorizer_api import SecurityProtocol
+from authorizer.api.errors import ConfigError
 from authorizer.configuration.authentication import require_authentication_whole
 from authorizer.configuration.broker_file import BrokersLog, brokers_log, is_brokers
 from authorizer.configuration.client_keys import refuse_client_keys
@@ -57,16 +58,15 @@ from authorizer.configuration.listeners import (
     require_served,
     with_controller_listeners,
 )
-from authorizer.errors import ConfigError
 from records.properties import parse_properties
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from authorizer.api import Endpoint
+    from authorizer.api.authorizer_api import Endpoint
+    from authorizer.api.kafka_version import KafkaVersion
     from authorizer.configuration.decision_log import DestinationSettings
     from authorizer.decision_log.rules import Rule
-    from authorizer.kafka_version import KafkaVersion
     from records.acl import AclOperation, ResourceType
     from records.principal import KafkaPrincipal
 

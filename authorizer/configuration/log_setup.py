@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
 import structlog
 
+from authorizer.api.control_characters import ESCAPED
 from authorizer.configuration.shared_handler import SharedHandler
-from authorizer.control_characters import ESCAPED
 from authorizer.decisions.audit import AUDIT_LOGGER_NAME
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from authorizer.errors import ConfigError
+from authorizer.api.errors import ConfigError
 from records.java_pattern import JavaPattern
 
 RULES_ALLOWED: Final = (

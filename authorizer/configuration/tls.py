@@ -13,6 +13,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 
+from authorizer.api.errors import ConfigError
 from authorizer.configuration.keys.names import (
     KEY_PASSWORD,
     KEYSTORE_CHAIN,
@@ -33,7 +34,6 @@ from authorizer.configuration.keys.names import (
 from authorizer.configuration.keys.table import BY_NAME
 from authorizer.configuration.listeners import split_list
 from authorizer.configuration.principal_rules import parse_principal_rules
-from authorizer.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

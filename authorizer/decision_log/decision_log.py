@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Self
 
 import structlog
 
+from authorizer.api.errors import ConfigError
 from authorizer.configuration.decision_log import DestinationKind, topic_of
 from authorizer.configuration.keys.names import AUDIT_QUEUE, DECISION_LOG, DECISION_LOG_LEVEL
 from authorizer.decision_log.event import decision_event, encode_event
@@ -27,7 +28,6 @@ from authorizer.decision_log.lines import FileDestination, StdoutDestination
 from authorizer.decision_log.rules import DROP, KEEP, one_in
 from authorizer.decision_log.topic import HEADERS, TopicDestination
 from authorizer.decisions.audit_levels import AUDIT_LEVELS
-from authorizer.errors import ConfigError
 from authorizer.losses import Losses
 from records.errors import LogError
 from records.log.open import open_outlet

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from authorizer.acl_json import acl_json
-from authorizer.api import HttpRequestContext
-from authorizer.api_keys import api_key_name
+from authorizer.api.acl_json import acl_json
+from authorizer.api.api_keys import api_key_name
+from authorizer.api.authorizer_api import HttpRequestContext
 from authorizer.decisions.audit_levels import AUDIT_LEVELS
 from records.acl import AclOperation, ResourceType
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from authorizer.api import HttpRequestContext
+from authorizer.api.authorizer_api import HttpRequestContext
 from authorizer.decision_log.event import DecisionEvent, decision_event
 
 if TYPE_CHECKING:

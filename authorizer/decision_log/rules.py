@@ -14,14 +14,14 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from authorizer.api import HttpRequestContext
-from authorizer.errors import ConfigError
+from authorizer.api.authorizer_api import HttpRequestContext
+from authorizer.api.errors import ConfigError
 from records.acl import AclOperation, ResourceType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from authorizer.api import Action, AuthorizableRequestContext
+    from authorizer.api.authorizer_api import Action, AuthorizableRequestContext
 
 #: What conditions may be about.
 FIELDS: Final = ("principal", "caller", "operation", "resource_type", "resource_name", "result")

@@ -13,7 +13,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from authorizer.api import Action
+    from authorizer.api.authorizer_api import Action
 
 TRACE: Final = 5
 DEBUG: Final = logging.DEBUG

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from authorizer.api import AuthorizationResult
+from authorizer.api.authorizer_api import AuthorizationResult
 from authorizer.decisions.audit import AuditLog
 from authorizer.decisions.audit_levels import DEBUG, INFO, OFF, TRACE, audit_level
 from authorizer.decisions.decision import BY_SUPER_USER, Answered, require_literal, require_ready
@@ -22,7 +22,7 @@ from records.acl import PatternType
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from authorizer.api import Action, AuthorizableRequestContext
+    from authorizer.api.authorizer_api import Action, AuthorizableRequestContext
     from authorizer.decisions.decision import Decision
     from authorizer.decisions.state import AuthorizerState
     from authorizer.index.rights import Rights

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from authorizer.api import Action, AuthorizationResult
+from authorizer.api.authorizer_api import Action, AuthorizationResult
 from records.acl import PatternType, ResourcePattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from authorizer.api import AuthorizableRequestContext
+    from authorizer.api.authorizer_api import AuthorizableRequestContext
     from records.acl import AclOperation, ResourceType
 
 

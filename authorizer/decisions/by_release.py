@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from authorizer.api.ip_network import EXACT_HOSTS, NETWORK_HOSTS, STRICTEST
+from authorizer.api.kafka_version import NEWEST
 from authorizer.decisions.reason import allows, matching_acls
 from authorizer.index.masks import ASKED
-from authorizer.kafka_version import NEWEST
-from authorizer.network import EXACT_HOSTS, NETWORK_HOSTS, STRICTEST
 
 if TYPE_CHECKING:
-    from authorizer.api import Action, AuthorizableRequestContext
+    from authorizer.api.authorizer_api import Action, AuthorizableRequestContext
+    from authorizer.api.ip_network import NetworkRules
     from authorizer.decisions.decision import Answered
     from authorizer.decisions.state import AuthorizerState
-    from authorizer.network import NetworkRules
 
 
 class ReleaseDifference(NamedTuple):

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from authorizer.api import Action
+from authorizer.api.authorizer_api import Action
+from authorizer.api.ip_network import EXACT_HOSTS, NETWORK_HOSTS, STRICTEST
 from authorizer.decisions.by_release import is_allowed_by
 from authorizer.decisions.listing import list_acls
 from authorizer.decisions.reason import acl_principals
@@ -33,7 +34,6 @@ from authorizer.index.masks import (
 )
 from authorizer.index.places import is_odd, place_of
 from authorizer.index.rights import MadeRights, cover_of
-from authorizer.network import EXACT_HOSTS, NETWORK_HOSTS, STRICTEST
 from records.acl import (
     WILDCARD,
     AccessControlEntryFilter,
@@ -48,13 +48,13 @@ from records.acl import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from authorizer.api import AuthorizableRequestContext
+    from authorizer.api.authorizer_api import AuthorizableRequestContext
+    from authorizer.api.ip_network import NetworkRules
     from authorizer.decisions.state import AuthorizerState
     from authorizer.index.acl_index import AclIndex
     from authorizer.index.covers import Cover
     from authorizer.index.places import Place
     from authorizer.index.rights import WholeRights
-    from authorizer.network import NetworkRules
     from records.principal import KafkaPrincipal
 
 _PROBED_NAME: Final = "hardcode"

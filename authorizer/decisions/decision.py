@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from authorizer.api import AuthorizationResult
+from authorizer.api.authorizer_api import AuthorizationResult
+from authorizer.api.errors import AuthorizerNotReadyError
 from authorizer.decisions.reason import deciding_acl
-from authorizer.errors import AuthorizerNotReadyError
 from records.acl import PatternType
 
 if TYPE_CHECKING:
-    from authorizer.api import Action, AuthorizableRequestContext
+    from authorizer.api.authorizer_api import Action, AuthorizableRequestContext
     from authorizer.decisions.state import AuthorizerState
     from authorizer.index.covers import Cover
     from records.columns.acl_table import AppliedAcl

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from authorizer.configuration.super_users import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
+from authorizer.api.ip_network import STRICTEST
+from authorizer.api.kafka_version import KAFKA_VERSION_CONFIG
+from authorizer.api.principal_lists import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
 from authorizer.decisions.by_release import release_difference
-from authorizer.kafka_version import KAFKA_VERSION_CONFIG
-from authorizer.network import STRICTEST
 
 if TYPE_CHECKING:
     from authorizer.decisions.decision import Answered

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from authorizer.api import Action, AuthorizationResult, RequestContext
+from authorizer.api.authorizer_api import Action, AuthorizationResult, RequestContext
 from authorizer.decisions.audit import AuditLog
 from authorizer.decisions.audit_levels import OFF
 from authorizer.decisions.authorize import authorize_actions

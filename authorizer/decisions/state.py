@@ -12,15 +12,8 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from authorizer.configuration.keys.names import CLUSTER_NAME
-from authorizer.configuration.super_users import (
-    ALLOW_EVERYONE_CONFIG,
-    SUPER_USERS_CONFIG,
-    parse_allow_everyone,
-    parse_super_users,
-)
-from authorizer.index.acl_index import AclIndex
-from authorizer.kafka_version import (
+from authorizer.api.ip_network import STRICTEST
+from authorizer.api.kafka_version import (
     KAFKA_VERSION_CONFIG,
     LAST_WITHOUT_NETWORKS,
     NEWEST,
@@ -28,12 +21,19 @@ from authorizer.kafka_version import (
     VersionInForce,
     parse_kafka_version,
 )
-from authorizer.network import STRICTEST
+from authorizer.api.principal_lists import (
+    ALLOW_EVERYONE_CONFIG,
+    SUPER_USERS_CONFIG,
+    parse_allow_everyone,
+    parse_super_users,
+)
+from authorizer.configuration.keys.names import CLUSTER_NAME
+from authorizer.index.acl_index import AclIndex
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from authorizer.network import NetworkRules
+    from authorizer.api.ip_network import NetworkRules
     from records.acl import ResourcePattern
     from snapshot.image import AclsImage
 

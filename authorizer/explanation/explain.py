@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from msgspec.structs import replace as replace_fields
 
-from authorizer.acl_json import applied_acl_json
+from authorizer.api.acl_json import applied_acl_json
 from authorizer.decisions.authorize import answer
 from authorizer.decisions.decision import Decision, Rule
 from authorizer.decisions.notes import notes
@@ -21,9 +21,9 @@ from authorizer.explanation.near_misses import NearMiss, near_misses
 from authorizer.explanation.other_hosts import OtherHosts, other_hosts
 
 if TYPE_CHECKING:
-    from authorizer.api import Action, AuthorizableRequestContext
+    from authorizer.api.authorizer_api import Action, AuthorizableRequestContext
+    from authorizer.api.kafka_version import VersionInForce
     from authorizer.decisions.state import AuthorizerState
-    from authorizer.kafka_version import VersionInForce
     from records.columns.acl_table import AppliedAcl
 
 

@@ -14,7 +14,7 @@ from records.acl import CLUSTER_NAME, SUPPORTED_OPERATIONS, AclOperation, Patter
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from authorizer.api import Action, AuthorizableRequestContext
+    from authorizer.api.authorizer_api import Action, AuthorizableRequestContext
     from records.columns.acl_table import AppliedAcl
     from records.entries import AccessControlEntryRecord
 

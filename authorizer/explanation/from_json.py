@@ -5,18 +5,18 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from authorizer.acl_json import applied_acl_from_json
-from authorizer.api import AuthorizationResult
+from authorizer.api.acl_json import applied_acl_from_json
+from authorizer.api.authorizer_api import AuthorizationResult
+from authorizer.api.kafka_version import VersionInForce
 from authorizer.decisions.decision import Decision, Rule
 from authorizer.explanation.explain import Explanation
 from authorizer.explanation.near_misses import NearMiss
 from authorizer.explanation.other_hosts import OtherHosts
-from authorizer.kafka_version import VersionInForce
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from authorizer.api import Action, AuthorizableRequestContext
+    from authorizer.api.authorizer_api import Action, AuthorizableRequestContext
 
 
 def explanation_from_json(

@@ -12,10 +12,10 @@ from heapq import nsmallest
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
+from authorizer.api.ip_network import matches_host
 from authorizer.decisions.listing import list_acls
 from authorizer.decisions.reason import acl_principals, allows, covers_operation
 from authorizer.index.places import PREFIXED
-from authorizer.network import matches_host
 from records.acl import (
     WILDCARD,
     AccessControlEntryFilter,
@@ -29,7 +29,7 @@ from snapshot.code_names import code_to_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from authorizer.api import Action, AuthorizableRequestContext
+    from authorizer.api.authorizer_api import Action, AuthorizableRequestContext
     from authorizer.index.acl_index import AclIndex
     from authorizer.index.places import Place
     from authorizer.index.resource_index import ResourceIndex

@@ -9,20 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.api import RequestContext
+from authorizer.api.authorizer_api import RequestContext
+from authorizer.api.ip_address import host_address
+from authorizer.api.ip_network import EVERY_IPV4, EVERY_IPV6, address_of, address_text, network_of
 from authorizer.decisions.authorize import decide
 from authorizer.decisions.reason import acl_principals, covers_operation
 from authorizer.explanation.near_misses import covering_places
-from authorizer.host import host_address
-from authorizer.network import EVERY_IPV4, EVERY_IPV6, address_of, address_text, network_of
 from records.acl import WILDCARD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from authorizer.api import Action, AuthorizableRequestContext, AuthorizationResult
+    from authorizer.api.authorizer_api import Action, AuthorizableRequestContext, AuthorizationResult
+    from authorizer.api.ip_network import Network
     from authorizer.decisions.state import AuthorizerState
-    from authorizer.network import Network
 
 #: Hosts that are listed.
 LISTED_MAXIMUM: Final = 20

@@ -8,7 +8,7 @@ needs an index, and so needs this import.
 
 import sys
 
-from authorizer.errors import UnsupportedPythonError
+from authorizer.api.errors import UnsupportedPythonError
 
 # Python 3.13 is the first that may run without, and that can be asked.
 if not getattr(sys, "_is_gil_enabled", lambda: True)():

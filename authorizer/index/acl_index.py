@@ -29,10 +29,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from authorizer.api.ip_network import STRICTEST
 from authorizer.index.principal_index import PrincipalIndex
 from authorizer.index.resource_index import ResourceIndex
 from authorizer.index.row_index import RowIndex
-from authorizer.network import STRICTEST
 from records.principal import parse_kafka_principal
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from authorizer.api.ip_network import NetworkRules
     from authorizer.index.resource_index import Change
-    from authorizer.network import NetworkRules
     from records.columns.acl_table import AppliedAcl
     from snapshot.delta import AclsDelta
     from snapshot.image import AclsImage

@@ -14,7 +14,7 @@ An operation without a name (UNKNOWN, and what a newer Kafka may write) and ANY 
 themselves and ALL, no broker asks for them, and `authorizer.decisions.reason` answers ACL by ACL if one does.
 
 A leaf is the mask itself if every ACL has the host ``*``; else HostMasks: a mask for each host that is named,
-that of ``*`` folded in, and one for all others. Where hosts may be networks (authorizer.network), what one's
+that of ``*`` folded in, and one for all others. Where hosts may be networks (authorizer.api.ip_network), what one's
 ACLs say is folded into the masks of the networks and hosts within it. A union of leaves that would name very
 many hosts is a tuple of them instead. The garbage collector looks at none of these: there may be millions.
 
@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from authorizer.api.ip_network import Network, address_of, network_of
 from authorizer.index import limits
-from authorizer.network import Network, address_of, network_of
 from records.acl import (
     IMPLIES_DESCRIBE,
     IMPLIES_DESCRIBE_CONFIGS,

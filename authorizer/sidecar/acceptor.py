@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
-from authorizer.host import host_address
+from authorizer.api.ip_address import host_address
 
 if TYPE_CHECKING:
     import socket

@@ -20,7 +20,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from authorizer.errors import PlanUnreadableError
+from authorizer.api.errors import PlanUnreadableError
 from authorizer.sidecar.errors import ErrorCode, HttpError, invalid_request
 from authorizer.sidecar.json_body import decode_body
 from authorizer.sidecar.query import decode_query

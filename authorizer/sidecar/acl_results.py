@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from authorizer.acl_json import acl_from_json, acl_json
-from authorizer.api import AclBindingDeleteResult, AclCreateResult, AclDeleteResult, PlanResult
-from authorizer.errors import api_error
+from authorizer.api.acl_json import acl_from_json, acl_json
+from authorizer.api.authorizer_api import AclBindingDeleteResult, AclCreateResult, AclDeleteResult, PlanResult
+from authorizer.api.errors import api_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from authorizer.api.errors import ApiError
     from authorizer.decisions.listing import Listing
-    from authorizer.errors import ApiError
 
 #: ACLs of a listing that are encoded together: some 64 KiB of JSON.
 ACLS_PER_PART: Final = 256

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from starlette.responses import Response, StreamingResponse
 
-from authorizer.acl_json import applied_acl_json
+from authorizer.api.acl_json import applied_acl_json
 from authorizer.decisions.listing import list_acls
 from authorizer.sidecar.acl_bodies import bindings_of, filters_of, listing_of, plan_of
 from authorizer.sidecar.acl_results import (

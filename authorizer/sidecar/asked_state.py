@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from authorizer.errors import AuthorizerNotReadyError
+from authorizer.api.errors import AuthorizerNotReadyError
 from authorizer.sidecar.errors import ErrorCode, HttpError
 from authorizer.sidecar.fair_share import FairShare
 from authorizer.sidecar.min_offset import visible_end, wait_for_offset

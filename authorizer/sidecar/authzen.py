@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from authorizer.api import Action, HttpRequestContext
+from authorizer.api.authorizer_api import Action, HttpRequestContext
 from authorizer.sidecar.errors import invalid_request
 from authorizer.sidecar.questions import Offset
 from records.acl import PatternType, ResourcePattern

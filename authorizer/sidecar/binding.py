@@ -22,8 +22,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from authorizer.api.errors import ConfigError
 from authorizer.configuration.listeners import is_unix
-from authorizer.errors import ConfigError
 from authorizer.sidecar.port_holder import port_holder
 from authorizer.sidecar.unix_socket import bind_unix, connect_unix, remove_unix
 from records.log.directory.files import SOCKET_FILE
@@ -31,7 +31,7 @@ from records.log.directory.files import SOCKET_FILE
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from authorizer.api import Endpoint
+    from authorizer.api.authorizer_api import Endpoint
 
 BACKLOG: Final = 2048
 _OWNER: Final = stat.S_IRUSR | stat.S_IWUSR

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from authorizer.api import Action, HttpRequestContext
+from authorizer.api.authorizer_api import Action, HttpRequestContext
 from authorizer.configuration.keys.names import DESCRIBE_PRINCIPALS
 from authorizer.sidecar.errors import ErrorCode, HttpError
 from records.acl import CLUSTER_NAME, AclOperation, PatternType, ResourcePattern, ResourceType

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from authorizer.errors import AuthorizerNotReadyError
+from authorizer.api.errors import AuthorizerNotReadyError
 from authorizer.sidecar.asked_state import ready_state
 from authorizer.sidecar.caller import Caller
 from authorizer.sidecar.errors import RETRY, ErrorCode, HttpError, invalid_request

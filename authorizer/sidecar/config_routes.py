@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from authorizer.api.errors import ConfigError, RestartNeededError
+from authorizer.api.principal_lists import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
+from authorizer.api.secret_keys import is_secret
 from authorizer.configuration.keys.names import DESCRIBE_PRINCIPALS
 from authorizer.configuration.keys.table import BY_NAME
-from authorizer.configuration.secret_keys import is_secret
-from authorizer.configuration.super_users import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
-from authorizer.errors import ConfigError, RestartNeededError
 from authorizer.reconfiguration import shown_text
 from authorizer.sidecar.asked_state import ready_state
 from authorizer.sidecar.caller import Caller

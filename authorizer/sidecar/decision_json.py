@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from authorizer.acl_json import acl_json
-from authorizer.api import AuthorizationResult
+from authorizer.api.acl_json import acl_json
+from authorizer.api.authorizer_api import AuthorizationResult
 from authorizer.decisions.decision import BY_SUPER_USER, Rule
 from authorizer.decisions.notes import notes
 

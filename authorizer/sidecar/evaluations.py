@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.responses import Response
 
-from authorizer.errors import AuthorizerNotReadyError
+from authorizer.api.errors import AuthorizerNotReadyError
 from authorizer.sidecar.authzen import (
     Evaluation,
     EvaluationsRequest,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from authorizer.api import Action
+    from authorizer.api.authorizer_api import Action
     from authorizer.decisions.state import AuthorizerState
     from authorizer.node import Node
     from authorizer.sidecar.asked_state import AskedStates

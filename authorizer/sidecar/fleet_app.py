@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.routing import Route
 
-from authorizer.cluster_names import CLUSTERS_PATH
+from authorizer.api.cluster_name import CLUSTERS_PATH
 from authorizer.sidecar.app import SidecarApp
 from authorizer.sidecar.console.asking import require_console
 from authorizer.sidecar.console.pages import ASSETS_PATH, asset, fleet_page, is_page

@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from authorizer.api import AuthorizationResult
+from authorizer.api.authorizer_api import AuthorizationResult
 from authorizer.decisions.authorized_operations import to_bit_field
 from authorizer.decisions.reason import acl_principals
 from authorizer.sidecar.caller import Caller
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from authorizer.api import Action, HttpRequestContext
+    from authorizer.api.authorizer_api import Action, HttpRequestContext
     from authorizer.decisions.state import AuthorizerState
     from authorizer.node import Node
     from authorizer.sidecar.asked_state import AskedStates

@@ -7,12 +7,12 @@ import socket
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from authorizer.api import SecurityProtocol
+from authorizer.api.authorizer_api import SecurityProtocol
 from authorizer.configuration.listeners import is_local, is_loopback, is_unix
 from authorizer.sidecar.origin import Listener
 
 if TYPE_CHECKING:
-    from authorizer.api import Endpoint
+    from authorizer.api.authorizer_api import Endpoint
     from authorizer.configuration.load import Config
     from authorizer.configuration.tls import TlsSettings
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from authorizer.cluster_names import CLUSTERS_PATH
+from authorizer.api.cluster_name import CLUSTERS_PATH
 from authorizer.sidecar.errors import RETRY, ErrorCode, HttpError
 from authorizer.sidecar.fair_share import FairShare
 from authorizer.sidecar.open_files import allow_connections

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from authorizer.cluster_names import CLUSTERS_PATH
+from authorizer.api.cluster_name import CLUSTERS_PATH
 from authorizer.sidecar.errors import ErrorCode
 from authorizer.sidecar.http import AUTHZEN_PATH, JSON, PROBLEM_JSON, REQUEST_ID_BYTES_MAX
 from authorizer.sidecar.operations import ANSWER_COMPONENTS, COMPONENTS, FLEET_OPERATIONS, OPERATIONS

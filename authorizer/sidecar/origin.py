@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from authorizer.api.ip_address import host_address
 from authorizer.configuration.listeners import is_loopback
-from authorizer.host import host_address
 from authorizer.sidecar.errors import ErrorCode, HttpError
 from authorizer.sidecar.host_header import parse_host
 

@@ -43,7 +43,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, par
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from authorizer.host import host_address
+from authorizer.api.ip_address import host_address
 from authorizer.sidecar.errors import RETRY, ErrorCode, HttpError
 from authorizer.sidecar.http import JSON, can_be_repeated, error_response
 from authorizer.sidecar.load import Limit, is_health

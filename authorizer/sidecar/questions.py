@@ -17,7 +17,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from authorizer.api import Action, HttpRequestContext
+from authorizer.api.authorizer_api import Action, HttpRequestContext
 from authorizer.sidecar.errors import invalid_request
 from authorizer.sidecar.terms import address_of, code_of, principal_of
 from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType

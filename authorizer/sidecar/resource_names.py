@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from authorizer.errors import ConfigError
+from authorizer.api.errors import ConfigError
 from records.acl import CLUSTER_NAME, ResourceType
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.routing import Router
 
-from authorizer.errors import AuthorizerNotReadyError
+from authorizer.api.errors import AuthorizerNotReadyError
 from authorizer.sidecar.console.pages import is_page
 from authorizer.sidecar.errors import RETRY, ErrorCode, HttpError
 from authorizer.sidecar.http import (

@@ -17,7 +17,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from authorizer.api import Action, RequestContext
+from authorizer.api.authorizer_api import Action, RequestContext
 from authorizer.configuration.keys.names import RESOURCE_NAMES
 from authorizer.decisions.authorized_operations import authorized_operations
 from authorizer.decisions.search import (

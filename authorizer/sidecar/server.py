@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, Self, cast
 import structlog
 import uvicorn
 
-from authorizer.api import SecurityProtocol
+from authorizer.api.authorizer_api import SecurityProtocol
 from authorizer.configuration.listeners import is_unix
 from authorizer.configuration.tls import tls_settings
 from authorizer.sidecar.app import SidecarApp
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
     from prometheus_client.registry import Collector
 
-    from authorizer.api import Endpoint
+    from authorizer.api.authorizer_api import Endpoint
     from authorizer.configuration.load import Config
     from authorizer.fleet import Fleet, Member
     from authorizer.node import Node

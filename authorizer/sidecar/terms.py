@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from authorizer.host import host_address
+from authorizer.api.ip_address import host_address
 from authorizer.sidecar.errors import invalid_request
 from records.acl import AclOperation, ResourceType
 from records.principal import parse_kafka_principal

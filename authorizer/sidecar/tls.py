@@ -16,8 +16,8 @@ import structlog
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from authorizer.api.errors import ConfigError
 from authorizer.configuration.tls import CONVERT_KEYSTORE, CONVERT_TRUSTSTORE
-from authorizer.errors import ConfigError
 from authorizer.sidecar.distinguished_name import expiry_of
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, Protocol, Self, TypeVar
 
-from authorizer.api import AclBindingDeleteResult, AclCreateResult, AclDeleteResult
-from authorizer.errors import (
+from authorizer.api.authorizer_api import AclBindingDeleteResult, AclCreateResult, AclDeleteResult
+from authorizer.api.errors import (
     ApiError,
     InvalidAclError,
     InvalidOperationError,
@@ -30,8 +30,8 @@ from authorizer.errors import (
     PolicyViolationError,
     UnsupportedLevelError,
 )
-from authorizer.kafka_version import NETWORKS_LEVEL, NEWEST, VersionInForce
-from authorizer.network import read_network
+from authorizer.api.ip_network import read_network
+from authorizer.api.kafka_version import NETWORKS_LEVEL, NEWEST, VersionInForce
 from records.acl import CLUSTER_NAME, WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
 from records.entries import (
     AccessControlEntryRecord,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     #: An ACL in force with this content, under any id.
     FindAcl = Callable[[AclContent], AccessControlEntryRecord | None]
 
-    from authorizer.kafka_version import KafkaVersion
+    from authorizer.api.kafka_version import KafkaVersion
     from records.acl import AclBinding, AclBindingFilter
     from records.log.base import MetadataLog
     from snapshot.image import AclsImage

@@ -37,8 +37,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import structlog
 
 from authorizer.analysis.plan_counts import MAX_REMOVED_PERCENT
-from authorizer.api import AclCreateResult, AclDeleteResult, PlanResult
-from authorizer.errors import (
+from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult, PlanResult
+from authorizer.api.errors import (
     ApiError,
     AuthorizerNotReadyError,
     ClusterAuthorizationError,
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from authorizer.analysis.plan import AclPlan
-    from authorizer.kafka_version import KafkaVersion
+    from authorizer.api.kafka_version import KafkaVersion
     from authorizer.writing.acl_control import FindAcl
     from records.acl import AclBinding, AclBindingFilter
     from records.entries import AccessControlEntryRecord, AclContent, AclRecord

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from authorizer.api import AclBindingDeleteResult, AclCreateResult, AclDeleteResult
-from authorizer.errors import ApiError, kafka_error
+from authorizer.api.authorizer_api import AclBindingDeleteResult, AclCreateResult, AclDeleteResult
+from authorizer.api.errors import ApiError, kafka_error
 from authorizer.writing.acl_control import validate_binding, validate_filter
 from records.entries import AccessControlEntryRecord
 from records.errors import LogReadOnlyError

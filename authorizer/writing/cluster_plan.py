@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from authorizer.analysis.meaning import Meaning, never_cancelled
 from authorizer.analysis.plan_counts import MAX_REMOVED_PERCENT, PlanCounts
-from authorizer.api import PlanResult
-from authorizer.errors import PlanOutdatedError
+from authorizer.api.authorizer_api import PlanResult
+from authorizer.api.errors import PlanOutdatedError
 from authorizer.writing.cluster_change import writer_of
 from authorizer.writing.cluster_requests import WriterRequests, carry_out
 from records.columns.acl_table import AclTable

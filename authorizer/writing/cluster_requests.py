@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from authorizer.errors import ApiError, kafka_error
+from authorizer.api.errors import ApiError, kafka_error
 from records.entries import AccessControlEntryRecord
 from records.errors import LogOutcomeUnknownError, LogRefusedError, LogStorageError, LogUnreachableError
 from records.ids import content_uuid

@@ -15,7 +15,7 @@ import threading
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.errors import ApiError, OperationTimedOutError
+from authorizer.api.errors import ApiError, OperationTimedOutError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from authorizer.api import AuthorizationResult
+from authorizer.api.authorizer_api import AuthorizationResult
 from benchmarks.arena import Arena, DecisionsDifferError, sampled
 from benchmarks.figures import Goal, Row, alternate, faster
 from benchmarks.requests import Request

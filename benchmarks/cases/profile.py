@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from authorizer.api import Action, AuthorizableRequestContext, AuthorizationResult, RequestContext
+from authorizer.api.authorizer_api import (
+    Action,
+    AuthorizableRequestContext,
+    AuthorizationResult,
+    RequestContext,
+)
 from benchmarks.arena import Arena, Asked, Authorize, timed_calls
 from benchmarks.counting import BytecodeCounter
 from benchmarks.figures import Row, Spread, alternate

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from authorizer.api import AuthorizationResult
+from authorizer.api.authorizer_api import AuthorizationResult
 from benchmarks.arena import Arena, DecisionsDifferError, sampled, timed_calls
 from benchmarks.figures import Goal, Row, alternate, faster
 from benchmarks.settings import progress

@@ -18,7 +18,7 @@ from authorizer.analysis.changed_acls import ChangedAcls
 from authorizer.analysis.flips import flips_by
 from authorizer.analysis.meaning import Meaning
 from authorizer.analysis.rights import who_can
-from authorizer.api import Action, RequestContext
+from authorizer.api.authorizer_api import Action, RequestContext
 from authorizer.decisions.authorize import decide
 from authorizer.decisions.state import AuthorizerState
 from benchmarks.arena import Arena

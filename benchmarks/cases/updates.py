@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from itertools import islice
 
-from authorizer.api import Action, AuthorizationResult, RequestContext
+from authorizer.api.authorizer_api import Action, AuthorizationResult, RequestContext
 from benchmarks.arena import Arena, Asked
 from benchmarks.figures import Goal, Row, Spread, alternate
 from benchmarks.requests import updates_file

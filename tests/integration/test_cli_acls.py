@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from authorizer.api.kafka_version import NETWORKS_LEVEL
 from authorizer.cli.main import cli
-from authorizer.kafka_version import NETWORKS_LEVEL
 from records.entries import METADATA_VERSION_FEATURE, AccessControlEntryRecord, FeatureLevelRecord
 from records.ids import Uuid
 from records.log.directory import DirectoryLog

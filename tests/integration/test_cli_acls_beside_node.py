@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from authorizer.kafka_version import NETWORKS_LEVEL
+from authorizer.api.kafka_version import NETWORKS_LEVEL
 from authorizer.sidecar.authentication.stored_tokens import new_token
 from authorizer.sidecar.authentication.tokens_file import append_token
 from records.entries import METADATA_VERSION_FEATURE, FeatureLevelRecord

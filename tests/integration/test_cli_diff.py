@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 from msgspec.structs import replace
 
-from authorizer.acl_json import acl_json
+from authorizer.api.acl_json import acl_json
 from authorizer.cli.main import cli
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.codecs.json import to_json

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from authorizer.acl_json import acl_json
+from authorizer.api.acl_json import acl_json
 from authorizer.cli.main import cli
 from authorizer.cli.workspace import wait_until_readable
 from authorizer.writing.plan_application import apply_plan

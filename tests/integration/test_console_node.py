@@ -18,7 +18,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from authorizer.errors import ConfigError
+from authorizer.api.errors import ConfigError
 from authorizer.node import Node
 from authorizer.sidecar.authentication.stored_tokens import new_token
 from authorizer.sidecar.authentication.tokens_file import append_token

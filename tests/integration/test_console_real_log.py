@@ -9,9 +9,9 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Page, expect
 
+from authorizer.api.ip_address import host_address
 from authorizer.configuration.load import load_config
 from authorizer.decisions.state import AuthorizerState
-from authorizer.host import host_address
 from authorizer.index.acl_index import AclIndex
 from authorizer.node import Node
 from records.acl import AclOperation, ResourceType

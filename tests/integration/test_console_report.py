@@ -22,11 +22,11 @@ from authorizer.analysis.flips import flips_between
 from authorizer.analysis.matrix import Matrix
 from authorizer.analysis.meaning import Meaning
 from authorizer.analysis.name_map import NameMap
+from authorizer.api.ip_network import EXACT_HOSTS
 from authorizer.cli.main import cli
 from authorizer.cli.report import command, content
 from authorizer.decisions.state import AuthorizerSettings
 from authorizer.index.acl_index import AclIndex
-from authorizer.network import EXACT_HOSTS
 from authorizer.node import Node
 from records.acl import (
     AclOperation,

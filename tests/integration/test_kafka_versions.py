@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from authorizer.acl_json import content_json
+from authorizer.api.acl_json import content_json
+from authorizer.api.errors import ApiError, ConfigError
+from authorizer.api.kafka_version import KAFKA_VERSION_CONFIG, NETWORKS_LEVEL, KafkaVersion
 from authorizer.batch_query import answer
 from authorizer.cli.main import cli
-from authorizer.errors import ApiError, ConfigError
-from authorizer.kafka_version import KAFKA_VERSION_CONFIG, NETWORKS_LEVEL, KafkaVersion
 from authorizer.writing.acl_control import HostRules, validate_binding
 from records.acl import (
     AccessControlEntry,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from authorizer.api.errors import NotControllerError
 from authorizer.configuration.load import load_config
-from authorizer.errors import NotControllerError
 from authorizer.node import Node
 from records.errors import LogError, LogNotFoundError
 from snapshot.store.snapshot_store import SnapshotStore

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from authorizer.api.errors import NotControllerError
 from authorizer.configuration.load import load_config
-from authorizer.errors import NotControllerError
 from authorizer.node import Node
 from records.acl import AclBinding, AclOperation, AclPermissionType
 from records.errors import LogLockedError

@@ -17,7 +17,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from authorizer.api import Action, AuthorizationResult, RequestContext
+from authorizer.api.authorizer_api import Action, AuthorizationResult, RequestContext
 from authorizer.node import Node
 from records.acl import AclOperation as Operation
 from records.acl import PatternType, ResourcePattern

@@ -22,8 +22,8 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
+from authorizer.api.errors import ClusterAuthorizationError
 from authorizer.cli.main import cli
-from authorizer.errors import ClusterAuthorizationError
 from records.errors import LogError, LogNotFoundError, LogRefusedError
 from records.log.open import open_log
 from replay.load import load_image

@@ -30,8 +30,8 @@ from confluent_kafka.admin import (
 )
 from structlog.testing import capture_logs
 
+from authorizer.api.kafka_version import NEWEST_LEVEL
 from authorizer.cli.main import cli
-from authorizer.kafka_version import NEWEST_LEVEL
 from authorizer.node import Node
 from authorizer.sidecar.operations import OPERATIONS
 from records.ids import uuid_to_string

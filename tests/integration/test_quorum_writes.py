@@ -14,9 +14,9 @@ from confluent_kafka import KafkaException
 from confluent_kafka import admin as kafka
 from playwright.sync_api import Browser, expect
 
+from authorizer.api.errors import InvalidRequestError, MassRemovalError, NotControllerError
 from authorizer.cli.main import cli
 from authorizer.cli.plans.plan_file import read_plan
-from authorizer.errors import InvalidRequestError, MassRemovalError, NotControllerError
 from authorizer.node import Node
 from records.acl import (
     AccessControlEntry,

@@ -19,8 +19,8 @@ from cryptography import x509
 from prometheus_client import generate_latest
 from structlog.testing import capture_logs
 
+from authorizer.api.errors import ConfigError
 from authorizer.configuration.load import load_config
-from authorizer.errors import ConfigError
 from authorizer.node import Node
 from authorizer.sidecar.binding import bind_listener
 from authorizer.sidecar.server import Sidecar

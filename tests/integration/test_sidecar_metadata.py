@@ -8,8 +8,8 @@ import httpx
 from click.testing import CliRunner
 from prometheus_client.parser import text_string_to_metric_families
 
+from authorizer.api.kafka_version import NEWEST_LEVEL
 from authorizer.cli.main import cli
-from authorizer.kafka_version import NEWEST_LEVEL
 from records.batch import encode_batch
 from records.codecs.kraft import encode_frame
 from records.entries import (

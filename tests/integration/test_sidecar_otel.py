@@ -15,7 +15,7 @@ import httpx
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from authorizer.errors import ConfigError
+from authorizer.api.errors import ConfigError
 from authorizer.node import Node
 from authorizer.sidecar.otel.signals import Signal, wanted_signals
 from authorizer.sidecar.otel.telemetry import Telemetry

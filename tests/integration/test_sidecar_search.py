@@ -12,7 +12,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from authorizer import recent_states
-from authorizer.errors import ConfigError
+from authorizer.api.errors import ConfigError
 from authorizer.node import Node
 from records.acl import (
     CLUSTER_NAME,

@@ -11,8 +11,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from authorizer.api.errors import ConfigError
 from authorizer.configuration.load import load_config
-from authorizer.errors import ConfigError
 from authorizer.node import Node
 from authorizer.sidecar.authentication.stored_tokens import new_token
 from authorizer.sidecar.authentication.tokens_file import append_token

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from authorizer.errors import AuthorizerNotReadyError
+from authorizer.api.errors import AuthorizerNotReadyError
 from authorizer.node import Node
 from records.codecs import kraft
 from records.entries import AccessControlEntryRecord, AclRecord, MetadataRecord

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from authorizer.api.kafka_version import KAFKA_VERSION_CONFIG, KafkaVersion
 from authorizer.batch_query import answer
-from authorizer.kafka_version import KAFKA_VERSION_CONFIG, KafkaVersion
 from records.acl import AclOperation, ResourceType
 from records.codecs.json import from_json
 from records.entries import AccessControlEntryRecord

@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 
+from authorizer.api.errors import ConfigError, SidecarRequestError
+from authorizer.api.ip_address import host_address
+from authorizer.api.kafka_version import KAFKA_VERSION_CONFIG
 from authorizer.batch_query import answer, question
 from authorizer.cli.check.sidecar_authorizer import SidecarAuthorizer
 from authorizer.client import Client, Question, calls
 from authorizer.configuration.load import load_config
-from authorizer.errors import ConfigError, SidecarRequestError
-from authorizer.host import host_address
-from authorizer.kafka_version import KAFKA_VERSION_CONFIG
 from authorizer.node import Node
 from authorizer.sidecar.server import Sidecar
 from records.acl import AclOperation, ResourceType

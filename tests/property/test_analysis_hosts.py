@@ -13,10 +13,10 @@ from authorizer.analysis.flips import flips_between
 from authorizer.analysis.host_tree import mask_at, shortest
 from authorizer.analysis.meaning import Meaning
 from authorizer.analysis.needless import needless_acls
+from authorizer.api.ip_network import host_matches
+from authorizer.api.kafka_version import KafkaVersion
 from authorizer.decisions.state import AuthorizerSettings
 from authorizer.index.masks import add_to_leaf, allowed, leaf_mask, said_to, union_leaf
-from authorizer.kafka_version import KafkaVersion
-from authorizer.network import host_matches
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import AccessControlEntryRecord
 from records.ids import Uuid

@@ -11,9 +11,9 @@ from authorizer.analysis.lint import Lint
 from authorizer.analysis.lint_rules import LintRules
 from authorizer.analysis.meaning import EVERYBODY, Meaning
 from authorizer.analysis.needless import needless_acls
+from authorizer.api.ip_network import address_of, network_of
+from authorizer.api.kafka_version import KafkaVersion
 from authorizer.decisions.state import AuthorizerSettings
-from authorizer.kafka_version import KafkaVersion
-from authorizer.network import address_of, network_of
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import AccessControlEntryRecord

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from authorizer.analysis.changed_acls import ChangedAcls
 from authorizer.analysis.meaning import Meaning
 from authorizer.analysis.plan import AclPlan, PlanOrigin, replaced
-from authorizer.api import Action, AuthorizationResult, RequestContext
+from authorizer.api.authorizer_api import Action, AuthorizationResult, RequestContext
 from authorizer.decisions.authorize import decide
 from authorizer.decisions.state import AuthorizerSettings, AuthorizerState
 from authorizer.index.acl_index import AclIndex

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from msgspec.structs import replace
 
-from authorizer.api import Action, AuthorizationResult, RequestContext
+from authorizer.api.authorizer_api import Action, AuthorizationResult, RequestContext
+from authorizer.api.errors import AuthorizerNotReadyError
 from authorizer.decisions.audit import AUDIT_LOGGER_NAME, AuditLog
 from authorizer.decisions.audit_levels import AUDIT_LEVELS
 from authorizer.decisions.decision_counts import DecisionCounts
-from authorizer.errors import AuthorizerNotReadyError
 from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 from records.entries import AccessControlEntryRecord, AclRecord, RemoveAccessControlEntryRecord
 from records.principal import KafkaPrincipal

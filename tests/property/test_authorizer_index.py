@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 import snapshot.image
-from authorizer.api import AuthorizationResult
+from authorizer.api.authorizer_api import AuthorizationResult
 from authorizer.decisions.audit import AuditLog
 from authorizer.decisions.audit_levels import OFF
 from authorizer.decisions.authorize import authorize_actions

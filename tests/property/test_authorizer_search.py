@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizer.api import RequestContext
+from authorizer.api.authorizer_api import RequestContext
 from authorizer.decisions.search import (
     Subjects,
     allowed_names,

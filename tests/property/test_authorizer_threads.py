@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from authorizer.api import Action, AuthorizationResult
+from authorizer.api.authorizer_api import Action, AuthorizationResult
 from authorizer.decisions.audit import AuditLog
 from authorizer.decisions.audit_levels import OFF
 from authorizer.decisions.authorize import authorize_actions

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizer.api import Action, AuthorizationResult, HttpRequestContext, RequestContext
+from authorizer.api.authorizer_api import Action, AuthorizationResult, HttpRequestContext, RequestContext
 from authorizer.decision_log.event import decision_event, encode_event
 from authorizer.decisions.audit import AuditLine, audit_line
 from authorizer.decisions.audit_levels import DEBUG

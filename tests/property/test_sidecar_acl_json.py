@@ -7,8 +7,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizer.api import AclBindingDeleteResult, AclCreateResult, AclDeleteResult
-from authorizer.errors import InvalidRequestError
+from authorizer.api.authorizer_api import AclBindingDeleteResult, AclCreateResult, AclDeleteResult
+from authorizer.api.errors import InvalidRequestError
 from authorizer.sidecar.acl_bodies import (
     bindings_of,
     creation_body,

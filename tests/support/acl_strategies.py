@@ -10,7 +10,7 @@ import uuid
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from authorizer.api import Action, RequestContext
+from authorizer.api.authorizer_api import Action, RequestContext
 from records.acl import (
     AccessControlEntryFilter,
     AclBindingFilter,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import count
 
-from authorizer.api import Action, AuthorizationResult, Authorizer, RequestContext
+from authorizer.api.authorizer_api import Action, AuthorizationResult, Authorizer, RequestContext
 from authorizer.decisions.audit import AuditLog
 from authorizer.decisions.audit_levels import OFF
 from authorizer.decisions.listing import list_acls

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from authorizer.acl_json import acl_from_json
+from authorizer.api.acl_json import acl_from_json
 from records.codecs import json
 from records.entries import AccessControlEntryRecord, MetadataRecord
 from snapshot.files.csv_cell import text_of_cell

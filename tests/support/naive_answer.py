@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from authorizer.host import host_address
+from authorizer.api.ip_address import host_address
 from records.acl import (
     SUPPORTED_OPERATIONS,
     AccessControlEntryFilter,

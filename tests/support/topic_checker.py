@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-from authorizer.api import Action
-from authorizer.errors import AuthorizerNotReadyError
+from authorizer.api.authorizer_api import Action
+from authorizer.api.errors import AuthorizerNotReadyError
 from authorizer.node import Node
 from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 from records.codecs.avro import AvroCodec

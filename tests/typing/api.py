@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import assert_type
 
-from authorizer.api import (
+from authorizer.api.authorizer_api import (
     AclCreateResult,
     AclDeleteResult,
     AclMutator,
@@ -25,9 +25,9 @@ from authorizer.api import (
     RequestContext,
     SecurityProtocol,
 )
+from authorizer.api.errors import ApiError, AuthorizerNotReadyError, ConfigError
 from authorizer.client import AsyncClient, CacheSettings, Client, Decision, Question, calls
 from authorizer.configuration.load import Config, load_config
-from authorizer.errors import ApiError, AuthorizerNotReadyError, ConfigError
 from authorizer.node import Node, NodeStatus
 from authorizer.standard import StandardAuthorizer
 from records.acl import (

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from authorizer.api import AclCreateResult, AclDeleteResult
-from authorizer.errors import InvalidRequestError, PolicyViolationError
+from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult
+from authorizer.api.errors import InvalidRequestError, PolicyViolationError
 from authorizer.writing.acl_control import (
     RECORDS_PER_OPERATION_MAX,
     plan_creation,

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from authorizer.api import (
+from authorizer.api.api_keys import API_KEY_NAMES, api_key_name
+from authorizer.api.authorizer_api import (
     Action,
     AuthorizableRequestContext,
     AuthorizationResult,
     HttpRequestContext,
     RequestContext,
 )
-from authorizer.api_keys import API_KEY_NAMES, api_key_name
 from authorizer.audit_writer import AuditWriter
 from authorizer.configuration.log_setup import setup_logging
 from authorizer.decisions.audit import AUDIT_LOGGER_NAME, AuditLog, audit_line

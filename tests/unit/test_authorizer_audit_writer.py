@@ -16,7 +16,7 @@ import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizer.api import Action, RequestContext
+from authorizer.api.authorizer_api import Action, RequestContext
 from authorizer.audit_writer import AuditWriter
 from authorizer.configuration.load import load_config
 from authorizer.configuration.log_setup import LogOutput, setup_logging

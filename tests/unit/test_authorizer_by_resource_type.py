@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from authorizer.api import AuthorizationResult
+from authorizer.api.authorizer_api import AuthorizationResult
+from authorizer.api.errors import AuthorizerNotReadyError
 from authorizer.decisions.audit import AuditLog
 from authorizer.decisions.audit_levels import INFO, TRACE
-from authorizer.errors import AuthorizerNotReadyError
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.entries import AccessControlEntryRecord
 from support.decisions import (

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from authorizer import change_feed
-from authorizer.acl_json import acl_json
+from authorizer.api.acl_json import acl_json
 from authorizer.change_feed import Change, ChangeFeed, Known
 from records.entries import AccessControlEntryRecord, OtherRecord, RemoveAccessControlEntryRecord
 from snapshot.image import AclsImage

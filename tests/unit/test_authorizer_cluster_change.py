@@ -9,14 +9,14 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
-from authorizer.cli.main import cli
-from authorizer.errors import (
+from authorizer.api.errors import (
     ClusterAuthorizationError,
     InvalidRequestError,
     NotControllerError,
     OperationTimedOutError,
     kafka_error,
 )
+from authorizer.cli.main import cli
 from authorizer.node import Node
 from records.acl import (
     CLUSTER_NAME,

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from authorizer.api import Endpoint, SecurityProtocol
+from authorizer.api.authorizer_api import Endpoint, SecurityProtocol
+from authorizer.api.errors import ConfigError
 from authorizer.configuration.broker_file import BROKER_KEYS
 from authorizer.configuration.keys.table import BY_VARIABLE, KEYS
 from authorizer.configuration.load import Config, load_config
 from authorizer.configuration.reference import configuration_markdown
-from authorizer.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[2]
 

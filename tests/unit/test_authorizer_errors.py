@@ -1,4 +1,4 @@
-"""authorizer.errors: Kafka's names and codes, and KIP-50's family."""
+"""authorizer.api.errors: Kafka's names and codes, and KIP-50's family."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from authorizer.errors import (
+from authorizer.api.errors import (
     AuthorizationError,
     InvalidAclError,
     InvalidOperationError,

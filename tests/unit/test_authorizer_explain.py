@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from authorizer.api import Action
+from authorizer.api.authorizer_api import Action
 from authorizer.decisions.decision import Rule
 from authorizer.explanation.explain import Explanation
 from authorizer.explanation.near_misses import KEPT_MAXIMUM, KEPT_OF_ONE_FIELD

@@ -13,7 +13,7 @@ DECIDING = ("authorizer.standard", "authorizer.node", "authorizer.sidecar.app", 
 AS_FREE_THREADED = "import sys; sys._is_gil_enabled = lambda: False; sys.argv[0] = 'aclog'; "
 IMPORTING = """
 from importlib import import_module
-from authorizer.errors import UnsupportedPythonError
+from authorizer.api.errors import UnsupportedPythonError
 for module in sys.argv[1:]:
     try:
         import_module(module)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from authorizer.host import host_address
+from authorizer.api.ip_address import host_address
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from structlog.testing import capture_logs
 
-from authorizer.kafka_version import NEWEST_LEVEL
+from authorizer.api.kafka_version import NEWEST_LEVEL
 from authorizer.known_metadata import metadata_json, newer_version
 from authorizer.metadata_warning import MetadataWarning
 from records.entries import BrokerRecord, FeatureLevelRecord, MetadataRecord, SupportedLevels, TopicRecord

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from authorizer.api import Action, RequestContext
+from authorizer.api.authorizer_api import Action, RequestContext
 from records.acl import AclOperation, PatternType, ResourcePattern
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from records.ids import Uuid

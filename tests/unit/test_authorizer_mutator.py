@@ -14,9 +14,8 @@ import pytest
 
 from authorizer.analysis.changed_acls import ChangedAcls
 from authorizer.analysis.plan import AclPlan, PlanOrigin
-from authorizer.api import AclCreateResult, AclDeleteResult, PlanResult
-from authorizer.decisions.state import AuthorizerSettings
-from authorizer.errors import (
+from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult, PlanResult
+from authorizer.api.errors import (
     AuthorizerNotReadyError,
     InvalidRequestError,
     NotControllerError,
@@ -24,6 +23,7 @@ from authorizer.errors import (
     PolicyViolationError,
     UnknownServerError,
 )
+from authorizer.decisions.state import AuthorizerSettings
 from authorizer.writing.acl_mutator import LogAclMutator
 from authorizer.writing.purgatory import OPERATIONS_MAX
 from records.acl import (

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from prometheus_client import generate_latest
 
+from authorizer.api.errors import ConfigError
 from authorizer.configuration.load import load_config
-from authorizer.errors import ConfigError
 from authorizer.node import Node
 from records.errors import LogNotFoundError, LogReadOnlyError
 from records.log.directory import DirectoryLog

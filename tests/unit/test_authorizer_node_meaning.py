@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from authorizer.analysis.meaning import Meaning
+from authorizer.api.errors import AuthorizerNotReadyError
 from authorizer.decisions.state import AuthorizerSettings
-from authorizer.errors import AuthorizerNotReadyError
 from authorizer.node_meaning import KnownMeaning, NodeMeaning
 from authorizer.standard import StandardAuthorizer
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType

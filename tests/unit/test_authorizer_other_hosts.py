@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizer.api import Action
+from authorizer.api.authorizer_api import Action
 from authorizer.explanation.explain import Explanation
 from authorizer.explanation.from_json import explanation_from_json
 from records.entries import AccessControlEntryRecord

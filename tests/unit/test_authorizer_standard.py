@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
-from authorizer.api import (
+from authorizer.api.authorizer_api import (
     AclCreateResult,
     AclDeleteResult,
     Action,
@@ -16,14 +16,14 @@ from authorizer.api import (
     Endpoint,
     SecurityProtocol,
 )
-from authorizer.decisions.audit import AuditLog
-from authorizer.decisions.audit_levels import DEBUG, INFO, OFF, TRACE
-from authorizer.errors import (
+from authorizer.api.errors import (
     AuthorizerNotReadyError,
     ConfigError,
     NotControllerError,
     OperationTimedOutError,
 )
+from authorizer.decisions.audit import AuditLog
+from authorizer.decisions.audit_levels import DEBUG, INFO, OFF, TRACE
 from authorizer.standard import StandardAuthorizer
 from records.acl import AclBindingFilter, AclOperation, PatternType, ResourcePattern
 from records.entries import RemoveAccessControlEntryRecord
@@ -35,7 +35,7 @@ from support.decisions import ALL, READ, TOPIC, WRITE, Fed, allow, context, deny
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from authorizer.api import Authorizer
+    from authorizer.api.authorizer_api import Authorizer
     from records.acl import AclBinding
     from replay.publisher import Publisher
 

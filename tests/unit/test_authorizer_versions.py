@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from authorizer.errors import ConfigError
-from authorizer.kafka_version import KafkaVersion, VersionInForce
+from authorizer.api.errors import ConfigError
+from authorizer.api.kafka_version import KafkaVersion, VersionInForce
 from records.acl import AclOperation
 from records.codecs.json import from_json
 from records.codecs.kraft import decode_frame

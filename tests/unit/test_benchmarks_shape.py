@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from authorizer.api import Action, RequestContext
+from authorizer.api.authorizer_api import Action, RequestContext
 from authorizer.index import limits
 from authorizer.index.acl_index import AclIndex
 from authorizer.index.rights import cover_of

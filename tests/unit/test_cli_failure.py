@@ -9,14 +9,14 @@ from pathlib import Path
 import click
 import pytest
 
-from authorizer.cli.failure import ExitCode, Failure, failure_of, outcome
-from authorizer.cli.streams import OutputError
-from authorizer.errors import (
+from authorizer.api.errors import (
     AuthorizerNotReadyError,
     ConfigError,
     InvalidRequestError,
     OperationTimedOutError,
 )
+from authorizer.cli.failure import ExitCode, Failure, failure_of, outcome
+from authorizer.cli.streams import OutputError
 from records.errors import (
     AclogError,
     ChecksumMismatchError,
@@ -85,7 +85,7 @@ def test_exit_code(error: BaseException, code: ExitCode) -> None:
 
 def test_every_error_of_aclog_has_a_code_of_its_own_choice() -> None:
     """No error that aclog raises on purpose is reported as a defect or as a DENIED."""
-    modules = ["records.errors", "snapshot.errors", "replay.errors", "authorizer.errors"]
+    modules = ["records.errors", "snapshot.errors", "replay.errors", "authorizer.api.errors"]
     classes = {
         kind
         for module in map(importlib.import_module, modules)

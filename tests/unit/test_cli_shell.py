@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from authorizer.acl_json import acl_json
+from authorizer.api.acl_json import acl_json
 from authorizer.cli.main import cli
 from authorizer.cli.shell.interactive import completed
 from authorizer.cli.shell.nodes import Leaf

@@ -13,11 +13,11 @@ from typing import Any, cast
 import pytest
 from starlette.requests import Request
 
-from authorizer.acl_json import content_from_json
 from authorizer.analysis.changed_acls import ChangedAcls
 from authorizer.analysis.flips import flips_by
 from authorizer.analysis.meaning import Meaning
 from authorizer.analysis.plan import AclPlan, PlanOrigin
+from authorizer.api.acl_json import content_from_json
 from authorizer.decisions.state import AuthorizerSettings
 from authorizer.sidecar.console.comparison_scheduler import ComparisonScheduler
 from authorizer.sidecar.errors import ErrorCode, HttpError

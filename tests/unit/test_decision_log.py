@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
-from authorizer.api import Action, HttpRequestContext, RequestContext
+from authorizer.api.authorizer_api import Action, HttpRequestContext, RequestContext
 from authorizer.audit_writer import AuditWriter
 from authorizer.configuration.load import load_config
 from authorizer.configuration.log_setup import LogOutput

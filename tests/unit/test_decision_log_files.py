@@ -16,11 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
+from authorizer.api.errors import ConfigError
 from authorizer.audit_writer import AuditWriter
 from authorizer.configuration.load import load_config
 from authorizer.configuration.log_setup import setup_logging
 from authorizer.decision_log.lines import FileDestination, StdoutDestination
-from authorizer.errors import ConfigError
 
 PLENTY = 1_000_000
 

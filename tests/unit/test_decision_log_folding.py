@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizer.api import Action, HttpRequestContext, RequestContext
+from authorizer.api.authorizer_api import Action, HttpRequestContext, RequestContext
 from authorizer.decision_log import folding as module
 from authorizer.decision_log.event import DecisionEvent
 from authorizer.decision_log.folding import CHARACTERS_MAX, Folding

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizer.api import Action, HttpRequestContext, RequestContext
+from authorizer.api.authorizer_api import Action, HttpRequestContext, RequestContext
+from authorizer.api.errors import ConfigError
 from authorizer.configuration.load import load_config
 from authorizer.decision_log.rules import DROP, FIELDS, KEEP, one_in, parse_rules
-from authorizer.errors import ConfigError
 from records.acl import AclOperation
 from records.principal import parse_kafka_principal
 from support.decisions import DESCRIBE, READ, WRITE, context, group, topic

@@ -16,8 +16,8 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from structlog.testing import capture_logs
 
+from authorizer.api.errors import ConfigError
 from authorizer.configuration.load import load_config
-from authorizer.errors import ConfigError
 from authorizer.sidecar.authentication import authenticator as module
 from authorizer.sidecar.authentication import followed
 from authorizer.sidecar.authentication.authenticator import Authenticator

@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 import pytest
 
-from authorizer.api import Action, RequestContext
+from authorizer.api.authorizer_api import Action, RequestContext
 from authorizer.node import Node
 from authorizer.sidecar.asked_state import AskedStates
 from authorizer.sidecar.decision_json import decision_json, refusal_json, said_at

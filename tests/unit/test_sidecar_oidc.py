@@ -23,8 +23,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
+from authorizer.api.errors import ConfigError
 from authorizer.configuration.load import load_config
-from authorizer.errors import ConfigError
 from authorizer.sidecar.authentication import key_set as key_set_module
 from authorizer.sidecar.authentication.key_set import KeySet, fetch_key_set
 from authorizer.sidecar.authentication.oidc import OidcTokens

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from authorizer.errors import ConfigError
+from authorizer.api.errors import ConfigError
 from authorizer.sidecar.authentication.stored_tokens import StoredToken, new_token
 from authorizer.sidecar.authentication.tokens_file import append_token, read_tokens, revoke_token
 from records.principal import KafkaPrincipal

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from authorizer.api import Endpoint, SecurityProtocol
+from authorizer.api.authorizer_api import Endpoint, SecurityProtocol
+from authorizer.api.errors import ConfigError, OperationTimedOutError
 from authorizer.configuration.shared_handler import SharedHandler
-from authorizer.errors import ConfigError, OperationTimedOutError
 from authorizer.sidecar.binding import bind_listener, reserve_listener, share_listener
 from authorizer.sidecar.workers.counts import Counts, kept
 from authorizer.sidecar.workers.families import Family, Together, added, by_worker, families_of, together

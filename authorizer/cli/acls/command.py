@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import click
 import msgspec
 
-from authorizer.acl_json import acl_json
+from authorizer.api.acl_json import acl_json
+from authorizer.api.errors import (
+    InvalidRequestError,
+    PolicyViolationError,
+    SidecarRefusedError,
+    UnsupportedLevelError,
+)
 from authorizer.cli.acls.kafka_acls import AclsFlags, Entries, adding, already_there, confirmation
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure, failure_of
@@ -34,12 +40,6 @@ from authorizer.cli.sidecar import require_one_source, sidecar_options
 from authorizer.cli.streams import InputClosedError
 from authorizer.cli.workspace import Workspace
 from authorizer.cli.write_attempt import write_attempt
-from authorizer.errors import (
-    InvalidRequestError,
-    PolicyViolationError,
-    SidecarRefusedError,
-    UnsupportedLevelError,
-)
 from authorizer.writing.acl_control import matching_records, validate_filter
 from records.acl import (
     AccessControlEntry,
@@ -54,8 +54,8 @@ from records.acl import (
 from records.entries import AccessControlEntryRecord
 
 if TYPE_CHECKING:
-    from authorizer.api import AclCreateResult, AclDeleteResult
-    from authorizer.errors import ApiError
+    from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult
+    from authorizer.api.errors import ApiError
     from records.columns.acl_table import AclTable
 
 # What is wrong with the ACLs themselves: other errors say by themselves what was written.

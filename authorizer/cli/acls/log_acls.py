@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from authorizer.analysis.plan import PlanOrigin
-from authorizer.api import PlanResult
+from authorizer.api.authorizer_api import PlanResult
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.output import note
 from authorizer.cli.workspace import load_state, wait_until_readable
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from authorizer.analysis.plan import AclPlan
-    from authorizer.api import AclCreateResult, AclDeleteResult
+    from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult
     from authorizer.cli.acls.node_acls import NodeAcls
     from authorizer.cli.workspace import Workspace
     from authorizer.writing.acl_control import Change, FindAcl

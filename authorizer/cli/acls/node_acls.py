@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import msgspec
 
-from authorizer.acl_json import acl_from_json
 from authorizer.analysis.plan import PlanOrigin
-from authorizer.cli.failure import ExitCode, Failure
-from authorizer.cli.log.node_state import node_state
-from authorizer.cli.sidecar import asked_sidecar
-from authorizer.client import calls
-from authorizer.errors import (
+from authorizer.api.acl_json import acl_from_json
+from authorizer.api.errors import (
     SidecarAnswerError,
     SidecarError,
     SidecarOutcomeUnknownError,
 )
+from authorizer.cli.failure import ExitCode, Failure
+from authorizer.cli.log.node_state import node_state
+from authorizer.cli.sidecar import asked_sidecar
+from authorizer.client import calls
 from authorizer.sidecar.acl_bodies import application_body
 from authorizer.sidecar.acl_results import create_result_of, delete_result_of, plan_result_of
 from authorizer.sidecar.unix_socket import connect_unix
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from authorizer.analysis.plan import AclPlan
-    from authorizer.api import AclCreateResult, AclDeleteResult, PlanResult
+    from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult, PlanResult
     from authorizer.client.answers import Application, Applied, Created, Creation, Deleted, Deletion, Listing
     from records.acl import AclBinding, ResourcePatternFilter
     from snapshot.image import AclsImage

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from authorizer.api.ip_address import host_address
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode
 from authorizer.cli.options import (
@@ -24,7 +25,6 @@ from authorizer.cli.options import (
 from authorizer.cli.resources import only_resource
 from authorizer.cli.spark.options import SparkFlags, spark_options
 from authorizer.cli.workspace import Workspace
-from authorizer.host import host_address
 from records.acl import AclOperation, AclPermissionType, PatternType
 from records.errors import DecodeError
 from records.ids import uuid_from_string
@@ -199,7 +199,7 @@ def _question(
     name: str,
 ) -> AskedQuestion:
     from authorizer.analysis.blame import AskedQuestion
-    from authorizer.api import Action, RequestContext
+    from authorizer.api.authorizer_api import Action, RequestContext
     from authorizer.decisions.state import AuthorizerSettings
     from records.acl import ResourcePattern
 

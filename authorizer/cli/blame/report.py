@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.acl_json import acl_json, applied_acl_json
 from authorizer.analysis.blame import AskedQuestion, NewRelease
+from authorizer.api.acl_json import acl_json, applied_acl_json
 from authorizer.cli.output import answer, note, print_json, shown, utc
 from authorizer.cli.terminal import bad, good
 from records.ids import uuid_to_string

@@ -13,6 +13,7 @@ from contextlib import ExitStack, closing, suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from authorizer.api.errors import SidecarRequestError
 from authorizer.batch_query import answer, question
 from authorizer.cli.check.records_log import RecordsLog
 from authorizer.cli.failure import ExitCode, Failure
@@ -22,7 +23,6 @@ from authorizer.cli.workspace import Workspace, load_state, note_guess, note_tra
 from authorizer.decisions.audit import AuditLog
 from authorizer.decisions.audit_levels import OFF
 from authorizer.decisions.notes import unknown_release, unknown_settings
-from authorizer.errors import SidecarRequestError
 from authorizer.standard import StandardAuthorizer
 from records.errors import DecodeError
 from replay.errors import OffsetUnavailableError

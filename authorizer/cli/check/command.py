@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from authorizer.api import Action, RequestContext
+from authorizer.api.authorizer_api import Action, RequestContext
+from authorizer.api.ip_address import host_address
 from authorizer.cli.check.explanation import decision_line, explanation_lines
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode
@@ -28,7 +29,6 @@ from authorizer.cli.resources import flag_of, only_resource
 from authorizer.cli.sidecar import asked_sidecar, require_one_source, sidecar_options
 from authorizer.cli.terminal import width
 from authorizer.cli.workspace import Workspace
-from authorizer.host import host_address
 from records.acl import AclOperation, PatternType, ResourcePattern
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from authorizer.acl_json import acl_json
-from authorizer.acl_text import acl_text, pattern_text
+from authorizer.api.acl_json import acl_json
+from authorizer.api.acl_text import acl_text, pattern_text
 from authorizer.cli.command_name import command_words
 from authorizer.cli.output import shown, utc
 from authorizer.cli.terminal import verdict, wrapped, wrapped_command

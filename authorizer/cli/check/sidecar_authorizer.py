@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
-from authorizer.acl_json import acl_from_json, applied_acl_from_json
-from authorizer.api import AuthorizationResult
+from authorizer.api.acl_json import acl_from_json, applied_acl_from_json
+from authorizer.api.authorizer_api import AuthorizationResult
+from authorizer.api.errors import SidecarError, SidecarRequestError
 from authorizer.client import Question, calls
 from authorizer.decisions.decision import Decision, Rule, require_literal
-from authorizer.errors import SidecarError, SidecarRequestError
 from records.acl import AclOperation
 from records.errors import DecodeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from authorizer.api import Action, AuthorizableRequestContext
+    from authorizer.api.authorizer_api import Action, AuthorizableRequestContext
     from authorizer.client import Client
     from authorizer.client.answers import Decision as Answer
     from authorizer.decisions.state import AuthorizerState

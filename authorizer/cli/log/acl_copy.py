@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
+from authorizer.api.errors import ApiError
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.output import Progress, Waiting, shown
 from authorizer.cli.workspace import wait_until_readable
-from authorizer.errors import ApiError
 from authorizer.writing.acl_control import validate_binding
 from authorizer.writing.cluster_change import writer_of
 from authorizer.writing.cluster_requests import WriterRequests, carry_out

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from authorizer.acl_json import acl_json
+from authorizer.api.acl_json import acl_json
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.options import CLUSTER_ID, completes, config_option, json_option, progress_option

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from authorizer.api.errors import SidecarUnavailableError
 from authorizer.cli.sidecar import asked_sidecar
-from authorizer.errors import SidecarUnavailableError
 
 if TYPE_CHECKING:
     from authorizer.client.answers import NodeState

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from authorizer.api.errors import PlanOutdatedError, SidecarRefusedError
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure, failure_of
 from authorizer.cli.options import config_option, json_option, log_option, progress_option, snapshots_option
@@ -14,10 +15,9 @@ from authorizer.cli.output import answer, print_json, shown
 from authorizer.cli.plans.planned import bootstrap_option, given_planned, max_removed_option
 from authorizer.cli.sidecar import sidecar_options
 from authorizer.cli.workspace import Workspace
-from authorizer.errors import PlanOutdatedError, SidecarRefusedError
 
 if TYPE_CHECKING:
-    from authorizer.api import PlanResult
+    from authorizer.api.authorizer_api import PlanResult
 
 
 @click.command("apply", cls=Command)
@@ -86,8 +86,8 @@ def apply_command(
 
 
 def _print(end_offset: int | None, result: PlanResult, *, as_json: bool) -> None:
-    from authorizer.acl_json import acl_json
     from authorizer.analysis.plan_counts import PlanCounts
+    from authorizer.api.acl_json import acl_json
 
     removed, added = len(result.removed), len(result.added)
     counts = None if result.acl_count is None else PlanCounts(result.acl_count, removed, added)

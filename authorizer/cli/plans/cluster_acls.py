@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from authorizer.analysis.plan import PlanOrigin
-from authorizer.api import PlanResult
+from authorizer.api.authorizer_api import PlanResult
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.output import note
 from authorizer.cli.sets.source import load_set

@@ -210,7 +210,7 @@ def _would_empty(file: str, emptied: int, total: int) -> Failure:
 
 
 def _print(counts: PlanCounts, limit: int, report: Report, warnings: list[Warned], *, as_json: bool) -> None:
-    from authorizer.acl_json import acl_json
+    from authorizer.api.acl_json import acl_json
     from authorizer.cli.terminal import doubtful
 
     if as_json:

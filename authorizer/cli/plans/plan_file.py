@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from authorizer.analysis.plan import AclPlan
-from authorizer.errors import PlanUnreadableError
+from authorizer.api.errors import PlanUnreadableError
 from snapshot.files.atomic_file import atomic_write
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from authorizer.api import Action, RequestContext
+from authorizer.api.authorizer_api import Action, RequestContext
+from authorizer.api.errors import AuthorizerNotReadyError, ConfigError
 from authorizer.cli.check.explanation import explanation_lines
 from authorizer.cli.command import Command
 from authorizer.cli.command_name import command_words
@@ -31,7 +32,6 @@ from authorizer.configuration.keys.names import (
     LOG_URL,
     SNAPSHOT_STORE,
 )
-from authorizer.errors import AuthorizerNotReadyError, ConfigError
 from records.acl import (
     CLUSTER_NAME,
     AccessControlEntry,

@@ -11,7 +11,7 @@ from authorizer.analysis.classes import decided
 from authorizer.analysis.flips import Flip
 from authorizer.analysis.matrix import Matrix
 from authorizer.analysis.meaning import Meaning
-from authorizer.api import Action, RequestContext
+from authorizer.api.authorizer_api import Action, RequestContext
 from authorizer.cli.output import Waiting
 from authorizer.cli.report.sheet import Sheet
 from authorizer.cli.sets.source import AclSet
@@ -28,12 +28,12 @@ from snapshot.restore import restore_image
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from authorizer.api.kafka_version import VersionInForce
     from authorizer.cli.report.scope import Scope
     from authorizer.cli.report.source import Source
     from authorizer.decisions.decision import Decision
     from authorizer.decisions.state import AuthorizerSettings, AuthorizerState
     from authorizer.explanation.explain import Explanation
-    from authorizer.kafka_version import VersionInForce
     from records.ids import Uuid
     from snapshot.image import AclsImage
 

@@ -6,7 +6,6 @@ import csv
 import io
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.acl_json import applied_acl_json
 from authorizer.analysis.answers import by_host, operations_of
 from authorizer.analysis.classes import (
     decided,
@@ -19,6 +18,7 @@ from authorizer.analysis.classes import (
     where,
     who,
 )
+from authorizer.api.acl_json import applied_acl_json
 from authorizer.cli.output import json_line, shown, utc
 from snapshot.files.csv_cell import cell_of_text
 

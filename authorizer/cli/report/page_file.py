@@ -12,7 +12,7 @@ import hashlib
 import html
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.acl_json import applied_acl_json
+from authorizer.api.acl_json import applied_acl_json
 from authorizer.cli.output import json_line, shown
 from authorizer.cli.report.bundle import script, style
 from authorizer.index.masks import OPERATIONS

@@ -8,10 +8,10 @@ import html
 import unicodedata
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.acl_json import acl_json, applied_acl_json
-from authorizer.acl_text import literal_text, pattern_text
 from authorizer.analysis.answers import by_host, operations_of
 from authorizer.analysis.classes import example, operations_text, what, who
+from authorizer.api.acl_json import acl_json, applied_acl_json
+from authorizer.api.acl_text import literal_text, pattern_text
 from authorizer.cli.output import utc
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
 
-from authorizer.acl_json import acl_json
-from authorizer.acl_text import pattern_text
+from authorizer.api.acl_json import acl_json
+from authorizer.api.acl_text import pattern_text
 from authorizer.cli.output import JsonLines, answer, json_line, shown, utc
 from authorizer.cli.table import UNKNOWN, Column, Row, table_lines
 from authorizer.cli.terminal import bad, doubtful, good, width

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from authorizer.acl_json import acl_json
 from authorizer.analysis.classes import (
     decided,
     decision_json,
@@ -24,6 +23,7 @@ from authorizer.analysis.classes import (
     where,
     who,
 )
+from authorizer.api.acl_json import acl_json
 from authorizer.cli.output import answer, print_json, shown
 from snapshot.files.csv_cell import cell_of_text
 

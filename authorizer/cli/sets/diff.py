@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from authorizer.api.kafka_version import KafkaVersion
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode
 from authorizer.cli.options import config_option, json_option
 from authorizer.cli.output import Waiting, note, print_json
 from authorizer.cli.sidecar import credentials_options
 from authorizer.cli.workspace import Workspace
-from authorizer.kafka_version import KafkaVersion
 
 if TYPE_CHECKING:
     from authorizer.cli.sets.source import AclSet

@@ -7,7 +7,6 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from authorizer.acl_json import acl_json
 from authorizer.analysis.classes import (
     decided,
     decision_json,
@@ -17,6 +16,7 @@ from authorizer.analysis.classes import (
     what,
     who,
 )
+from authorizer.api.acl_json import acl_json
 from authorizer.cli.output import answer, shown
 from authorizer.cli.terminal import bad, good
 

@@ -167,7 +167,7 @@ def _write_junit(path: Path, by_rule: dict[str, list[str]]) -> None:
 
 
 def _write_changes(lint: Lint, path: Path) -> None:
-    from authorizer.acl_json import acl_json
+    from authorizer.api.acl_json import acl_json
     from authorizer.cli.output import json_line
     from snapshot.files.atomic_file import atomic_write
 

@@ -7,8 +7,8 @@ from collections import Counter
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.acl_json import acl_json
 from authorizer.analysis.lint_rules import INFORMATIVE, RULES
+from authorizer.api.acl_json import acl_json
 from authorizer.cli.command_name import command_words
 from authorizer.cli.output import JsonLines, answer, shown, step
 from authorizer.cli.terminal import good

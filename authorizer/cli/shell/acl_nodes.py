@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from authorizer.acl_json import acl_json
+from authorizer.api.acl_json import acl_json
 from authorizer.cli.shell.nodes import Children, Leaf, in_order
 from records.acl import PatternType, ResourceType
 from records.errors import DecodeError

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from authorizer.acl_text import acl_text
+from authorizer.api.acl_text import acl_text
 from authorizer.cli.command import Group
 from authorizer.cli.options import EXAMPLE_TIME, PATTERN_TYPE, POINT, PRINCIPAL, TIME, completes, shared
 from authorizer.cli.output import JsonLines, answer, note, shown, utc

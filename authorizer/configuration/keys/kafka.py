@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from authorizer.api.principal_lists import (
+    ALLOW_EVERYONE_CONFIG,
+    PRINCIPALS_ALLOWED,
+    SUPER_USERS_CONFIG,
+    parse_allow_everyone,
+    parse_super_users,
+)
 from authorizer.configuration.broker_file import BROKER_KEYS, LOG_DIR, LOG_DIRS, METADATA_LOG_DIR
 from authorizer.configuration.keys.key import ConfigKey
 from authorizer.configuration.keys.names import (
@@ -31,13 +38,6 @@ from authorizer.configuration.keys.names import (
 from authorizer.configuration.keys.values import integer, names, one_of
 from authorizer.configuration.listeners import LISTENERS_ALLOWED, PROTOCOL_MAP_ALLOWED
 from authorizer.configuration.principal_rules import RULES_ALLOWED
-from authorizer.configuration.super_users import (
-    ALLOW_EVERYONE_CONFIG,
-    PRINCIPALS_ALLOWED,
-    SUPER_USERS_CONFIG,
-    parse_allow_everyone,
-    parse_super_users,
-)
 
 #: Values of ``ssl.client.auth``.
 CLIENT_AUTHS: Final = ("none", "requested", "required")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.errors import ConfigError
+from authorizer.api.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
+from authorizer.api.kafka_version import KAFKA_VERSION_CONFIG, KAFKA_VERSIONS_ALLOWED, parse_kafka_version
 from authorizer.configuration.broker_file import METADATA_LOG_DIR
 from authorizer.configuration.decision_log import DESTINATIONS_ALLOWED, parse_destinations
 from authorizer.configuration.keys.key import CLIENT_PREFIX, DECISION_CLIENT_PREFIX, ConfigKey
@@ -30,7 +31,6 @@ from authorizer.configuration.keys.values import (
 )
 from authorizer.decision_log.rules import RULES_ALLOWED, parse_rules
 from authorizer.decisions.audit_levels import AUDIT_LEVELS
-from authorizer.kafka_version import KAFKA_VERSION_CONFIG, KAFKA_VERSIONS_ALLOWED, parse_kafka_version
 
 #: Values of ``aclog.log.mode``.
 LOG_MODES: Final = ("auto", "read", "write", "create")

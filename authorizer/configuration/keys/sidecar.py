@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
+from authorizer.api.principal_lists import PRINCIPALS_ALLOWED, parse_principals
 from authorizer.configuration.keys.key import ConfigKey
 from authorizer.configuration.keys.names import (
     ACLOG_LISTENERS,
@@ -51,7 +52,6 @@ from authorizer.configuration.keys.values import (
 )
 from authorizer.configuration.listeners import LISTENERS_ALLOWED, split_list
 from authorizer.configuration.principal_rules import RULES_ALLOWED
-from authorizer.configuration.super_users import PRINCIPALS_ALLOWED, parse_principals
 from records.acl import AclOperation, ResourceType
 
 #: Values of ``aclog.auth.oidc.algorithms``: asymmetric ones only, so that no public key is ever a secret.

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import urlsplit
 
-from authorizer.cluster_names import is_cluster_name
+from authorizer.api.cluster_name import is_cluster_name
 from authorizer.configuration.listeners import is_loopback, split_list
 from records.acl import AclOperation, ResourceType
 from records.principal import parse_kafka_principal

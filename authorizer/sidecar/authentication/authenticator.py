@@ -23,8 +23,8 @@ from math import ceil, inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
+from authorizer.api.errors import ConfigError
 from authorizer.configuration.keys.names import AUTH_OIDC_JWKS, AUTH_TOKENS_FILE
-from authorizer.errors import ConfigError
 from authorizer.sidecar.authentication.fair_places import FairExecutor, FairPlaces, NoPlaceError
 from authorizer.sidecar.authentication.followed import FILE_EVERY_S, FileLoad, Followed
 from authorizer.sidecar.authentication.metrics import AuthenticationCollector

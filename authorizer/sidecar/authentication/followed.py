@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import structlog
 
-from authorizer.errors import ConfigError
+from authorizer.api.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,8 +14,8 @@ import msgspec
 from jwt import PyJWK
 from jwt.exceptions import PyJWTError
 
+from authorizer.api.errors import ConfigError
 from authorizer.configuration.keys.names import AUTH_OIDC_JWKS
-from authorizer.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
+from authorizer.api.errors import ConfigError
 from authorizer.configuration.keys.names import AUTH_TOKENS_FILE
-from authorizer.errors import ConfigError
 from authorizer.sidecar.authentication.stored_tokens import StoredToken
 from snapshot.files.atomic_file import atomic_write
 

@@ -11,7 +11,6 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from authorizer.acl_json import acl_json
 from authorizer.analysis.answers import NOTHING, OPERATION_BITS, without
 from authorizer.analysis.classes import decided, decision_json, hosts, who
 from authorizer.analysis.deciding_acls import DecidingAcls
@@ -19,6 +18,7 @@ from authorizer.analysis.name_map import NameMap
 from authorizer.analysis.name_space import NAME_SPACES
 from authorizer.analysis.questions import Asker, questions_of
 from authorizer.analysis.rights import who_can, within
+from authorizer.api.acl_json import acl_json
 from authorizer.sidecar.console.lines import state_place
 from authorizer.sidecar.console.questions import AllowedQuestion
 from authorizer.sidecar.errors import invalid_request

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.acl_json import acl_json
 from authorizer.analysis.lint import Lint
 from authorizer.analysis.lint_rules import LintRules
+from authorizer.api.acl_json import acl_json
 from authorizer.sidecar.errors import invalid_request
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from authorizer.index.row_index import RowIndex
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from authorizer.network import NetworkRules
+    from authorizer.api.ip_network import NetworkRules
     from authorizer.sidecar.console.moments import Moment
     from records.columns.acl_table import AppliedAcl
     from snapshot.columns import AclColumns

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from authorizer.acl_json import applied_acl_json
+from authorizer.api.acl_json import applied_acl_json
 
 if TYPE_CHECKING:
     from authorizer.decisions.state import AuthorizerState

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import httpcore
 import msgspec
 
+from authorizer.api.errors import SidecarAnswerError, SidecarError, SidecarUnreachedError
 from authorizer.client.address import Address, Credentials, bearer_token
 from authorizer.client.calls import Call
 from authorizer.client.exchange import FAULTS, fault_of, value_of
-from authorizer.errors import SidecarAnswerError, SidecarError, SidecarUnreachedError
 from authorizer.sidecar.console.own_threads import in_own_thread
 from records.ids import uuid_to_string
 from snapshot.digest import digest_to_string

@@ -13,15 +13,15 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.acl_json import acl_json, content_from_json
 from authorizer.analysis.changed_acls import ChangedAcls
 from authorizer.analysis.classes import state_about
 from authorizer.analysis.flips import flips_by
 from authorizer.analysis.plan import AclPlan, PlanOrigin, replaced
 from authorizer.analysis.plan_counts import PlanCounts
 from authorizer.analysis.plan_warnings import warnings_of
+from authorizer.api.acl_json import acl_json, content_from_json
+from authorizer.api.errors import ApiError
 from authorizer.decisions.notes import unknown_release
-from authorizer.errors import ApiError
 from authorizer.sidecar.acl_bodies import plan_of
 from authorizer.sidecar.console.asking import console_caller
 from authorizer.sidecar.console.comparison_scheduler import ComparisonScheduler

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.acl_json import applied_acl_json
 from authorizer.analysis.blame import AskedQuestion
-from authorizer.cluster_names import CLUSTERS_PATH
+from authorizer.api.acl_json import applied_acl_json
+from authorizer.api.cluster_name import CLUSTERS_PATH
 from authorizer.decisions.listing import list_acls
 from authorizer.sidecar.asked_state import ready_state
 from authorizer.sidecar.console.allowed import Allowed

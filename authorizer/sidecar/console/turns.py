@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from authorizer.acl_json import acl_json
 from authorizer.analysis.blame import Followed, NewRelease
+from authorizer.api.acl_json import acl_json
 from records.entries import RemoveAccessControlEntryRecord
 from records.log_batch import LogRecord
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from authorizer.errors import ConfigError
+from authorizer.api.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import structlog
 
-from authorizer.errors import ConfigError
+from authorizer.api.errors import ConfigError
 from authorizer.sidecar.otel.signals import Signal, wanted_signals
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from contextlib import closing
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
-from authorizer.api import AclCreateResult, AclDeleteResult, PlanResult
-from authorizer.cluster_names import CLUSTERS_PATH
-from authorizer.errors import ApiError, OperationTimedOutError, UnknownServerError
+from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult, PlanResult
+from authorizer.api.cluster_name import CLUSTERS_PATH
+from authorizer.api.errors import ApiError, OperationTimedOutError, UnknownServerError
 from authorizer.sidecar.acl_bodies import application_body, creation_body, deletion_body
 from authorizer.sidecar.acl_results import create_result_of, delete_result_of, plan_result_of
 from authorizer.sidecar.unix_http import UnixConnection

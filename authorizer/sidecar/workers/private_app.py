@@ -21,7 +21,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Route
 
-from authorizer.cluster_names import CLUSTERS_PATH
+from authorizer.api.cluster_name import CLUSTERS_PATH
 from authorizer.sidecar.acl_bodies import bindings_of, filters_of, plan_of
 from authorizer.sidecar.acl_results import applied_json, created_json, deleted_json
 from authorizer.sidecar.http import json_response

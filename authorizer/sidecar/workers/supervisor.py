@@ -35,9 +35,9 @@ from typing import TYPE_CHECKING, Final, NoReturn, Self
 
 import structlog
 
+from authorizer.api.errors import ConfigError, RestartNeededError
 from authorizer.configuration.keys.names import CONSOLE_LISTENERS, WORKERS
 from authorizer.configuration.listeners import is_unix
-from authorizer.errors import ConfigError, RestartNeededError
 from authorizer.reconfiguration import Reconfiguration
 from authorizer.sidecar.binding import reserve_listener
 from authorizer.sidecar.systemd import READY, STOPPING, alive, notify

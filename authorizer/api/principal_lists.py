@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from authorizer.errors import ConfigError
+from authorizer.api.errors import ConfigError
 from records.principal import parse_kafka_principal
 
 SUPER_USERS_CONFIG: Final = "super.users"

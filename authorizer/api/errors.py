@@ -40,7 +40,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from authorizer.configuration.secret_keys import HIDDEN, is_secret
+from authorizer.api.secret_keys import HIDDEN, is_secret
 from records.errors import AclogError
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from authorizer.host import host_address
+from authorizer.api.ip_address import host_address
 from records.acl import AclPermissionType
 
 if TYPE_CHECKING:

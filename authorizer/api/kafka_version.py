@@ -17,8 +17,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self
 
-from authorizer.errors import ConfigError
-from authorizer.network import EXACT_HOSTS, NETWORK_HOSTS, NetworkRules
+from authorizer.api.errors import ConfigError
+from authorizer.api.ip_network import EXACT_HOSTS, NETWORK_HOSTS, NetworkRules
 from records.acl import SUPPORTED_OPERATIONS, AclOperation, ResourceType
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from authorizer.analysis.plan import AclPlan
-    from authorizer.errors import ApiError
+    from authorizer.api.errors import ApiError
     from records.entries import AccessControlEntryRecord
 
 
@@ -74,7 +74,7 @@ class AuthorizableRequestContext(Protocol):
     """The principal of a request, its address, and the request.
 
     ``client_address`` is the text of Java's InetAddress.getHostAddress: ACL hosts are compared with it as
-    text. ``authorizer.host.host_address`` makes it from any IP literal.
+    text. ``authorizer.api.ip_address.host_address`` makes it from any IP literal.
     """
 
     @property
