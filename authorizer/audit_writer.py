@@ -25,8 +25,8 @@ import structlog
 from authorizer.configuration.keys.names import AUDIT_LEVEL, AUDIT_QUEUE
 from authorizer.decision_log.decision_log import DecisionLog
 from authorizer.decision_log.metrics import DecisionLogCollector
-from authorizer.decisions.audit import AuditLine, AuditLog, audit_line, audit_record
-from authorizer.decisions.audit_levels import AUDIT_LEVELS
+from authorizer.engine.decisions.audit import AuditLine, AuditLog, audit_line, audit_record
+from authorizer.engine.decisions.audit_levels import AUDIT_LEVELS
 from authorizer.losses import Losses
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from authorizer.configuration.load import Config
     from authorizer.configuration.log_setup import LogOutput
-    from authorizer.decisions.decision import Answered
+    from authorizer.engine.decisions.decision import Answered
 
 log = structlog.get_logger(__name__)
 

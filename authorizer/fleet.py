@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
     from authorizer.configuration.load import Config
-    from authorizer.decisions.audit import AuditLog
+    from authorizer.engine.decisions.audit import AuditLog
     from authorizer.sidecar.workers.forwarded import ForwardedWrites
 
 log = structlog.get_logger(__name__)

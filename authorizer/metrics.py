@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from prometheus_client import Metric
 
-    from authorizer.decisions.audit import AuditLog
-    from authorizer.decisions.decision_counts import DecisionCounts
+    from authorizer.engine.decisions.audit import AuditLog
+    from authorizer.engine.decisions.decision_counts import DecisionCounts
     from authorizer.writing.purgatory import Purgatory
     from records.log.base import Freshness
     from replay.clock import Clock

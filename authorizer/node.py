@@ -25,9 +25,9 @@ from authorizer.api.errors import ConfigError
 from authorizer.change_feed import ChangeFeed
 from authorizer.configuration.keys.names import LOG_MODE, LOG_URL
 from authorizer.configuration.keys.table import BY_NAME
-from authorizer.decisions.audit import AuditLog
-from authorizer.decisions.audit_levels import AUDIT_LEVELS
-from authorizer.decisions.notes import unknown_settings
+from authorizer.engine.decisions.audit import AuditLog
+from authorizer.engine.decisions.audit_levels import AUDIT_LEVELS
+from authorizer.engine.decisions.notes import unknown_settings
 from authorizer.metadata_warning import MetadataWarning
 from authorizer.metrics import MetricSources, NodeCollector, metrics_registry
 from authorizer.node_meaning import NodeMeaning

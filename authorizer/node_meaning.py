@@ -20,7 +20,7 @@ from authorizer.giving_way import giving_way
 
 if TYPE_CHECKING:
     from authorizer.analysis.meaning_digest import MeaningDigest
-    from authorizer.decisions.state import AuthorizerSettings, AuthorizerState
+    from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
     from authorizer.standard import StandardAuthorizer
 
 _log: Final = structlog.get_logger(__name__)

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from authorizer.decisions.state import AuthorizerState
+from authorizer.engine.decisions.state import AuthorizerState
 from authorizer.held_columns import too_early
 from replay.manifest import ReloadManifest
 
 if TYPE_CHECKING:
-    from authorizer.index.acl_index import AclIndex
+    from authorizer.engine.index.acl_index import AclIndex
     from authorizer.standard import StandardAuthorizer
     from replay.manifest import LoaderManifest
     from snapshot.delta import AclsDelta

@@ -24,20 +24,20 @@ from typing import TYPE_CHECKING, Final
 from authorizer.api.authorizer_api import AuthorizationResult
 from authorizer.api.errors import NotControllerError, OperationTimedOutError
 from authorizer.api.principal_lists import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
-from authorizer.decisions.audit import AuditLog
-from authorizer.decisions.authorize import authorize_actions
-from authorizer.decisions.authorized_operations import authorized_operations
-from authorizer.decisions.by_resource_type import (
+from authorizer.engine.decisions.audit import AuditLog
+from authorizer.engine.decisions.authorize import authorize_actions
+from authorizer.engine.decisions.authorized_operations import authorized_operations
+from authorizer.engine.decisions.by_resource_type import (
     allows_by_every_release,
     allows_some_resource,
     check_arguments,
     probe,
 )
-from authorizer.decisions.decision_counts import DecisionCounts
-from authorizer.decisions.listing import list_acls
-from authorizer.decisions.state import AuthorizerSettings, AuthorizerState
-from authorizer.explanation.explain import explain
-from authorizer.index.acl_index import AclIndex
+from authorizer.engine.decisions.decision_counts import DecisionCounts
+from authorizer.engine.decisions.listing import list_acls
+from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
+from authorizer.engine.explanation.explain import explain
+from authorizer.engine.index.acl_index import AclIndex
 from replay.errors import InvariantError
 from snapshot.image import AclsImage
 
@@ -53,8 +53,8 @@ if TYPE_CHECKING:
         AuthorizerServerInfo,
         Endpoint,
     )
-    from authorizer.decisions.decision import Answered, Decision
-    from authorizer.explanation.explain import Explanation
+    from authorizer.engine.decisions.decision import Answered, Decision
+    from authorizer.engine.explanation.explain import Explanation
     from records.acl import AclBinding, AclBindingFilter, AclOperation, ResourceType
     from replay.manifest import LoaderManifest
     from snapshot.delta import AclsDelta

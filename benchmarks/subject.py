@@ -23,7 +23,7 @@ from snapshot.store.snapshot_store import SnapshotStore
 
 #: As Anchor.java configures Kafka's.
 SUPER_USER = "User:admin"
-#: Rights in up to 256 places are made by then (authorizer.index.limits).
+#: Rights in up to 256 places are made by then (authorizer.engine.index.limits).
 OFTEN = 16
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from authorizer.analysis.host_tree import UNSPECIFIED, mask_at, shortest
 from authorizer.api.ip_address import host_address
 from authorizer.api.ip_network import network_of
-from authorizer.index.masks import (
+from authorizer.engine.index.masks import (
     OPERATIONS,
     Leaf,
     allowed,

@@ -4,7 +4,7 @@ Its rules are not those of single names: it goes by operations as they are state
 patterns as they are written, whether or not such a name can exist, and the empty prefix denies nothing. So an
 ACL that another one makes needless may still change its answer. What is said here errs towards that.
 
-Source: Authorizer.authorizeByResourceType; `authorizer.decisions.by_resource_type`.
+Source: Authorizer.authorizeByResourceType; `authorizer.engine.decisions.by_resource_type`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from authorizer.index.masks import ALLOW_BITS, ASKED_AS_STATED, OPERATIONS, denied
-from authorizer.index.places import LITERAL_PATTERN, is_odd
+from authorizer.engine.index.masks import ALLOW_BITS, ASKED_AS_STATED, OPERATIONS, denied
+from authorizer.engine.index.places import LITERAL_PATTERN, is_odd
 from records.acl import WILDCARD, AclPermissionType
 
 if TYPE_CHECKING:

@@ -15,12 +15,12 @@ import numpy as np
 
 from authorizer.api.ip_network import host_matches
 from authorizer.api.kafka_version import VersionInForce
-from authorizer.decisions.authorize import decide
-from authorizer.decisions.decision import Rule
-from authorizer.decisions.reason import acl_principals, allows, covers_operation, matching_acls
-from authorizer.decisions.state import AuthorizerState
-from authorizer.index.acl_index import AclIndex
-from authorizer.index.places import LITERAL_PATTERN
+from authorizer.engine.decisions.authorize import decide
+from authorizer.engine.decisions.decision import Rule
+from authorizer.engine.decisions.reason import acl_principals, allows, covers_operation, matching_acls
+from authorizer.engine.decisions.state import AuthorizerState
+from authorizer.engine.index.acl_index import AclIndex
+from authorizer.engine.index.places import LITERAL_PATTERN
 from records.acl import WILDCARD
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import (
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from authorizer.api.authorizer_api import Action, RequestContext
-    from authorizer.decisions.decision import Decision
-    from authorizer.decisions.state import AuthorizerSettings
+    from authorizer.engine.decisions.decision import Decision
+    from authorizer.engine.decisions.state import AuthorizerSettings
     from records.columns.text_column import TextColumn
     from records.ids import Uuid
     from records.log_batch import LogRecord

@@ -8,7 +8,7 @@ import numpy as np
 
 from authorizer.analysis.name_space import NAME_SPACES
 from authorizer.api.ip_network import network_of
-from authorizer.index.places import LITERAL_PATTERN
+from authorizer.engine.index.places import LITERAL_PATTERN
 from records.acl import ResourceType
 from records.columns.acl_table import CODES, TEXTS, AclTable
 from records.columns.text_column import TextColumn

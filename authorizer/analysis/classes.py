@@ -8,9 +8,9 @@ from authorizer.analysis.near import near
 from authorizer.api.acl_json import acl_json
 from authorizer.api.acl_text import literal_text
 from authorizer.api.authorizer_api import Action, RequestContext
-from authorizer.decisions.authorize import decide
-from authorizer.decisions.state import AuthorizerState
-from authorizer.index.masks import OPERATIONS
+from authorizer.engine.decisions.authorize import decide
+from authorizer.engine.decisions.state import AuthorizerState
+from authorizer.engine.index.masks import OPERATIONS
 from records.acl import AclOperation, PatternType, ResourcePattern
 from records.principal import parse_kafka_principal
 from snapshot.restore import image_of
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from authorizer.analysis.name_map import Key
     from authorizer.analysis.questions import Names, Questions
-    from authorizer.decisions.decision import Decision
-    from authorizer.decisions.state import AuthorizerSettings
+    from authorizer.engine.decisions.decision import Decision
+    from authorizer.engine.decisions.state import AuthorizerSettings
     from records.acl import ResourceType
     from records.columns.acl_table import AclTable
 

@@ -14,9 +14,9 @@ from authorizer.analysis.answers import OPERATION_BITS
 from authorizer.analysis.host_tree import place_of
 from authorizer.analysis.meaning import EVERYBODY
 from authorizer.analysis.near import near
-from authorizer.decisions.reason import allows
-from authorizer.index.masks import EVERYTHING, acl_mask, denied
-from authorizer.index.places import LITERAL_PATTERN
+from authorizer.engine.decisions.reason import allows
+from authorizer.engine.index.masks import EVERYTHING, acl_mask, denied
+from authorizer.engine.index.places import LITERAL_PATTERN
 from records.acl import WILDCARD
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from authorizer.analysis.name_map import Key
     from authorizer.analysis.questions import Hosts, Names, Questions
-    from authorizer.decisions.decision import Decision
+    from authorizer.engine.decisions.decision import Decision
     from records.acl import ResourceType
     from records.columns.acl_table import AclTable
     from records.entries import AccessControlEntryRecord

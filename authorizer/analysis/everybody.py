@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from authorizer.analysis.answers import NOTHING, Answer, answer_of
 from authorizer.analysis.name_map import Key, NameMap
-from authorizer.index.masks import EVERYTHING, Leaf, union_leaf
+from authorizer.engine.index.masks import EVERYTHING, Leaf, union_leaf
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from authorizer.analysis.name_map import Key
     from authorizer.analysis.questions import Questions
-    from authorizer.decisions.state import AuthorizerSettings
+    from authorizer.engine.decisions.state import AuthorizerSettings
     from records.acl import AclOperation, ResourceType
     from records.columns.acl_table import AclTable
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from authorizer.analysis.meaning import Answers, Departures
     from authorizer.analysis.name_space import NameSpace
     from authorizer.api.kafka_version import KafkaVersion
-    from authorizer.decisions.state import AuthorizerSettings
+    from authorizer.engine.decisions.state import AuthorizerSettings
     from records.columns.acl_table import AclTable
 
 Direction = Literal["granted", "revoked"]

@@ -27,8 +27,8 @@ from authorizer.analysis.dead import dead_because
 from authorizer.analysis.distinct_acls import DistinctAcls
 from authorizer.analysis.lint_rules import RULES, LintRules, Rule
 from authorizer.analysis.needless import Needless, needless_acls
-from authorizer.decisions.reason import allows
-from authorizer.index.places import PATTERNS, PERMISSIONS
+from authorizer.engine.decisions.reason import allows
+from authorizer.engine.index.places import PATTERNS, PERMISSIONS
 from records.acl import WILDCARD, PatternType, ResourceType
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from authorizer.decisions.state import AuthorizerSettings
+    from authorizer.engine.decisions.state import AuthorizerSettings
     from records.columns.acl_table import AclTable
     from records.entries import AccessControlEntryRecord
     from records.ids import Uuid

@@ -22,8 +22,8 @@ from authorizer.analysis.name_space import NAME_SPACES
 from authorizer.analysis.own_acls import acls_of, changes_between
 from authorizer.analysis.rights import answers_of
 from authorizer.analysis.within import Within
-from authorizer.index.masks import EVERYTHING
-from authorizer.index.places import PREFIXED
+from authorizer.engine.index.masks import EVERYTHING
+from authorizer.engine.index.places import PREFIXED
 from records.acl import CLUSTER_NAME, WILDCARD, ResourceType
 
 if TYPE_CHECKING:
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from authorizer.analysis.meaning import Answers
     from authorizer.analysis.name_map import Key
     from authorizer.analysis.name_space import NameSpace
-    from authorizer.decisions.state import AuthorizerSettings
-    from authorizer.index.acl_index import AclIndex
-    from authorizer.index.places import Place
-    from authorizer.index.resource_index import Change
+    from authorizer.engine.decisions.state import AuthorizerSettings
+    from authorizer.engine.index.acl_index import AclIndex
+    from authorizer.engine.index.places import Place
+    from authorizer.engine.index.resource_index import Change
 
 #: Characters that end a part of a name.
 SEPARATORS: Final = ".-_:/"

@@ -31,13 +31,13 @@ from authorizer.analysis.last_covers import LastCovers
 from authorizer.analysis.meaning import EVERYBODY
 from authorizer.analysis.patterns import Rows
 from authorizer.api.ip_network import NETWORK_HOSTS
-from authorizer.index.masks import ALLOW_MASKS, EVERYTHING, denied, settled
+from authorizer.engine.index.masks import ALLOW_MASKS, EVERYTHING, denied, settled
 from records.acl import AclOperation, ResourceType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from authorizer.decisions.state import AuthorizerSettings
+    from authorizer.engine.decisions.state import AuthorizerSettings
     from records.columns.acl_table import AclTable
     from records.entries import AccessControlEntryRecord
 

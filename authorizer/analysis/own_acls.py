@@ -11,8 +11,8 @@ from records.columns.acl_table import AclTable
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from authorizer.index.acl_index import AclIndex
-    from authorizer.index.resource_index import Change
+    from authorizer.engine.index.acl_index import AclIndex
+    from authorizer.engine.index.resource_index import Change
 
 
 def acls_of(index: AclIndex, principals: Collection[str]) -> AclTable:

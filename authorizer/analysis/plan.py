@@ -20,7 +20,7 @@ from authorizer.analysis.meaning import Meaning, never_cancelled
 from authorizer.api.acl_json import content_from_json, content_json
 from authorizer.api.errors import PlanOutdatedError, PlanUnreadableError
 from authorizer.api.kafka_version import KafkaVersion
-from authorizer.decisions.state import AuthorizerSettings
+from authorizer.engine.decisions.state import AuthorizerSettings
 from records.acl import AclPermissionType
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import AccessControlEntryRecord, AclContent

@@ -9,14 +9,14 @@ import numpy as np
 
 from authorizer.analysis.meaning import EVERYBODY
 from authorizer.analysis.question import question_of
-from authorizer.decisions.authorize import decide
+from authorizer.engine.decisions.authorize import decide
 from records.acl import AclOperation, AclPermissionType, ResourceType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from authorizer.analysis.changed_acls import ChangedAcls
-    from authorizer.decisions.state import AuthorizerState
+    from authorizer.engine.decisions.state import AuthorizerState
     from records.columns.acl_table import AclTable
     from records.entries import AccessControlEntryRecord
     from records.request_line import Request

@@ -21,15 +21,15 @@ from authorizer.analysis.least_acls import Fewest, fewest, narrowest
 from authorizer.analysis.name_space import NAME_SPACES
 from authorizer.analysis.question import question_of
 from authorizer.api.ip_network import address_of, network_of
-from authorizer.decisions.audit import AuditLog
-from authorizer.decisions.audit_levels import OFF
-from authorizer.decisions.authorize import authorize_actions
-from authorizer.decisions.by_resource_type import allows_some_resource
-from authorizer.decisions.decision import BY_SUPER_USER, Answered
-from authorizer.decisions.decision_counts import DecisionCounts
-from authorizer.decisions.reason import allows, matching_acls
-from authorizer.index.masks import ALLOW_MASKS, EVERYTHING, acl_mask
-from authorizer.index.places import LITERAL_PATTERN, is_odd
+from authorizer.engine.decisions.audit import AuditLog
+from authorizer.engine.decisions.audit_levels import OFF
+from authorizer.engine.decisions.authorize import authorize_actions
+from authorizer.engine.decisions.by_resource_type import allows_some_resource
+from authorizer.engine.decisions.decision import BY_SUPER_USER, Answered
+from authorizer.engine.decisions.decision_counts import DecisionCounts
+from authorizer.engine.decisions.reason import allows, matching_acls
+from authorizer.engine.index.masks import ALLOW_MASKS, EVERYTHING, acl_mask
+from authorizer.engine.index.places import LITERAL_PATTERN, is_odd
 from records.acl import WILDCARD, AclOperation
 from records.principal import WILDCARD_PRINCIPAL
 from records.request_line import DEFAULT_ALLOW, SUPER_USER
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from authorizer.analysis.least_acls import Need
-    from authorizer.decisions.state import AuthorizerState
+    from authorizer.engine.decisions.state import AuthorizerState
     from records.columns.acl_table import AclTable, AppliedAcl
     from records.entries import AccessControlEntryRecord
     from records.request_line import Logged, Request

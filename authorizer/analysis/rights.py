@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from authorizer.analysis.meaning import Answers
     from authorizer.analysis.name_map import Key
-    from authorizer.decisions.state import AuthorizerSettings
+    from authorizer.engine.decisions.state import AuthorizerSettings
     from records.acl import AclOperation, ResourceType
     from records.columns.acl_table import AclTable
 

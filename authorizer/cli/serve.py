@@ -159,7 +159,7 @@ def _listeners(listeners: tuple[str, ...], port: int | None) -> str | None:
 def _serve_fleet(config: Config) -> None:
     from authorizer.audit_writer import AuditWriter
     from authorizer.configuration.log_setup import set_logging_level, setup_logging
-    from authorizer.decisions.audit_levels import AUDIT_LEVELS
+    from authorizer.engine.decisions.audit_levels import AUDIT_LEVELS
     from authorizer.fleet import Fleet
     from authorizer.sidecar.server import Sidecar
 

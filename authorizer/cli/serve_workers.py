@@ -15,7 +15,7 @@ from authorizer.audit_writer import AuditWriter
 from authorizer.cli.failure import ExitCode, Failure, failure_of
 from authorizer.cli.signals import run_beside_parent
 from authorizer.configuration.log_setup import set_logging_level, setup_logging
-from authorizer.decisions.audit_levels import AUDIT_LEVELS
+from authorizer.engine.decisions.audit_levels import AUDIT_LEVELS
 from authorizer.fleet import Fleet
 from authorizer.node import Node
 from authorizer.sidecar.server import Sidecar

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from authorizer.configuration.load import Config
-    from authorizer.decisions.state import AuthorizerSettings
+    from authorizer.engine.decisions.state import AuthorizerSettings
     from records.log.base import MetadataLog, TrailingBytes
     from records.log.directory.log import Mode
     from replay.load import LoadResult
@@ -132,7 +132,7 @@ class Workspace:
 
         ``is_own``: the ACLs are of a log of aclog's own. By others a cluster's brokers decide, too.
         """
-        from authorizer.decisions.state import AuthorizerSettings
+        from authorizer.engine.decisions.state import AuthorizerSettings
 
         of_brokers = not is_own and self.config.brokers_log is None
         return AuthorizerSettings.from_configs(self.config.properties, of_brokers=of_brokers)

@@ -17,7 +17,7 @@ import structlog
 
 from authorizer.api.control_characters import ESCAPED
 from authorizer.configuration.shared_handler import SharedHandler
-from authorizer.decisions.audit import AUDIT_LOGGER_NAME
+from authorizer.engine.decisions.audit import AUDIT_LOGGER_NAME
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -27,7 +27,7 @@ from authorizer.decision_log.folding import Folding
 from authorizer.decision_log.lines import FileDestination, StdoutDestination
 from authorizer.decision_log.rules import DROP, KEEP, one_in
 from authorizer.decision_log.topic import HEADERS, TopicDestination
-from authorizer.decisions.audit_levels import AUDIT_LEVELS
+from authorizer.engine.decisions.audit_levels import AUDIT_LEVELS
 from authorizer.losses import Losses
 from records.errors import LogError
 from records.log.open import open_outlet
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from authorizer.decision_log.destination import Destination
     from authorizer.decision_log.event import DecisionEvent
     from authorizer.decision_log.rules import Rule
-    from authorizer.decisions.decision import Answered
+    from authorizer.engine.decisions.decision import Answered
 
 log = structlog.get_logger(__name__)
 

@@ -17,11 +17,11 @@ from msgspec import UNSET, UnsetType
 from authorizer.api.acl_json import acl_json
 from authorizer.api.api_keys import api_key_name
 from authorizer.api.authorizer_api import HttpRequestContext
-from authorizer.decisions.audit_levels import AUDIT_LEVELS
+from authorizer.engine.decisions.audit_levels import AUDIT_LEVELS
 from records.acl import AclOperation, ResourceType
 
 if TYPE_CHECKING:
-    from authorizer.decisions.decision import Answered
+    from authorizer.engine.decisions.decision import Answered
     from records.columns.acl_table import AppliedAcl
 
 EVENT_TYPE: Final = "aclog.decision.v1"

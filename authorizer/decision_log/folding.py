@@ -21,8 +21,8 @@ from authorizer.decision_log.event import DecisionEvent, decision_event
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from authorizer.decisions.decision import Answered, Rule
-    from authorizer.decisions.state import AuthorizerSettings, AuthorizerState
+    from authorizer.engine.decisions.decision import Answered, Rule
+    from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
     from records.ids import Uuid
     from snapshot.image import Provenance
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from authorizer.api.errors import ApiError
-    from authorizer.decisions.listing import Listing
+    from authorizer.engine.decisions.listing import Listing
 
 #: ACLs of a listing that are encoded together: some 64 KiB of JSON.
 ACLS_PER_PART: Final = 256

@@ -23,7 +23,7 @@ import structlog
 from starlette.responses import Response, StreamingResponse
 
 from authorizer.api.acl_json import applied_acl_json
-from authorizer.decisions.listing import list_acls
+from authorizer.engine.decisions.listing import list_acls
 from authorizer.sidecar.acl_bodies import bindings_of, filters_of, listing_of, plan_of
 from authorizer.sidecar.acl_results import (
     ACLS_PER_PART,
@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from authorizer.analysis.plan import PlanApplication
-    from authorizer.decisions.listing import Listing
-    from authorizer.decisions.state import AuthorizerState
+    from authorizer.engine.decisions.listing import Listing
+    from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.node import Node
     from authorizer.sidecar.asked_state import AskedStates
 

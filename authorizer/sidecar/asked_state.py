@@ -17,7 +17,7 @@ from authorizer.sidecar.min_offset import visible_end, wait_for_offset
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from authorizer.decisions.state import AuthorizerState
+    from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.node import Node
     from authorizer.sidecar.load import Load
     from authorizer.sidecar.origin import Origin

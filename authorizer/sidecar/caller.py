@@ -20,7 +20,7 @@ from authorizer.sidecar.errors import ErrorCode, HttpError
 from records.acl import CLUSTER_NAME, AclOperation, PatternType, ResourcePattern, ResourceType
 
 if TYPE_CHECKING:
-    from authorizer.decisions.state import AuthorizerState
+    from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.node import Node
     from authorizer.sidecar.origin import Origin
     from records.principal import KafkaPrincipal

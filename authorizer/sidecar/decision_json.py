@@ -18,11 +18,11 @@ import msgspec
 
 from authorizer.api.acl_json import acl_json
 from authorizer.api.authorizer_api import AuthorizationResult
-from authorizer.decisions.decision import BY_SUPER_USER, Rule
-from authorizer.decisions.notes import notes
+from authorizer.engine.decisions.decision import BY_SUPER_USER, Rule
+from authorizer.engine.decisions.notes import notes
 
 if TYPE_CHECKING:
-    from authorizer.decisions.decision import Answered
+    from authorizer.engine.decisions.decision import Answered
     from authorizer.sidecar.errors import HttpError
     from records.columns.acl_table import AppliedAcl
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from authorizer.api.authorizer_api import Action
-    from authorizer.decisions.state import AuthorizerState
+    from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.node import Node
     from authorizer.sidecar.asked_state import AskedStates
     from authorizer.sidecar.load import Load

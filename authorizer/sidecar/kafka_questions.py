@@ -17,8 +17,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from authorizer.api.authorizer_api import AuthorizationResult
-from authorizer.decisions.authorized_operations import to_bit_field
-from authorizer.decisions.reason import acl_principals
+from authorizer.engine.decisions.authorized_operations import to_bit_field
+from authorizer.engine.decisions.reason import acl_principals
 from authorizer.sidecar.caller import Caller
 from authorizer.sidecar.http import end_offset_json, json_response, origin_of, read_body
 from authorizer.sidecar.json_body import decode_body
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from authorizer.api.authorizer_api import Action, HttpRequestContext
-    from authorizer.decisions.state import AuthorizerState
+    from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.node import Node
     from authorizer.sidecar.asked_state import AskedStates
     from authorizer.sidecar.load import Load

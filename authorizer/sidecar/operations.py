@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.analysis.plan import PlanApplication
-from authorizer.decisions.decision import Rule
+from authorizer.engine.decisions.decision import Rule
 from authorizer.sidecar.acl_bodies import ACLS_PATH, PLANS_PATH, AclCreation, AclDeletion, AclListing
 from authorizer.sidecar.authzen import Evaluation, EvaluationsRequest
 from authorizer.sidecar.config_routes import CONFIG_PATH, ConfigChange

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from authorizer.api.authorizer_api import Action, RequestContext
 from authorizer.configuration.keys.names import RESOURCE_NAMES
-from authorizer.decisions.authorized_operations import authorized_operations
-from authorizer.decisions.search import (
+from authorizer.engine.decisions.authorized_operations import authorized_operations
+from authorizer.engine.decisions.search import (
     Subjects,
     allowed_names,
     allowed_prefixes,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from authorizer.decisions.state import AuthorizerState
+    from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.node import Node
     from authorizer.sidecar.asked_state import AskedStates
     from authorizer.sidecar.authzen import Resource, Subject

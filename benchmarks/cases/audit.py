@@ -31,7 +31,7 @@ from authorizer.audit_writer import AuditWriter
 from authorizer.configuration.keys.names import AUDIT_QUEUE
 from authorizer.configuration.keys.table import BY_NAME
 from authorizer.configuration.log_setup import LogOutput, setup_logging
-from authorizer.decisions.audit_levels import INFO
+from authorizer.engine.decisions.audit_levels import INFO
 from authorizer.standard import StandardAuthorizer
 from benchmarks.arena import Arena, DecisionsDifferError, sampled
 from benchmarks.figures import Goal, Row, Spread, alternate, faster

@@ -25,8 +25,8 @@ from authorizer.configuration.keys.table import BY_NAME
 from authorizer.configuration.log_setup import LogOutput
 from authorizer.decision_log.decision_log import DecisionLog
 from authorizer.decision_log.lines import FileDestination
-from authorizer.decisions.audit_levels import DEBUG, INFO, OFF
-from authorizer.decisions.authorize import decide
+from authorizer.engine.decisions.audit_levels import DEBUG, INFO, OFF
+from authorizer.engine.decisions.authorize import decide
 from authorizer.standard import StandardAuthorizer
 from benchmarks.arena import Arena
 from benchmarks.cases.audit import decided_in_pieces

@@ -19,8 +19,8 @@ from authorizer.analysis.flips import flips_by
 from authorizer.analysis.meaning import Meaning
 from authorizer.analysis.rights import who_can
 from authorizer.api.authorizer_api import Action, RequestContext
-from authorizer.decisions.authorize import decide
-from authorizer.decisions.state import AuthorizerState
+from authorizer.engine.decisions.authorize import decide
+from authorizer.engine.decisions.state import AuthorizerState
 from benchmarks.arena import Arena
 from benchmarks.cases import commands
 from benchmarks.figures import Goal, Row, Spread, alternate, faster

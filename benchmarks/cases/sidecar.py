@@ -17,7 +17,7 @@ from http.client import HTTPConnection
 from itertools import cycle, islice
 from statistics import median
 
-from authorizer.decisions.authorize import decide
+from authorizer.engine.decisions.authorize import decide
 from benchmarks.arena import Arena, DecisionsDifferError
 from benchmarks.figures import Goal, Row, Spread, alternate
 from benchmarks.http_servers import MANY, ONE, Server, ask, evaluation, running_bare_server, running_sidecar

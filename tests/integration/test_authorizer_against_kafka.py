@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from authorizer.batch_query import answer
+from authorizer.engine.batch_query import answer
 from records.acl import AclOperation, ResourceType
 from records.entries import AccessControlEntryRecord
 from records.ids import Uuid

@@ -11,8 +11,8 @@ from playwright.sync_api import Page, expect
 
 from authorizer.api.ip_address import host_address
 from authorizer.configuration.load import load_config
-from authorizer.decisions.state import AuthorizerState
-from authorizer.index.acl_index import AclIndex
+from authorizer.engine.decisions.state import AuthorizerState
+from authorizer.engine.index.acl_index import AclIndex
 from authorizer.node import Node
 from records.acl import AclOperation, ResourceType
 from records.log.open import open_log

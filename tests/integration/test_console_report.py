@@ -25,8 +25,8 @@ from authorizer.analysis.name_map import NameMap
 from authorizer.api.ip_network import EXACT_HOSTS
 from authorizer.cli.main import cli
 from authorizer.cli.report import command, content
-from authorizer.decisions.state import AuthorizerSettings
-from authorizer.index.acl_index import AclIndex
+from authorizer.engine.decisions.state import AuthorizerSettings
+from authorizer.engine.index.acl_index import AclIndex
 from authorizer.node import Node
 from records.acl import (
     AclOperation,

@@ -17,8 +17,8 @@ from click.testing import CliRunner
 from authorizer.api.acl_json import content_json
 from authorizer.api.errors import ApiError, ConfigError
 from authorizer.api.kafka_version import KAFKA_VERSION_CONFIG, NETWORKS_LEVEL, KafkaVersion
-from authorizer.batch_query import answer
 from authorizer.cli.main import cli
+from authorizer.engine.batch_query import answer
 from authorizer.writing.acl_control import HostRules, validate_binding
 from records.acl import (
     AccessControlEntry,

@@ -17,8 +17,8 @@ from unittest.mock import patch
 import httpx
 import pytest
 
-from authorizer.decisions.authorize import authorize_actions
-from authorizer.explanation.explain import explain as explain_decision
+from authorizer.engine.decisions.authorize import authorize_actions
+from authorizer.engine.explanation.explain import explain as explain_decision
 from authorizer.node import Node
 from authorizer.sidecar.operations import OPERATIONS
 from records.acl import (

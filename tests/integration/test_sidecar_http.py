@@ -18,7 +18,7 @@ from structlog.testing import capture_logs
 from authorizer.analysis.meaning import Meaning
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.load import load_config
-from authorizer.decisions.audit import AUDIT_LOGGER_NAME
+from authorizer.engine.decisions.audit import AUDIT_LOGGER_NAME
 from authorizer.node import Node
 from authorizer.sidecar import min_offset
 from authorizer.sidecar.server import Sidecar

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator, ValidationError
 from authorizer.analysis.changed_acls import ChangedAcls
 from authorizer.analysis.plan import AclPlan, PlanOrigin
 from authorizer.configuration.load import load_config
-from authorizer.decisions.state import AuthorizerSettings
+from authorizer.engine.decisions.state import AuthorizerSettings
 from authorizer.node import Node
 from authorizer.sidecar import changes, min_offset
 from authorizer.sidecar.errors import ErrorCode

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from authorizer import recent_states
 from authorizer.cli.main import cli
-from authorizer.decisions.audit import AUDIT_LOGGER_NAME
+from authorizer.engine.decisions.audit import AUDIT_LOGGER_NAME
 from authorizer.node import Node
 from records.acl import (
     CLUSTER_NAME,

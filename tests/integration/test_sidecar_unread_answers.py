@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from authorizer.configuration.load import load_config
-from authorizer.decisions.listing import Listing
+from authorizer.engine.decisions.listing import Listing
 from authorizer.node import Node
 from authorizer.sidecar.load import Limit, Load
 from authorizer.sidecar.server import Sidecar

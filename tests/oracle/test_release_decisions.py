@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from authorizer.api.kafka_version import KAFKA_VERSION_CONFIG, KafkaVersion
-from authorizer.batch_query import answer
+from authorizer.engine.batch_query import answer
 from records.acl import AclOperation, ResourceType
 from records.codecs.json import from_json
 from records.entries import AccessControlEntryRecord

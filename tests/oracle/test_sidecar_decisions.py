@@ -19,10 +19,10 @@ import pytest
 from authorizer.api.errors import ConfigError, SidecarRequestError
 from authorizer.api.ip_address import host_address
 from authorizer.api.kafka_version import KAFKA_VERSION_CONFIG
-from authorizer.batch_query import answer, question
 from authorizer.cli.check.sidecar_authorizer import SidecarAuthorizer
 from authorizer.client import Client, Question, calls
 from authorizer.configuration.load import load_config
+from authorizer.engine.batch_query import answer, question
 from authorizer.node import Node
 from authorizer.sidecar.server import Sidecar
 from records.acl import AclOperation, ResourceType

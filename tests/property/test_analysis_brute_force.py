@@ -12,7 +12,7 @@ from authorizer.analysis.flips import flips_between, flips_by
 from authorizer.analysis.meaning import Meaning
 from authorizer.analysis.questions import Asker, questions_of
 from authorizer.analysis.rights import answers_of, who_can
-from authorizer.decisions.state import AuthorizerSettings
+from authorizer.engine.decisions.state import AuthorizerSettings
 from records.acl import ResourceType
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import AccessControlEntryRecord

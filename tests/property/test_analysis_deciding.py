@@ -12,7 +12,7 @@ from authorizer.analysis.deciding_acls import DecidingAcls
 from authorizer.analysis.meaning import EVERYBODY
 from authorizer.analysis.questions import Questions
 from authorizer.analysis.rights import what_can, who_can
-from authorizer.decisions.state import AuthorizerSettings
+from authorizer.engine.decisions.state import AuthorizerSettings
 from records.acl import AclPermissionType, PatternType, ResourceType
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import AccessControlEntryRecord, AclContent

@@ -15,8 +15,8 @@ from authorizer.analysis.meaning import Meaning
 from authorizer.analysis.needless import needless_acls
 from authorizer.api.ip_network import host_matches
 from authorizer.api.kafka_version import KafkaVersion
-from authorizer.decisions.state import AuthorizerSettings
-from authorizer.index.masks import add_to_leaf, allowed, leaf_mask, said_to, union_leaf
+from authorizer.engine.decisions.state import AuthorizerSettings
+from authorizer.engine.index.masks import add_to_leaf, allowed, leaf_mask, said_to, union_leaf
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import AccessControlEntryRecord
 from records.ids import Uuid

@@ -13,7 +13,7 @@ from authorizer.analysis.meaning import EVERYBODY, Meaning
 from authorizer.analysis.needless import needless_acls
 from authorizer.api.ip_network import address_of, network_of
 from authorizer.api.kafka_version import KafkaVersion
-from authorizer.decisions.state import AuthorizerSettings
+from authorizer.engine.decisions.state import AuthorizerSettings
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import AccessControlEntryRecord

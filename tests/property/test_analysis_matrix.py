@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 from authorizer.analysis.matrix import Cell, Matrix, both, outline, teams
-from authorizer.decisions.state import AuthorizerSettings
-from authorizer.index.masks import EVERYTHING
+from authorizer.engine.decisions.state import AuthorizerSettings
+from authorizer.engine.index.masks import EVERYTHING
 from records.acl import AclOperation, ResourceType
 from records.columns.acl_table import AppliedAcl
 from snapshot.delta import AclsDelta

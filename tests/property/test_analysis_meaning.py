@@ -17,7 +17,7 @@ from authorizer.analysis.name_map import Key, NameMap
 from authorizer.analysis.name_space import NAME_SPACES, NameSpace
 from authorizer.analysis.questions import Names, Questions
 from authorizer.analysis.rights import what_can, who_can
-from authorizer.decisions.state import AuthorizerSettings
+from authorizer.engine.decisions.state import AuthorizerSettings
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import AccessControlEntryRecord

@@ -11,9 +11,9 @@ from authorizer.analysis.changed_acls import ChangedAcls
 from authorizer.analysis.meaning import Meaning
 from authorizer.analysis.plan import AclPlan, PlanOrigin, replaced
 from authorizer.api.authorizer_api import Action, AuthorizationResult, RequestContext
-from authorizer.decisions.authorize import decide
-from authorizer.decisions.state import AuthorizerSettings, AuthorizerState
-from authorizer.index.acl_index import AclIndex
+from authorizer.engine.decisions.authorize import decide
+from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
+from authorizer.engine.index.acl_index import AclIndex
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourcePattern, ResourceType
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import AccessControlEntryRecord

@@ -12,8 +12,8 @@ from authorizer.analysis.flips import flips_between
 from authorizer.analysis.least_acls import EXACT_ACLS, fewest, narrowest
 from authorizer.analysis.meaning import Meaning
 from authorizer.analysis.review import Review, review
-from authorizer.decisions.state import AuthorizerSettings, AuthorizerState
-from authorizer.index.acl_index import AclIndex
+from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
+from authorizer.engine.index.acl_index import AclIndex
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import AccessControlEntryRecord

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from authorizer.api.authorizer_api import Action, AuthorizationResult, RequestContext
 from authorizer.api.errors import AuthorizerNotReadyError
-from authorizer.decisions.audit import AUDIT_LOGGER_NAME, AuditLog
-from authorizer.decisions.audit_levels import AUDIT_LEVELS
-from authorizer.decisions.decision_counts import DecisionCounts
+from authorizer.engine.decisions.audit import AUDIT_LOGGER_NAME, AuditLog
+from authorizer.engine.decisions.audit_levels import AUDIT_LEVELS
+from authorizer.engine.decisions.decision_counts import DecisionCounts
 from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 from records.entries import AccessControlEntryRecord, AclRecord, RemoveAccessControlEntryRecord
 from records.principal import KafkaPrincipal

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from authorizer.api.authorizer_api import AuthorizationResult
-from authorizer.decisions.audit import AuditLog
-from authorizer.decisions.audit_levels import OFF
-from authorizer.decisions.authorize import authorize_actions
-from authorizer.decisions.decision_counts import DecisionCounts
-from authorizer.decisions.state import AuthorizerState
+from authorizer.engine.decisions.audit import AuditLog
+from authorizer.engine.decisions.audit_levels import OFF
+from authorizer.engine.decisions.authorize import authorize_actions
+from authorizer.engine.decisions.decision_counts import DecisionCounts
+from authorizer.engine.decisions.state import AuthorizerState
 from authorizer.standard import StandardAuthorizer
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.entries import AccessControlEntryRecord, AclRecord, RemoveAccessControlEntryRecord

@@ -10,14 +10,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 import snapshot.image
 from authorizer.api.authorizer_api import AuthorizationResult
-from authorizer.decisions.audit import AuditLog
-from authorizer.decisions.audit_levels import OFF
-from authorizer.decisions.authorize import authorize_actions
-from authorizer.decisions.decision_counts import DecisionCounts
-from authorizer.decisions.kafka_order import entry_order, utf16
-from authorizer.decisions.listing import list_acls
-from authorizer.decisions.state import AuthorizerState
-from authorizer.explanation.near_misses import NearMiss
+from authorizer.engine.decisions.audit import AuditLog
+from authorizer.engine.decisions.audit_levels import OFF
+from authorizer.engine.decisions.authorize import authorize_actions
+from authorizer.engine.decisions.decision_counts import DecisionCounts
+from authorizer.engine.decisions.kafka_order import entry_order, utf16
+from authorizer.engine.decisions.listing import list_acls
+from authorizer.engine.decisions.state import AuthorizerState
+from authorizer.engine.explanation.near_misses import NearMiss
 from authorizer.standard import StandardAuthorizer
 from records.acl import AclBindingFilter, AclOperation, PatternType, ResourceType
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord

@@ -12,9 +12,9 @@ from authorizer.analysis.meaning import Meaning
 from authorizer.api.authorizer_api import Action, AuthorizationResult, RequestContext
 from authorizer.api.ip_address import host_address
 from authorizer.api.kafka_version import KafkaVersion
-from authorizer.decisions.authorize import answer
-from authorizer.decisions.by_release import release_difference
-from authorizer.decisions.state import AuthorizerSettings
+from authorizer.engine.decisions.authorize import answer
+from authorizer.engine.decisions.by_release import release_difference
+from authorizer.engine.decisions.state import AuthorizerSettings
 from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import AccessControlEntryRecord

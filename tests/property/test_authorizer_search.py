@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from authorizer.api.authorizer_api import RequestContext
-from authorizer.decisions.search import (
+from authorizer.engine.decisions.search import (
     Subjects,
     allowed_names,
     allowed_prefixes,

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizer.index.covers import NOTHING, Cover, alone
-from authorizer.index.masks import HostMasks, Leaf, OwnLeaf, leaf_mask
-from authorizer.index.places import PREFIXED
-from authorizer.index.prefix_ranges import PrefixRanges, successor
-from authorizer.index.rights import NO_RIGHTS_OF_TYPE, MadeRights, Rights, WholeRights, cover_of
+from authorizer.engine.index.covers import NOTHING, Cover, alone
+from authorizer.engine.index.masks import HostMasks, Leaf, OwnLeaf, leaf_mask
+from authorizer.engine.index.places import PREFIXED
+from authorizer.engine.index.prefix_ranges import PrefixRanges, successor
+from authorizer.engine.index.rights import NO_RIGHTS_OF_TYPE, MadeRights, Rights, WholeRights, cover_of
 from support.limits import make_small
 
 # The last code point has no successor; neighbours of it and of the surrogates' place in UTF-16.

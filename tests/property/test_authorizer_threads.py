@@ -11,10 +11,10 @@ from contextlib import contextmanager
 import pytest
 
 from authorizer.api.authorizer_api import Action, AuthorizationResult
-from authorizer.decisions.audit import AuditLog
-from authorizer.decisions.audit_levels import OFF
-from authorizer.decisions.authorize import authorize_actions
-from authorizer.decisions.decision_counts import DecisionCounts
+from authorizer.engine.decisions.audit import AuditLog
+from authorizer.engine.decisions.audit_levels import OFF
+from authorizer.engine.decisions.authorize import authorize_actions
+from authorizer.engine.decisions.decision_counts import DecisionCounts
 from records.acl import AclOperation
 from records.entries import AccessControlEntryRecord, AclRecord, RemoveAccessControlEntryRecord
 from records.ids import Uuid

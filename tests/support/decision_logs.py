@@ -14,7 +14,7 @@ from authorizer.configuration.log_setup import LogOutput
 from authorizer.decision_log.decision_log import DecisionLog
 from authorizer.decision_log.destination import Destination
 from authorizer.decision_log.rules import parse_rules
-from authorizer.decisions.audit_levels import DEBUG, OFF
+from authorizer.engine.decisions.audit_levels import DEBUG, OFF
 
 
 class Kept(Destination):

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from itertools import count
 
 from authorizer.api.authorizer_api import Action, AuthorizationResult, Authorizer, RequestContext
-from authorizer.decisions.audit import AuditLog
-from authorizer.decisions.audit_levels import OFF
-from authorizer.decisions.listing import list_acls
+from authorizer.engine.decisions.audit import AuditLog
+from authorizer.engine.decisions.audit_levels import OFF
+from authorizer.engine.decisions.listing import list_acls
 from authorizer.standard import StandardAuthorizer
 from records.acl import (
     AclBindingFilter,

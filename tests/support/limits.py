@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from authorizer.index import limits
+from authorizer.engine.index import limits
 
 
 def make_small(patches: pytest.MonkeyPatch) -> None:

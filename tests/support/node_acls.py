@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from authorizer.api.authorizer_api import Action, AuthorizationResult, Authorizer, RequestContext
-from authorizer.decisions.state import AuthorizerState
+from authorizer.engine.decisions.state import AuthorizerState
 from authorizer.node import Node
 from records.acl import (
     CLUSTER_NAME,

@@ -23,9 +23,9 @@ from typing import Any
 
 from authorizer.api.errors import ApiError, ConfigError
 from authorizer.api.kafka_version import KAFKA_VERSION_CONFIG
-from authorizer.batch_query import answer, question
-from authorizer.decisions.audit import AUDIT_LOGGER_NAME, AuditLog
-from authorizer.decisions.audit_levels import OFF, TRACE
+from authorizer.engine.batch_query import answer, question
+from authorizer.engine.decisions.audit import AUDIT_LOGGER_NAME, AuditLog
+from authorizer.engine.decisions.audit_levels import OFF, TRACE
 from authorizer.standard import StandardAuthorizer
 from records.codecs.json import from_json
 from records.entries import AccessControlEntryRecord, AclRecord, RemoveAccessControlEntryRecord

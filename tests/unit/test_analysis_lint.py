@@ -12,7 +12,7 @@ from authorizer.analysis.lint import Finding, Lint
 from authorizer.analysis.lint_rules import Accepted, LintRules
 from authorizer.analysis.meaning import Meaning
 from authorizer.api.kafka_version import KafkaVersion
-from authorizer.decisions.state import AuthorizerSettings
+from authorizer.engine.decisions.state import AuthorizerSettings
 from benchmarks.shapes.drawing import Workload
 from benchmarks.shapes.mesh import mesh
 from benchmarks.shapes.strangers import strangers

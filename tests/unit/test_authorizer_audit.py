@@ -22,12 +22,12 @@ from authorizer.api.authorizer_api import (
 )
 from authorizer.audit_writer import AuditWriter
 from authorizer.configuration.log_setup import setup_logging
-from authorizer.decisions.audit import AUDIT_LOGGER_NAME, AuditLog, audit_line
-from authorizer.decisions.audit_levels import AUDIT_LEVELS, DEBUG, INFO, OFF, TRACE, audit_level
-from authorizer.decisions.decision import Answered, Decision, Rule
-from authorizer.decisions.state import AuthorizerSettings, AuthorizerState
-from authorizer.index.acl_index import AclIndex
-from authorizer.index.covers import NOTHING
+from authorizer.engine.decisions.audit import AUDIT_LOGGER_NAME, AuditLog, audit_line
+from authorizer.engine.decisions.audit_levels import AUDIT_LEVELS, DEBUG, INFO, OFF, TRACE, audit_level
+from authorizer.engine.decisions.decision import Answered, Decision, Rule
+from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
+from authorizer.engine.index.acl_index import AclIndex
+from authorizer.engine.index.covers import NOTHING
 from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 from records.columns.acl_table import AppliedAcl
 from records.ids import uuid_to_string

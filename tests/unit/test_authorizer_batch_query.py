@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from authorizer.batch_query import answer
+from authorizer.engine.batch_query import answer
 from records.errors import DecodeError
 from support.decisions import READ, Fed, allow, topic
 

@@ -12,9 +12,9 @@ import pytest
 from authorizer.analysis.blame import AskedAcl, AskedQuestion, Change, Followed, NewRelease, Turn
 from authorizer.api.authorizer_api import Action, RequestContext
 from authorizer.api.kafka_version import KafkaVersion
-from authorizer.decisions.authorize import decide
-from authorizer.decisions.decision import Decision
-from authorizer.decisions.state import AuthorizerSettings, AuthorizerState
+from authorizer.engine.decisions.authorize import decide
+from authorizer.engine.decisions.decision import Decision
+from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourcePattern, ResourceType
 from records.entries import (
     AbortTransactionRecord,

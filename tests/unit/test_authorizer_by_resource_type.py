@@ -6,8 +6,8 @@ import pytest
 
 from authorizer.api.authorizer_api import AuthorizationResult
 from authorizer.api.errors import AuthorizerNotReadyError
-from authorizer.decisions.audit import AuditLog
-from authorizer.decisions.audit_levels import INFO, TRACE
+from authorizer.engine.decisions.audit import AuditLog
+from authorizer.engine.decisions.audit_levels import INFO, TRACE
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.entries import AccessControlEntryRecord
 from support.decisions import (

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from authorizer.api.authorizer_api import Action
-from authorizer.decisions.decision import Rule
-from authorizer.explanation.explain import Explanation
-from authorizer.explanation.near_misses import KEPT_MAXIMUM, KEPT_OF_ONE_FIELD
+from authorizer.engine.decisions.decision import Rule
+from authorizer.engine.explanation.explain import Explanation
+from authorizer.engine.explanation.near_misses import KEPT_MAXIMUM, KEPT_OF_ONE_FIELD
 from records.acl import SUPPORTED_OPERATIONS, AclOperation, PatternType, ResourcePattern, ResourceType
 from records.entries import AccessControlEntryRecord
 from records.ids import uuid_to_string

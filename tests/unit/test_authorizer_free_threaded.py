@@ -8,7 +8,12 @@ import sys
 from support.data import real_log
 
 #: What answers questions about ACLs, in a program or over HTTP.
-DECIDING = ("authorizer.standard", "authorizer.node", "authorizer.sidecar.app", "authorizer.index.acl_index")
+DECIDING = (
+    "authorizer.standard",
+    "authorizer.node",
+    "authorizer.sidecar.app",
+    "authorizer.engine.index.acl_index",
+)
 
 AS_FREE_THREADED = "import sys; sys._is_gil_enabled = lambda: False; sys.argv[0] = 'aclog'; "
 IMPORTING = """

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from authorizer.index import limits
-from authorizer.index.acl_index import AclIndex
-from authorizer.index.masks import leaf_mask
-from authorizer.index.places import PREFIXED
-from authorizer.index.principal_index import PrincipalRights
-from authorizer.index.rights import (
+from authorizer.engine.index import limits
+from authorizer.engine.index.acl_index import AclIndex
+from authorizer.engine.index.masks import leaf_mask
+from authorizer.engine.index.places import PREFIXED
+from authorizer.engine.index.principal_index import PrincipalRights
+from authorizer.engine.index.rights import (
     NO_RIGHTS_OF_TYPE,
     ChangedRights,
     MadeRights,
@@ -17,7 +17,7 @@ from authorizer.index.rights import (
     WholeRights,
     cover_of,
 )
-from authorizer.index.row_rights import RowRights
+from authorizer.engine.index.row_rights import RowRights
 from records.columns.acl_table import AppliedAcl
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from records.log_batch import LogRecord

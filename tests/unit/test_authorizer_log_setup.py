@@ -13,7 +13,7 @@ import pytest
 import structlog
 
 from authorizer.configuration.log_setup import setup_logging
-from authorizer.decisions.audit import AUDIT_LOGGER_NAME
+from authorizer.engine.decisions.audit import AUDIT_LOGGER_NAME
 
 
 @pytest.fixture(autouse=True)

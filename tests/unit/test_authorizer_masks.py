@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from authorizer.index.masks import (
+from authorizer.engine.index.masks import (
     ALLOW_BITS,
     ASKED,
     ASKED_AS_STATED,

@@ -8,9 +8,9 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from authorizer.decisions.audit import AuditLog
-from authorizer.decisions.audit_levels import OFF
-from authorizer.decisions.decision_counts import DecisionCounts
+from authorizer.engine.decisions.audit import AuditLog
+from authorizer.engine.decisions.audit_levels import OFF
+from authorizer.engine.decisions.decision_counts import DecisionCounts
 from authorizer.metrics import MetricSources, NodeCollector, RatePerMinute, metrics_registry
 from authorizer.writing.purgatory import DelayedOperation, Purgatory
 from records.entries import METADATA_VERSION_FEATURE as VERSION

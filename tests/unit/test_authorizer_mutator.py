@@ -23,7 +23,7 @@ from authorizer.api.errors import (
     PolicyViolationError,
     UnknownServerError,
 )
-from authorizer.decisions.state import AuthorizerSettings
+from authorizer.engine.decisions.state import AuthorizerSettings
 from authorizer.writing.acl_mutator import LogAclMutator
 from authorizer.writing.purgatory import OPERATIONS_MAX
 from records.acl import (

@@ -11,7 +11,7 @@ import pytest
 
 from authorizer.analysis.meaning import Meaning
 from authorizer.api.errors import AuthorizerNotReadyError
-from authorizer.decisions.state import AuthorizerSettings
+from authorizer.engine.decisions.state import AuthorizerSettings
 from authorizer.node_meaning import KnownMeaning, NodeMeaning
 from authorizer.standard import StandardAuthorizer
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import gc
 
-from authorizer.index.covers import NOTHING, Cover, alone
-from authorizer.index.masks import HostMasks, OwnLeaf
-from authorizer.index.places import PREFIXED
-from authorizer.index.prefix_ranges import PrefixRanges
+from authorizer.engine.index.covers import NOTHING, Cover, alone
+from authorizer.engine.index.masks import HostMasks, OwnLeaf
+from authorizer.engine.index.places import PREFIXED
+from authorizer.engine.index.prefix_ranges import PrefixRanges
 
 
 def stored(leaves: dict[str, OwnLeaf]) -> dict[str, Cover]:

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 import snapshot.image
 from authorizer import recent_states
-from authorizer.decisions.audit import AuditLog
-from authorizer.decisions.audit_levels import OFF
-from authorizer.decisions.state import AuthorizerState
+from authorizer.engine.decisions.audit import AuditLog
+from authorizer.engine.decisions.audit_levels import OFF
+from authorizer.engine.decisions.state import AuthorizerState
 from authorizer.recent_states import RecentStates
 from authorizer.standard import StandardAuthorizer
 from records.entries import AccessControlEntryRecord, OtherRecord, RemoveAccessControlEntryRecord

@@ -22,8 +22,8 @@ from authorizer.api.errors import (
     NotControllerError,
     OperationTimedOutError,
 )
-from authorizer.decisions.audit import AuditLog
-from authorizer.decisions.audit_levels import DEBUG, INFO, OFF, TRACE
+from authorizer.engine.decisions.audit import AuditLog
+from authorizer.engine.decisions.audit_levels import DEBUG, INFO, OFF, TRACE
 from authorizer.standard import StandardAuthorizer
 from records.acl import AclBindingFilter, AclOperation, PatternType, ResourcePattern
 from records.entries import RemoveAccessControlEntryRecord

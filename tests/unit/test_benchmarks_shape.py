@@ -19,9 +19,9 @@ import pytest
 from msgspec.structs import replace
 
 from authorizer.api.authorizer_api import Action, RequestContext
-from authorizer.index import limits
-from authorizer.index.acl_index import AclIndex
-from authorizer.index.rights import cover_of
+from authorizer.engine.index import limits
+from authorizer.engine.index.acl_index import AclIndex
+from authorizer.engine.index.rights import cover_of
 from authorizer.standard import StandardAuthorizer
 from benchmarks.counting import BytecodeCounter
 from benchmarks.requests import Request, read_requests, updates_file

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from authorizer.analysis.matrix import Matrix
-from authorizer.decisions.state import AuthorizerSettings
-from authorizer.index.acl_index import AclIndex
+from authorizer.engine.decisions.state import AuthorizerSettings
+from authorizer.engine.index.acl_index import AclIndex
 from authorizer.node import Node
 from authorizer.sidecar.console.ahead import Ahead
 from authorizer.sidecar.console.questions import MatrixQuestion

@@ -18,7 +18,7 @@ from authorizer.analysis.flips import flips_by
 from authorizer.analysis.meaning import Meaning
 from authorizer.analysis.plan import AclPlan, PlanOrigin
 from authorizer.api.acl_json import content_from_json
-from authorizer.decisions.state import AuthorizerSettings
+from authorizer.engine.decisions.state import AuthorizerSettings
 from authorizer.sidecar.console.comparison_scheduler import ComparisonScheduler
 from authorizer.sidecar.errors import ErrorCode, HttpError
 from authorizer.sidecar.workers.meeting_place import MeetingPlace

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from authorizer.api.ip_network import STRICTEST
-from authorizer.decisions.listing import list_acls
-from authorizer.index.acl_index import AclIndex
+from authorizer.engine.decisions.listing import list_acls
+from authorizer.engine.index.acl_index import AclIndex
 from authorizer.sidecar.console import indexes as console_indexes
 from authorizer.sidecar.console import past as room
 from authorizer.sidecar.console.past import Past, Walked

@@ -21,7 +21,7 @@ from authorizer.audit_writer import AuditWriter
 from authorizer.configuration.load import load_config
 from authorizer.configuration.log_setup import LogOutput
 from authorizer.decision_log.decision_log import DecisionLog
-from authorizer.decisions.audit_levels import DEBUG, INFO, OFF, TRACE
+from authorizer.engine.decisions.audit_levels import DEBUG, INFO, OFF, TRACE
 from records.entries import RemoveAccessControlEntryRecord
 from records.ids import uuid_to_string
 from records.principal import KafkaPrincipal, parse_kafka_principal

@@ -12,7 +12,7 @@ from authorizer.api.authorizer_api import Action, HttpRequestContext, RequestCon
 from authorizer.decision_log import folding as module
 from authorizer.decision_log.event import DecisionEvent
 from authorizer.decision_log.folding import CHARACTERS_MAX, Folding
-from authorizer.decisions.audit_levels import DEBUG, INFO
+from authorizer.engine.decisions.audit_levels import DEBUG, INFO
 from records.entries import RemoveAccessControlEntryRecord
 from records.ids import uuid_to_string
 from records.principal import parse_kafka_principal

@@ -11,7 +11,7 @@ import pytest
 
 from authorizer.analysis.changed_acls import ChangedAcls
 from authorizer.analysis.plan import AclPlan, PlanOrigin
-from authorizer.decisions.state import AuthorizerSettings
+from authorizer.engine.decisions.state import AuthorizerSettings
 from authorizer.sidecar.acl_bodies import application_body, bindings_of, filters_of, listing_of, plan_of
 from authorizer.sidecar.errors import HttpError
 from authorizer.writing.acl_control import RECORDS_PER_OPERATION_MAX

@@ -200,7 +200,7 @@ def _question(
 ) -> AskedQuestion:
     from authorizer.analysis.blame import AskedQuestion
     from authorizer.api.authorizer_api import Action, RequestContext
-    from authorizer.decisions.state import AuthorizerSettings
+    from authorizer.engine.decisions.state import AuthorizerSettings
     from records.acl import ResourcePattern
 
     try:

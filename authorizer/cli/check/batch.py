@@ -14,15 +14,15 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.api.errors import SidecarRequestError
-from authorizer.batch_query import answer, question
 from authorizer.cli.check.records_log import RecordsLog
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.input import bad_line, lines_of, payload_of
 from authorizer.cli.output import JsonLines, Progress, note
 from authorizer.cli.workspace import Workspace, load_state, note_guess, note_trailing
-from authorizer.decisions.audit import AuditLog
-from authorizer.decisions.audit_levels import OFF
-from authorizer.decisions.notes import unknown_release, unknown_settings
+from authorizer.engine.batch_query import answer, question
+from authorizer.engine.decisions.audit import AuditLog
+from authorizer.engine.decisions.audit_levels import OFF
+from authorizer.engine.decisions.notes import unknown_release, unknown_settings
 from authorizer.standard import StandardAuthorizer
 from records.errors import DecodeError
 from replay.errors import OffsetUnavailableError
@@ -31,9 +31,9 @@ from snapshot.image import AclsImage
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from authorizer.batch_query import Answering
     from authorizer.client import Client
-    from authorizer.decisions.state import AuthorizerState
+    from authorizer.engine.batch_query import Answering
+    from authorizer.engine.decisions.state import AuthorizerState
     from records.log.base import MetadataLog
 
 #: Questions that are held at once: those of one state are answered together, in whatever order they come.

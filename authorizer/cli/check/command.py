@@ -32,7 +32,7 @@ from authorizer.cli.workspace import Workspace
 from records.acl import AclOperation, PatternType, ResourcePattern
 
 if TYPE_CHECKING:
-    from authorizer.explanation.explain import Explanation
+    from authorizer.engine.explanation.explain import Explanation
     from records.principal import KafkaPrincipal
 
 # The keys of an explanation's JSON that --json prints without --explain.
@@ -222,8 +222,8 @@ def _explained_by_log(
     context: RequestContext, action: Action, at_offset: int | None
 ) -> tuple[Explanation, _Standing]:
     """The decision, and what it is worth."""
-    from authorizer.decisions.state import AuthorizerState
-    from authorizer.explanation.explain import explain
+    from authorizer.engine.decisions.state import AuthorizerState
+    from authorizer.engine.explanation.explain import explain
 
     workspace = Workspace.given()
     with workspace.log() as log:
@@ -243,7 +243,7 @@ def _explained_by_sidecar(
     import msgspec
 
     from authorizer.client import Question, calls
-    from authorizer.explanation.from_json import explanation_from_json
+    from authorizer.engine.explanation.from_json import explanation_from_json
 
     pattern = action.resource_pattern
     question = Question(

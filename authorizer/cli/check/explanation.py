@@ -13,8 +13,8 @@ from authorizer.cli.terminal import verdict, wrapped, wrapped_command
 from records.ids import uuid_to_string
 
 if TYPE_CHECKING:
-    from authorizer.decisions.decision import Decision
-    from authorizer.explanation.explain import Explanation
+    from authorizer.engine.decisions.decision import Decision
+    from authorizer.engine.explanation.explain import Explanation
     from records.columns.acl_table import AppliedAcl
 
 #: Where what is said begins, after its label.

@@ -10,7 +10,7 @@ from authorizer.api.acl_json import acl_from_json, applied_acl_from_json
 from authorizer.api.authorizer_api import AuthorizationResult
 from authorizer.api.errors import SidecarError, SidecarRequestError
 from authorizer.client import Question, calls
-from authorizer.decisions.decision import Decision, Rule, require_literal
+from authorizer.engine.decisions.decision import Decision, Rule, require_literal
 from records.acl import AclOperation
 from records.errors import DecodeError
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from authorizer.api.authorizer_api import Action, AuthorizableRequestContext
     from authorizer.client import Client
     from authorizer.client.answers import Decision as Answer
-    from authorizer.decisions.state import AuthorizerState
+    from authorizer.engine.decisions.state import AuthorizerState
     from records.acl import AclBinding, AclBindingFilter, ResourceType
 
 

@@ -209,7 +209,7 @@ def _report(
 def _meaning(image: AclsImage, workspace: Workspace, *, per_principal: bool) -> dict[str, Any]:
     """The digest of all answers: equal where every question has the same answer, by whatever ACLs."""
     from authorizer.analysis.meaning import Meaning
-    from authorizer.decisions.state import AuthorizerSettings
+    from authorizer.engine.decisions.state import AuthorizerSettings
 
     settings = AuthorizerSettings.from_configs(workspace.config.properties).with_version_of(image)
     with Waiting("working out what the ACLs mean"):

@@ -144,8 +144,8 @@ def plan_command(
     from authorizer.cli.reviews.request_files import read_requests
     from authorizer.cli.sets.diff_report import Report
     from authorizer.cli.sets.source import AclSet
-    from authorizer.decisions.notes import unknown_release
-    from authorizer.decisions.state import AuthorizerSettings
+    from authorizer.engine.decisions.notes import unknown_release
+    from authorizer.engine.decisions.state import AuthorizerSettings
     from records.request_traffic import Window
     from snapshot.restore import image_of
 

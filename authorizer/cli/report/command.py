@@ -132,7 +132,7 @@ def report_command(
     """
     from authorizer.cli.report.content import gather
     from authorizer.cli.report.scope import Scope
-    from authorizer.decisions.state import AuthorizerSettings
+    from authorizer.engine.decisions.state import AuthorizerSettings
     from replay.clock import SystemClock
 
     where = None

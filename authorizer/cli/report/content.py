@@ -15,8 +15,8 @@ from authorizer.api.authorizer_api import Action, RequestContext
 from authorizer.cli.output import Waiting
 from authorizer.cli.report.sheet import Sheet
 from authorizer.cli.sets.source import AclSet
-from authorizer.decisions.listing import Listing, list_acls
-from authorizer.explanation.explain import explain
+from authorizer.engine.decisions.listing import Listing, list_acls
+from authorizer.engine.explanation.explain import explain
 from authorizer.sidecar.console.findings import ACLS_MAXIMUM, findings_json
 from authorizer.sidecar.console.flips import flips_of
 from authorizer.sidecar.console.lines import change_lines
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from authorizer.api.kafka_version import VersionInForce
     from authorizer.cli.report.scope import Scope
     from authorizer.cli.report.source import Source
-    from authorizer.decisions.decision import Decision
-    from authorizer.decisions.state import AuthorizerSettings, AuthorizerState
-    from authorizer.explanation.explain import Explanation
+    from authorizer.engine.decisions.decision import Decision
+    from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
+    from authorizer.engine.explanation.explain import Explanation
     from records.ids import Uuid
     from snapshot.image import AclsImage
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from authorizer.api.acl_json import applied_acl_json
 from authorizer.cli.output import json_line, shown
 from authorizer.cli.report.bundle import script, style
-from authorizer.index.masks import OPERATIONS
+from authorizer.engine.index.masks import OPERATIONS
 from authorizer.sidecar.console.flips import flips_json
 from authorizer.sidecar.console.lines import state_place
 from records.ids import uuid_to_string
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from authorizer.analysis.matrix import Cell
     from authorizer.cli.report.content import Report
     from authorizer.cli.report.sheet import Sheet
-    from authorizer.decisions.state import AuthorizerState
+    from authorizer.engine.decisions.state import AuthorizerState
 
 #: Flips whose witnesses' answers the page has, with the explanation.
 EXPLAINED_MAXIMUM: Final = 500

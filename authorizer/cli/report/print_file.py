@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from authorizer.analysis.name_map import Key
     from authorizer.cli.report.content import Report
     from authorizer.cli.report.sheet import Sheet
-    from authorizer.decisions.decision import Decision
+    from authorizer.engine.decisions.decision import Decision
 
 _STYLE: Final = """
 @page { size: A4; margin: 16mm 14mm 18mm;

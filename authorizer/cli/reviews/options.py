@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from authorizer.analysis.review import Review
     from authorizer.cli.sets.source import AclSet
-    from authorizer.decisions.state import AuthorizerSettings
+    from authorizer.engine.decisions.state import AuthorizerSettings
     from records.request_traffic import Traffic
 
 _Command = TypeVar("_Command", bound="Callable[..., Any]")
@@ -85,7 +85,7 @@ def reviewed(acls: AclSet, settings: AuthorizerSettings, traffic: Traffic, *, fe
             as their hosts, and which release decided is not known.
     """
     from authorizer.analysis.review import review
-    from authorizer.decisions.notes import unknown_release
+    from authorizer.engine.decisions.notes import unknown_release
 
     if not traffic.has_allowed:
         requests = traffic.coverage.requests

@@ -27,7 +27,7 @@ from records.acl import AclOperation
 if TYPE_CHECKING:
     from authorizer.analysis.questions import Questions
     from authorizer.cli.sets.source import AclSet
-    from authorizer.decisions.state import AuthorizerSettings
+    from authorizer.engine.decisions.state import AuthorizerSettings
     from records.principal import KafkaPrincipal
 
 
@@ -121,7 +121,7 @@ def what_can_command(
 def given_set(source: str | None) -> tuple[AclSet, AuthorizerSettings]:
     """The set that --acls or --log names, and the settings of --config; with notes on what is not known."""
     from authorizer.cli.sets.source import load_set
-    from authorizer.decisions.notes import unknown_release, unknown_settings
+    from authorizer.engine.decisions.notes import unknown_release, unknown_settings
 
     workspace = Workspace.given()
     acls = load_set(workspace.log_url if source is None else source, workspace)

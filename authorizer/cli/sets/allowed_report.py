@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from authorizer.analysis.deciding_acls import DecidingAcls
     from authorizer.analysis.questions import Questions
-    from authorizer.decisions.state import AuthorizerState
+    from authorizer.engine.decisions.state import AuthorizerState
 
 _CSV_HEADER: Final = ("principal", "operations", "resourceType", "names", "hosts", "decidedBy")
 

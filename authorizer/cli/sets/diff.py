@@ -16,7 +16,7 @@ from authorizer.cli.workspace import Workspace
 
 if TYPE_CHECKING:
     from authorizer.cli.sets.source import AclSet
-    from authorizer.decisions.state import AuthorizerSettings
+    from authorizer.engine.decisions.state import AuthorizerSettings
 
 
 @click.command("diff", cls=Command)
@@ -67,8 +67,8 @@ def diff_command(*, before: str, after: str | None, releases: tuple[str, ...], a
     from authorizer.analysis.meaning import EVERYBODY, Meaning
     from authorizer.cli.sets.diff_report import Report
     from authorizer.cli.sets.source import load_set
-    from authorizer.decisions.notes import unknown_release
-    from authorizer.decisions.state import AuthorizerSettings
+    from authorizer.engine.decisions.notes import unknown_release
+    from authorizer.engine.decisions.state import AuthorizerSettings
 
     if before == after == "-":
         raise click.UsageError("A and B cannot both be stdin")

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from authorizer.analysis.changed_acls import ChangedAcls
     from authorizer.analysis.flips import Flip
     from authorizer.cli.sets.source import AclSet
-    from authorizer.decisions.decision import Decision
-    from authorizer.decisions.state import AuthorizerSettings
+    from authorizer.engine.decisions.decision import Decision
+    from authorizer.engine.decisions.state import AuthorizerSettings
     from records.columns.acl_table import AclTable
     from records.entries import AccessControlEntryRecord
 

@@ -12,7 +12,7 @@ from authorizer.api.acl_json import acl_json
 from authorizer.cli.command_name import command_words
 from authorizer.cli.output import JsonLines, answer, shown, step
 from authorizer.cli.terminal import good
-from authorizer.explanation.fix import change_flags, removal_flags
+from authorizer.engine.explanation.fix import change_flags, removal_flags
 from records.ids import uuid_to_string
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from authorizer.cli.plans.plan_file import is_plan, read_plan
 from authorizer.cli.sets.acl_file import read_acl_file
 from authorizer.cli.snapshot.stored import only_cluster
 from authorizer.cli.workspace import is_log, load_state, note_age, note_guess
-from authorizer.decisions.state import AuthorizerSettings, AuthorizerState
+from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.errors import RecordError
 from records.log.open import open_log

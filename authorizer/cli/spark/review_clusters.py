@@ -11,7 +11,7 @@ from authorizer.cli.output import shown
 from authorizer.cli.reviews.options import LOGGED
 from authorizer.cli.sets.source import load_set
 from authorizer.cli.workspace import Workspace
-from authorizer.decisions.state import AuthorizerSettings
+from authorizer.engine.decisions.state import AuthorizerSettings
 from snapshot.store.snapshot_store import SnapshotStore
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from authorizer.configuration.keys.values import (
     optional_text,
 )
 from authorizer.decision_log.rules import RULES_ALLOWED, parse_rules
-from authorizer.decisions.audit_levels import AUDIT_LEVELS
+from authorizer.engine.decisions.audit_levels import AUDIT_LEVELS
 
 #: Values of ``aclog.log.mode``.
 LOG_MODES: Final = ("auto", "read", "write", "create")

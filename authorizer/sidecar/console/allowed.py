@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
     from authorizer.analysis.name_map import Key
     from authorizer.analysis.questions import Names, Questions
-    from authorizer.decisions.state import AuthorizerState
-    from authorizer.index.acl_index import AclIndex
+    from authorizer.engine.decisions.state import AuthorizerState
+    from authorizer.engine.index.acl_index import AclIndex
     from authorizer.sidecar.caller import Caller
     from authorizer.sidecar.console.states import States
 

@@ -13,7 +13,7 @@ from authorizer.sidecar.errors import invalid_request
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from authorizer.decisions.state import AuthorizerSettings, AuthorizerState
+    from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
     from records.ids import Uuid
     from snapshot.image import AclsImage
 

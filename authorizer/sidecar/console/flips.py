@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from authorizer.analysis.flips import Flip
     from authorizer.analysis.questions import Questions
     from authorizer.api.kafka_version import KafkaVersion
-    from authorizer.decisions.state import AuthorizerState
+    from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.sidecar.console.moments import Moment
     from authorizer.sidecar.console.past import Walked
 

@@ -6,8 +6,8 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
-from authorizer.index.acl_index import AclIndex
-from authorizer.index.row_index import RowIndex
+from authorizer.engine.index.acl_index import AclIndex
+from authorizer.engine.index.row_index import RowIndex
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

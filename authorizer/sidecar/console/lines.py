@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from authorizer.api.acl_json import applied_acl_json
 
 if TYPE_CHECKING:
-    from authorizer.decisions.state import AuthorizerState
+    from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.sidecar.console.moments import Change, Moment
 
 

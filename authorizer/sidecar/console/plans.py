@@ -21,7 +21,7 @@ from authorizer.analysis.plan_counts import PlanCounts
 from authorizer.analysis.plan_warnings import warnings_of
 from authorizer.api.acl_json import acl_json, content_from_json
 from authorizer.api.errors import ApiError
-from authorizer.decisions.notes import unknown_release
+from authorizer.engine.decisions.notes import unknown_release
 from authorizer.sidecar.acl_bodies import plan_of
 from authorizer.sidecar.console.asking import console_caller
 from authorizer.sidecar.console.comparison_scheduler import ComparisonScheduler
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from authorizer.analysis.plan_warnings import Warned
-    from authorizer.decisions.state import AuthorizerState
+    from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.node import Node
     from authorizer.sidecar.acls import AclRoutes
     from authorizer.sidecar.console.states import States

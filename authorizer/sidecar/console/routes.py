@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from authorizer.analysis.blame import AskedQuestion
 from authorizer.api.acl_json import applied_acl_json
 from authorizer.api.cluster_name import CLUSTERS_PATH
-from authorizer.decisions.listing import list_acls
+from authorizer.engine.decisions.listing import list_acls
 from authorizer.sidecar.asked_state import ready_state
 from authorizer.sidecar.console.allowed import Allowed
 from authorizer.sidecar.console.asking import console_caller
@@ -53,10 +53,10 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.routing import Route
 
-    from authorizer.decisions.listing import Listing
-    from authorizer.decisions.state import AuthorizerState
+    from authorizer.engine.decisions.listing import Listing
+    from authorizer.engine.decisions.state import AuthorizerState
+    from authorizer.engine.index.acl_index import AclIndex
     from authorizer.fleet import Member
-    from authorizer.index.acl_index import AclIndex
     from authorizer.node import Node
     from authorizer.sidecar.acls import AclRoutes
     from authorizer.sidecar.caller import Caller

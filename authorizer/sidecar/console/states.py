@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from authorizer.analysis.matrix import Matrix
-from authorizer.decisions.state import AuthorizerState
+from authorizer.engine.decisions.state import AuthorizerState
 from authorizer.sidecar.console.indexes import Indexes
 from authorizer.sidecar.console.kept_history import kept_moments
 from authorizer.sidecar.console.own_threads import in_own_thread

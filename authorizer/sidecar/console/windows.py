@@ -6,7 +6,7 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.analysis.matrix import Cell, Row, both, each_once, outline, teams
-from authorizer.index.masks import OPERATIONS
+from authorizer.engine.index.masks import OPERATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

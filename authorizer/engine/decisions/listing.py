@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from authorizer.decisions.kafka_order import in_kafka_order
-from authorizer.index.places import PREFIXED, known_codes
+from authorizer.engine.decisions.kafka_order import in_kafka_order
+from authorizer.engine.index.places import PREFIXED, known_codes
 from records.acl import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
 from records.columns.acl_table import AclTable, in_pieces
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from authorizer.index.acl_index import AclIndex
-    from authorizer.index.places import Place
+    from authorizer.engine.index.acl_index import AclIndex
+    from authorizer.engine.index.places import Place
     from records.acl import AclBinding, AclBindingFilter, ResourcePatternFilter
     from records.columns.acl_table import AppliedAcl
     from records.columns.text_column import TextColumn

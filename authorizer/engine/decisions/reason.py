@@ -14,11 +14,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from authorizer.api.ip_network import matches_host
-from authorizer.decisions.kafka_order import entry_order, utf16
-from authorizer.index.covers import NOTHING, Cover
-from authorizer.index.masks import ALLOW_BITS, ASKED, DENY_BITS, acl_mask, leaf_mask
-from authorizer.index.places import PREFIXED
-from authorizer.index.rights import cover_of
+from authorizer.engine.decisions.kafka_order import entry_order, utf16
+from authorizer.engine.index.covers import NOTHING, Cover
+from authorizer.engine.index.masks import ALLOW_BITS, ASKED, DENY_BITS, acl_mask, leaf_mask
+from authorizer.engine.index.places import PREFIXED
+from authorizer.engine.index.rights import cover_of
 from records.acl import (
     IMPLIES_DESCRIBE,
     IMPLIES_DESCRIBE_CONFIGS,
@@ -32,8 +32,8 @@ from records.principal import EVERYONE, WILDCARD_PRINCIPAL
 if TYPE_CHECKING:
     from authorizer.api.authorizer_api import Action, AuthorizableRequestContext
     from authorizer.api.ip_network import NetworkRules
-    from authorizer.index.acl_index import AclIndex
-    from authorizer.index.resource_index import ResourceIndex
+    from authorizer.engine.index.acl_index import AclIndex
+    from authorizer.engine.index.resource_index import ResourceIndex
     from records.columns.acl_table import AppliedAcl
     from records.entries import AccessControlEntryRecord
     from records.principal import KafkaPrincipal

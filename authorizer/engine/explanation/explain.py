@@ -1,6 +1,6 @@
 """Explanation: why an answer is what it is, which ACLs nearly changed it, and what would allow it.
 
-Nothing here decides: that is for `authorizer.decisions`. Text for people is made by the command line.
+Nothing here decides: that is for `authorizer.engine.decisions`. Text for people is made by the command line.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any, Self
 from msgspec.structs import replace as replace_fields
 
 from authorizer.api.acl_json import applied_acl_json
-from authorizer.decisions.authorize import answer
-from authorizer.decisions.decision import Decision, Rule
-from authorizer.decisions.notes import notes
-from authorizer.decisions.reason import matching_acls
-from authorizer.explanation.fix import fix_flags
-from authorizer.explanation.near_misses import NearMiss, near_misses
-from authorizer.explanation.other_hosts import OtherHosts, other_hosts
+from authorizer.engine.decisions.authorize import answer
+from authorizer.engine.decisions.decision import Decision, Rule
+from authorizer.engine.decisions.notes import notes
+from authorizer.engine.decisions.reason import matching_acls
+from authorizer.engine.explanation.fix import fix_flags
+from authorizer.engine.explanation.near_misses import NearMiss, near_misses
+from authorizer.engine.explanation.other_hosts import OtherHosts, other_hosts
 
 if TYPE_CHECKING:
     from authorizer.api.authorizer_api import Action, AuthorizableRequestContext
     from authorizer.api.kafka_version import VersionInForce
-    from authorizer.decisions.state import AuthorizerState
+    from authorizer.engine.decisions.state import AuthorizerState
     from records.columns.acl_table import AppliedAcl
 
 

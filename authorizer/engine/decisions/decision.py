@@ -18,13 +18,13 @@ import msgspec
 
 from authorizer.api.authorizer_api import AuthorizationResult
 from authorizer.api.errors import AuthorizerNotReadyError
-from authorizer.decisions.reason import deciding_acl
+from authorizer.engine.decisions.reason import deciding_acl
 from records.acl import PatternType
 
 if TYPE_CHECKING:
     from authorizer.api.authorizer_api import Action, AuthorizableRequestContext
-    from authorizer.decisions.state import AuthorizerState
-    from authorizer.index.covers import Cover
+    from authorizer.engine.decisions.state import AuthorizerState
+    from authorizer.engine.index.covers import Cover
     from records.columns.acl_table import AppliedAcl
 
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 from authorizer.api.ip_network import STRICTEST
 from authorizer.api.kafka_version import KAFKA_VERSION_CONFIG
 from authorizer.api.principal_lists import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
-from authorizer.decisions.by_release import release_difference
+from authorizer.engine.decisions.by_release import release_difference
 
 if TYPE_CHECKING:
-    from authorizer.decisions.decision import Answered
-    from authorizer.decisions.state import AuthorizerSettings, AuthorizerState
+    from authorizer.engine.decisions.decision import Answered
+    from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
 
 _UNKNOWN: Final = {
     SUPER_USERS_CONFIG: "super users are allowed everything",

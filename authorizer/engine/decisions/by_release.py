@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from authorizer.api.ip_network import EXACT_HOSTS, NETWORK_HOSTS, STRICTEST
 from authorizer.api.kafka_version import NEWEST
-from authorizer.decisions.reason import allows, matching_acls
-from authorizer.index.masks import ASKED
+from authorizer.engine.decisions.reason import allows, matching_acls
+from authorizer.engine.index.masks import ASKED
 
 if TYPE_CHECKING:
     from authorizer.api.authorizer_api import Action, AuthorizableRequestContext
     from authorizer.api.ip_network import NetworkRules
-    from authorizer.decisions.decision import Answered
-    from authorizer.decisions.state import AuthorizerState
+    from authorizer.engine.decisions.decision import Answered
+    from authorizer.engine.decisions.state import AuthorizerState
 
 
 class ReleaseDifference(NamedTuple):

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from authorizer.api.acl_json import applied_acl_from_json
 from authorizer.api.authorizer_api import AuthorizationResult
 from authorizer.api.kafka_version import VersionInForce
-from authorizer.decisions.decision import Decision, Rule
-from authorizer.explanation.explain import Explanation
-from authorizer.explanation.near_misses import NearMiss
-from authorizer.explanation.other_hosts import OtherHosts
+from authorizer.engine.decisions.decision import Decision, Rule
+from authorizer.engine.explanation.explain import Explanation
+from authorizer.engine.explanation.near_misses import NearMiss
+from authorizer.engine.explanation.other_hosts import OtherHosts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

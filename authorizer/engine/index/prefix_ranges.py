@@ -22,7 +22,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from authorizer.index.covers import Cover
+    from authorizer.engine.index.covers import Cover
 
 _LAST_CHARACTER: Final = "\U0010ffff"
 

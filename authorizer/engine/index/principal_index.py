@@ -20,20 +20,20 @@ from typing import TYPE_CHECKING, Final
 import immutables
 import msgspec
 
-from authorizer.index import limits
-from authorizer.index.covers import NOTHING
-from authorizer.index.places import PREFIXED
-from authorizer.index.rights import NO_RIGHTS_OF_TYPE, MadeRights, Rights, WholeRights
-from authorizer.index.row_rights import RowRights
+from authorizer.engine.index import limits
+from authorizer.engine.index.covers import NOTHING
+from authorizer.engine.index.places import PREFIXED
+from authorizer.engine.index.rights import NO_RIGHTS_OF_TYPE, MadeRights, Rights, WholeRights
+from authorizer.engine.index.row_rights import RowRights
 from records.principal import EVERYONE, WILDCARD_PRINCIPAL, KafkaPrincipal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from authorizer.index.masks import OwnLeaf
-    from authorizer.index.places import Place
-    from authorizer.index.resource_index import ResourceIndex
-    from authorizer.index.row_index import RowIndex
+    from authorizer.engine.index.masks import OwnLeaf
+    from authorizer.engine.index.places import Place
+    from authorizer.engine.index.resource_index import ResourceIndex
+    from authorizer.engine.index.row_index import RowIndex
 
 #: Rights by resource type.
 PrincipalRights = tuple[WholeRights, ...]

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 from authorizer.api.authorizer_api import RequestContext
 from authorizer.api.ip_address import host_address
 from authorizer.api.ip_network import EVERY_IPV4, EVERY_IPV6, address_of, address_text, network_of
-from authorizer.decisions.authorize import decide
-from authorizer.decisions.reason import acl_principals, covers_operation
-from authorizer.explanation.near_misses import covering_places
+from authorizer.engine.decisions.authorize import decide
+from authorizer.engine.decisions.reason import acl_principals, covers_operation
+from authorizer.engine.explanation.near_misses import covering_places
 from records.acl import WILDCARD
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from authorizer.api.authorizer_api import Action, AuthorizableRequestContext, AuthorizationResult
     from authorizer.api.ip_network import Network
-    from authorizer.decisions.state import AuthorizerState
+    from authorizer.engine.decisions.state import AuthorizerState
 
 #: Hosts that are listed.
 LISTED_MAXIMUM: Final = 20

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from authorizer.index.covers import NOTHING, Cover, alone
-from authorizer.index.places import PREFIXED
-from authorizer.index.rights import NO_NAMES
+from authorizer.engine.index.covers import NOTHING, Cover, alone
+from authorizer.engine.index.places import PREFIXED
+from authorizer.engine.index.rights import NO_NAMES
 from records.acl import WILDCARD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from authorizer.index.masks import OwnLeaf
-    from authorizer.index.places import Place
-    from authorizer.index.row_index import RowIndex
+    from authorizer.engine.index.masks import OwnLeaf
+    from authorizer.engine.index.places import Place
+    from authorizer.engine.index.row_index import RowIndex
 
 
 class RowRights:

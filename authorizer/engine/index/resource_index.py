@@ -23,8 +23,8 @@ import msgspec
 import numpy as np
 
 from authorizer.api.ip_network import host_matches, matches_host
-from authorizer.index.masks import HostMasks, OwnLeaf, acl_mask, add_to_leaf
-from authorizer.index.places import PREFIXED, Place, is_odd, place_of
+from authorizer.engine.index.masks import HostMasks, OwnLeaf, acl_mask, add_to_leaf
+from authorizer.engine.index.places import PREFIXED, Place, is_odd, place_of
 from records.acl import WILDCARD
 from records.columns.acl_table import in_pieces
 
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from authorizer.api.ip_network import NetworkRules
-    from authorizer.index.covers import Cover
-    from authorizer.index.row_index import RowIndex
+    from authorizer.engine.index.covers import Cover
+    from authorizer.engine.index.row_index import RowIndex
     from records.columns.acl_table import AppliedAcl
     from records.ids import Uuid
     from records.principal import KafkaPrincipal

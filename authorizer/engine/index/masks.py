@@ -11,7 +11,7 @@ ALLOW DESCRIBE_CONFIGS without implication, for authorize-by-resource-type (KIP-
 CPython does arithmetic on such an int without going through its big-number code.
 
 An operation without a name (UNKNOWN, and what a newer Kafka may write) and ANY have no bits: they match only
-themselves and ALL, no broker asks for them, and `authorizer.decisions.reason` answers ACL by ACL if one does.
+themselves and ALL, no broker asks for them, and `authorizer.engine.decisions.reason` answers ACL by ACL if one does.
 
 A leaf is the mask itself if every ACL has the host ``*``; else HostMasks: a mask for each host that is named,
 that of ``*`` folded in, and one for all others. Where hosts may be networks (authorizer.api.ip_network), what one's
@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from authorizer.api.ip_network import Network, address_of, network_of
-from authorizer.index import limits
+from authorizer.engine.index import limits
 from records.acl import (
     IMPLIES_DESCRIBE,
     IMPLIES_DESCRIBE_CONFIGS,

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from authorizer.api.authorizer_api import Action, AuthorizationResult, RequestContext
-from authorizer.decisions.audit import AuditLog
-from authorizer.decisions.audit_levels import OFF
-from authorizer.decisions.authorize import authorize_actions
-from authorizer.decisions.decision_counts import DecisionCounts
-from authorizer.index.places import LITERAL_PATTERN, PREFIXED
-from authorizer.index.principal_index import NO_RIGHTS
+from authorizer.engine.decisions.audit import AuditLog
+from authorizer.engine.decisions.audit_levels import OFF
+from authorizer.engine.decisions.authorize import authorize_actions
+from authorizer.engine.decisions.decision_counts import DecisionCounts
+from authorizer.engine.index.places import LITERAL_PATTERN, PREFIXED
+from authorizer.engine.index.principal_index import NO_RIGHTS
 from records.acl import WILDCARD, PatternType, ResourcePattern
 from records.principal import WILDCARD_PRINCIPAL, KafkaPrincipal
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from authorizer.decisions.state import AuthorizerState
-    from authorizer.index.acl_index import AclIndex
-    from authorizer.index.places import Place
+    from authorizer.engine.decisions.state import AuthorizerState
+    from authorizer.engine.index.acl_index import AclIndex
+    from authorizer.engine.index.places import Place
     from records.acl import AclOperation, ResourceType
     from records.columns.acl_table import AppliedAcl
 

@@ -26,14 +26,14 @@ from msgspec import UNSET, UnsetType
 
 from authorizer.api.api_keys import api_key_name
 from authorizer.api.authorizer_api import AuthorizationResult, HttpRequestContext
-from authorizer.decisions.audit_levels import AUDIT_LEVELS, DEBUG, INFO, OFF, TRACE
+from authorizer.engine.decisions.audit_levels import AUDIT_LEVELS, DEBUG, INFO, OFF, TRACE
 from records.acl import AclOperation, PatternType, ResourceType
 from records.ids import uuid_to_string
 
 if TYPE_CHECKING:
     from authorizer.api.authorizer_api import Action, AuthorizableRequestContext
-    from authorizer.decisions.decision import Answered, Decision
-    from authorizer.decisions.state import AuthorizerState
+    from authorizer.engine.decisions.decision import Answered, Decision
+    from authorizer.engine.decisions.state import AuthorizerState
     from records.columns.acl_table import AppliedAcl
 
 AUDIT_LOGGER_NAME: Final = "kafka.authorizer.logger"

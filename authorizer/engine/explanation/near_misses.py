@@ -13,9 +13,9 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
 from authorizer.api.ip_network import matches_host
-from authorizer.decisions.listing import list_acls
-from authorizer.decisions.reason import acl_principals, allows, covers_operation
-from authorizer.index.places import PREFIXED
+from authorizer.engine.decisions.listing import list_acls
+from authorizer.engine.decisions.reason import acl_principals, allows, covers_operation
+from authorizer.engine.index.places import PREFIXED
 from records.acl import (
     WILDCARD,
     AccessControlEntryFilter,
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from authorizer.api.authorizer_api import Action, AuthorizableRequestContext
-    from authorizer.index.acl_index import AclIndex
-    from authorizer.index.places import Place
-    from authorizer.index.resource_index import ResourceIndex
+    from authorizer.engine.index.acl_index import AclIndex
+    from authorizer.engine.index.places import Place
+    from authorizer.engine.index.resource_index import ResourceIndex
     from records.acl import AclOperation
     from records.columns.acl_table import AppliedAcl
     from records.entries import AccessControlEntryRecord

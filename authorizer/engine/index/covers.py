@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from authorizer.index.masks import Leaf, OwnLeaf, union_leaf
+from authorizer.engine.index.masks import Leaf, OwnLeaf, union_leaf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

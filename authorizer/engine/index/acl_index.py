@@ -30,9 +30,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from authorizer.api.ip_network import STRICTEST
-from authorizer.index.principal_index import PrincipalIndex
-from authorizer.index.resource_index import ResourceIndex
-from authorizer.index.row_index import RowIndex
+from authorizer.engine.index.principal_index import PrincipalIndex
+from authorizer.engine.index.resource_index import ResourceIndex
+from authorizer.engine.index.row_index import RowIndex
 from records.principal import parse_kafka_principal
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from authorizer.api.ip_network import NetworkRules
-    from authorizer.index.resource_index import Change
+    from authorizer.engine.index.resource_index import Change
     from records.columns.acl_table import AppliedAcl
     from snapshot.delta import AclsDelta
     from snapshot.image import AclsImage

@@ -28,7 +28,7 @@ from authorizer.api.principal_lists import (
     parse_super_users,
 )
 from authorizer.configuration.keys.names import CLUSTER_NAME
-from authorizer.index.acl_index import AclIndex
+from authorizer.engine.index.acl_index import AclIndex
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

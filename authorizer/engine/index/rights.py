@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Final, Protocol
 import immutables
 import msgspec
 
-from authorizer.index import limits
-from authorizer.index.covers import NOTHING, Cover, alone
-from authorizer.index.masks import OwnLeaf
-from authorizer.index.places import PREFIXED
-from authorizer.index.prefix_ranges import PrefixRanges
+from authorizer.engine.index import limits
+from authorizer.engine.index.covers import NOTHING, Cover, alone
+from authorizer.engine.index.masks import OwnLeaf
+from authorizer.engine.index.places import PREFIXED
+from authorizer.engine.index.prefix_ranges import PrefixRanges
 from records.acl import WILDCARD
 
 if TYPE_CHECKING:

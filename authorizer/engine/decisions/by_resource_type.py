@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Final
 
 from authorizer.api.authorizer_api import Action
 from authorizer.api.ip_network import EXACT_HOSTS, NETWORK_HOSTS, STRICTEST
-from authorizer.decisions.by_release import is_allowed_by
-from authorizer.decisions.listing import list_acls
-from authorizer.decisions.reason import acl_principals
-from authorizer.index.covers import alone
-from authorizer.index.masks import (
+from authorizer.engine.decisions.by_release import is_allowed_by
+from authorizer.engine.decisions.listing import list_acls
+from authorizer.engine.decisions.reason import acl_principals
+from authorizer.engine.index.covers import alone
+from authorizer.engine.index.masks import (
     ALLOW_BITS,
     ASKED_AS_STATED,
     DENY_BITS,
@@ -32,8 +32,8 @@ from authorizer.index.masks import (
     leaf_mask,
     said_to,
 )
-from authorizer.index.places import is_odd, place_of
-from authorizer.index.rights import MadeRights, cover_of
+from authorizer.engine.index.places import is_odd, place_of
+from authorizer.engine.index.rights import MadeRights, cover_of
 from records.acl import (
     WILDCARD,
     AccessControlEntryFilter,
@@ -50,11 +50,11 @@ if TYPE_CHECKING:
 
     from authorizer.api.authorizer_api import AuthorizableRequestContext
     from authorizer.api.ip_network import NetworkRules
-    from authorizer.decisions.state import AuthorizerState
-    from authorizer.index.acl_index import AclIndex
-    from authorizer.index.covers import Cover
-    from authorizer.index.places import Place
-    from authorizer.index.rights import WholeRights
+    from authorizer.engine.decisions.state import AuthorizerState
+    from authorizer.engine.index.acl_index import AclIndex
+    from authorizer.engine.index.covers import Cover
+    from authorizer.engine.index.places import Place
+    from authorizer.engine.index.rights import WholeRights
     from records.principal import KafkaPrincipal
 
 _PROBED_NAME: Final = "hardcode"

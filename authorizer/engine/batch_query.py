@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 from authorizer.api.authorizer_api import Action, RequestContext
 from authorizer.api.errors import ApiError
 from authorizer.api.ip_address import host_address
-from authorizer.decisions.audit import audit_line
-from authorizer.decisions.audit_levels import AUDIT_LEVELS, audit_level
-from authorizer.decisions.authorized_operations import to_bit_field
+from authorizer.engine.decisions.audit import audit_line
+from authorizer.engine.decisions.audit_levels import AUDIT_LEVELS, audit_level
+from authorizer.engine.decisions.authorized_operations import to_bit_field
 from records.acl import (
     AccessControlEntryFilter,
     AclBindingFilter,
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from authorizer.api.authorizer_api import AuthorizableRequestContext, AuthorizationResult
-    from authorizer.decisions.decision import Decision
-    from authorizer.decisions.state import AuthorizerState
+    from authorizer.engine.decisions.decision import Decision
+    from authorizer.engine.decisions.state import AuthorizerState
     from records.acl import AclBinding
 
 _Code = TypeVar("_Code", AclOperation, AclPermissionType, PatternType, ResourceType)

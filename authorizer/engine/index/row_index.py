@@ -25,10 +25,17 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from authorizer.api.ip_network import STRICTEST
-from authorizer.index import limits
-from authorizer.index.covers import Cover, alone
-from authorizer.index.masks import ALLOW_MASKS, DENY_MASKS, acl_mask, add_to_leaf, said_to, shared_masks
-from authorizer.index.places import LITERAL_PATTERN, PATTERNS, PERMISSIONS, PREFIXED, known_codes
+from authorizer.engine.index import limits
+from authorizer.engine.index.covers import Cover, alone
+from authorizer.engine.index.masks import (
+    ALLOW_MASKS,
+    DENY_MASKS,
+    acl_mask,
+    add_to_leaf,
+    said_to,
+    shared_masks,
+)
+from authorizer.engine.index.places import LITERAL_PATTERN, PATTERNS, PERMISSIONS, PREFIXED, known_codes
 from records.acl import WILDCARD, AclPermissionType, ResourceType
 
 if TYPE_CHECKING:
@@ -37,7 +44,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from authorizer.api.ip_network import Network, NetworkRules
-    from authorizer.index.masks import OwnLeaf
+    from authorizer.engine.index.masks import OwnLeaf
     from records.columns.acl_table import AppliedAcl
     from records.ids import Uuid
     from snapshot.columns import AclColumns

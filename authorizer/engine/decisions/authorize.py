@@ -9,23 +9,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from authorizer.api.authorizer_api import AuthorizationResult
-from authorizer.decisions.audit import AuditLog
-from authorizer.decisions.audit_levels import DEBUG, INFO, OFF, TRACE, audit_level
-from authorizer.decisions.decision import BY_SUPER_USER, Answered, require_literal, require_ready
-from authorizer.decisions.decision_counts import DecisionCounts
-from authorizer.decisions.reason import answer_acl_by_acl
-from authorizer.index.covers import NOTHING
-from authorizer.index.masks import ASKED, denies, leaf_mask
-from authorizer.index.rights import NO_RIGHTS_OF_TYPE
+from authorizer.engine.decisions.audit import AuditLog
+from authorizer.engine.decisions.audit_levels import DEBUG, INFO, OFF, TRACE, audit_level
+from authorizer.engine.decisions.decision import BY_SUPER_USER, Answered, require_literal, require_ready
+from authorizer.engine.decisions.decision_counts import DecisionCounts
+from authorizer.engine.decisions.reason import answer_acl_by_acl
+from authorizer.engine.index.covers import NOTHING
+from authorizer.engine.index.masks import ASKED, denies, leaf_mask
+from authorizer.engine.index.rights import NO_RIGHTS_OF_TYPE
 from records.acl import PatternType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from authorizer.api.authorizer_api import Action, AuthorizableRequestContext
-    from authorizer.decisions.decision import Decision
-    from authorizer.decisions.state import AuthorizerState
-    from authorizer.index.rights import Rights
+    from authorizer.engine.decisions.decision import Decision
+    from authorizer.engine.decisions.state import AuthorizerState
+    from authorizer.engine.index.rights import Rights
 
 # Looked up once, not for each decision: a member of an Enum class costs as much as two dict look-ups.
 _ALLOWED: Final = AuthorizationResult.ALLOWED
