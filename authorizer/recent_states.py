@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from authorizer.analysis.retained_tables import too_early
 from authorizer.engine.decisions.state import AuthorizerState
-from authorizer.held_columns import too_early
 from replay.manifest import ReloadManifest
 
 if TYPE_CHECKING:

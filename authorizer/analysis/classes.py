@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from authorizer.analysis.near import near
+from authorizer.analysis.related_acls import near
 from authorizer.api.acl_json import acl_json
 from authorizer.api.acl_text import literal_text
 from authorizer.api.authorizer_api import Action, RequestContext
@@ -18,8 +18,8 @@ from snapshot.restore import image_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
+    from authorizer.analysis.access_queries import Names, Questions
     from authorizer.analysis.name_map import Key
-    from authorizer.analysis.questions import Names, Questions
     from authorizer.engine.decisions.decision import Decision
     from authorizer.engine.decisions.state import AuthorizerSettings
     from records.acl import ResourceType

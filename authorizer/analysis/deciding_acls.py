@@ -10,10 +10,10 @@ from collections import defaultdict
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from authorizer.analysis.answers import OPERATION_BITS
+from authorizer.analysis.effective_permissions import EVERYBODY
+from authorizer.analysis.host_answers import OPERATION_BITS
 from authorizer.analysis.host_tree import place_of
-from authorizer.analysis.meaning import EVERYBODY
-from authorizer.analysis.near import near
+from authorizer.analysis.related_acls import near
 from authorizer.engine.decisions.reason import allows
 from authorizer.engine.index.masks import EVERYTHING, acl_mask, denied
 from authorizer.engine.index.places import LITERAL_PATTERN
@@ -22,8 +22,8 @@ from records.acl import WILDCARD
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
+    from authorizer.analysis.access_queries import Hosts, Names, Questions
     from authorizer.analysis.name_map import Key
-    from authorizer.analysis.questions import Hosts, Names, Questions
     from authorizer.engine.decisions.decision import Decision
     from records.acl import ResourceType
     from records.columns.acl_table import AclTable

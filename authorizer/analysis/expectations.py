@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from authorizer.analysis.answers import OPERATION_BITS, without
-from authorizer.analysis.meaning import Meaning
+from authorizer.analysis.access_queries import Asker, questions_of
+from authorizer.analysis.effective_permissions import Meaning
+from authorizer.analysis.host_answers import OPERATION_BITS, without
 from authorizer.analysis.name_map import NameMap
 from authorizer.analysis.name_space import NAME_SPACES
-from authorizer.analysis.questions import Asker, questions_of
-from authorizer.analysis.rights import answers_of, who_can, within
+from authorizer.analysis.rights_below_prefix import answers_of, who_can, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from ipaddress import IPv4Network, IPv6Network
 
+    from authorizer.analysis.access_queries import Questions
     from authorizer.analysis.name_map import Key
-    from authorizer.analysis.questions import Questions
     from authorizer.engine.decisions.state import AuthorizerSettings
     from records.acl import AclOperation, ResourceType
     from records.columns.acl_table import AclTable

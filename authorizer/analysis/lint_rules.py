@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, get_args
 
-from authorizer.analysis.needless import Why
+from authorizer.analysis.removable_acls import Why
 from records.acl import ResourceType
 
 if TYPE_CHECKING:

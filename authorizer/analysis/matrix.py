@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from authorizer.analysis.answers import NOTHING, by_host, without
-from authorizer.analysis.meaning import EVERYBODY, Meaning
+from authorizer.analysis.acls_by_principal import acls_of, changes_between
+from authorizer.analysis.effective_permissions import EVERYBODY, Meaning
+from authorizer.analysis.host_answers import NOTHING, by_host, without
 from authorizer.analysis.name_map import NameMap
 from authorizer.analysis.name_space import NAME_SPACES
-from authorizer.analysis.own_acls import acls_of, changes_between
-from authorizer.analysis.rights import answers_of
-from authorizer.analysis.within import Within
+from authorizer.analysis.prefix_lookup import Within
+from authorizer.analysis.rights_below_prefix import answers_of
 from authorizer.engine.index.masks import EVERYTHING
 from authorizer.engine.index.places import PREFIXED
 from records.acl import CLUSTER_NAME, WILDCARD, ResourceType
@@ -29,8 +29,8 @@ from records.acl import CLUSTER_NAME, WILDCARD, ResourceType
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-    from authorizer.analysis.answers import Answer
-    from authorizer.analysis.meaning import Answers
+    from authorizer.analysis.effective_permissions import Answers
+    from authorizer.analysis.host_answers import Answer
     from authorizer.analysis.name_map import Key
     from authorizer.analysis.name_space import NameSpace
     from authorizer.engine.decisions.state import AuthorizerSettings

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from authorizer.analysis.answers import can_be_asked_from
+from authorizer.analysis.host_answers import can_be_asked_from
 from authorizer.analysis.name_space import NAME_SPACES
 from authorizer.api.ip_network import EXACT_HOSTS
 from authorizer.engine.index.masks import ALLOW_MASKS, DENY_MASKS, OwnLeaf, add_to_leaf, said_to, shared_masks

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from authorizer.analysis.changed_acls import ChangedAcls, for_networks
-from authorizer.analysis.meaning import Meaning, never_cancelled
+from authorizer.analysis.effective_permissions import Meaning, never_cancelled
 from authorizer.api.acl_json import content_from_json, content_json
 from authorizer.api.errors import PlanOutdatedError, PlanUnreadableError
 from authorizer.api.kafka_version import KafkaVersion
@@ -29,7 +29,7 @@ from records.ids import content_uuid
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from authorizer.analysis.meaning_digest import MeaningDigest
+    from authorizer.analysis.semantic_digest import MeaningDigest
     from snapshot.image import AclsImage
 
 #: Of the file; another one is refused.

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from authorizer.analysis.meaning import EVERYBODY
-from authorizer.analysis.question import question_of
+from authorizer.analysis.effective_permissions import EVERYBODY
+from authorizer.analysis.query import question_of
 from authorizer.engine.decisions.authorize import decide
 from records.acl import AclOperation, AclPermissionType, ResourceType
 

@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from authorizer.analysis.least_acls import Fewest, fewest, narrowest
+from authorizer.analysis.minimal_cover import Fewest, fewest, narrowest
 from authorizer.analysis.name_space import NAME_SPACES
-from authorizer.analysis.question import question_of
+from authorizer.analysis.query import question_of
 from authorizer.api.ip_network import address_of, network_of
 from authorizer.engine.decisions.audit import AuditLog
 from authorizer.engine.decisions.audit_levels import OFF
@@ -37,7 +37,7 @@ from records.request_line import DEFAULT_ALLOW, SUPER_USER
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from authorizer.analysis.least_acls import Need
+    from authorizer.analysis.minimal_cover import Need
     from authorizer.engine.decisions.state import AuthorizerState
     from records.columns.acl_table import AclTable, AppliedAcl
     from records.entries import AccessControlEntryRecord

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from authorizer.analysis.meaning import Meaning, never_cancelled
+from authorizer.analysis.effective_permissions import Meaning, never_cancelled
 from authorizer.analysis.plan_counts import MAX_REMOVED_PERCENT, PlanCounts
 from authorizer.api.authorizer_api import PlanResult
 from authorizer.api.errors import PlanOutdatedError

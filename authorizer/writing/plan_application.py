@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from authorizer.analysis.meaning import never_cancelled
+from authorizer.analysis.effective_permissions import never_cancelled
 from authorizer.analysis.plan_counts import MAX_REMOVED_PERCENT, PlanCounts
 from authorizer.api.authorizer_api import PlanResult
 from authorizer.writing.acl_control import Change, validate_binding

@@ -15,9 +15,9 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from authorizer.analysis.changed_acls import ChangedAcls
-from authorizer.analysis.flips import flips_by
-from authorizer.analysis.meaning import Meaning
-from authorizer.analysis.rights import who_can
+from authorizer.analysis.decision_changes import flips_by
+from authorizer.analysis.effective_permissions import Meaning
+from authorizer.analysis.rights_below_prefix import who_can
 from authorizer.api.authorizer_api import Action, RequestContext
 from authorizer.engine.decisions.authorize import decide
 from authorizer.engine.decisions.state import AuthorizerState

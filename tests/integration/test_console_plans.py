@@ -14,8 +14,8 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from authorizer.analysis.flips import flips_by
-from authorizer.analysis.meaning import EVERYBODY
+from authorizer.analysis.decision_changes import flips_by
+from authorizer.analysis.effective_permissions import EVERYBODY
 from authorizer.fleet import Fleet
 from authorizer.node import Node
 from records.acl import (

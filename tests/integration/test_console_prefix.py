@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from authorizer.analysis.classes import hosts, who
-from authorizer.analysis.rights import what_can, who_can
+from authorizer.analysis.rights_below_prefix import what_can, who_can
 from authorizer.node import Node
 from records.acl import (
     AclOperation,

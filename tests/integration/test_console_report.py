@@ -17,10 +17,10 @@ import pytest
 from click.testing import CliRunner, Result
 from playwright.sync_api import Browser, Page, expect
 
-from authorizer.analysis.answers import by_host, operations_of
-from authorizer.analysis.flips import flips_between
+from authorizer.analysis.decision_changes import flips_between
+from authorizer.analysis.effective_permissions import Meaning
+from authorizer.analysis.host_answers import by_host, operations_of
 from authorizer.analysis.matrix import Matrix
-from authorizer.analysis.meaning import Meaning
 from authorizer.analysis.name_map import NameMap
 from authorizer.api.ip_network import EXACT_HOSTS
 from authorizer.cli.main import cli

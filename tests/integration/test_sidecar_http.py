@@ -15,7 +15,7 @@ import pytest
 import uvicorn
 from structlog.testing import capture_logs
 
-from authorizer.analysis.meaning import Meaning
+from authorizer.analysis.effective_permissions import Meaning
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.load import load_config
 from authorizer.engine.decisions.audit import AUDIT_LOGGER_NAME

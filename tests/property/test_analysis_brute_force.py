@@ -7,11 +7,11 @@ import random
 
 import pytest
 
+from authorizer.analysis.access_queries import Asker, questions_of
 from authorizer.analysis.changed_acls import ChangedAcls
-from authorizer.analysis.flips import flips_between, flips_by
-from authorizer.analysis.meaning import Meaning
-from authorizer.analysis.questions import Asker, questions_of
-from authorizer.analysis.rights import answers_of, who_can
+from authorizer.analysis.decision_changes import flips_between, flips_by
+from authorizer.analysis.effective_permissions import Meaning
+from authorizer.analysis.rights_below_prefix import answers_of, who_can
 from authorizer.engine.decisions.state import AuthorizerSettings
 from records.acl import ResourceType
 from records.columns.acl_table import AclTable, AppliedAcl

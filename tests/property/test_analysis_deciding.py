@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import pytest
 
+from authorizer.analysis.access_queries import Questions
 from authorizer.analysis.classes import decided, state_about
 from authorizer.analysis.deciding_acls import DecidingAcls
-from authorizer.analysis.meaning import EVERYBODY
-from authorizer.analysis.questions import Questions
-from authorizer.analysis.rights import what_can, who_can
+from authorizer.analysis.effective_permissions import EVERYBODY
+from authorizer.analysis.rights_below_prefix import what_can, who_can
 from authorizer.engine.decisions.state import AuthorizerSettings
 from records.acl import AclPermissionType, PatternType, ResourceType
 from records.columns.acl_table import AclTable, AppliedAcl

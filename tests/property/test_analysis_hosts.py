@@ -8,11 +8,11 @@ from itertools import product
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from authorizer.analysis.answers import Answer, answer_of, without
-from authorizer.analysis.flips import flips_between
+from authorizer.analysis.decision_changes import flips_between
+from authorizer.analysis.effective_permissions import Meaning
+from authorizer.analysis.host_answers import Answer, answer_of, without
 from authorizer.analysis.host_tree import mask_at, shortest
-from authorizer.analysis.meaning import Meaning
-from authorizer.analysis.needless import needless_acls
+from authorizer.analysis.removable_acls import needless_acls
 from authorizer.api.ip_network import host_matches
 from authorizer.api.kafka_version import KafkaVersion
 from authorizer.engine.decisions.state import AuthorizerSettings

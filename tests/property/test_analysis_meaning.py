@@ -9,14 +9,14 @@ from string import ascii_lowercase, digits
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from authorizer.analysis.answers import by_host, operations_of
+from authorizer.analysis.access_queries import Names, Questions
 from authorizer.analysis.changed_acls import ChangedAcls
-from authorizer.analysis.flips import flips_between
-from authorizer.analysis.meaning import Meaning
+from authorizer.analysis.decision_changes import flips_between
+from authorizer.analysis.effective_permissions import Meaning
+from authorizer.analysis.host_answers import by_host, operations_of
 from authorizer.analysis.name_map import Key, NameMap
 from authorizer.analysis.name_space import NAME_SPACES, NameSpace
-from authorizer.analysis.questions import Names, Questions
-from authorizer.analysis.rights import what_can, who_can
+from authorizer.analysis.rights_below_prefix import what_can, who_can
 from authorizer.engine.decisions.state import AuthorizerSettings
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.columns.acl_table import AclTable, AppliedAcl

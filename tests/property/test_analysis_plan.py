@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from authorizer.analysis.changed_acls import ChangedAcls
-from authorizer.analysis.meaning import Meaning
+from authorizer.analysis.effective_permissions import Meaning
 from authorizer.analysis.plan import AclPlan, PlanOrigin, replaced
 from authorizer.api.authorizer_api import Action, AuthorizationResult, RequestContext
 from authorizer.engine.decisions.authorize import decide

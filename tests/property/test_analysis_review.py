@@ -8,9 +8,9 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizer.analysis.flips import flips_between
-from authorizer.analysis.least_acls import EXACT_ACLS, fewest, narrowest
-from authorizer.analysis.meaning import Meaning
+from authorizer.analysis.decision_changes import flips_between
+from authorizer.analysis.effective_permissions import Meaning
+from authorizer.analysis.minimal_cover import EXACT_ACLS, fewest, narrowest
 from authorizer.analysis.review import Review, review
 from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
 from authorizer.engine.index.acl_index import AclIndex

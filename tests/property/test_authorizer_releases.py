@@ -7,8 +7,8 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from authorizer.analysis.flips import flips_between
-from authorizer.analysis.meaning import Meaning
+from authorizer.analysis.decision_changes import flips_between
+from authorizer.analysis.effective_permissions import Meaning
 from authorizer.api.authorizer_api import Action, AuthorizationResult, RequestContext
 from authorizer.api.ip_address import host_address
 from authorizer.api.kafka_version import KafkaVersion

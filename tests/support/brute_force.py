@@ -12,7 +12,7 @@ from functools import cache
 from itertools import product
 from typing import NamedTuple
 
-from authorizer.analysis.questions import Names, Questions
+from authorizer.analysis.access_queries import Names, Questions
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.entries import AccessControlEntryRecord
 from support import naive

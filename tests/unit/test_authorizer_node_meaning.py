@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from authorizer.analysis.meaning import Meaning
+from authorizer.analysis.effective_permissions import Meaning
 from authorizer.api.errors import AuthorizerNotReadyError
 from authorizer.engine.decisions.state import AuthorizerSettings
 from authorizer.node_meaning import KnownMeaning, NodeMeaning

@@ -14,8 +14,8 @@ import pytest
 from starlette.requests import Request
 
 from authorizer.analysis.changed_acls import ChangedAcls
-from authorizer.analysis.flips import flips_by
-from authorizer.analysis.meaning import Meaning
+from authorizer.analysis.decision_changes import flips_by
+from authorizer.analysis.effective_permissions import Meaning
 from authorizer.analysis.plan import AclPlan, PlanOrigin
 from authorizer.api.acl_json import content_from_json
 from authorizer.engine.decisions.state import AuthorizerSettings

@@ -208,7 +208,7 @@ def _report(
 
 def _meaning(image: AclsImage, workspace: Workspace, *, per_principal: bool) -> dict[str, Any]:
     """The digest of all answers: equal where every question has the same answer, by whatever ACLs."""
-    from authorizer.analysis.meaning import Meaning
+    from authorizer.analysis.effective_permissions import Meaning
     from authorizer.engine.decisions.state import AuthorizerSettings
 
     settings = AuthorizerSettings.from_configs(workspace.config.properties).with_version_of(image)

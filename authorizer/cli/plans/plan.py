@@ -134,7 +134,7 @@ def plan_command(
       aclog plan changes.txt --log DIR --requests /var/log/kafka/kafka-authorizer.log
       aclog plan wanted.csv --topic 'pii-*' --bootstrap-server HOST:9092 --config client.properties
     """
-    from authorizer.analysis.flips import flips_by
+    from authorizer.analysis.decision_changes import flips_by
     from authorizer.analysis.plan import AclPlan
     from authorizer.analysis.plan_counts import PlanCounts
     from authorizer.analysis.plan_warnings import denied_traffic, warnings_of

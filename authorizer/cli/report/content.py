@@ -8,9 +8,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.analysis.classes import decided
-from authorizer.analysis.flips import Flip
+from authorizer.analysis.decision_changes import Flip
+from authorizer.analysis.effective_permissions import Meaning
 from authorizer.analysis.matrix import Matrix
-from authorizer.analysis.meaning import Meaning
 from authorizer.api.authorizer_api import Action, RequestContext
 from authorizer.cli.output import Waiting
 from authorizer.cli.report.sheet import Sheet

@@ -6,7 +6,6 @@ import csv
 import io
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.analysis.answers import by_host, operations_of
 from authorizer.analysis.classes import (
     decided,
     decision_json,
@@ -18,6 +17,7 @@ from authorizer.analysis.classes import (
     where,
     who,
 )
+from authorizer.analysis.host_answers import by_host, operations_of
 from authorizer.api.acl_json import applied_acl_json
 from authorizer.cli.output import json_line, shown, utc
 from snapshot.files.csv_cell import cell_of_text
@@ -25,7 +25,7 @@ from snapshot.files.csv_cell import cell_of_text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from authorizer.analysis.answers import Answer
+    from authorizer.analysis.host_answers import Answer
     from authorizer.cli.report.content import Report
 
 #: Of everybody who has no column.

@@ -8,8 +8,8 @@ import html
 import unicodedata
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.analysis.answers import by_host, operations_of
 from authorizer.analysis.classes import example, operations_text, what, who
+from authorizer.analysis.host_answers import by_host, operations_of
 from authorizer.api.acl_json import acl_json, applied_acl_json
 from authorizer.api.acl_text import literal_text, pattern_text
 from authorizer.cli.output import utc
@@ -17,7 +17,7 @@ from authorizer.cli.output import utc
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from authorizer.analysis.answers import Answer
+    from authorizer.analysis.host_answers import Answer
     from authorizer.analysis.name_map import Key
     from authorizer.cli.report.content import Report
     from authorizer.cli.report.sheet import Sheet

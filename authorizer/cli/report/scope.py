@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from authorizer.analysis.meaning import EVERYBODY
+from authorizer.analysis.effective_permissions import EVERYBODY
 from authorizer.analysis.name_space import NAME_SPACES
-from authorizer.analysis.near import near
+from authorizer.analysis.related_acls import near
 from authorizer.engine.index.places import LITERAL_PATTERN
 from records.acl import ResourceType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from authorizer.analysis.access_queries import Questions
     from authorizer.analysis.name_map import Key
-    from authorizer.analysis.questions import Questions
     from records.columns.acl_table import AclTable
     from records.entries import AccessControlEntryRecord
 

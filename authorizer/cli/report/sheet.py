@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from authorizer.analysis.matrix import Column, Matrix, each_once, gained, outline, range_of
 from authorizer.analysis.name_space import NAME_SPACES
-from authorizer.analysis.rights import answers_of
-from authorizer.analysis.within import Within
+from authorizer.analysis.prefix_lookup import Within
+from authorizer.analysis.rights_below_prefix import answers_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from authorizer.analysis.answers import Answer
+    from authorizer.analysis.effective_permissions import Meaning
+    from authorizer.analysis.host_answers import Answer
     from authorizer.analysis.matrix import Cell
-    from authorizer.analysis.meaning import Meaning
     from authorizer.analysis.name_map import Key, NameMap
     from authorizer.cli.report.scope import Scope
     from records.acl import ResourceType

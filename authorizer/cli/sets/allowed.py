@@ -25,7 +25,7 @@ from authorizer.cli.workspace import Workspace
 from records.acl import AclOperation
 
 if TYPE_CHECKING:
-    from authorizer.analysis.questions import Questions
+    from authorizer.analysis.access_queries import Questions
     from authorizer.cli.sets.source import AclSet
     from authorizer.engine.decisions.state import AuthorizerSettings
     from records.principal import KafkaPrincipal
@@ -84,7 +84,7 @@ def who_can_command(
       aclog who-can --acls acls.txt --operation Read --topic 'pii-*' --json
       aclog who-can --log kafka://HOST:9092/acls --config server.properties --operation Alter --cluster
     """
-    from authorizer.analysis.rights import who_can
+    from authorizer.analysis.rights_below_prefix import who_can
 
     resource_type, name = only_resource(resource)
     acls, settings = given_set(source)
@@ -110,7 +110,7 @@ def what_can_command(
       aclog what-can --log DIR --principal User:alice
       aclog what-can --acls s3://bucket/snapshots --principal User:alice --csv
     """
-    from authorizer.analysis.rights import what_can
+    from authorizer.analysis.rights_below_prefix import what_can
 
     acls, settings = given_set(source)
     with Waiting("looking for what it can"):

@@ -30,8 +30,8 @@ from snapshot.files.csv_cell import cell_of_text
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
+    from authorizer.analysis.access_queries import Questions
     from authorizer.analysis.deciding_acls import DecidingAcls
-    from authorizer.analysis.questions import Questions
     from authorizer.engine.decisions.state import AuthorizerState
 
 _CSV_HEADER: Final = ("principal", "operations", "resourceType", "names", "hosts", "decidedBy")

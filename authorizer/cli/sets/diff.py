@@ -63,8 +63,8 @@ def diff_command(*, before: str, after: str | None, releases: tuple[str, ...], a
       kafka-acls --bootstrap-server HOST:9092 --list | aclog diff - kafka://HOST:9092/acls --json
     """
     from authorizer.analysis.changed_acls import ChangedAcls, with_networks
-    from authorizer.analysis.flips import flips_between, flips_by
-    from authorizer.analysis.meaning import EVERYBODY, Meaning
+    from authorizer.analysis.decision_changes import flips_between, flips_by
+    from authorizer.analysis.effective_permissions import EVERYBODY, Meaning
     from authorizer.cli.sets.diff_report import Report
     from authorizer.cli.sets.source import load_set
     from authorizer.engine.decisions.notes import unknown_release

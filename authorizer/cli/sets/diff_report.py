@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from authorizer.analysis.changed_acls import ChangedAcls
-    from authorizer.analysis.flips import Flip
+    from authorizer.analysis.decision_changes import Flip
     from authorizer.cli.sets.source import AclSet
     from authorizer.engine.decisions.decision import Decision
     from authorizer.engine.decisions.state import AuthorizerSettings

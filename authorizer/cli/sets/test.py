@@ -14,7 +14,7 @@ from authorizer.cli.sets.allowed import given_set, set_source_options
 from authorizer.cli.terminal import bad, good
 
 if TYPE_CHECKING:
-    from authorizer.analysis.questions import Questions
+    from authorizer.analysis.access_queries import Questions
 
 
 @click.command("test", cls=Command)

@@ -11,13 +11,13 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from authorizer.analysis.answers import NOTHING, OPERATION_BITS, without
+from authorizer.analysis.access_queries import Asker, questions_of
 from authorizer.analysis.classes import decided, decision_json, hosts, who
 from authorizer.analysis.deciding_acls import DecidingAcls
+from authorizer.analysis.host_answers import NOTHING, OPERATION_BITS, without
 from authorizer.analysis.name_map import NameMap
 from authorizer.analysis.name_space import NAME_SPACES
-from authorizer.analysis.questions import Asker, questions_of
-from authorizer.analysis.rights import who_can, within
+from authorizer.analysis.rights_below_prefix import who_can, within
 from authorizer.api.acl_json import acl_json
 from authorizer.sidecar.console.lines import state_place
 from authorizer.sidecar.console.questions import AllowedQuestion
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+    from authorizer.analysis.access_queries import Names, Questions
     from authorizer.analysis.name_map import Key
-    from authorizer.analysis.questions import Names, Questions
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.engine.index.acl_index import AclIndex
     from authorizer.sidecar.caller import Caller

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from authorizer.analysis.changed_acls import ChangedAcls
 from authorizer.analysis.classes import decided, decision_json, state_about, what, who
-from authorizer.analysis.flips import flips_between, flips_of_states
-from authorizer.analysis.meaning import Meaning, never_cancelled
+from authorizer.analysis.decision_changes import flips_between, flips_of_states
+from authorizer.analysis.effective_permissions import Meaning, never_cancelled
 from records.columns.acl_table import AclTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from authorizer.analysis.flips import Flip
-    from authorizer.analysis.questions import Questions
+    from authorizer.analysis.access_queries import Questions
+    from authorizer.analysis.decision_changes import Flip
     from authorizer.api.kafka_version import KafkaVersion
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.sidecar.console.moments import Moment

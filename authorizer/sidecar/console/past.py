@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 import structlog
 
-from authorizer.held_columns import too_early
+from authorizer.analysis.retained_tables import too_early
 from authorizer.sidecar.console.moments import Moment, acls_in, moments_between
 from records.log.patience import read_patiently
 from replay.clock import SystemClock

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.analysis.changed_acls import ChangedAcls
 from authorizer.analysis.classes import state_about
-from authorizer.analysis.flips import flips_by
+from authorizer.analysis.decision_changes import flips_by
 from authorizer.analysis.plan import AclPlan, PlanOrigin, replaced
 from authorizer.analysis.plan_counts import PlanCounts
 from authorizer.analysis.plan_warnings import warnings_of

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from authorizer.analysis.answers import NOTHING, Answer, only
-from authorizer.analysis.meaning import Meaning
+from authorizer.analysis.access_queries import Asker, Questions, questions_of
+from authorizer.analysis.effective_permissions import Meaning
+from authorizer.analysis.host_answers import NOTHING, Answer, only
 from authorizer.analysis.name_map import NameMap
 from authorizer.analysis.name_space import NAME_SPACES
-from authorizer.analysis.near import near
-from authorizer.analysis.questions import Asker, Questions, questions_of
+from authorizer.analysis.related_acls import near
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from authorizer.analysis.meaning import Answers
+    from authorizer.analysis.effective_permissions import Answers
     from authorizer.analysis.name_map import Key
     from authorizer.engine.decisions.state import AuthorizerSettings
     from records.acl import AclOperation, ResourceType

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from authorizer.analysis.answers import Answer, by_host, operations_of
+from authorizer.analysis.host_answers import Answer, by_host, operations_of
 from authorizer.analysis.host_tree import MAPPED, outermost, place_of
 from authorizer.analysis.name_space import NAME_SPACES
 from authorizer.api.ip_network import Network, address_text, network_of

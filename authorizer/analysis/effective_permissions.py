@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 
-from authorizer.analysis.answers import Answer
-from authorizer.analysis.everybody import Everybody
-from authorizer.analysis.meaning_digest import MeaningDigest, digest_of
+from authorizer.analysis.host_answers import Answer
 from authorizer.analysis.name_map import NameMap
 from authorizer.analysis.name_space import NAME_SPACES
 from authorizer.analysis.patterns import covered, patterns_of
+from authorizer.analysis.semantic_digest import MeaningDigest, digest_of
+from authorizer.analysis.wildcard_principal import Everybody
 from records.acl import ResourceType
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
-from authorizer.analysis.answers import NOTHING, Answer, answer_of
+from authorizer.analysis.host_answers import NOTHING, Answer, answer_of
 from authorizer.analysis.name_map import Key, NameMap
 from authorizer.engine.index.masks import EVERYTHING, Leaf, union_leaf
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from authorizer.analysis.meaning import EVERYBODY, is_of
+from authorizer.analysis.effective_permissions import EVERYBODY, is_of
 from records.acl import WILDCARD
 
 if TYPE_CHECKING:

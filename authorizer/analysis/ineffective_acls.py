@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from authorizer.analysis.answers import can_be_asked_from
+from authorizer.analysis.host_answers import can_be_asked_from
 from authorizer.analysis.name_space import NAME_SPACES
 from authorizer.api.ip_address import host_address
 from authorizer.api.ip_network import network_of

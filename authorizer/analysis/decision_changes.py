@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from authorizer.analysis.answers import NOTHING, without
+from authorizer.analysis.access_queries import Asker, Questions, questions_of
 from authorizer.analysis.changed_acls import for_networks
-from authorizer.analysis.meaning import EVERYBODY, Meaning, never_cancelled
+from authorizer.analysis.effective_permissions import EVERYBODY, Meaning, never_cancelled
+from authorizer.analysis.host_answers import NOTHING, without
 from authorizer.analysis.name_map import NameMap, overlay
 from authorizer.analysis.name_space import NAME_SPACES
-from authorizer.analysis.near import near
-from authorizer.analysis.questions import Asker, Questions, questions_of
+from authorizer.analysis.related_acls import near
 from authorizer.api.kafka_version import NEWEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from authorizer.analysis.answers import Answer
     from authorizer.analysis.changed_acls import ChangedAcls
-    from authorizer.analysis.meaning import Answers, Departures
+    from authorizer.analysis.effective_permissions import Answers, Departures
+    from authorizer.analysis.host_answers import Answer
     from authorizer.analysis.name_space import NameSpace
     from authorizer.api.kafka_version import KafkaVersion
     from authorizer.engine.decisions.state import AuthorizerSettings
