@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from authorizer.configuration.log_setup import setup_logging
-from authorizer.standard import StandardAuthorizer
+from authorizer.node.standard_authorizer import StandardAuthorizer
 from benchmarks.requests import PRINCIPALS, Request, read_requests
 from benchmarks.subject import Subject
 

@@ -17,7 +17,7 @@ import time
 from authorizer.api.authorizer_api import Action, AuthorizationResult, RequestContext
 from authorizer.configuration.load import load_config
 from authorizer.configuration.log_setup import setup_logging
-from authorizer.node import Node
+from authorizer.node.node import Node
 from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 from records.principal import KafkaPrincipal
 from replay.manifest import LoaderManifest

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from authorizer.api.authorizer_api import AuthorizationResult
-from authorizer.standard import StandardAuthorizer
+from authorizer.node.standard_authorizer import StandardAuthorizer
 from benchmarks.requests import Request
 from records.entries import MetadataRecord
 from records.log.base import MetadataLog

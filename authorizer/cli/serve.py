@@ -102,9 +102,9 @@ def serve_command(
       aclog serve --config sidecar.properties --log kafka://HOST:9092/acls --workers 4
       aclog serve --config fleet.properties
     """
-    from authorizer.audit_writer import AuditWriter
     from authorizer.configuration.log_setup import set_logging_level, setup_logging
-    from authorizer.node import Node
+    from authorizer.node.audit.audit_writer import AuditWriter
+    from authorizer.node.node import Node
     from authorizer.sidecar.server import Sidecar
 
     workspace = Workspace.given(
@@ -117,7 +117,7 @@ def serve_command(
     )
     config = workspace.config
     if config.clusters:
-        from authorizer.fleet import require_own_logs
+        from authorizer.node.fleet import require_own_logs
 
         require_own_logs(config)
     else:
@@ -157,10 +157,10 @@ def _listeners(listeners: tuple[str, ...], port: int | None) -> str | None:
 
 
 def _serve_fleet(config: Config) -> None:
-    from authorizer.audit_writer import AuditWriter
     from authorizer.configuration.log_setup import set_logging_level, setup_logging
     from authorizer.engine.decisions.audit_levels import AUDIT_LEVELS
-    from authorizer.fleet import Fleet
+    from authorizer.node.audit.audit_writer import AuditWriter
+    from authorizer.node.fleet import Fleet
     from authorizer.sidecar.server import Sidecar
 
     hangups = Hangups()

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from authorizer.api.authorizer_api import Endpoint
     from authorizer.api.kafka_version import KafkaVersion
     from authorizer.configuration.decision_log import DestinationSettings
-    from authorizer.decision_log.rules import Rule
+    from authorizer.configuration.decision_log_rules import Rule
     from records.acl import AclOperation, ResourceType
     from records.principal import KafkaPrincipal
 

@@ -3,7 +3,7 @@
 Lines go to stderr, because stdout is for answers: coloured text on a terminal, else one JSON object a line.
 Both structlog's own events and records of plain ``logging`` users (uvicorn, the audit log) come out the
 same way; what is passed as ``extra`` becomes keys. Where the lines go is given back for the audit log, which
-writes many at once (``authorizer.audit_writer``).
+writes many at once (``authorizer.node.audit.audit_writer``).
 """
 
 from __future__ import annotations

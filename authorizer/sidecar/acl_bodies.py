@@ -21,11 +21,11 @@ from urllib.parse import urlencode
 import msgspec
 
 from authorizer.api.errors import PlanUnreadableError
+from authorizer.node.writing.acl_control import RECORDS_PER_OPERATION_MAX
 from authorizer.sidecar.errors import ErrorCode, HttpError, invalid_request
 from authorizer.sidecar.json_body import decode_body
 from authorizer.sidecar.query import decode_query
 from authorizer.sidecar.questions import Offset
-from authorizer.writing.acl_control import RECORDS_PER_OPERATION_MAX
 from records.acl import (
     WILDCARD,
     AccessControlEntry,

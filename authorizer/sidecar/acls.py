@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from authorizer.analysis.plan import PlanApplication
     from authorizer.engine.decisions.listing import Listing
     from authorizer.engine.decisions.state import AuthorizerState
-    from authorizer.node import Node
+    from authorizer.node.node import Node
     from authorizer.sidecar.asked_state import AskedStates
 
 log = structlog.get_logger(__name__)

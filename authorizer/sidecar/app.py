@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from authorizer.fleet import Member
-    from authorizer.node import Node
+    from authorizer.node.fleet import Member
+    from authorizer.node.node import Node
     from authorizer.sidecar.authentication.authenticator import Authenticator
     from authorizer.sidecar.load import Load
     from authorizer.sidecar.request_metrics import RequestMetrics

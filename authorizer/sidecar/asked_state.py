@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from authorizer.engine.decisions.state import AuthorizerState
-    from authorizer.node import Node
+    from authorizer.node.node import Node
     from authorizer.sidecar.load import Load
     from authorizer.sidecar.origin import Origin
 

@@ -21,7 +21,7 @@ from records.acl import CLUSTER_NAME, AclOperation, PatternType, ResourcePattern
 
 if TYPE_CHECKING:
     from authorizer.engine.decisions.state import AuthorizerState
-    from authorizer.node import Node
+    from authorizer.node.node import Node
     from authorizer.sidecar.origin import Origin
     from records.principal import KafkaPrincipal
 

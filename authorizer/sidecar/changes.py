@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import Receive, Scope, Send
 
-    from authorizer.change_feed import Known
-    from authorizer.node import Node
+    from authorizer.node.change_feed import Known
+    from authorizer.node.node import Node
     from authorizer.sidecar.asked_state import AskedStates
     from authorizer.sidecar.origin import Origin
 

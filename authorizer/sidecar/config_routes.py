@@ -21,7 +21,7 @@ from authorizer.api.principal_lists import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CO
 from authorizer.api.secret_keys import is_secret
 from authorizer.configuration.keys.names import DESCRIBE_PRINCIPALS
 from authorizer.configuration.keys.table import BY_NAME
-from authorizer.reconfiguration import shown_text
+from authorizer.node.reconfiguration import shown_text
 from authorizer.sidecar.asked_state import ready_state
 from authorizer.sidecar.caller import Caller
 from authorizer.sidecar.errors import ErrorCode, HttpError
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from authorizer.node import Node
+    from authorizer.node.node import Node
     from authorizer.sidecar.workers.peers import NodePeers
 
 CONFIG_PATH: Final = "/v1/config"

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from authorizer.api.authorizer_api import Action
     from authorizer.engine.decisions.state import AuthorizerState
-    from authorizer.node import Node
+    from authorizer.node.node import Node
     from authorizer.sidecar.asked_state import AskedStates
     from authorizer.sidecar.load import Load
     from authorizer.sidecar.origin import Origin

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import Receive, Scope, Send
 
-    from authorizer.fleet import Fleet, Member
-    from authorizer.node import Node
+    from authorizer.node.fleet import Fleet, Member
+    from authorizer.node.node import Node
     from authorizer.sidecar.authentication.authenticator import Authenticator
     from authorizer.sidecar.load import Load
     from authorizer.sidecar.workers.passed_on import PassedOn

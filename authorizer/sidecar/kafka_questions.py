@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from authorizer.api.authorizer_api import Action, HttpRequestContext
     from authorizer.engine.decisions.state import AuthorizerState
-    from authorizer.node import Node
+    from authorizer.node.node import Node
     from authorizer.sidecar.asked_state import AskedStates
     from authorizer.sidecar.load import Load
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from authorizer.sidecar.errors import RETRY, ErrorCode, HttpError, invalid_request
 
 if TYPE_CHECKING:
-    from authorizer.node import Node
+    from authorizer.node.node import Node
 
 #: Seconds that a request waits at most.
 MIN_OFFSET_TIMEOUT_S: Final = 5.0

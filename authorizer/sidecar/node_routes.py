@@ -9,7 +9,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-from authorizer.known_metadata import metadata_json
+from authorizer.node.cluster_metadata_report import metadata_json
 from authorizer.sidecar.caller import Caller
 from authorizer.sidecar.http import end_offset_json, json_response, origin_of
 from authorizer.sidecar.metrics_text import MetricsText
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from authorizer.node import Node
-    from authorizer.node_meaning import KnownMeaning
+    from authorizer.node.effective_permissions_digest import KnownMeaning
+    from authorizer.node.node import Node
     from authorizer.sidecar.load import Load
     from authorizer.sidecar.workers.peers import NodePeers
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 
 if TYPE_CHECKING:
-    from authorizer.fleet import Member
-    from authorizer.node import NodeStatus
+    from authorizer.node.fleet import Member
+    from authorizer.node.node import NodeStatus
 
 
 class Readiness(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from authorizer.engine.decisions.state import AuthorizerState
-    from authorizer.node import Node
+    from authorizer.node.node import Node
     from authorizer.sidecar.asked_state import AskedStates
     from authorizer.sidecar.authzen import Resource, Subject
 

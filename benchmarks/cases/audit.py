@@ -27,12 +27,12 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Self, TextIO
 
-from authorizer.audit_writer import AuditWriter
 from authorizer.configuration.keys.names import AUDIT_QUEUE
 from authorizer.configuration.keys.table import BY_NAME
 from authorizer.configuration.log_setup import LogOutput, setup_logging
 from authorizer.engine.decisions.audit_levels import INFO
-from authorizer.standard import StandardAuthorizer
+from authorizer.node.audit.audit_writer import AuditWriter
+from authorizer.node.standard_authorizer import StandardAuthorizer
 from benchmarks.arena import Arena, DecisionsDifferError, sampled
 from benchmarks.figures import Goal, Row, Spread, alternate, faster
 from benchmarks.requests import AUDITED, PRINCIPALS, Request

@@ -19,15 +19,15 @@ from itertools import cycle
 from pathlib import Path
 from typing import Self
 
-from authorizer.audit_writer import AuditWriter
 from authorizer.configuration.keys.names import AUDIT_QUEUE
 from authorizer.configuration.keys.table import BY_NAME
 from authorizer.configuration.log_setup import LogOutput
-from authorizer.decision_log.decision_log import DecisionLog
-from authorizer.decision_log.lines import FileDestination
 from authorizer.engine.decisions.audit_levels import DEBUG, INFO, OFF
 from authorizer.engine.decisions.authorize import decide
-from authorizer.standard import StandardAuthorizer
+from authorizer.node.audit.audit_writer import AuditWriter
+from authorizer.node.decision_log.decision_log import DecisionLog
+from authorizer.node.decision_log.lines import FileDestination
+from authorizer.node.standard_authorizer import StandardAuthorizer
 from benchmarks.arena import Arena
 from benchmarks.cases.audit import decided_in_pieces
 from benchmarks.figures import Goal, Row, Spread, alternate, faster

@@ -34,7 +34,7 @@ from support.topic_logs import new_topic
 KILLED = """
 import os, signal, sys
 from authorizer.cli.log import acl_copy
-from authorizer.writing import cluster_requests
+from authorizer.node.writing import cluster_requests
 from records.log.directory.log import DirectoryLog
 from records.log.quorum.writer import QuorumWriter
 from records.log.topic.writer import TopicWriter
@@ -59,7 +59,7 @@ main(sys.argv[2:])
 HELD = """
 import sys, time
 from pathlib import Path
-from authorizer.writing import cluster_requests
+from authorizer.node.writing import cluster_requests
 from records.log.quorum.writer import QuorumWriter
 cluster_requests._ITEMS = 2
 reached, go, asked, create = Path(sys.argv[1]), Path(sys.argv[2]), [], QuorumWriter.create

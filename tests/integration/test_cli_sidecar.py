@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from authorizer.cli.main import cli
 from authorizer.configuration.load import load_config
-from authorizer.node import Node
+from authorizer.node.node import Node
 from authorizer.sidecar.authentication.stored_tokens import new_token
 from authorizer.sidecar.authentication.tokens_file import append_token
 from authorizer.sidecar.server import Sidecar

@@ -38,7 +38,7 @@ from authorizer.client import (
     calls,
 )
 from authorizer.configuration.load import load_config
-from authorizer.node import Node
+from authorizer.node.node import Node
 from authorizer.sidecar import changes
 from authorizer.sidecar.server import Sidecar
 from records.acl import (

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from authorizer.node import Node
+from authorizer.node.node import Node
 from records.acl import (
     AclOperation,
     ResourceType,

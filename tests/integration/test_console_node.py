@@ -19,7 +19,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from authorizer.api.errors import ConfigError
-from authorizer.node import Node
+from authorizer.node.node import Node
 from authorizer.sidecar.authentication.stored_tokens import new_token
 from authorizer.sidecar.authentication.tokens_file import append_token
 from records.acl import (

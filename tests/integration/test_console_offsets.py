@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from playwright.sync_api import Browser, Page, expect
 
 from authorizer.cli.main import cli
-from authorizer.node import Node
+from authorizer.node.node import Node
 from records.acl import AclOperation
 from support.console_page import console_page
 from support.node_acls import acl, on_cluster

@@ -16,8 +16,8 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from authorizer.analysis.decision_changes import flips_by
 from authorizer.analysis.effective_permissions import EVERYBODY
-from authorizer.fleet import Fleet
-from authorizer.node import Node
+from authorizer.node.fleet import Fleet
+from authorizer.node.node import Node
 from records.acl import (
     CLUSTER_NAME,
     AclOperation,

@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 from authorizer.analysis.classes import hosts, who
 from authorizer.analysis.rights_below_prefix import what_can, who_can
-from authorizer.node import Node
+from authorizer.node.node import Node
 from records.acl import (
     AclOperation,
     ResourceType,

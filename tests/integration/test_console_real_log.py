@@ -13,7 +13,7 @@ from authorizer.api.ip_address import host_address
 from authorizer.configuration.load import load_config
 from authorizer.engine.decisions.state import AuthorizerState
 from authorizer.engine.index.acl_index import AclIndex
-from authorizer.node import Node
+from authorizer.node.node import Node
 from records.acl import AclOperation, ResourceType
 from records.log.open import open_log
 from replay.load import load_image

@@ -27,7 +27,7 @@ from authorizer.cli.main import cli
 from authorizer.cli.report import command, content
 from authorizer.engine.decisions.state import AuthorizerSettings
 from authorizer.engine.index.acl_index import AclIndex
-from authorizer.node import Node
+from authorizer.node.node import Node
 from records.acl import (
     AclOperation,
     ResourceType,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from authorizer.node import Node
+from authorizer.node.node import Node
 from records.acl import AclOperation
 from support.console_page import assert_everyone_can_use, console_page
 from support.node_acls import acl, on_cluster

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from authorizer.node import Node
+from authorizer.node.node import Node
 from authorizer.sidecar.console import past as room
 from authorizer.sidecar.console import walking
 from authorizer.sidecar.console.windows import MEMBERS_MAXIMUM

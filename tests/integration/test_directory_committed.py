@@ -21,7 +21,7 @@ from kio.schema.create_acls.v3.request import AclCreation, CreateAclsRequest
 from kio.static.primitive import i8
 
 from authorizer.cli.main import cli
-from authorizer.node import Node
+from authorizer.node.node import Node
 from records.errors import LogError, LogNotFoundError, LogUnreachableError
 from records.log.base import MetadataLog
 from records.log.open import open_log

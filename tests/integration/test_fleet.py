@@ -19,7 +19,7 @@ from click.testing import CliRunner
 
 from authorizer.cli.main import cli
 from authorizer.client import Client, Question
-from authorizer.fleet import Fleet
+from authorizer.node.fleet import Fleet
 from authorizer.sidecar.authentication.stored_tokens import new_token
 from authorizer.sidecar.authentication.tokens_file import append_token
 from authorizer.sidecar.operations import FLEET_OPERATIONS, OPERATIONS

@@ -19,7 +19,7 @@ from authorizer.api.errors import ApiError, ConfigError
 from authorizer.api.kafka_version import KAFKA_VERSION_CONFIG, NETWORKS_LEVEL, KafkaVersion
 from authorizer.cli.main import cli
 from authorizer.engine.batch_query import answer
-from authorizer.writing.acl_control import HostRules, validate_binding
+from authorizer.node.writing.acl_control import HostRules, validate_binding
 from records.acl import (
     AccessControlEntry,
     AclBinding,

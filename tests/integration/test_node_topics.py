@@ -10,7 +10,7 @@ import pytest
 
 from authorizer.api.errors import NotControllerError
 from authorizer.configuration.load import load_config
-from authorizer.node import Node
+from authorizer.node.node import Node
 from records.errors import LogError, LogNotFoundError
 from snapshot.store.snapshot_store import SnapshotStore
 from snapshot.store.stored import SnapshotState

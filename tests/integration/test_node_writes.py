@@ -17,7 +17,7 @@ import pytest
 
 from authorizer.api.errors import NotControllerError
 from authorizer.configuration.load import load_config
-from authorizer.node import Node
+from authorizer.node.node import Node
 from records.acl import AclBinding, AclOperation, AclPermissionType
 from records.errors import LogLockedError
 from replay.manifest import LoaderManifest

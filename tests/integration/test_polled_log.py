@@ -26,7 +26,7 @@ from confluent_kafka.admin import (
 )
 
 from authorizer.cli.main import cli
-from authorizer.node import Node
+from authorizer.node.node import Node
 from records.entries import AccessControlEntryRecord, AclContent
 from records.errors import LogError, LogNotFoundError, LogReadOnlyError, LogRefusedError, LogUnreachableError
 from records.log.base import Freshness, MetadataLog

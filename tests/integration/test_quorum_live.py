@@ -18,7 +18,7 @@ from confluent_kafka.admin import (
 )
 
 from authorizer.api.authorizer_api import Action, AuthorizationResult, RequestContext
-from authorizer.node import Node
+from authorizer.node.node import Node
 from records.acl import AclOperation as Operation
 from records.acl import PatternType, ResourcePattern
 from records.acl import ResourceType as Resource

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, expect
 from authorizer.api.errors import InvalidRequestError, MassRemovalError, NotControllerError
 from authorizer.cli.main import cli
 from authorizer.cli.plans.plan_file import read_plan
-from authorizer.node import Node
+from authorizer.node.node import Node
 from records.acl import (
     AccessControlEntry,
     AclBinding,

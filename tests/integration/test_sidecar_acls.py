@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from authorizer.configuration.load import load_config
-from authorizer.node import Node
+from authorizer.node.node import Node
 from authorizer.sidecar import min_offset
 from authorizer.sidecar.server import Sidecar
 from records.acl import (

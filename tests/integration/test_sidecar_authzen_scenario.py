@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from authorizer.configuration.load import load_config
-from authorizer.node import Node
+from authorizer.node.node import Node
 from authorizer.sidecar.acl_bodies import bindings_of
 from authorizer.sidecar.server import Sidecar
 from support.data import TESTS

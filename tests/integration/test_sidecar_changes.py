@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from authorizer import change_feed
-from authorizer.node import Node
+from authorizer.node import change_feed
+from authorizer.node.node import Node
 from authorizer.sidecar import changes, min_offset
 from records.acl import (
     CLUSTER_NAME,

@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 from authorizer.configuration.keys.table import BY_NAME
-from authorizer.node import Node
+from authorizer.node.node import Node
 from records.acl import (
     CLUSTER_NAME,
     AccessControlEntry,

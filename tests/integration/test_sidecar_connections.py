@@ -20,7 +20,7 @@ from unittest.mock import patch
 
 import pytest
 
-from authorizer.node import Node
+from authorizer.node.node import Node
 from authorizer.sidecar import protocol
 from authorizer.sidecar.app import SidecarApp
 from authorizer.sidecar.authentication.stored_tokens import new_token

@@ -19,7 +19,7 @@ import pytest
 
 from authorizer.engine.decisions.authorize import authorize_actions
 from authorizer.engine.explanation.explain import explain as explain_decision
-from authorizer.node import Node
+from authorizer.node.node import Node
 from authorizer.sidecar.operations import OPERATIONS
 from records.acl import (
     CLUSTER_NAME,
@@ -139,8 +139,8 @@ def asked_beside(node: Node) -> Iterator[list[str]]:
     """Whom decisions and explanations are made about meanwhile."""
     about: list[str] = []
     with (
-        patch("authorizer.standard.authorize_actions", wraps=authorize_actions) as authorize,
-        patch("authorizer.standard.explain", wraps=explain_decision) as explain,
+        patch("authorizer.node.standard_authorizer.authorize_actions", wraps=authorize_actions) as authorize,
+        patch("authorizer.node.standard_authorizer.explain", wraps=explain_decision) as explain,
         patch.object(node.authorizer, "acls", side_effect=AssertionError("it listed ACLs")),
     ):
         yield about

@@ -19,7 +19,7 @@ from authorizer.analysis.effective_permissions import Meaning
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.load import load_config
 from authorizer.engine.decisions.audit import AUDIT_LOGGER_NAME
-from authorizer.node import Node
+from authorizer.node.node import Node
 from authorizer.sidecar import min_offset
 from authorizer.sidecar.server import Sidecar
 from records.acl import (

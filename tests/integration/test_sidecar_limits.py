@@ -17,7 +17,7 @@ from unittest.mock import patch
 import httpx
 import pytest
 
-from authorizer.node import Node
+from authorizer.node.node import Node
 from authorizer.sidecar import evaluations, protocol
 from authorizer.sidecar.load import EXTRA_CONNECTIONS, Limit, Load
 from authorizer.sidecar.request_metrics import ServerMetrics

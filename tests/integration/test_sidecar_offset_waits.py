@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from authorizer.node import Node
+from authorizer.node.node import Node
 from authorizer.sidecar import min_offset
 from authorizer.sidecar.min_offset import AHEAD_MAX
 from records.acl import CLUSTER_NAME, AclOperation

@@ -16,7 +16,7 @@ from authorizer.analysis.changed_acls import ChangedAcls
 from authorizer.analysis.plan import AclPlan, PlanOrigin
 from authorizer.configuration.load import load_config
 from authorizer.engine.decisions.state import AuthorizerSettings
-from authorizer.node import Node
+from authorizer.node.node import Node
 from authorizer.sidecar import changes, min_offset
 from authorizer.sidecar.errors import ErrorCode
 from authorizer.sidecar.operations import OPERATIONS

@@ -16,7 +16,7 @@ import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from authorizer.api.errors import ConfigError
-from authorizer.node import Node
+from authorizer.node.node import Node
 from authorizer.sidecar.otel.signals import Signal, wanted_signals
 from authorizer.sidecar.otel.telemetry import Telemetry
 from records.log.directory import DirectoryLog

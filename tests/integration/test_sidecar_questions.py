@@ -11,10 +11,10 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
-from authorizer import recent_states
 from authorizer.cli.main import cli
 from authorizer.engine.decisions.audit import AUDIT_LOGGER_NAME
-from authorizer.node import Node
+from authorizer.node import recent_states
+from authorizer.node.node import Node
 from records.acl import (
     CLUSTER_NAME,
     AccessControlEntry,

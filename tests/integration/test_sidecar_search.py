@@ -11,9 +11,9 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 
-from authorizer import recent_states
 from authorizer.api.errors import ConfigError
-from authorizer.node import Node
+from authorizer.node import recent_states
+from authorizer.node.node import Node
 from records.acl import (
     CLUSTER_NAME,
     AccessControlEntry,

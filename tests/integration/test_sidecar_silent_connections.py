@@ -20,7 +20,7 @@ import uvicorn
 from structlog.testing import capture_logs
 
 from authorizer.configuration.load import load_config
-from authorizer.node import Node
+from authorizer.node.node import Node
 from authorizer.sidecar import acceptor
 from authorizer.sidecar.load import Limit, Load
 from authorizer.sidecar.server import Sidecar

@@ -13,7 +13,7 @@ import pytest
 
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.load import load_config
-from authorizer.node import Node
+from authorizer.node.node import Node
 from authorizer.sidecar.authentication.stored_tokens import new_token
 from authorizer.sidecar.authentication.tokens_file import append_token
 from authorizer.sidecar.server import Sidecar

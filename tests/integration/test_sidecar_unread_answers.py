@@ -16,7 +16,7 @@ import pytest
 
 from authorizer.configuration.load import load_config
 from authorizer.engine.decisions.listing import Listing
-from authorizer.node import Node
+from authorizer.node.node import Node
 from authorizer.sidecar.load import Limit, Load
 from authorizer.sidecar.server import Sidecar
 from support.node_acls import topic_acl

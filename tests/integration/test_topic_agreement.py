@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from authorizer.node import Node
+from authorizer.node.node import Node
 from records.acl import AclBinding, AclOperation, AclPermissionType
 from support.kafka_broker import Broker
 from support.node_acls import ANY_ACL, may, topic_acl

@@ -24,7 +24,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from authorizer.node import Node
+from authorizer.node.node import Node
 from records.entries import MetadataRecord
 from records.errors import LogOutcomeUnknownError, LogUnreachableError
 from records.log.topic.client import ClientErrors, ClientSettings

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Producer
 
 from authorizer.api.errors import AuthorizerNotReadyError
-from authorizer.node import Node
+from authorizer.node.node import Node
 from records.codecs import kraft
 from records.entries import AccessControlEntryRecord, AclRecord, MetadataRecord
 from records.errors import LogOutcomeUnknownError

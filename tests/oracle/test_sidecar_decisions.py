@@ -23,7 +23,7 @@ from authorizer.cli.check.sidecar_authorizer import SidecarAuthorizer
 from authorizer.client import Client, Question, calls
 from authorizer.configuration.load import load_config
 from authorizer.engine.batch_query import answer, question
-from authorizer.node import Node
+from authorizer.node.node import Node
 from authorizer.sidecar.server import Sidecar
 from records.acl import AclOperation, ResourceType
 from records.errors import DecodeError

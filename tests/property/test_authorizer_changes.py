@@ -15,7 +15,7 @@ from authorizer.engine.decisions.audit_levels import OFF
 from authorizer.engine.decisions.authorize import authorize_actions
 from authorizer.engine.decisions.decision_counts import DecisionCounts
 from authorizer.engine.decisions.state import AuthorizerState
-from authorizer.standard import StandardAuthorizer
+from authorizer.node.standard_authorizer import StandardAuthorizer
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.entries import AccessControlEntryRecord, AclRecord, RemoveAccessControlEntryRecord
 from records.ids import Uuid

@@ -18,7 +18,7 @@ from authorizer.engine.decisions.kafka_order import entry_order, utf16
 from authorizer.engine.decisions.listing import list_acls
 from authorizer.engine.decisions.state import AuthorizerState
 from authorizer.engine.explanation.near_misses import NearMiss
-from authorizer.standard import StandardAuthorizer
+from authorizer.node.standard_authorizer import StandardAuthorizer
 from records.acl import AclBindingFilter, AclOperation, PatternType, ResourceType
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from records.ids import Uuid

@@ -15,7 +15,7 @@ from authorizer.engine.decisions.search import (
     exceptional_names,
     mentioned_names,
 )
-from authorizer.standard import StandardAuthorizer
+from authorizer.node.standard_authorizer import StandardAuthorizer
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from records.ids import Uuid
 from support import naive

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from authorizer.api.authorizer_api import Action, AuthorizationResult, HttpRequestContext, RequestContext
-from authorizer.decision_log.event import decision_event, encode_event
 from authorizer.engine.decisions.audit import AuditLine, audit_line
 from authorizer.engine.decisions.audit_levels import DEBUG
 from authorizer.engine.decisions.decision import Answered, Decision, Rule
 from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
 from authorizer.engine.index.acl_index import AclIndex
 from authorizer.engine.index.covers import NOTHING
+from authorizer.node.decision_log.event import decision_event, encode_event
 from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 from records.columns.acl_table import AppliedAcl
 from records.errors import DecodeError

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from authorizer.node import Node
+from authorizer.node.node import Node
 from authorizer.sidecar.app import SidecarApp
 from authorizer.sidecar.authentication.authenticator import Authenticator
 from authorizer.sidecar.authentication.stored_tokens import new_token

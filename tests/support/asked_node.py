@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from authorizer.node import Node
+from authorizer.node.node import Node
 from records.acl import AclBinding
 from support.nodes import SOON_S, create, running_node, sidecar_of
 

@@ -16,7 +16,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from authorizer.node import Node
+from authorizer.node.node import Node
 from records.acl import AccessControlEntryFilter, ResourcePatternFilter
 from records.acl import AclBinding as NodeAcl
 from records.acl import AclBindingFilter as NodeFilter

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from authorizer.audit_writer import AuditWriter
+from authorizer.configuration.decision_log_rules import parse_rules
 from authorizer.configuration.log_setup import LogOutput
-from authorizer.decision_log.decision_log import DecisionLog
-from authorizer.decision_log.destination import Destination
-from authorizer.decision_log.rules import parse_rules
 from authorizer.engine.decisions.audit_levels import DEBUG, OFF
+from authorizer.node.audit.audit_writer import AuditWriter
+from authorizer.node.decision_log.decision_log import DecisionLog
+from authorizer.node.decision_log.destination import Destination
 
 
 class Kept(Destination):

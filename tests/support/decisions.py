@@ -9,7 +9,7 @@ from authorizer.api.authorizer_api import Action, AuthorizationResult, Authorize
 from authorizer.engine.decisions.audit import AuditLog
 from authorizer.engine.decisions.audit_levels import OFF
 from authorizer.engine.decisions.listing import list_acls
-from authorizer.standard import StandardAuthorizer
+from authorizer.node.standard_authorizer import StandardAuthorizer
 from records.acl import (
     AclBindingFilter,
     AclOperation,

@@ -10,11 +10,11 @@ from typing import Any
 
 import httpx
 
-from authorizer.audit_writer import AuditWriter
 from authorizer.configuration.load import Config, load_config
 from authorizer.configuration.log_setup import setup_logging
-from authorizer.fleet import Fleet
-from authorizer.node import Node
+from authorizer.node.audit.audit_writer import AuditWriter
+from authorizer.node.fleet import Fleet
+from authorizer.node.node import Node
 from authorizer.sidecar.server import Sidecar
 from records.acl import (
     CLUSTER_NAME,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from authorizer.api.authorizer_api import Action, AuthorizationResult, Authorizer, RequestContext
 from authorizer.engine.decisions.state import AuthorizerState
-from authorizer.node import Node
+from authorizer.node.node import Node
 from records.acl import (
     CLUSTER_NAME,
     AccessControlEntry,

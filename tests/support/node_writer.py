@@ -16,7 +16,7 @@ import threading
 
 from authorizer.configuration.load import load_config
 from authorizer.configuration.log_setup import setup_logging
-from authorizer.node import Node
+from authorizer.node.node import Node
 from support.node_acls import CONTEXT, named, topic_acl
 
 

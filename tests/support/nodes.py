@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from authorizer.configuration.load import Config, load_config
-from authorizer.node import Node
+from authorizer.node.node import Node
 from authorizer.sidecar.server import Sidecar
 from records.acl import AclBinding
 from support.node_acls import CONTEXT, named

@@ -26,7 +26,7 @@ from authorizer.api.kafka_version import KAFKA_VERSION_CONFIG
 from authorizer.engine.batch_query import answer, question
 from authorizer.engine.decisions.audit import AUDIT_LOGGER_NAME, AuditLog
 from authorizer.engine.decisions.audit_levels import OFF, TRACE
-from authorizer.standard import StandardAuthorizer
+from authorizer.node.standard_authorizer import StandardAuthorizer
 from records.codecs.json import from_json
 from records.entries import AccessControlEntryRecord, AclRecord, RemoveAccessControlEntryRecord
 from records.log_batch import LogRecord

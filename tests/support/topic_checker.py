@@ -24,7 +24,7 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from authorizer.api.authorizer_api import Action
 from authorizer.api.errors import AuthorizerNotReadyError
-from authorizer.node import Node
+from authorizer.node.node import Node
 from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 from records.codecs.avro import AvroCodec
 from records.entries import AccessControlEntryRecord, AclRecord

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from authorizer.node import Node
+from authorizer.node.node import Node
 from records.acl import AclBinding
 from records.entries import AccessControlEntryRecord, AclRecord
 from records.ids import binding_uuid, uuid_to_string

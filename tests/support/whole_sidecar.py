@@ -8,10 +8,10 @@ from pathlib import Path
 
 import httpx
 
-from authorizer.audit_writer import AuditWriter
 from authorizer.configuration.load import load_config
 from authorizer.configuration.log_setup import setup_logging
-from authorizer.node import Node
+from authorizer.node.audit.audit_writer import AuditWriter
+from authorizer.node.node import Node
 from authorizer.sidecar.authentication.stored_tokens import new_token
 from authorizer.sidecar.authentication.tokens_file import append_token
 from authorizer.sidecar.server import Sidecar

@@ -28,8 +28,8 @@ from authorizer.api.authorizer_api import (
 from authorizer.api.errors import ApiError, AuthorizerNotReadyError, ConfigError
 from authorizer.client import AsyncClient, CacheSettings, Client, Decision, Question, calls
 from authorizer.configuration.load import Config, load_config
-from authorizer.node import Node, NodeStatus
-from authorizer.standard import StandardAuthorizer
+from authorizer.node.node import Node, NodeStatus
+from authorizer.node.standard_authorizer import StandardAuthorizer
 from records.acl import (
     AccessControlEntry,
     AccessControlEntryFilter,

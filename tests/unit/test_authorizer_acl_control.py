@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult
 from authorizer.api.errors import InvalidRequestError, PolicyViolationError
-from authorizer.writing.acl_control import (
+from authorizer.node.writing.acl_control import (
     RECORDS_PER_OPERATION_MAX,
     plan_creation,
     plan_deletion,

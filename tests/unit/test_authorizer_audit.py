@@ -20,7 +20,6 @@ from authorizer.api.authorizer_api import (
     HttpRequestContext,
     RequestContext,
 )
-from authorizer.audit_writer import AuditWriter
 from authorizer.configuration.log_setup import setup_logging
 from authorizer.engine.decisions.audit import AUDIT_LOGGER_NAME, AuditLog, audit_line
 from authorizer.engine.decisions.audit_levels import AUDIT_LEVELS, DEBUG, INFO, OFF, TRACE, audit_level
@@ -28,6 +27,7 @@ from authorizer.engine.decisions.decision import Answered, Decision, Rule
 from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
 from authorizer.engine.index.acl_index import AclIndex
 from authorizer.engine.index.covers import NOTHING
+from authorizer.node.audit.audit_writer import AuditWriter
 from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 from records.columns.acl_table import AppliedAcl
 from records.ids import uuid_to_string

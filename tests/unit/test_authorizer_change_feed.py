@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizer import change_feed
 from authorizer.api.acl_json import acl_json
-from authorizer.change_feed import Change, ChangeFeed, Known
+from authorizer.node import change_feed
+from authorizer.node.change_feed import Change, ChangeFeed, Known
 from records.entries import AccessControlEntryRecord, OtherRecord, RemoveAccessControlEntryRecord
 from snapshot.image import AclsImage
 from support.acl_strategies import IDS, acls

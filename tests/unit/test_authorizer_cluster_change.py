@@ -17,7 +17,7 @@ from authorizer.api.errors import (
     kafka_error,
 )
 from authorizer.cli.main import cli
-from authorizer.node import Node
+from authorizer.node.node import Node
 from records.acl import (
     CLUSTER_NAME,
     AccessControlEntry,

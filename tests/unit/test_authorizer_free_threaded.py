@@ -9,8 +9,8 @@ from support.data import real_log
 
 #: What answers questions about ACLs, in a program or over HTTP.
 DECIDING = (
-    "authorizer.standard",
-    "authorizer.node",
+    "authorizer.node.standard_authorizer",
+    "authorizer.node.node",
     "authorizer.sidecar.app",
     "authorizer.engine.index.acl_index",
 )
@@ -52,5 +52,5 @@ def test_a_command_says_what_to_do() -> None:
 
 def test_a_free_threaded_build_with_its_gil_is_as_any_other() -> None:
     """What counts is how Python runs, not how it was built."""
-    with_gil = run("sys._is_gil_enabled = lambda: True; import authorizer.node")
+    with_gil = run("sys._is_gil_enabled = lambda: True; import authorizer.node.node")
     assert (with_gil.returncode, with_gil.stderr) == (0, "")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from structlog.testing import capture_logs
 
 from authorizer.api.kafka_version import NEWEST_LEVEL
-from authorizer.known_metadata import metadata_json, newer_version
-from authorizer.metadata_warning import MetadataWarning
+from authorizer.node.cluster_metadata_report import metadata_json, newer_version
+from authorizer.node.metadata_warning import MetadataWarning
 from records.entries import BrokerRecord, FeatureLevelRecord, MetadataRecord, SupportedLevels, TopicRecord
 from replay.manifest import LogDeltaManifest
 from snapshot.delta import AclsDelta

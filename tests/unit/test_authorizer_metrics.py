@@ -11,8 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from authorizer.engine.decisions.audit import AuditLog
 from authorizer.engine.decisions.audit_levels import OFF
 from authorizer.engine.decisions.decision_counts import DecisionCounts
-from authorizer.metrics import MetricSources, NodeCollector, RatePerMinute, metrics_registry
-from authorizer.writing.purgatory import DelayedOperation, Purgatory
+from authorizer.node.metrics import MetricSources, NodeCollector, RatePerMinute, metrics_registry
+from authorizer.node.writing.purgatory import DelayedOperation, Purgatory
 from records.entries import METADATA_VERSION_FEATURE as VERSION
 from records.entries import FeatureLevelRecord, TopicRecord
 from records.log.base import Freshness

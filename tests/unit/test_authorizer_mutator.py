@@ -24,8 +24,8 @@ from authorizer.api.errors import (
     UnknownServerError,
 )
 from authorizer.engine.decisions.state import AuthorizerSettings
-from authorizer.writing.acl_mutator import LogAclMutator
-from authorizer.writing.purgatory import OPERATIONS_MAX
+from authorizer.node.writing.acl_mutator import LogAclMutator
+from authorizer.node.writing.purgatory import OPERATIONS_MAX
 from records.acl import (
     AccessControlEntry,
     AclBinding,
@@ -833,7 +833,7 @@ def test_a_plan_is_checked_no_longer_than_an_operation_may_take(monkeypatch: pyt
         finally:
             ended.set()
 
-    monkeypatch.setattr("authorizer.writing.acl_mutator.apply_plan", endless)
+    monkeypatch.setattr("authorizer.node.writing.acl_mutator.apply_plan", endless)
     try:
         result = writing.mutator.apply_plan(plan_for(writing, "t")).result(SOON_S)
         assert isinstance(result.exception, OperationTimedOutError)

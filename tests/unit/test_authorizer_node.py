@@ -12,7 +12,7 @@ from prometheus_client import generate_latest
 
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.load import load_config
-from authorizer.node import Node
+from authorizer.node.node import Node
 from records.errors import LogNotFoundError, LogReadOnlyError
 from records.log.directory import DirectoryLog
 from snapshot.errors import SnapshotError

@@ -12,8 +12,8 @@ import pytest
 from authorizer.analysis.effective_permissions import Meaning
 from authorizer.api.errors import AuthorizerNotReadyError
 from authorizer.engine.decisions.state import AuthorizerSettings
-from authorizer.node_meaning import KnownMeaning, NodeMeaning
-from authorizer.standard import StandardAuthorizer
+from authorizer.node.effective_permissions_digest import KnownMeaning, NodeMeaning
+from authorizer.node.standard_authorizer import StandardAuthorizer
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import AccessControlEntryRecord

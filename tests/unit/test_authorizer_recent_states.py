@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import snapshot.image
-from authorizer import recent_states
 from authorizer.engine.decisions.audit import AuditLog
 from authorizer.engine.decisions.audit_levels import OFF
 from authorizer.engine.decisions.state import AuthorizerState
-from authorizer.recent_states import RecentStates
-from authorizer.standard import StandardAuthorizer
+from authorizer.node import recent_states
+from authorizer.node.recent_states import RecentStates
+from authorizer.node.standard_authorizer import StandardAuthorizer
 from records.entries import AccessControlEntryRecord, OtherRecord, RemoveAccessControlEntryRecord
 from records.ids import Uuid
 from support.acl_strategies import IDS, acls

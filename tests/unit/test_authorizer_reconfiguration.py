@@ -11,8 +11,8 @@ from structlog.testing import capture_logs
 from authorizer.api.errors import ConfigError, RestartNeededError
 from authorizer.configuration.keys.table import KEYS
 from authorizer.configuration.load import Config, load_config
-from authorizer.node import Node
-from authorizer.reconfiguration import DYNAMIC_KEYS, Change, Reconfiguration
+from authorizer.node.node import Node
+from authorizer.node.reconfiguration import DYNAMIC_KEYS, Change, Reconfiguration
 from support.node_acls import may
 
 FILE = """

@@ -24,7 +24,7 @@ from authorizer.api.errors import (
 )
 from authorizer.engine.decisions.audit import AuditLog
 from authorizer.engine.decisions.audit_levels import DEBUG, INFO, OFF, TRACE
-from authorizer.standard import StandardAuthorizer
+from authorizer.node.standard_authorizer import StandardAuthorizer
 from records.acl import AclBindingFilter, AclOperation, PatternType, ResourcePattern
 from records.entries import RemoveAccessControlEntryRecord
 from replay.errors import InvariantError

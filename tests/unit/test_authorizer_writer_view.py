@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from authorizer.writing.writer_view import WriterView
+from authorizer.node.writing.writer_view import WriterView
 from records.columns.acl_table import AppliedAcl
 from records.entries import AccessControlEntryRecord, AclRecord, RemoveAccessControlEntryRecord
 from records.ids import Uuid

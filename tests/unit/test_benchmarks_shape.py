@@ -22,7 +22,7 @@ from authorizer.api.authorizer_api import Action, RequestContext
 from authorizer.engine.index import limits
 from authorizer.engine.index.acl_index import AclIndex
 from authorizer.engine.index.rights import cover_of
-from authorizer.standard import StandardAuthorizer
+from authorizer.node.standard_authorizer import StandardAuthorizer
 from benchmarks.counting import BytecodeCounter
 from benchmarks.requests import Request, read_requests, updates_file
 from benchmarks.stored import log_directory, read_acls

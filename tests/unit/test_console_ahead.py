@@ -10,7 +10,7 @@ import pytest
 from authorizer.analysis.matrix import Matrix
 from authorizer.engine.decisions.state import AuthorizerSettings
 from authorizer.engine.index.acl_index import AclIndex
-from authorizer.node import Node
+from authorizer.node.node import Node
 from authorizer.sidecar.console.ahead import Ahead
 from authorizer.sidecar.console.questions import MatrixQuestion
 from authorizer.sidecar.console.states import States

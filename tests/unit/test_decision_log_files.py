@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from authorizer.api.errors import ConfigError
-from authorizer.audit_writer import AuditWriter
 from authorizer.configuration.load import load_config
 from authorizer.configuration.log_setup import setup_logging
-from authorizer.decision_log.lines import FileDestination, StdoutDestination
+from authorizer.node.audit.audit_writer import AuditWriter
+from authorizer.node.decision_log.lines import FileDestination, StdoutDestination
 
 PLENTY = 1_000_000
 
@@ -122,7 +122,7 @@ class Disk:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.room = PLENTY
         self._write: Callable[[int, memoryview], int] = os.write
-        monkeypatch.setattr("authorizer.decision_log.lines.os.write", self.write)
+        monkeypatch.setattr("authorizer.node.decision_log.lines.os.write", self.write)
 
     def write(self, descriptor: int, data: memoryview) -> int:
         if not self.room:
@@ -256,7 +256,7 @@ def test_on_a_pipe_no_line_of_others_comes_between(sizes: list[int]) -> None:
     reading = threading.Thread(target=read_all)
     reading.start()
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("authorizer.decision_log.lines.os.write", watched)
+        patched.setattr("authorizer.node.decision_log.lines.os.write", watched)
         out = StdoutDestination("stdout", writer)
         out.put(lines)
         out.close()

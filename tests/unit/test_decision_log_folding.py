@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from authorizer.api.authorizer_api import Action, HttpRequestContext, RequestContext
-from authorizer.decision_log import folding as module
-from authorizer.decision_log.event import DecisionEvent
-from authorizer.decision_log.folding import CHARACTERS_MAX, Folding
 from authorizer.engine.decisions.audit_levels import DEBUG, INFO
+from authorizer.node.decision_log import folding as module
+from authorizer.node.decision_log.event import DecisionEvent
+from authorizer.node.decision_log.folding import CHARACTERS_MAX, Folding
 from records.entries import RemoveAccessControlEntryRecord
 from records.ids import uuid_to_string
 from records.principal import parse_kafka_principal

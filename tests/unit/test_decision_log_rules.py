@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from authorizer.api.authorizer_api import Action, HttpRequestContext, RequestContext
 from authorizer.api.errors import ConfigError
+from authorizer.configuration.decision_log_rules import DROP, FIELDS, KEEP, one_in, parse_rules
 from authorizer.configuration.load import load_config
-from authorizer.decision_log.rules import DROP, FIELDS, KEEP, one_in, parse_rules
 from records.acl import AclOperation
 from records.principal import parse_kafka_principal
 from support.decisions import DESCRIBE, READ, WRITE, context, group, topic

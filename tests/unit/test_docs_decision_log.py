@@ -10,9 +10,9 @@ import pytest
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser
 
+from authorizer.configuration.decision_log_rules import FIELDS
 from authorizer.configuration.load import load_config
-from authorizer.decision_log.event import DecisionData, DecisionEvent, encode_event
-from authorizer.decision_log.rules import FIELDS
+from authorizer.node.decision_log.event import DecisionData, DecisionEvent, encode_event
 from records.properties import parse_properties
 from support.cloud_events import cloud_event
 from support.data import TESTS

@@ -15,7 +15,8 @@ from unittest.mock import patch
 import pytest
 
 from authorizer.api.authorizer_api import Action, RequestContext
-from authorizer.node import Node
+from authorizer.node.node import Node
+from authorizer.node.standard_authorizer import StandardAuthorizer
 from authorizer.sidecar.asked_state import AskedStates
 from authorizer.sidecar.decision_json import decision_json, refusal_json, said_at
 from authorizer.sidecar.errors import HttpError
@@ -30,7 +31,6 @@ from authorizer.sidecar.evaluations import (
 from authorizer.sidecar.load import Load
 from authorizer.sidecar.origin import Listener, Origin
 from authorizer.sidecar.vocabulary import Addresses
-from authorizer.standard import StandardAuthorizer
 from records.acl import AclOperation
 from records.principal import ANONYMOUS, KafkaPrincipal
 from support.decisions import topic

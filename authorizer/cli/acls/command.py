@@ -40,7 +40,7 @@ from authorizer.cli.sidecar import require_one_source, sidecar_options
 from authorizer.cli.streams import InputClosedError
 from authorizer.cli.workspace import Workspace
 from authorizer.cli.write_attempt import write_attempt
-from authorizer.writing.acl_control import matching_records, validate_filter
+from authorizer.node.writing.acl_control import matching_records, validate_filter
 from records.acl import (
     AccessControlEntry,
     AccessControlEntryFilter,

@@ -11,11 +11,11 @@ from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.output import note
 from authorizer.cli.workspace import load_state, wait_until_readable
 from authorizer.cli.write_attempt import WriteAttempt, write_attempt
-from authorizer.writing.acl_control import HostRules, plan_creation, plan_deletion
-from authorizer.writing.cluster_change import ClusterCreation, ClusterDeletion
-from authorizer.writing.cluster_plan import NOT_ATOMIC, ClusterPlan
-from authorizer.writing.plan_application import apply_plan
-from authorizer.writing.writer_view import WriterView
+from authorizer.node.writing.acl_control import HostRules, plan_creation, plan_deletion
+from authorizer.node.writing.cluster_change import ClusterCreation, ClusterDeletion
+from authorizer.node.writing.cluster_plan import NOT_ATOMIC, ClusterPlan
+from authorizer.node.writing.plan_application import apply_plan
+from authorizer.node.writing.writer_view import WriterView
 from records.errors import LogLockedError, LogMovedError
 from records.ids import uuid_to_string
 from records.log.directory.files import SOCKET_FILE
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult
     from authorizer.cli.acls.node_acls import NodeAcls
     from authorizer.cli.workspace import Workspace
-    from authorizer.writing.acl_control import Change, FindAcl
+    from authorizer.node.writing.acl_control import Change, FindAcl
     from records.acl import AclBinding, AclBindingFilter, ResourcePatternFilter
     from records.columns.acl_table import AclTable
     from records.log.base import MetadataLog
@@ -40,7 +40,7 @@ _T = TypeVar("_T")
 
 
 class _ClusterChange(Protocol[_T]):
-    """What authorizer.writing has of cluster_change and cluster_plan."""
+    """What authorizer.node.writing has of cluster_change and cluster_plan."""
 
     def write(self, log: MetadataLog) -> int | None: ...
 

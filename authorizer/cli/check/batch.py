@@ -23,7 +23,7 @@ from authorizer.engine.batch_query import answer, question
 from authorizer.engine.decisions.audit import AuditLog
 from authorizer.engine.decisions.audit_levels import OFF
 from authorizer.engine.decisions.notes import unknown_release, unknown_settings
-from authorizer.standard import StandardAuthorizer
+from authorizer.node.standard_authorizer import StandardAuthorizer
 from records.errors import DecodeError
 from replay.errors import OffsetUnavailableError
 from snapshot.image import AclsImage

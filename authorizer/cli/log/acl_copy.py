@@ -11,9 +11,9 @@ from authorizer.api.errors import ApiError
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.output import Progress, Waiting, shown
 from authorizer.cli.workspace import wait_until_readable
-from authorizer.writing.acl_control import validate_binding
-from authorizer.writing.cluster_change import writer_of
-from authorizer.writing.cluster_requests import WriterRequests, carry_out
+from authorizer.node.writing.acl_control import validate_binding
+from authorizer.node.writing.cluster_change import writer_of
+from authorizer.node.writing.cluster_requests import WriterRequests, carry_out
 from records.acl import AclPermissionType
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from records.errors import LogNotFoundError, LogReadOnlyError

@@ -181,7 +181,7 @@ def _type_name(record: object) -> str:
 def _report(
     log: MetadataLog, walk: _Walk, image: AclsImage, trailing: TrailingBytes | None
 ) -> dict[str, Any]:
-    from authorizer.known_metadata import metadata_json
+    from authorizer.node.cluster_metadata_report import metadata_json
     from snapshot.digest import digest_to_string
 
     return {

@@ -22,7 +22,7 @@ from authorizer.cli.acls.command import exactly
 from authorizer.cli.acls.kafka_acls_script import flags_of
 from authorizer.cli.input import payload_of
 from authorizer.cli.sets.acl_file import Line, numbered_acl, wrong_line
-from authorizer.writing.acl_control import validate_filter
+from authorizer.node.writing.acl_control import validate_filter
 from records.acl import AccessControlEntryFilter, AclBinding, AclBindingFilter
 from records.entries import AccessControlEntryRecord
 from records.errors import DecodeError

@@ -11,7 +11,7 @@ from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.output import note
 from authorizer.cli.sets.source import load_set
 from authorizer.cli.workspace import load_state
-from authorizer.writing.cluster_plan import NOT_ATOMIC, ClusterPlan
+from authorizer.node.writing.cluster_plan import NOT_ATOMIC, ClusterPlan
 from records.ids import uuid_to_string
 from records.log.open import open_cluster_acls
 

@@ -9,7 +9,7 @@ from authorizer.analysis.plan import replaced
 from authorizer.api.errors import ApiError
 from authorizer.cli.plans.change_file import steps_of
 from authorizer.cli.sets.acl_file import acls_of, read_lines, wrong_line
-from authorizer.writing.acl_control import matching_records, validate_binding
+from authorizer.node.writing.acl_control import matching_records, validate_binding
 from records.columns.acl_table import AclTable, AppliedAcl
 
 if TYPE_CHECKING:

@@ -52,7 +52,7 @@ from replay.errors import InvariantError
 
 if TYPE_CHECKING:
     from authorizer.configuration.load import Config
-    from authorizer.node import Node
+    from authorizer.node.node import Node
     from authorizer.sidecar.server import Sidecar
     from records.entries import MetadataRecord
 
@@ -110,9 +110,9 @@ def quickstart_command(*, directory: Path, fresh: bool, port: int | None, stay: 
       aclog quickstart
       aclog quickstart --directory /tmp/aclog --fresh --exit --no-spark
     """
-    from authorizer.audit_writer import AuditWriter
     from authorizer.configuration.log_setup import setup_logging
-    from authorizer.node import Node
+    from authorizer.node.audit.audit_writer import AuditWriter
+    from authorizer.node.node import Node
 
     if fresh:
         _delete(directory)

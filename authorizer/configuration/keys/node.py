@@ -8,6 +8,7 @@ from typing import Final
 from authorizer.api.kafka_version import KAFKA_VERSION_CONFIG, KAFKA_VERSIONS_ALLOWED, parse_kafka_version
 from authorizer.configuration.broker_file import METADATA_LOG_DIR
 from authorizer.configuration.decision_log import DESTINATIONS_ALLOWED, parse_destinations
+from authorizer.configuration.decision_log_rules import RULES_ALLOWED, parse_rules
 from authorizer.configuration.keys.key import CLIENT_PREFIX, DECISION_CLIENT_PREFIX, ConfigKey
 from authorizer.configuration.keys.names import (
     AUDIT_LEVEL,
@@ -29,7 +30,6 @@ from authorizer.configuration.keys.values import (
     one_of,
     optional_text,
 )
-from authorizer.decision_log.rules import RULES_ALLOWED, parse_rules
 from authorizer.engine.decisions.audit_levels import AUDIT_LEVELS
 
 #: Values of ``aclog.log.mode``.

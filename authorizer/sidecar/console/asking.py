@@ -12,7 +12,7 @@ from authorizer.sidecar.http import origin_of
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from authorizer.node import Node
+    from authorizer.node.node import Node
 
 
 def require_console(request: Request) -> None:

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from authorizer.giving_way import giving_way
+from authorizer.node.switch_interval import giving_way
 from authorizer.sidecar.client_presence import while_connected
 from authorizer.sidecar.errors import ErrorCode, HttpError
 

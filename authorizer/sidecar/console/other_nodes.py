@@ -28,7 +28,7 @@ from snapshot.digest import digest_to_string
 if TYPE_CHECKING:
     from authorizer.configuration.load import Config
     from authorizer.engine.decisions.state import AuthorizerState
-    from authorizer.node import Node
+    from authorizer.node.node import Node
 
 #: For how long one may take, in all; and how long what was found is given out.
 TIMEOUT_S: Final = 2.0

@@ -22,6 +22,8 @@ from authorizer.analysis.plan_warnings import warnings_of
 from authorizer.api.acl_json import acl_json, content_from_json
 from authorizer.api.errors import ApiError
 from authorizer.engine.decisions.notes import unknown_release
+from authorizer.node.writing.acl_control import HostRules, validate_binding
+from authorizer.node.writing.cluster_plan import NOT_ATOMIC
 from authorizer.sidecar.acl_bodies import plan_of
 from authorizer.sidecar.console.asking import console_caller
 from authorizer.sidecar.console.comparison_scheduler import ComparisonScheduler
@@ -34,8 +36,6 @@ from authorizer.sidecar.console.questions import PlanQuestion
 from authorizer.sidecar.errors import invalid_request
 from authorizer.sidecar.http import json_response, read_body
 from authorizer.sidecar.json_body import decode_body
-from authorizer.writing.acl_control import HostRules, validate_binding
-from authorizer.writing.cluster_plan import NOT_ATOMIC
 from records.acl import AclOperation
 from records.entries import AccessControlEntryRecord
 from records.errors import DecodeError
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from authorizer.analysis.plan_warnings import Warned
     from authorizer.engine.decisions.state import AuthorizerState
-    from authorizer.node import Node
+    from authorizer.node.node import Node
     from authorizer.sidecar.acls import AclRoutes
     from authorizer.sidecar.console.states import States
     from records.columns.acl_table import AclTable

@@ -56,8 +56,8 @@ if TYPE_CHECKING:
     from authorizer.engine.decisions.listing import Listing
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.engine.index.acl_index import AclIndex
-    from authorizer.fleet import Member
-    from authorizer.node import Node
+    from authorizer.node.fleet import Member
+    from authorizer.node.node import Node
     from authorizer.sidecar.acls import AclRoutes
     from authorizer.sidecar.caller import Caller
     from authorizer.sidecar.console.standing import Standing

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from authorizer.node import Node
+    from authorizer.node.node import Node
     from authorizer.sidecar.workers.peers import NodePeers
 
 _DECISIONS: Final = "aclog_authorizations"

@@ -28,7 +28,7 @@ from snapshot.store.snapshot_store import SnapshotStore
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from authorizer.node import Node
+    from authorizer.node.node import Node
     from authorizer.sidecar.console.past import Walked
     from records.columns.acl_table import AppliedAcl
     from records.log.base import MetadataLog

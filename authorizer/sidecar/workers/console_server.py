@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from authorizer.configuration.load import Config
-    from authorizer.fleet import Fleet, Member
-    from authorizer.node import Node
-    from authorizer.reconfiguration import Reconfiguration
+    from authorizer.node.fleet import Fleet, Member
+    from authorizer.node.node import Node
+    from authorizer.node.reconfiguration import Reconfiguration
     from authorizer.sidecar.routed_app import RoutedApp
     from authorizer.sidecar.workers.worker import Worker
 

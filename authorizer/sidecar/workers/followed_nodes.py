@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from prometheus_client import CollectorRegistry
 
-    from authorizer.fleet import Fleet
-    from authorizer.node import Node
-    from authorizer.reconfiguration import Reconfiguration
+    from authorizer.node.fleet import Fleet
+    from authorizer.node.node import Node
+    from authorizer.node.reconfiguration import Reconfiguration
 
 #: What is no cluster's of a fleet.
 WHOLE: Final = ""

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from authorizer.configuration.load import Given
-    from authorizer.reconfiguration import Change
+    from authorizer.node.reconfiguration import Change
 
 
 class Listening(NamedTuple):

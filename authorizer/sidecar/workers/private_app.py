@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import uvicorn
     from starlette.requests import Request
 
-    from authorizer.node import Node
+    from authorizer.node.node import Node
     from authorizer.sidecar.workers.counts import Counts
     from authorizer.sidecar.workers.followed_nodes import FollowedNodes
 

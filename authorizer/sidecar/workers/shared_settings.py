@@ -17,7 +17,7 @@ from authorizer.sidecar.workers.messages import Answered, NewSettings, Put, Take
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from authorizer.reconfiguration import Change, Reconfiguration
+    from authorizer.node.reconfiguration import Change, Reconfiguration
     from authorizer.sidecar.workers.worker import Worker
 
 _ANSWER_S: Final = 10.0

@@ -38,7 +38,7 @@ import structlog
 from authorizer.api.errors import ConfigError, RestartNeededError
 from authorizer.configuration.keys.names import CONSOLE_LISTENERS, WORKERS
 from authorizer.configuration.listeners import is_unix
-from authorizer.reconfiguration import Reconfiguration
+from authorizer.node.reconfiguration import Reconfiguration
 from authorizer.sidecar.binding import reserve_listener
 from authorizer.sidecar.systemd import READY, STOPPING, alive, notify
 from authorizer.sidecar.unix_socket import remove_unix

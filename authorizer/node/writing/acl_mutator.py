@@ -47,12 +47,12 @@ from authorizer.api.errors import (
     OperationTimedOutError,
     UnknownServerError,
 )
-from authorizer.writing.acl_control import HostRules, plan_creation, plan_deletion
-from authorizer.writing.cluster_change import ClusterCreation, ClusterDeletion
-from authorizer.writing.cluster_plan import ClusterPlan
-from authorizer.writing.plan_application import apply_plan
-from authorizer.writing.purgatory import HISTORY_LOST, DelayedOperation, OperationState, Purgatory
-from authorizer.writing.writer_view import WriterView
+from authorizer.node.writing.acl_control import HostRules, plan_creation, plan_deletion
+from authorizer.node.writing.cluster_change import ClusterCreation, ClusterDeletion
+from authorizer.node.writing.cluster_plan import ClusterPlan
+from authorizer.node.writing.plan_application import apply_plan
+from authorizer.node.writing.purgatory import HISTORY_LOST, DelayedOperation, OperationState, Purgatory
+from authorizer.node.writing.writer_view import WriterView
 from records.errors import (
     EncodeError,
     LogError,
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 
     from authorizer.analysis.plan import AclPlan
     from authorizer.api.kafka_version import KafkaVersion
-    from authorizer.writing.acl_control import FindAcl
+    from authorizer.node.writing.acl_control import FindAcl
     from records.acl import AclBinding, AclBindingFilter
     from records.entries import AccessControlEntryRecord, AclContent, AclRecord
     from records.log.base import MetadataLog

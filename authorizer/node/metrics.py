@@ -19,7 +19,7 @@ from prometheus_client import CollectorRegistry, PlatformCollector, ProcessColle
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from authorizer.known_metadata import entries, newer_version, unread
+from authorizer.node.cluster_metadata_report import entries, newer_version, unread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from authorizer.engine.decisions.audit import AuditLog
     from authorizer.engine.decisions.decision_counts import DecisionCounts
-    from authorizer.writing.purgatory import Purgatory
+    from authorizer.node.writing.purgatory import Purgatory
     from records.log.base import Freshness
     from replay.clock import Clock
     from replay.metrics import LoaderMetrics, SnapshotMetrics

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from authorizer.decision_log.destination import Destination
-from authorizer.decision_log.event import EVENT_CONTENT_TYPE
+from authorizer.node.decision_log.destination import Destination
+from authorizer.node.decision_log.event import EVENT_CONTENT_TYPE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -21,14 +21,14 @@ import structlog
 
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.decision_log import DestinationKind, topic_of
+from authorizer.configuration.decision_log_rules import DROP, KEEP, one_in
 from authorizer.configuration.keys.names import AUDIT_QUEUE, DECISION_LOG, DECISION_LOG_LEVEL
-from authorizer.decision_log.event import decision_event, encode_event
-from authorizer.decision_log.folding import Folding
-from authorizer.decision_log.lines import FileDestination, StdoutDestination
-from authorizer.decision_log.rules import DROP, KEEP, one_in
-from authorizer.decision_log.topic import HEADERS, TopicDestination
 from authorizer.engine.decisions.audit_levels import AUDIT_LEVELS
-from authorizer.losses import Losses
+from authorizer.node.decision_log.event import decision_event, encode_event
+from authorizer.node.decision_log.folding import Folding
+from authorizer.node.decision_log.lines import FileDestination, StdoutDestination
+from authorizer.node.decision_log.topic import HEADERS, TopicDestination
+from authorizer.node.dropped_event_counter import Losses
 from records.errors import LogError
 from records.log.open import open_outlet
 
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from authorizer.configuration.decision_log import DestinationSettings
+    from authorizer.configuration.decision_log_rules import Rule
     from authorizer.configuration.load import Config
-    from authorizer.decision_log.destination import Destination
-    from authorizer.decision_log.event import DecisionEvent
-    from authorizer.decision_log.rules import Rule
     from authorizer.engine.decisions.decision import Answered
+    from authorizer.node.decision_log.destination import Destination
+    from authorizer.node.decision_log.event import DecisionEvent
 
 log = structlog.get_logger(__name__)
 

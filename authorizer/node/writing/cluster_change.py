@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from authorizer.api.authorizer_api import AclBindingDeleteResult, AclCreateResult, AclDeleteResult
 from authorizer.api.errors import ApiError, kafka_error
-from authorizer.writing.acl_control import validate_binding, validate_filter
+from authorizer.node.writing.acl_control import validate_binding, validate_filter
 from records.entries import AccessControlEntryRecord
 from records.errors import LogReadOnlyError
 from records.ids import binding_uuid, content_uuid
@@ -23,7 +23,7 @@ from records.log.cluster_writer import Refusal
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from authorizer.writing.acl_control import FindAcl
+    from authorizer.node.writing.acl_control import FindAcl
     from records.acl import AclBinding, AclBindingFilter
     from records.entries import AclContent, AclRecord
     from records.log.base import MetadataLog

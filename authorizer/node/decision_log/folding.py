@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from authorizer.api.authorizer_api import HttpRequestContext
-from authorizer.decision_log.event import DecisionEvent, decision_event
+from authorizer.node.decision_log.event import DecisionEvent, decision_event
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

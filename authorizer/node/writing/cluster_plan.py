@@ -12,8 +12,8 @@ from authorizer.analysis.effective_permissions import Meaning, never_cancelled
 from authorizer.analysis.plan_counts import MAX_REMOVED_PERCENT, PlanCounts
 from authorizer.api.authorizer_api import PlanResult
 from authorizer.api.errors import PlanOutdatedError
-from authorizer.writing.cluster_change import writer_of
-from authorizer.writing.cluster_requests import WriterRequests, carry_out
+from authorizer.node.writing.cluster_change import writer_of
+from authorizer.node.writing.cluster_requests import WriterRequests, carry_out
 from records.columns.acl_table import AclTable
 from records.entries import AccessControlEntryRecord
 from records.ids import content_uuid
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from authorizer.analysis.plan import AclPlan
-    from authorizer.writing.acl_control import FindAcl
-    from authorizer.writing.cluster_requests import Requests
+    from authorizer.node.writing.acl_control import FindAcl
+    from authorizer.node.writing.cluster_requests import Requests
     from records.entries import AclRecord
     from records.log.base import MetadataLog
     from snapshot.image import AclsImage

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from prometheus_client import Metric
 
-    from authorizer.decision_log.decision_log import DecisionLog
+    from authorizer.node.decision_log.decision_log import DecisionLog
 
 
 class DecisionLogCollector(Collector):

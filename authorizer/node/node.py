@@ -22,19 +22,19 @@ import structlog
 
 from authorizer.api.authorizer_api import AuthorizerServerInfo
 from authorizer.api.errors import ConfigError
-from authorizer.change_feed import ChangeFeed
 from authorizer.configuration.keys.names import LOG_MODE, LOG_URL
 from authorizer.configuration.keys.table import BY_NAME
 from authorizer.engine.decisions.audit import AuditLog
 from authorizer.engine.decisions.audit_levels import AUDIT_LEVELS
 from authorizer.engine.decisions.notes import unknown_settings
-from authorizer.metadata_warning import MetadataWarning
-from authorizer.metrics import MetricSources, NodeCollector, metrics_registry
-from authorizer.node_meaning import NodeMeaning
-from authorizer.recent_states import RecentStates
-from authorizer.reconfiguration import Reconfiguration
-from authorizer.standard import StandardAuthorizer
-from authorizer.writing.acl_mutator import NOT_CONTROLLER, LogAclMutator
+from authorizer.node.change_feed import ChangeFeed
+from authorizer.node.effective_permissions_digest import NodeMeaning
+from authorizer.node.metadata_warning import MetadataWarning
+from authorizer.node.metrics import MetricSources, NodeCollector, metrics_registry
+from authorizer.node.recent_states import RecentStates
+from authorizer.node.reconfiguration import Reconfiguration
+from authorizer.node.standard_authorizer import StandardAuthorizer
+from authorizer.node.writing.acl_mutator import NOT_CONTROLLER, LogAclMutator
 from records.errors import LogError, LogReadOnlyError, LogStorageError, LogUnreachableError
 from records.log.open import DIRECTORY, kind_of, open_log
 from replay.backoff import Backoff

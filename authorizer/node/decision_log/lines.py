@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from authorizer.decision_log.destination import Destination
+from authorizer.node.decision_log.destination import Destination
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

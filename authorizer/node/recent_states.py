@@ -20,7 +20,7 @@ from replay.manifest import ReloadManifest
 
 if TYPE_CHECKING:
     from authorizer.engine.index.acl_index import AclIndex
-    from authorizer.standard import StandardAuthorizer
+    from authorizer.node.standard_authorizer import StandardAuthorizer
     from replay.manifest import LoaderManifest
     from snapshot.delta import AclsDelta
     from snapshot.image import AclsImage

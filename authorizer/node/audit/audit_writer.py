@@ -23,11 +23,11 @@ import msgspec
 import structlog
 
 from authorizer.configuration.keys.names import AUDIT_LEVEL, AUDIT_QUEUE
-from authorizer.decision_log.decision_log import DecisionLog
-from authorizer.decision_log.metrics import DecisionLogCollector
 from authorizer.engine.decisions.audit import AuditLine, AuditLog, audit_line, audit_record
 from authorizer.engine.decisions.audit_levels import AUDIT_LEVELS
-from authorizer.losses import Losses
+from authorizer.node.decision_log.decision_log import DecisionLog
+from authorizer.node.decision_log.metrics import DecisionLogCollector
+from authorizer.node.dropped_event_counter import Losses
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry

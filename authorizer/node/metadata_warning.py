@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from authorizer.known_metadata import newer_version
+from authorizer.node.cluster_metadata_report import newer_version
 
 if TYPE_CHECKING:
     from replay.manifest import LoaderManifest

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from authorizer.analysis.effective_permissions import never_cancelled
 from authorizer.analysis.plan_counts import MAX_REMOVED_PERCENT, PlanCounts
 from authorizer.api.authorizer_api import PlanResult
-from authorizer.writing.acl_control import Change, validate_binding
+from authorizer.node.writing.acl_control import Change, validate_binding
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from records.ids import content_uuid, uuid_to_string
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from authorizer.analysis.plan import AclPlan
-    from authorizer.writing.acl_control import HostRules
+    from authorizer.node.writing.acl_control import HostRules
     from records.entries import AclRecord
     from records.ids import Uuid
     from records.log.base import LogIdentity

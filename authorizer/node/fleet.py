@@ -20,9 +20,9 @@ from prometheus_client.registry import Collector
 
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.keys.names import CLUSTERS, LOG_URL
-from authorizer.metrics import metrics_registry
-from authorizer.node import Node
-from authorizer.reconfiguration import Reconfiguration
+from authorizer.node.metrics import metrics_registry
+from authorizer.node.node import Node
+from authorizer.node.reconfiguration import Reconfiguration
 from records.errors import AclogError
 from replay.backoff import Backoff
 

@@ -16,12 +16,12 @@ import structlog
 from authorizer.analysis.acls_by_principal import acls_of, changed_principals
 from authorizer.analysis.effective_permissions import EVERYBODY, Meaning
 from authorizer.api.errors import AuthorizerNotReadyError
-from authorizer.giving_way import giving_way
+from authorizer.node.switch_interval import giving_way
 
 if TYPE_CHECKING:
     from authorizer.analysis.semantic_digest import MeaningDigest
     from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
-    from authorizer.standard import StandardAuthorizer
+    from authorizer.node.standard_authorizer import StandardAuthorizer
 
 _log: Final = structlog.get_logger(__name__)
 

@@ -1,0 +1,1 @@
+"""A running node: follows a log, decides, writes, audits. Knows no HTTP."""

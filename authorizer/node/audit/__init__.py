@@ -1,0 +1,1 @@
+"""Writes Kafka's audit lines behind the decisions."""
