@@ -18,10 +18,10 @@ from authorizer.engine.decisions.audit_levels import AUDIT_LEVELS
 from authorizer.node.audit.audit_writer import AuditWriter
 from authorizer.node.fleet import Fleet
 from authorizer.node.node import Node
-from authorizer.sidecar.server import Sidecar
+from authorizer.sidecar.http.server import Sidecar
 from authorizer.sidecar.workers.console_server import ConsoleServer
-from authorizer.sidecar.workers.followed_nodes import WHOLE
-from authorizer.sidecar.workers.forwarded import ForwardedWrites
+from authorizer.sidecar.workers.forwarded_writes import ForwardedWrites
+from authorizer.sidecar.workers.hosted_nodes import WHOLE
 from authorizer.sidecar.workers.messages import Stopped
 from authorizer.sidecar.workers.supervisor import Supervisor, WorkerStoppedError
 

@@ -14,7 +14,7 @@ from authorizer.cli.output import note, print_json, shown
 from records.principal import KafkaPrincipal
 
 if TYPE_CHECKING:
-    from authorizer.sidecar.authentication.stored_tokens import StoredToken
+    from authorizer.sidecar.auth.stored_tokens import StoredToken
 
 _file_option = click.option(
     "--file",
@@ -40,7 +40,7 @@ class _PrincipalType(click.ParamType[KafkaPrincipal]):
     name = "principal"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> KafkaPrincipal:
-        from authorizer.sidecar.authentication.stored_tokens import token_principal
+        from authorizer.sidecar.auth.stored_tokens import token_principal
 
         try:
             return token_principal(value)
@@ -76,8 +76,8 @@ def create_command(*, principal: KafkaPrincipal, file: Path | None, as_json: boo
       aclog token create --principal User:gateway --file tokens > gateway.token
       aclog token create --principal User:gateway
     """
-    from authorizer.sidecar.authentication.stored_tokens import new_token
-    from authorizer.sidecar.authentication.tokens_file import append_token
+    from authorizer.sidecar.auth.stored_tokens import new_token
+    from authorizer.sidecar.auth.tokens_file import append_token
 
     token, stored = new_token(principal)
     if file is not None:
@@ -105,7 +105,7 @@ def list_command(*, file: Path, as_json: bool) -> None:
       aclog token list --file tokens
       aclog token list --file tokens --json
     """
-    from authorizer.sidecar.authentication.tokens_file import read_tokens
+    from authorizer.sidecar.auth.tokens_file import read_tokens
 
     tokens = read_tokens(file)
     if as_json:
@@ -130,7 +130,7 @@ def revoke_command(*, token_id: str, file: Path) -> None:
     Examples:
       aclog token revoke 5f0c9d1e2a3b4c5d --file tokens
     """
-    from authorizer.sidecar.authentication.tokens_file import revoke_token
+    from authorizer.sidecar.auth.tokens_file import revoke_token
 
     try:
         revoked = revoke_token(file, token_id)

@@ -24,7 +24,7 @@ import httpcore
 
 from authorizer.api.cluster_name import CLUSTERS_PATH, is_cluster_name
 from authorizer.configuration.listeners import is_loopback
-from authorizer.sidecar.unix_socket import unix_address
+from authorizer.sidecar.http.unix_socket import unix_address
 
 _UNIX: Final = "unix:"
 # Alive at the other end; a sidecar closes a connection on which no request begins for five seconds.

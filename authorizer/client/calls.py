@@ -30,7 +30,13 @@ from authorizer.client.answers import (
     NodeState,
     Question,
 )
-from authorizer.sidecar.acl_bodies import ACLS_PATH, PLANS_PATH, creation_body, deletion_body, listing_query
+from authorizer.sidecar.routes.acl_bodies import (
+    ACLS_PATH,
+    PLANS_PATH,
+    creation_body,
+    deletion_body,
+    listing_query,
+)
 from records.acl import AclBinding, AclBindingFilter, AclOperation, ResourceType
 from records.principal import KafkaPrincipal
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from authorizer.configuration.load import Config
     from authorizer.engine.decisions.audit import AuditLog
-    from authorizer.sidecar.workers.forwarded import ForwardedWrites
+    from authorizer.sidecar.workers.forwarded_writes import ForwardedWrites
 
 log = structlog.get_logger(__name__)
 

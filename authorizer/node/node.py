@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
     from authorizer.api.authorizer_api import Endpoint, PlanMutator
     from authorizer.configuration.load import Config
-    from authorizer.sidecar.workers.forwarded import ForwardedWrites
+    from authorizer.sidecar.workers.forwarded_writes import ForwardedWrites
     from records.log.base import Freshness, LogIdentity, MetadataLog
     from replay.clock import Clock
     from replay.publisher import Publisher

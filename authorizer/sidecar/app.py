@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING
 from starlette.responses import RedirectResponse
 from starlette.routing import Route
 
-from authorizer.sidecar.acl_bodies import ACLS_PATH, PLANS_PATH
-from authorizer.sidecar.acls import AclRoutes
-from authorizer.sidecar.asked_state import AskedStates
-from authorizer.sidecar.changes import ChangeRoutes
-from authorizer.sidecar.config_routes import CONFIG_PATH, ConfigRoutes
+from authorizer.sidecar.base_app import FOR_EVERYONE, AtOnce, RoutedApp
 from authorizer.sidecar.console.pages import is_page, page
 from authorizer.sidecar.console.routes import ConsoleRoutes
 from authorizer.sidecar.console.standing import Standing
-from authorizer.sidecar.evaluations import EVALUATION_PATH, EVALUATIONS_PATH, Evaluations
-from authorizer.sidecar.http import json_response, origin_of
-from authorizer.sidecar.kafka_questions import KafkaQuestionRoutes
-from authorizer.sidecar.node_routes import AUTHZEN_CONFIGURATION_PATH, NodeRoutes
-from authorizer.sidecar.openapi import openapi_document
-from authorizer.sidecar.routed_app import FOR_EVERYONE, AtOnce, RoutedApp
-from authorizer.sidecar.searches import SearchRoutes
+from authorizer.sidecar.http.request_response import json_response, origin_of
+from authorizer.sidecar.routes.acl_bodies import ACLS_PATH, PLANS_PATH
+from authorizer.sidecar.routes.acls import AclRoutes
+from authorizer.sidecar.routes.changes import ChangeRoutes
+from authorizer.sidecar.routes.config_routes import CONFIG_PATH, ConfigRoutes
+from authorizer.sidecar.routes.evaluations import EVALUATION_PATH, EVALUATIONS_PATH, Evaluations
+from authorizer.sidecar.routes.kafka_questions import KafkaQuestionRoutes
+from authorizer.sidecar.routes.node_routes import AUTHZEN_CONFIGURATION_PATH, NodeRoutes
+from authorizer.sidecar.routes.openapi import openapi_document
+from authorizer.sidecar.routes.request_state import AskedStates
+from authorizer.sidecar.routes.searches import SearchRoutes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
     from authorizer.node.fleet import Member
     from authorizer.node.node import Node
-    from authorizer.sidecar.authentication.authenticator import Authenticator
-    from authorizer.sidecar.load import Load
-    from authorizer.sidecar.request_metrics import RequestMetrics
+    from authorizer.sidecar.auth.authenticator import Authenticator
+    from authorizer.sidecar.http.limits import Load
+    from authorizer.sidecar.telemetry.request_metrics import RequestMetrics
     from authorizer.sidecar.workers.passed_on import PassedOn
-    from authorizer.sidecar.workers.peers import NodePeers
+    from authorizer.sidecar.workers.worker_fanout import NodePeers
 
 
 class SidecarApp(RoutedApp):

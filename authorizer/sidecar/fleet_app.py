@@ -16,18 +16,18 @@ from starlette.routing import Route
 
 from authorizer.api.cluster_name import CLUSTERS_PATH
 from authorizer.sidecar.app import SidecarApp
+from authorizer.sidecar.base_app import FOR_EVERYONE, RoutedApp, not_ready
 from authorizer.sidecar.console.asking import require_console
 from authorizer.sidecar.console.pages import ASSETS_PATH, asset, fleet_page, is_page
 from authorizer.sidecar.console.paths import CLUSTERS_LIST_PATH
-from authorizer.sidecar.errors import ErrorCode, HttpError
-from authorizer.sidecar.http import error_response, json_response, origin_of
-from authorizer.sidecar.metrics_text import MetricsText
-from authorizer.sidecar.node_routes import AUTHZEN_CONFIGURATION_PATH, state_json
-from authorizer.sidecar.openapi import fleet_document
-from authorizer.sidecar.readiness import Readiness
-from authorizer.sidecar.request_metrics import OTHER, RequestMetrics
-from authorizer.sidecar.routed_app import FOR_EVERYONE, RoutedApp, not_ready
-from authorizer.sidecar.workers.followed_nodes import FleetNodes
+from authorizer.sidecar.http.errors import ErrorCode, HttpError
+from authorizer.sidecar.http.request_response import error_response, json_response, origin_of
+from authorizer.sidecar.routes.metrics_text import MetricsText
+from authorizer.sidecar.routes.node_routes import AUTHZEN_CONFIGURATION_PATH, state_json
+from authorizer.sidecar.routes.openapi import fleet_document
+from authorizer.sidecar.routes.readiness import Readiness
+from authorizer.sidecar.telemetry.request_metrics import OTHER, RequestMetrics
+from authorizer.sidecar.workers.hosted_nodes import FleetNodes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 
     from authorizer.node.fleet import Fleet, Member
     from authorizer.node.node import Node
-    from authorizer.sidecar.authentication.authenticator import Authenticator
-    from authorizer.sidecar.load import Load
+    from authorizer.sidecar.auth.authenticator import Authenticator
+    from authorizer.sidecar.http.limits import Load
     from authorizer.sidecar.workers.passed_on import PassedOn
-    from authorizer.sidecar.workers.peers import Peers
+    from authorizer.sidecar.workers.worker_fanout import Peers
 
 _OF_CLUSTER: Final = re.compile(CLUSTERS_PATH + r"([^/]*)(/.*)?", re.DOTALL)
 #: Where RFC 8615 puts it for what has a path: AuthZEN 1.0, section 9.

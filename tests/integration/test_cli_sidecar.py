@@ -14,9 +14,9 @@ from click.testing import CliRunner, Result
 from authorizer.cli.main import cli
 from authorizer.configuration.load import load_config
 from authorizer.node.node import Node
-from authorizer.sidecar.authentication.stored_tokens import new_token
-from authorizer.sidecar.authentication.tokens_file import append_token
-from authorizer.sidecar.server import Sidecar
+from authorizer.sidecar.auth.stored_tokens import new_token
+from authorizer.sidecar.auth.tokens_file import append_token
+from authorizer.sidecar.http.server import Sidecar
 from records.principal import KafkaPrincipal
 from support.certificates import Authority
 from support.data import real_log

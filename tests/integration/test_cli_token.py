@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from authorizer.sidecar.authentication.stored_tokens import StoredToken, StoredTokens
-from authorizer.sidecar.authentication.tokens_file import read_tokens
+from authorizer.sidecar.auth.stored_tokens import StoredToken, StoredTokens
+from authorizer.sidecar.auth.tokens_file import read_tokens
 from records.principal import KafkaPrincipal
 
 ROOT = Path(__file__).resolve().parents[2]

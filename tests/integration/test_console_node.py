@@ -20,8 +20,8 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from authorizer.api.errors import ConfigError
 from authorizer.node.node import Node
-from authorizer.sidecar.authentication.stored_tokens import new_token
-from authorizer.sidecar.authentication.tokens_file import append_token
+from authorizer.sidecar.auth.stored_tokens import new_token
+from authorizer.sidecar.auth.tokens_file import append_token
 from records.acl import (
     AclOperation,
     AclPermissionType,

@@ -17,8 +17,8 @@ import pytest
 import yaml
 
 from authorizer.configuration.load import load_config
-from authorizer.sidecar.authentication.stored_tokens import new_token
-from authorizer.sidecar.authentication.tokens_file import append_token
+from authorizer.sidecar.auth.stored_tokens import new_token
+from authorizer.sidecar.auth.tokens_file import append_token
 from records.principal import KafkaPrincipal
 from support.certificates import Authority
 from support.cli_commands import parsed_command

@@ -20,10 +20,10 @@ from click.testing import CliRunner
 from authorizer.cli.main import cli
 from authorizer.client import Client, Question
 from authorizer.node.fleet import Fleet
-from authorizer.sidecar.authentication.stored_tokens import new_token
-from authorizer.sidecar.authentication.tokens_file import append_token
-from authorizer.sidecar.operations import FLEET_OPERATIONS, OPERATIONS
-from authorizer.sidecar.unix_http import UnixConnection
+from authorizer.sidecar.auth.stored_tokens import new_token
+from authorizer.sidecar.auth.tokens_file import append_token
+from authorizer.sidecar.http.unix_http import UnixConnection
+from authorizer.sidecar.routes.operations import FLEET_OPERATIONS, OPERATIONS
 from records.acl import (
     CLUSTER_NAME,
     AccessControlEntry,

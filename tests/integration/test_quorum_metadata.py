@@ -33,7 +33,7 @@ from structlog.testing import capture_logs
 from authorizer.api.kafka_version import NEWEST_LEVEL
 from authorizer.cli.main import cli
 from authorizer.node.node import Node
-from authorizer.sidecar.operations import OPERATIONS
+from authorizer.sidecar.routes.operations import OPERATIONS
 from records.ids import uuid_to_string
 from support.held_texts import held_texts
 from support.kafka_broker import Broker, jar_broker

@@ -23,8 +23,8 @@ from structlog.testing import capture_logs
 
 from authorizer.configuration.load import load_config
 from authorizer.node.node import Node
-from authorizer.sidecar import min_offset
-from authorizer.sidecar.server import Sidecar
+from authorizer.sidecar.http.server import Sidecar
+from authorizer.sidecar.routes import min_offset
 from records.acl import (
     CLUSTER_NAME,
     AccessControlEntry,

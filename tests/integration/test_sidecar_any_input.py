@@ -15,7 +15,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from authorizer.sidecar import min_offset
+from authorizer.sidecar.routes import min_offset
 from support.node_acls import topic_acl
 from support.nodes import create, running_node, sidecar_of
 

@@ -16,7 +16,7 @@ import pytest
 
 from authorizer.node import change_feed
 from authorizer.node.node import Node
-from authorizer.sidecar import changes, min_offset
+from authorizer.sidecar.routes import changes, min_offset
 from records.acl import (
     CLUSTER_NAME,
     AccessControlEntry,

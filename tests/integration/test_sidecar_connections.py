@@ -1,7 +1,7 @@
 """Bytes on the sidecar's connections: answers in order, one meaning for both ways, clients without manners.
 
 An evaluation is answered at once by the protocol, or by the application where it has to wait or is unusual
-(`authorizer.sidecar.protocol`); who asks cannot see which.
+(`authorizer.sidecar.http.protocol`); who asks cannot see which.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from unittest.mock import patch
 import pytest
 
 from authorizer.node.node import Node
-from authorizer.sidecar import protocol
 from authorizer.sidecar.app import SidecarApp
-from authorizer.sidecar.authentication.stored_tokens import new_token
-from authorizer.sidecar.authentication.tokens_file import append_token
+from authorizer.sidecar.auth.stored_tokens import new_token
+from authorizer.sidecar.auth.tokens_file import append_token
+from authorizer.sidecar.http import protocol
 from records.principal import KafkaPrincipal
 from support.node_acls import topic_acl
 from support.nodes import create, running_node, sidecar_of

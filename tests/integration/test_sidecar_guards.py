@@ -20,7 +20,7 @@ import pytest
 from authorizer.engine.decisions.authorize import authorize_actions
 from authorizer.engine.explanation.explain import explain as explain_decision
 from authorizer.node.node import Node
-from authorizer.sidecar.operations import OPERATIONS
+from authorizer.sidecar.routes.operations import OPERATIONS
 from records.acl import (
     CLUSTER_NAME,
     IMPLIES_DESCRIBE,

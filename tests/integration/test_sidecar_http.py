@@ -20,8 +20,8 @@ from authorizer.api.errors import ConfigError
 from authorizer.configuration.load import load_config
 from authorizer.engine.decisions.audit import AUDIT_LOGGER_NAME
 from authorizer.node.node import Node
-from authorizer.sidecar import min_offset
-from authorizer.sidecar.server import Sidecar
+from authorizer.sidecar.http.server import Sidecar
+from authorizer.sidecar.routes import min_offset
 from records.acl import (
     CLUSTER_NAME,
     AccessControlEntry,

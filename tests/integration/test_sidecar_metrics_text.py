@@ -13,7 +13,7 @@ import httpx
 import prometheus_client
 import pytest
 
-from authorizer.sidecar import metrics_text
+from authorizer.sidecar.routes import metrics_text
 from support.asked_node import asked_node
 from support.fleets import fleet_config, running_fleet
 from support.node_acls import topic_acl

@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from authorizer.node.node import Node
-from authorizer.sidecar import min_offset
-from authorizer.sidecar.min_offset import AHEAD_MAX
+from authorizer.sidecar.routes import min_offset
+from authorizer.sidecar.routes.min_offset import AHEAD_MAX
 from records.acl import CLUSTER_NAME, AclOperation
 from support.node_acls import acl, on_cluster, topic_acl
 from support.nodes import SOON_S, create, delete, running_node, sidecar_of

@@ -17,9 +17,9 @@ from authorizer.analysis.plan import AclPlan, PlanOrigin
 from authorizer.configuration.load import load_config
 from authorizer.engine.decisions.state import AuthorizerSettings
 from authorizer.node.node import Node
-from authorizer.sidecar import changes, min_offset
-from authorizer.sidecar.errors import ErrorCode
-from authorizer.sidecar.operations import OPERATIONS
+from authorizer.sidecar.http.errors import ErrorCode
+from authorizer.sidecar.routes import changes, min_offset
+from authorizer.sidecar.routes.operations import OPERATIONS
 from records.acl import (
     CLUSTER_NAME,
     AccessControlEntry,

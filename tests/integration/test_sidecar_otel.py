@@ -17,8 +17,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from authorizer.api.errors import ConfigError
 from authorizer.node.node import Node
-from authorizer.sidecar.otel.signals import Signal, wanted_signals
-from authorizer.sidecar.otel.telemetry import Telemetry
+from authorizer.sidecar.telemetry.signals import Signal, wanted_signals
+from authorizer.sidecar.telemetry.telemetry import Telemetry
 from records.log.directory import DirectoryLog
 from support.collector import Collector, attributes, collector
 from support.kafka_broker import free_ports
@@ -264,7 +264,7 @@ def test_without_the_extra_it_is_said_what_to_install(
 def test_nothing_of_it_is_imported_by_default() -> None:
     """It takes a third of a second and twenty megabytes."""
     code = (
-        "import sys, authorizer.sidecar.server as s; s.Telemetry(); "
+        "import sys, authorizer.sidecar.http.server as s; s.Telemetry(); "
         "sys.exit(any(m.startswith('opentelemetry') for m in sys.modules))"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

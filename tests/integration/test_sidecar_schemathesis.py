@@ -16,8 +16,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from authorizer.sidecar import changes, min_offset
-from authorizer.sidecar.operations import OPERATIONS
+from authorizer.sidecar.routes import changes, min_offset
+from authorizer.sidecar.routes.operations import OPERATIONS
 from support.node_acls import topic_acl
 from support.nodes import create, running_node, sidecar_of
 

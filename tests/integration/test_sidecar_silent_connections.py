@@ -21,9 +21,9 @@ from structlog.testing import capture_logs
 
 from authorizer.configuration.load import load_config
 from authorizer.node.node import Node
-from authorizer.sidecar import acceptor
-from authorizer.sidecar.load import Limit, Load
-from authorizer.sidecar.server import Sidecar
+from authorizer.sidecar.http import acceptor
+from authorizer.sidecar.http.limits import Limit, Load
+from authorizer.sidecar.http.server import Sidecar
 from support.certificates import Authority
 from support.nodes import SOON_S, config_of, running_node
 from support.raw_http import Wire, connected, request

@@ -14,9 +14,9 @@ import pytest
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.load import load_config
 from authorizer.node.node import Node
-from authorizer.sidecar.authentication.stored_tokens import new_token
-from authorizer.sidecar.authentication.tokens_file import append_token
-from authorizer.sidecar.server import Sidecar
+from authorizer.sidecar.auth.stored_tokens import new_token
+from authorizer.sidecar.auth.tokens_file import append_token
+from authorizer.sidecar.http.server import Sidecar
 from records.principal import KafkaPrincipal
 from support.certificates import Authority
 from support.nodes import SOON_S

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from authorizer.api.authorizer_api import AclBindingDeleteResult, AclCreateResult, AclDeleteResult
 from authorizer.api.errors import InvalidRequestError
-from authorizer.sidecar.acl_bodies import (
+from authorizer.sidecar.routes.acl_bodies import (
     bindings_of,
     creation_body,
     deletion_body,
@@ -17,7 +17,12 @@ from authorizer.sidecar.acl_bodies import (
     listing_of,
     listing_query,
 )
-from authorizer.sidecar.acl_results import create_result_of, created_json, delete_result_of, deleted_json
+from authorizer.sidecar.routes.acl_results import (
+    create_result_of,
+    created_json,
+    delete_result_of,
+    deleted_json,
+)
 from records.acl import AclBindingFilter
 from records.entries import AccessControlEntryRecord
 from support.acl_strategies import acls, filters

@@ -18,14 +18,14 @@ import pytest
 
 from authorizer.node.node import Node
 from authorizer.sidecar.app import SidecarApp
-from authorizer.sidecar.authentication.authenticator import Authenticator
-from authorizer.sidecar.authentication.stored_tokens import new_token
-from authorizer.sidecar.authentication.tokens_file import append_token
-from authorizer.sidecar.load import Load
-from authorizer.sidecar.origin import Listener, Origin
-from authorizer.sidecar.peer import Peer
-from authorizer.sidecar.protocol import SidecarProtocol
-from authorizer.sidecar.request_metrics import RequestMetrics
+from authorizer.sidecar.auth.authenticator import Authenticator
+from authorizer.sidecar.auth.stored_tokens import new_token
+from authorizer.sidecar.auth.tokens_file import append_token
+from authorizer.sidecar.http.connection_peer import Peer
+from authorizer.sidecar.http.limits import Load
+from authorizer.sidecar.http.protocol import SidecarProtocol
+from authorizer.sidecar.http.request_origin import Listener, Origin
+from authorizer.sidecar.telemetry.request_metrics import RequestMetrics
 from records.principal import ANONYMOUS, KafkaPrincipal
 from support.driven_protocols import (
     FakeTransport,

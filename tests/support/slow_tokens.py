@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from authorizer.sidecar.authentication.stored_tokens import ScryptCost, StoredToken, new_token
+from authorizer.sidecar.auth.stored_tokens import ScryptCost, StoredToken, new_token
 from records.principal import KafkaPrincipal
 
 SALT = b"sixteen bytes of"

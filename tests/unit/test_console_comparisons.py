@@ -20,9 +20,9 @@ from authorizer.analysis.plan import AclPlan, PlanOrigin
 from authorizer.api.acl_json import content_from_json
 from authorizer.engine.decisions.state import AuthorizerSettings
 from authorizer.sidecar.console.comparison_scheduler import ComparisonScheduler
-from authorizer.sidecar.errors import ErrorCode, HttpError
-from authorizer.sidecar.workers.meeting_place import MeetingPlace
+from authorizer.sidecar.http.errors import ErrorCode, HttpError
 from authorizer.sidecar.workers.passed_on import PassedOn
+from authorizer.sidecar.workers.socket_directory import MeetingPlace
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import AccessControlEntryRecord
 from records.ids import content_uuid

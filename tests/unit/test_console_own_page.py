@@ -10,9 +10,9 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 
 from authorizer.sidecar.console.own_page import require_own_page
-from authorizer.sidecar.errors import ErrorCode, HttpError
-from authorizer.sidecar.origin import Listener, Origin
-from authorizer.sidecar.peer import Peer
+from authorizer.sidecar.http.connection_peer import Peer
+from authorizer.sidecar.http.errors import ErrorCode, HttpError
+from authorizer.sidecar.http.request_origin import Listener, Origin
 from records.principal import ANONYMOUS
 
 FORBIDDEN: Final = ErrorCode.CLUSTER_AUTHORIZATION_FAILED

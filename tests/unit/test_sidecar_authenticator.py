@@ -18,15 +18,15 @@ from structlog.testing import capture_logs
 
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.load import load_config
-from authorizer.sidecar.authentication import authenticator as module
-from authorizer.sidecar.authentication import followed
-from authorizer.sidecar.authentication.authenticator import Authenticator
-from authorizer.sidecar.authentication.key_set import KeySet
-from authorizer.sidecar.authentication.refusal import Reason, RefusalError
-from authorizer.sidecar.authentication.stored_tokens import StoredToken, new_token
-from authorizer.sidecar.authentication.tokens_file import append_token, revoke_token
-from authorizer.sidecar.authentication.tries import TRIES_MAX
-from authorizer.sidecar.origin import Listener, Origin
+from authorizer.sidecar.auth import authenticator as module
+from authorizer.sidecar.auth import reloading_value as followed
+from authorizer.sidecar.auth.authenticator import Authenticator
+from authorizer.sidecar.auth.failure_rate_limit import TRIES_MAX
+from authorizer.sidecar.auth.key_set import KeySet
+from authorizer.sidecar.auth.rejection import Reason, RefusalError
+from authorizer.sidecar.auth.stored_tokens import StoredToken, new_token
+from authorizer.sidecar.auth.tokens_file import append_token, revoke_token
+from authorizer.sidecar.http.request_origin import Listener, Origin
 from records.principal import ANONYMOUS, KafkaPrincipal
 from support.issuer import AUDIENCE, ISSUER, key_set, key_set_server, public_jwk
 from support.issuer import token as issued
@@ -471,7 +471,7 @@ def test_a_fetch_of_keys_that_hangs_holds_up_no_token_whose_key_is_known(
         assert answers.count(Reason.UNKNOWN_KEY) == 3
 
     monkeypatch.setattr(module, "KEY_PLACES", 4)
-    monkeypatch.setattr("authorizer.sidecar.authentication.key_set.fetch_key_set", fetch)
+    monkeypatch.setattr("authorizer.sidecar.auth.key_set.fetch_key_set", fetch)
     with authenticating(tokens_file=path, oidc_jwks="https://login.example.org/keys") as authenticator:
         running(run(authenticator))
 
@@ -493,7 +493,7 @@ def test_nobody_waits_for_keys_for_ever(monkeypatch: pytest.MonkeyPatch) -> None
         assert not go_on.is_set()
 
     monkeypatch.setattr(module, "KEY_WAIT_S", 0.1)
-    monkeypatch.setattr("authorizer.sidecar.authentication.key_set.fetch_key_set", fetch)
+    monkeypatch.setattr("authorizer.sidecar.auth.key_set.fetch_key_set", fetch)
     try:
         with authenticating(oidc_jwks="https://login.example.org/keys") as authenticator:
             running(run(authenticator))

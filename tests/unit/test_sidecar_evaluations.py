@@ -17,10 +17,12 @@ import pytest
 from authorizer.api.authorizer_api import Action, RequestContext
 from authorizer.node.node import Node
 from authorizer.node.standard_authorizer import StandardAuthorizer
-from authorizer.sidecar.asked_state import AskedStates
-from authorizer.sidecar.decision_json import decision_json, refusal_json, said_at
-from authorizer.sidecar.errors import HttpError
-from authorizer.sidecar.evaluations import (
+from authorizer.sidecar.http.errors import HttpError
+from authorizer.sidecar.http.limits import Load
+from authorizer.sidecar.http.request_origin import Listener, Origin
+from authorizer.sidecar.routes.authzen_aliases import Addresses
+from authorizer.sidecar.routes.decision_json import decision_json, refusal_json, said_at
+from authorizer.sidecar.routes.evaluations import (
     AT_ONCE_MAX,
     EVALUATION_PATH,
     EVALUATIONS_PATH,
@@ -28,9 +30,7 @@ from authorizer.sidecar.evaluations import (
     TOGETHER_MAX,
     Evaluations,
 )
-from authorizer.sidecar.load import Load
-from authorizer.sidecar.origin import Listener, Origin
-from authorizer.sidecar.vocabulary import Addresses
+from authorizer.sidecar.routes.request_state import AskedStates
 from records.acl import AclOperation
 from records.principal import ANONYMOUS, KafkaPrincipal
 from support.decisions import topic

@@ -25,10 +25,10 @@ from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.load import load_config
-from authorizer.sidecar.authentication import key_set as key_set_module
-from authorizer.sidecar.authentication.key_set import KeySet, fetch_key_set
-from authorizer.sidecar.authentication.oidc import OidcTokens
-from authorizer.sidecar.authentication.refusal import Reason, RefusalError
+from authorizer.sidecar.auth import key_set as key_set_module
+from authorizer.sidecar.auth.key_set import KeySet, fetch_key_set
+from authorizer.sidecar.auth.oidc import OidcTokens
+from authorizer.sidecar.auth.rejection import Reason, RefusalError
 from records.principal import KafkaPrincipal
 from support.certificates import Authority
 from support.issuer import AUDIENCE, ISSUER, key_set, key_set_server, private_key, public_jwk, token

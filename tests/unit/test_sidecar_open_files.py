@@ -8,9 +8,9 @@ from unittest.mock import patch
 import pytest
 from structlog.testing import capture_logs
 
-from authorizer.sidecar.load import EXTRA_CONNECTIONS, Limit, Load
-from authorizer.sidecar.open_files import allow_connections
-from authorizer.sidecar.origin import Listener
+from authorizer.sidecar.http.limits import EXTRA_CONNECTIONS, Limit, Load
+from authorizer.sidecar.http.open_files import allow_connections
+from authorizer.sidecar.http.request_origin import Listener
 from support.nodes import config_of
 
 UNLIMITED = resource.RLIM_INFINITY

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from authorizer.sidecar.authentication import stored_tokens
-from authorizer.sidecar.authentication.refusal import Reason, RefusalError
-from authorizer.sidecar.authentication.stored_tokens import (
+from authorizer.sidecar.auth import stored_tokens
+from authorizer.sidecar.auth.rejection import Reason, RefusalError
+from authorizer.sidecar.auth.stored_tokens import (
     ScryptCost,
     StoredToken,
     StoredTokens,

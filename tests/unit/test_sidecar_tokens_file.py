@@ -11,8 +11,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from authorizer.api.errors import ConfigError
-from authorizer.sidecar.authentication.stored_tokens import StoredToken, new_token
-from authorizer.sidecar.authentication.tokens_file import append_token, read_tokens, revoke_token
+from authorizer.sidecar.auth.stored_tokens import StoredToken, new_token
+from authorizer.sidecar.auth.tokens_file import append_token, read_tokens, revoke_token
 from records.principal import KafkaPrincipal
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from authorizer.sidecar.authentication import tries
-from authorizer.sidecar.authentication.tries import FORGOTTEN_AFTER_S, TRIES_MAX, FailedTries
+from authorizer.sidecar.auth import failure_rate_limit as tries
+from authorizer.sidecar.auth.failure_rate_limit import FORGOTTEN_AFTER_S, TRIES_MAX, FailedTries
 
 ONE, OTHER = "10.0.0.1", "10.0.0.2"
 

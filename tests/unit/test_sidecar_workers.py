@@ -15,11 +15,18 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from authorizer.api.authorizer_api import Endpoint, SecurityProtocol
 from authorizer.api.errors import ConfigError, OperationTimedOutError
 from authorizer.configuration.shared_handler import SharedHandler
-from authorizer.sidecar.binding import bind_listener, reserve_listener, share_listener
-from authorizer.sidecar.workers.counts import Counts, kept
-from authorizer.sidecar.workers.families import Family, Together, added, by_worker, families_of, together
-from authorizer.sidecar.workers.forwarded import ForwardedWrites
-from authorizer.sidecar.workers.meeting_place import MeetingPlace
+from authorizer.sidecar.http.binding import bind_listener, reserve_listener, share_listener
+from authorizer.sidecar.workers.forwarded_writes import ForwardedWrites
+from authorizer.sidecar.workers.metric_archive import Counts, kept
+from authorizer.sidecar.workers.metric_families import (
+    Family,
+    Together,
+    added,
+    by_worker,
+    families_of,
+    together,
+)
+from authorizer.sidecar.workers.socket_directory import MeetingPlace
 from support.node_acls import topic_acl
 
 KEY = "listeners"

@@ -242,8 +242,8 @@ def _add(acls: Acls, wanted: Mapping[ResourcePattern, Entries], *, as_json: bool
 
 
 def _print_added(end_offset: int, results: Mapping[AclBinding, AclCreateResult]) -> None:
-    from authorizer.sidecar.acl_bodies import NewAcl
-    from authorizer.sidecar.acl_results import created_json
+    from authorizer.sidecar.routes.acl_bodies import NewAcl
+    from authorizer.sidecar.routes.acl_results import created_json
 
     answer: dict[str, Any] = {
         "endOffset": end_offset,

@@ -17,9 +17,9 @@ from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.log.node_state import node_state
 from authorizer.cli.sidecar import asked_sidecar
 from authorizer.client import calls
-from authorizer.sidecar.acl_bodies import application_body
-from authorizer.sidecar.acl_results import create_result_of, delete_result_of, plan_result_of
-from authorizer.sidecar.unix_socket import connect_unix
+from authorizer.sidecar.http.unix_socket import connect_unix
+from authorizer.sidecar.routes.acl_bodies import application_body
+from authorizer.sidecar.routes.acl_results import create_result_of, delete_result_of, plan_result_of
 from records.acl import AclBindingFilter
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.log.directory.files import SOCKET_FILE

@@ -21,9 +21,9 @@ from authorizer.analysis.rights_below_prefix import who_can, within
 from authorizer.api.acl_json import acl_json
 from authorizer.sidecar.console.lines import state_place
 from authorizer.sidecar.console.questions import AllowedQuestion
-from authorizer.sidecar.errors import invalid_request
-from authorizer.sidecar.query import decode_query
-from authorizer.sidecar.terms import code_of
+from authorizer.sidecar.http.errors import invalid_request
+from authorizer.sidecar.http.query import decode_query
+from authorizer.sidecar.routes.name_parsing import code_of
 from records.acl import AclOperation, ResourceType
 from records.principal import parse_kafka_principal
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from authorizer.analysis.name_map import Key
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.engine.index.acl_index import AclIndex
-    from authorizer.sidecar.caller import Caller
+    from authorizer.sidecar.auth.caller_authorization import Caller
     from authorizer.sidecar.console.states import States
 
 #: Names of a class that are sent, and exceptions of each.

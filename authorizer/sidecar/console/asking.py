@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from authorizer.sidecar.asked_state import ready_state
-from authorizer.sidecar.caller import Caller
-from authorizer.sidecar.errors import ErrorCode, HttpError
-from authorizer.sidecar.http import origin_of
+from authorizer.sidecar.auth.caller_authorization import Caller
+from authorizer.sidecar.http.errors import ErrorCode, HttpError
+from authorizer.sidecar.http.request_response import origin_of
+from authorizer.sidecar.routes.request_state import ready_state
 
 if TYPE_CHECKING:
     from starlette.requests import Request

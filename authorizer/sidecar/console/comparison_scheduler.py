@@ -16,8 +16,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from authorizer.node.switch_interval import giving_way
-from authorizer.sidecar.client_presence import while_connected
-from authorizer.sidecar.errors import ErrorCode, HttpError
+from authorizer.sidecar.http.client_presence import while_connected
+from authorizer.sidecar.http.errors import ErrorCode, HttpError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

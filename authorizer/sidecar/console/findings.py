@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from authorizer.analysis.lint import Lint
 from authorizer.analysis.lint_rules import LintRules
 from authorizer.api.acl_json import acl_json
-from authorizer.sidecar.errors import invalid_request
+from authorizer.sidecar.http.errors import invalid_request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,16 +10,16 @@ import ipaddress
 from typing import TYPE_CHECKING, Final
 
 from authorizer.configuration.keys.names import PUBLIC_URL, TRUSTED_PROXIES
-from authorizer.sidecar.errors import ErrorCode, HttpError, invalid_request
-from authorizer.sidecar.host_header import parse_host
-from authorizer.sidecar.http import JSON, origin_of
-from authorizer.sidecar.origin import misdirected
+from authorizer.sidecar.http.errors import ErrorCode, HttpError, invalid_request
+from authorizer.sidecar.http.host_header import parse_host
+from authorizer.sidecar.http.request_origin import misdirected
+from authorizer.sidecar.http.request_response import JSON, origin_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from authorizer.sidecar.origin import Listener
-    from authorizer.sidecar.peer import Peer
+    from authorizer.sidecar.http.connection_peer import Peer
+    from authorizer.sidecar.http.request_origin import Listener
 
 _SAME_ORIGIN: Final = "same-origin"
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from starlette.responses import Response
 
 from authorizer.sidecar.console.asking import require_console
-from authorizer.sidecar.errors import ErrorCode, HttpError
+from authorizer.sidecar.http.errors import ErrorCode, HttpError
 
 if TYPE_CHECKING:
     from starlette.requests import Request

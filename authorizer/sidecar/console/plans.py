@@ -24,7 +24,6 @@ from authorizer.api.errors import ApiError
 from authorizer.engine.decisions.notes import unknown_release
 from authorizer.node.writing.acl_control import HostRules, validate_binding
 from authorizer.node.writing.cluster_plan import NOT_ATOMIC
-from authorizer.sidecar.acl_bodies import plan_of
 from authorizer.sidecar.console.asking import console_caller
 from authorizer.sidecar.console.comparison_scheduler import ComparisonScheduler
 from authorizer.sidecar.console.flips import flips_json
@@ -33,9 +32,10 @@ from authorizer.sidecar.console.own_page import require_own_page
 from authorizer.sidecar.console.own_threads import in_own_thread
 from authorizer.sidecar.console.paths import PLAN_PATH
 from authorizer.sidecar.console.questions import PlanQuestion
-from authorizer.sidecar.errors import invalid_request
-from authorizer.sidecar.http import json_response, read_body
-from authorizer.sidecar.json_body import decode_body
+from authorizer.sidecar.http.errors import invalid_request
+from authorizer.sidecar.http.json_body import decode_body
+from authorizer.sidecar.http.request_response import json_response, read_body
+from authorizer.sidecar.routes.acl_bodies import plan_of
 from records.acl import AclOperation
 from records.entries import AccessControlEntryRecord
 from records.errors import DecodeError
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from authorizer.analysis.plan_warnings import Warned
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.node.node import Node
-    from authorizer.sidecar.acls import AclRoutes
     from authorizer.sidecar.console.states import States
+    from authorizer.sidecar.routes.acls import AclRoutes
     from records.columns.acl_table import AclTable
     from records.entries import AclContent
 

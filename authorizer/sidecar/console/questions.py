@@ -6,8 +6,8 @@ from typing import Annotated
 
 import msgspec
 
-from authorizer.sidecar.acl_bodies import NewAcl
-from authorizer.sidecar.questions import DecisionQuestion
+from authorizer.sidecar.routes.acl_bodies import NewAcl
+from authorizer.sidecar.routes.questions import DecisionQuestion
 
 #: Rows, columns and lines of one answer.
 Count = Annotated[int, msgspec.Meta(ge=1, le=200)]

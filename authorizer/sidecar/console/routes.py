@@ -16,7 +16,7 @@ from authorizer.analysis.blame import AskedQuestion
 from authorizer.api.acl_json import applied_acl_json
 from authorizer.api.cluster_name import CLUSTERS_PATH
 from authorizer.engine.decisions.listing import list_acls
-from authorizer.sidecar.asked_state import ready_state
+from authorizer.sidecar.base_app import not_ready
 from authorizer.sidecar.console.allowed import Allowed
 from authorizer.sidecar.console.asking import console_caller
 from authorizer.sidecar.console.comparison_scheduler import ComparisonScheduler
@@ -36,13 +36,13 @@ from authorizer.sidecar.console.questions import (
 from authorizer.sidecar.console.states import States
 from authorizer.sidecar.console.turns import turns_json
 from authorizer.sidecar.console.windows import window
-from authorizer.sidecar.errors import invalid_request
-from authorizer.sidecar.http import json_response
-from authorizer.sidecar.kafka_questions import explanation_json
-from authorizer.sidecar.node_routes import state_json
-from authorizer.sidecar.query import decode_query
-from authorizer.sidecar.routed_app import not_ready
-from authorizer.sidecar.terms import code_of
+from authorizer.sidecar.http.errors import invalid_request
+from authorizer.sidecar.http.query import decode_query
+from authorizer.sidecar.http.request_response import json_response
+from authorizer.sidecar.routes.kafka_questions import explanation_json
+from authorizer.sidecar.routes.name_parsing import code_of
+from authorizer.sidecar.routes.node_routes import state_json
+from authorizer.sidecar.routes.request_state import ready_state
 from records.acl import AclBindingFilter, AclOperation, ResourceType
 from records.ids import uuid_to_string
 
@@ -58,9 +58,9 @@ if TYPE_CHECKING:
     from authorizer.engine.index.acl_index import AclIndex
     from authorizer.node.fleet import Member
     from authorizer.node.node import Node
-    from authorizer.sidecar.acls import AclRoutes
-    from authorizer.sidecar.caller import Caller
+    from authorizer.sidecar.auth.caller_authorization import Caller
     from authorizer.sidecar.console.standing import Standing
+    from authorizer.sidecar.routes.acls import AclRoutes
 
 #: Moments of the past that are listed one by one.
 _MOMENTS_MAXIMUM: Final = 2_000

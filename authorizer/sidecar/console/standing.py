@@ -9,12 +9,12 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.sidecar.caller import Caller
+from authorizer.sidecar.auth.caller_authorization import Caller
 from authorizer.sidecar.console.asking import console_caller
 from authorizer.sidecar.console.kept_counts import KeptCounts
 from authorizer.sidecar.console.other_nodes import OtherNodes
 from authorizer.sidecar.console.own_threads import in_own_thread
-from authorizer.sidecar.http import json_response, origin_of
+from authorizer.sidecar.http.request_response import json_response, origin_of
 from records.acl import AclOperation
 from records.errors import AclogError
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from authorizer.node.node import Node
-    from authorizer.sidecar.workers.peers import NodePeers
+    from authorizer.sidecar.workers.worker_fanout import NodePeers
 
 _DECISIONS: Final = "aclog_authorizations"
 

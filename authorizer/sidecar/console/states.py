@@ -19,7 +19,7 @@ from authorizer.sidecar.console.past import Past
 from authorizer.sidecar.console.questions import MatrixQuestion
 from authorizer.sidecar.console.walking import Walking
 from authorizer.sidecar.console.windows import window
-from authorizer.sidecar.errors import ErrorCode, HttpError
+from authorizer.sidecar.http.errors import ErrorCode, HttpError
 from records.acl import ResourceType
 from records.log.open import open_log
 from replay.snapshot_source import CheckpointFiles, StoredSnapshots

@@ -12,17 +12,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NoReturn, Self
 
 from authorizer.sidecar.app import SidecarApp
-from authorizer.sidecar.authentication.authenticator import Authenticator
+from authorizer.sidecar.auth.authenticator import Authenticator
 from authorizer.sidecar.console.ahead import Ahead
 from authorizer.sidecar.fleet_app import FleetApp
-from authorizer.sidecar.listener_facts import listener_at
-from authorizer.sidecar.load import Load
-from authorizer.sidecar.request_metrics import RequestMetrics
-from authorizer.sidecar.server_thread import Served, ServerThread, private_server
-from authorizer.sidecar.workers.followed_nodes import WHOLE, FleetNodes, OneNode
+from authorizer.sidecar.http.limits import Load
+from authorizer.sidecar.http.listener_properties import listener_at
+from authorizer.sidecar.http.server_thread import Served, ServerThread, private_server
+from authorizer.sidecar.telemetry.request_metrics import RequestMetrics
+from authorizer.sidecar.workers.hosted_nodes import WHOLE, FleetNodes, OneNode
 from authorizer.sidecar.workers.messages import Listening, Reached
 from authorizer.sidecar.workers.passed_on import ConsoleDoor
-from authorizer.sidecar.workers.peers import Peers
+from authorizer.sidecar.workers.worker_fanout import Peers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from authorizer.node.fleet import Fleet, Member
     from authorizer.node.node import Node
     from authorizer.node.reconfiguration import Reconfiguration
-    from authorizer.sidecar.routed_app import RoutedApp
+    from authorizer.sidecar.base_app import RoutedApp
     from authorizer.sidecar.workers.worker import Worker
 
 _TURN_S: Final = 0.1

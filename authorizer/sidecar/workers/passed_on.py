@@ -16,13 +16,13 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from authorizer.sidecar.client_presence import while_connected
 from authorizer.sidecar.console.asking import require_console
 from authorizer.sidecar.console.paths import APPLY_PATH, console_routes
-from authorizer.sidecar.errors import RETRY, ErrorCode, HttpError
-from authorizer.sidecar.http import origin_of, read_body
-from authorizer.sidecar.peer import Peer
-from authorizer.sidecar.unix_socket import unix_address
+from authorizer.sidecar.http.client_presence import while_connected
+from authorizer.sidecar.http.connection_peer import Peer
+from authorizer.sidecar.http.errors import RETRY, ErrorCode, HttpError
+from authorizer.sidecar.http.request_response import origin_of, read_body
+from authorizer.sidecar.http.unix_socket import unix_address
 from records.principal import KafkaPrincipal
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from starlette.routing import Route
     from starlette.types import Message, Receive, Scope, Send
 
-    from authorizer.sidecar.origin import Listener
-    from authorizer.sidecar.routed_app import RoutedApp
-    from authorizer.sidecar.workers.meeting_place import MeetingPlace
+    from authorizer.sidecar.base_app import RoutedApp
+    from authorizer.sidecar.http.request_origin import Listener
+    from authorizer.sidecar.workers.socket_directory import MeetingPlace
 
 #: Requests of one worker that the console answers at a time, and how long one more waits for its turn.
 _CONNECTIONS: Final = 64

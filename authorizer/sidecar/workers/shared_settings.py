@@ -11,7 +11,7 @@ import queue
 import threading
 from typing import TYPE_CHECKING, Final
 
-from authorizer.sidecar.errors import ErrorCode, HttpError
+from authorizer.sidecar.http.errors import ErrorCode, HttpError
 from authorizer.sidecar.workers.messages import Answered, NewSettings, Put, Taken
 
 if TYPE_CHECKING:

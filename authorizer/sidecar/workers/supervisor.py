@@ -39,11 +39,10 @@ from authorizer.api.errors import ConfigError, RestartNeededError
 from authorizer.configuration.keys.names import CONSOLE_LISTENERS, WORKERS
 from authorizer.configuration.listeners import is_unix
 from authorizer.node.reconfiguration import Reconfiguration
-from authorizer.sidecar.binding import reserve_listener
-from authorizer.sidecar.systemd import READY, STOPPING, alive, notify
-from authorizer.sidecar.unix_socket import remove_unix
-from authorizer.sidecar.workers.followed_nodes import WHOLE
-from authorizer.sidecar.workers.meeting_place import ConsoleStanding, MeetingPlace
+from authorizer.sidecar.http.binding import reserve_listener
+from authorizer.sidecar.http.systemd import READY, STOPPING, alive, notify
+from authorizer.sidecar.http.unix_socket import remove_unix
+from authorizer.sidecar.workers.hosted_nodes import WHOLE
 from authorizer.sidecar.workers.messages import (
     Answered,
     Listening,
@@ -54,6 +53,7 @@ from authorizer.sidecar.workers.messages import (
     Stopped,
     Taken,
 )
+from authorizer.sidecar.workers.socket_directory import ConsoleStanding, MeetingPlace
 from authorizer.sidecar.workers.worker import WRITER, Worker
 from replay.backoff import Backoff
 

@@ -7,8 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from authorizer.sidecar.binding import share_listener
-from authorizer.sidecar.unix_socket import bind_unix, remove_unix
+from authorizer.sidecar.http.binding import share_listener
+from authorizer.sidecar.http.unix_socket import bind_unix, remove_unix
 
 if TYPE_CHECKING:
     import socket
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from mmap import mmap
     from multiprocessing.connection import Connection
 
-    from authorizer.sidecar.workers.meeting_place import MeetingPlace
     from authorizer.sidecar.workers.messages import Report
+    from authorizer.sidecar.workers.socket_directory import MeetingPlace
 
 #: The one that writes the log and keeps the snapshots.
 WRITER: Final = 0

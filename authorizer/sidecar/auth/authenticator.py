@@ -1,0 +1,306 @@
+"""The caller of a request: by its Authorization header, else by its connection.
+
+- A token that was verified before costs a keyed hash and a look-up. The cache is bounded, holds no token, and
+  forgets one when it expires, when its line of the tokens file is changed or removed, and when the issuer's
+  keys change.
+- A token of the file is checked where it is read: that is one SHA-256. An issuer's token, and one whose line
+  of the file has a slow hash, is checked in a thread. The places to wait for a thread are bounded, and shared
+  fairly by address (``fair_places``); each of the two kinds has its own, and the fetch of an issuer's keys
+  holds neither.
+- A valid token is accepted however many wrong ones came from its address (``tries``).
+- A header that is no valid bearer token is refused, never ignored: a caller who sends one means it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+import secrets
+import threading
+from functools import partial
+from math import ceil, inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+from authorizer.api.errors import ConfigError
+from authorizer.configuration.keys.names import AUTH_OIDC_JWKS, AUTH_TOKENS_FILE
+from authorizer.sidecar.auth.failure_rate_limit import FailedTries
+from authorizer.sidecar.auth.fair_places import FairExecutor, FairPlaces, NoPlaceError
+from authorizer.sidecar.auth.metrics import AuthenticationCollector
+from authorizer.sidecar.auth.rejection import Reason, RefusalError
+from authorizer.sidecar.auth.rejection_counter import Refusals
+from authorizer.sidecar.auth.reloading_value import FILE_EVERY_S, FileLoad, Followed
+from authorizer.sidecar.auth.stored_tokens import TOKEN_PREFIX, StoredToken, StoredTokens
+from authorizer.sidecar.auth.tokens_file import read_tokens
+from records.principal import ANONYMOUS, KafkaPrincipal
+from replay.clock import SystemClock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from authorizer.configuration.load import Config
+    from authorizer.sidecar.auth.key_set import KeySet
+    from authorizer.sidecar.auth.oidc import OidcTokens
+    from authorizer.sidecar.http.request_origin import Listener, Origin
+    from replay.clock import Clock
+
+#: RFC 6750, section 2.1; the scheme in any case (RFC 9110).
+_BEARER: Final = re.compile(rb"bearer +([A-Za-z0-9._~+/-]+=*) *", re.IGNORECASE)
+_TOKEN_BYTES_MAX: Final = 16 * 1024
+
+#: Tokens that are remembered; one more, and the one seen first is forgotten.
+CACHE_MAX: Final = 10_000
+#: For each kind of check: threads, and requests that wait for one of them.
+_THREADS: Final = 2
+PLACES: Final = 256
+#: Requests that wait for a newer key set, and how long one waits.
+KEY_PLACES: Final = 64
+KEY_WAIT_S: Final = 5.0
+
+
+_Result = TypeVar("_Result")
+
+
+class _Seen(NamedTuple):
+    """A token that was verified: its caller, and against what."""
+
+    principal: KafkaPrincipal
+    until_ms: float
+    proof: StoredToken | KeySet
+
+
+class Authenticator:
+    """What a sidecar's requests are put to."""
+
+    def __init__(self, config: Config, clock: Clock | None = None) -> None:
+        """Read the files.
+
+        Raises:
+            ConfigError: one cannot be used, or PyJWT is not installed and needed.
+        """
+        self._clock = clock or SystemClock()
+        self._key = secrets.token_bytes(32)
+        self._seen: dict[bytes, _Seen] = {}
+        self._checks: dict[bytes, asyncio.Future[_Seen]] = {}
+        self._slow_checks = FairExecutor(_THREADS, PLACES, "aclog-stored-tokens")
+        self._jwt_checks = FairExecutor(_THREADS, PLACES, "aclog-issuer-tokens")
+        self._key_places = FairPlaces(KEY_PLACES)
+        # Of what replaces the cache: each follower has a thread.
+        self._cache_lock = threading.Lock()
+        self._tries = FailedTries()
+        self._refusals = Refusals()
+        self._tokens: Followed[StoredTokens] | None = None
+        self._oidc: OidcTokens | None = None
+        self._key_set: Followed[KeySet] | None = None
+        if config.auth_tokens_file is not None:
+            load = FileLoad(Path(config.auth_tokens_file), lambda path: StoredTokens(read_tokens(path)))
+            self._tokens = Followed("tokens", load, FILE_EVERY_S, changed=self._drop_stale)
+            self._tokens.load()
+        if config.auth_oidc_jwks is not None:
+            self._oidc, self._key_set = self._of_issuer(config, config.auth_oidc_jwks)
+        self.collector = AuthenticationCollector(self._refusals, self._followed())
+
+    def start(self) -> None:
+        """Begin to follow the files and the issuer's keys."""
+        for each in self._followed():
+            each.start()
+
+    def close(self) -> None:
+        """Stop that. Idempotent."""
+        for each in self._followed():
+            each.close()
+        self._slow_checks.close()
+        self._jwt_checks.close()
+
+    def known(
+        self, authorization: bytes | None, connection: KafkaPrincipal, listener: Listener
+    ) -> KafkaPrincipal | None:
+        """The caller, if that takes no work; None: ask ``caller``. From the event loop only, as that.
+
+        Args:
+            authorization: the value of the request's only header of that name; None if there is none.
+            connection: the connection's principal.
+            listener: where the request came in.
+        """
+        if authorization is None:
+            if listener.requires_authentication and connection == ANONYMOUS:
+                return None
+            return connection
+        if not listener.carries_tokens:
+            return None
+        seen = self._seen.get(self._digest(authorization))
+        if seen is None or seen.until_ms <= self._clock.now_ms():
+            return None
+        return seen.principal
+
+    async def caller(self, authorization: Sequence[bytes], origin: Origin) -> KafkaPrincipal:
+        """The caller of a request with these Authorization headers.
+
+        Raises:
+            RefusalError: 401, no token where one is needed, or one that is not valid; 429, one that is not
+                valid after too many others, or no place to wait for the check.
+        """
+        header = authorization[0] if authorization else None
+        if len(authorization) <= 1:
+            known = self.known(header, origin.principal, origin.listener)
+            if known is not None:
+                return known
+        try:
+            return (await self._checked(authorization, origin)).principal
+        except RefusalError as refused:
+            refusal = self._counted(refused, origin)
+            if refusal is refused:
+                raise
+            raise refusal from refused
+
+    def _counted(self, refusal: RefusalError, origin: Origin) -> RefusalError:
+        """The answer, once the failure was counted: from an address in debt it says that."""
+        now_s = self._clock.monotonic_s()
+        if refusal.is_failed_try:
+            wait_s = self._tries.wait_s(origin.address, now_s)
+            self._tries.add(origin.address, now_s)
+            if wait_s > 0:
+                refusal = RefusalError(
+                    Reason.TOO_MANY_TRIES,
+                    "this token is not valid, and too many others that are not came from this address",
+                    ceil(wait_s),
+                )
+        self._refusals.add(refusal, origin, now_s)
+        return refusal
+
+    async def _checked(self, authorization: Sequence[bytes], origin: Origin) -> _Seen:
+        if not authorization:
+            name = origin.listener.name
+            raise RefusalError(Reason.MISSING, f"listener {name} needs to know who asks: send a bearer token")
+        matched = _BEARER.fullmatch(authorization[0])
+        if len(authorization) > 1 or matched is None or len(authorization[0]) > _TOKEN_BYTES_MAX:
+            raise RefusalError(Reason.MALFORMED, "the Authorization header is not one bearer token")
+        if not origin.listener.carries_tokens:
+            raise RefusalError(
+                Reason.UNPROTECTED, "this listener has no TLS: the token was seen on its way, so revoke it"
+            )
+        digest = self._digest(authorization[0])
+        check = self._checks.get(digest)
+        if check is None:
+            check = asyncio.ensure_future(self._check(matched[1].decode("ascii"), digest, origin.address))
+            self._checks[digest] = check
+            check.add_done_callback(partial(self._done, digest))
+        # A client that goes away does not end it for the others.
+        return await asyncio.shield(check)
+
+    def _done(self, digest: bytes, check: asyncio.Future[_Seen]) -> None:
+        del self._checks[digest]
+        if not check.cancelled():
+            check.exception()  # retrieved, even if everyone who waited has gone
+
+    async def _check(self, token: str, digest: bytes, address: str) -> _Seen:
+        # Read before what the token is checked against: a check that began before a reload must not write
+        # into the cache that came with it.
+        cache = self._seen
+        stored = None if self._tokens is None else self._tokens.value
+        if stored is not None and (self._oidc is None or token.startswith(TOKEN_PREFIX)):
+            seen = await self._check_stored(token, stored, address)
+        elif self._oidc is not None and self._key_set is not None:
+            cache, seen = await self._check_jwt(token, self._oidc, self._key_set, address)
+        else:
+            raise RefusalError(
+                Reason.UNKNOWN_TOKEN, f"no tokens are known here: {AUTH_TOKENS_FILE} is not set"
+            )
+        if len(cache) >= CACHE_MAX:
+            del cache[next(iter(cache))]
+        cache[digest] = seen
+        return seen
+
+    async def _check_stored(self, token: str, tokens: StoredTokens, address: str) -> _Seen:
+        entry = tokens.find(token)
+        verify = partial(tokens.verify, token, entry)
+        stored = await self._in_turn(self._slow_checks, address, verify) if entry.is_slow else verify()
+        return _Seen(stored.principal, inf, stored)
+
+    async def _check_jwt(
+        self, token: str, oidc: OidcTokens, key_set: Followed[KeySet], address: str
+    ) -> tuple[dict[bytes, _Seen], _Seen]:
+        """The cache that the result may be written to, and the result."""
+        cache = self._seen
+        verify = partial(_verify_jwt, token, oidc, key_set)
+        try:
+            return cache, await self._in_turn(self._jwt_checks, address, verify)
+        except RefusalError as refusal:
+            if refusal.reason is not Reason.UNKNOWN_KEY:
+                raise
+        # The issuer may have a new key.
+        await self._wait_for_keys(key_set, address)
+        cache = self._seen
+        return cache, await self._in_turn(self._jwt_checks, address, verify)
+
+    async def _wait_for_keys(self, key_set: Followed[KeySet], address: str) -> None:
+        """Until it was fetched anew, was just now, or that takes too long."""
+        fetched = asyncio.wrap_future(key_set.ask(self._clock.monotonic_s()))
+        try:
+            with self._key_places.place(address, is_indebted=self._is_indebted(address)) as place:
+                await asyncio.wait((fetched, place), timeout=KEY_WAIT_S, return_when=asyncio.FIRST_COMPLETED)
+                fetched.cancel()  # what is fetched goes on: others may wait for it
+                if place.done():
+                    await place
+        except NoPlaceError:
+            raise _busy() from None
+
+    async def _in_turn(self, checks: FairExecutor, address: str, check: Callable[[], _Result]) -> _Result:
+        try:
+            return await checks.run(address, check, is_indebted=self._is_indebted(address))
+        except NoPlaceError:
+            raise _busy() from None
+
+    def _is_indebted(self, address: str) -> bool:
+        return self._tries.wait_s(address, self._clock.monotonic_s()) > 0
+
+    def _of_issuer(self, config: Config, jwks: str) -> tuple[OidcTokens, Followed[KeySet]]:
+        try:
+            from authorizer.sidecar.auth.key_set import fetch_key_set, read_key_set  # noqa: PLC0415
+            from authorizer.sidecar.auth.oidc import OidcTokens  # noqa: PLC0415
+        except ImportError as error:
+            raise ConfigError(AUTH_OIDC_JWKS, jwks, "it takes PyJWT: pip install 'aclog[oidc]'") from error
+        if "://" in jwks:
+            # Fetched by its thread, so that no start waits for it.
+            every_s = config.auth_oidc_jwks_refresh_ms / 1000
+            followed = Followed("jwks", partial(fetch_key_set, jwks), every_s, changed=self._drop_stale)
+        else:
+            load = FileLoad(Path(jwks), read_key_set)
+            followed = Followed("jwks", load, FILE_EVERY_S, changed=self._drop_stale)
+            followed.load()
+        return OidcTokens(config), followed
+
+    def _followed(self) -> list[Followed[Any]]:
+        return [each for each in (self._tokens, self._key_set) if each is not None]
+
+    def _drop_stale(self) -> None:
+        """Keep what was verified against what is still there. In a follower's thread."""
+        with self._cache_lock:
+            tokens = None if self._tokens is None else self._tokens.value
+            keys = None if self._key_set is None else self._key_set.value
+            self._seen = {
+                digest: seen
+                for digest, seen in list(self._seen.items())
+                if (
+                    tokens is not None and tokens.contains(seen.proof)
+                    if isinstance(seen.proof, StoredToken)
+                    else seen.proof is keys
+                )
+            }
+
+    def _digest(self, authorization: bytes) -> bytes:
+        return hashlib.blake2b(authorization, key=self._key, digest_size=16).digest()
+
+
+def _verify_jwt(token: str, oidc: OidcTokens, key_set: Followed[KeySet]) -> _Seen:
+    """In a thread."""
+    keys = key_set.value
+    if keys is None:
+        raise RefusalError(Reason.NO_KEYS, "the keys that tokens are checked with are not there yet")
+    principal, until_s = oidc.verify(token, keys)
+    return _Seen(principal, until_s * 1000, keys)
+
+
+def _busy() -> RefusalError:
+    return RefusalError(Reason.BUSY, "too many new tokens at once: try again")

@@ -1,0 +1,125 @@
+"""Who sent a request, and what they may ask: the rules of architecture.md, section 7.
+
+Kafka's own ACLs guard the sidecar: anyone may ask about themselves, about others only with DESCRIBE on the
+cluster. Those of ``aclog.describe.principals`` may ask about others without an ACL, and nothing else by that:
+they may neither list ACLs nor change them. To list takes DESCRIBE on the cluster, to change ALTER. Who
+the caller is, ``authentication`` finds out; who comes in by the socket in the log's directory could write the
+log itself, and may do everything (``binding``).
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from authorizer.api.authorizer_api import Action, HttpRequestContext
+from authorizer.configuration.keys.names import DESCRIBE_PRINCIPALS
+from authorizer.sidecar.http.errors import ErrorCode, HttpError
+from records.acl import CLUSTER_NAME, AclOperation, PatternType, ResourcePattern, ResourceType
+
+if TYPE_CHECKING:
+    from authorizer.engine.decisions.state import AuthorizerState
+    from authorizer.node.node import Node
+    from authorizer.sidecar.http.request_origin import Origin
+    from records.principal import KafkaPrincipal
+
+_CLUSTER: Final = ResourcePattern(ResourceType.CLUSTER, CLUSTER_NAME, PatternType.LITERAL)
+_DESCRIBE_CLUSTER: Final = Action(
+    AclOperation.DESCRIBE, _CLUSTER, resource_reference_count=1, log_if_allowed=False, log_if_denied=True
+)
+
+
+class Caller(msgspec.Struct, gc=False):
+    """The caller of one request; its rights are decided on the request's state.
+
+    Attributes:
+        origin: where the request comes from.
+        request_name: what the audit log calls it; one word.
+    """
+
+    _node: Node
+    _state: AuthorizerState
+    origin: Origin
+    request_name: str
+    # Decided once for a request, and only if it is asked for: one count, one audit line.
+    _may_ask_about_others: bool | None = None
+
+    @property
+    def context(self) -> HttpRequestContext:
+        """In which the caller's own rights are decided."""
+        origin = self.origin
+        return HttpRequestContext(
+            origin.principal,
+            origin.address,
+            origin.listener.name,
+            request_name=self.request_name,
+            caller=origin.principal,
+            caller_address=origin.address,
+            request_id=origin.request_id,
+        )
+
+    def may_ask_about(self, principal: KafkaPrincipal) -> bool:
+        """Whether the caller may; that it may not is a line of the audit log, once."""
+        origin = self.origin
+        if self._may_ask_about_others or origin.listener.is_local or principal == origin.principal:
+            return True
+        if self._may_ask_about_others is None:
+            self._may_ask_about_others = self._decide_about_others()
+        return self._may_ask_about_others
+
+    def require_may_ask_about(self, principal: KafkaPrincipal) -> None:
+        """HttpError 403 if the caller may not."""
+        if self.may_ask_about(principal):
+            return
+        caller = self.origin.principal
+        quoted = shlex.quote(str(caller))
+        raise HttpError(
+            ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+            f"{caller} on listener {self.origin.listener.name} may ask about itself only, not about "
+            f"{principal}. To let it ask about others, start the sidecar with --describe-principals {quoted} "
+            f"(or set {DESCRIBE_PRINCIPALS}), or add an ACL: "
+            f"{self._acls_command()} --add --allow-principal {quoted} --operation Describe --cluster",
+        )
+
+    def require_on_cluster(self, operation: AclOperation, *, log_if_allowed: bool = True) -> None:
+        """HttpError 403 unless the caller may do this to the cluster."""
+        if self.origin.listener.is_local:
+            return
+        context, action = self.context, Action(operation, _CLUSTER, log_if_allowed=log_if_allowed)
+        if self._node.authorizer.answer(context, action, self._state).is_allowed:
+            return
+        quoted = shlex.quote(str(context.caller))
+        raise HttpError(
+            ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+            f"{context.caller} on listener {context.listener_name} needs {operation.title} on the cluster. "
+            f"To let it: {self._acls_command()} --add --allow-principal {quoted} "
+            f"--operation {operation.title} --cluster",
+        )
+
+    def may_list(self) -> bool:
+        """Whether the caller may see every ACL; not asking for it, so that a denial is no line of the log."""
+        return self._may_on_cluster(AclOperation.DESCRIBE)
+
+    def may_alter(self) -> bool:
+        """The same of changing ACLs."""
+        return self._may_on_cluster(AclOperation.ALTER)
+
+    def _may_on_cluster(self, operation: AclOperation) -> bool:
+        if self.origin.listener.is_local:
+            return True
+        look = Action(operation, _CLUSTER, log_if_allowed=False, log_if_denied=False)
+        return self._node.authorizer.answer(self.context, look, self._state).is_allowed
+
+    def _acls_command(self) -> str:
+        """What writes to this node's log: a broker's own directory is its cluster's to write."""
+        if self._node.log.is_only_read:
+            return "kafka-acls --bootstrap-server HOST:PORT"
+        return shlex.join(["aclog", "acls", "--log", self._node.config.require_log_url()])
+
+    def _decide_about_others(self) -> bool:
+        node = self._node
+        if str(self.origin.principal) in node.config.describe_principals:
+            return True
+        return node.authorizer.answer(self.context, _DESCRIBE_CLUSTER, self._state).is_allowed

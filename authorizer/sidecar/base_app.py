@@ -1,0 +1,238 @@
+"""RoutedApp: what every application of the sidecar has: who asks, which handler, and how errors are said.
+
+The caller is a principal (``authentication``), and Kafka's own ACLs guard what is asked (``caller.py``). Its
+address is the peer's; a header says another one only where the peer is a trusted proxy.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from importlib.metadata import version
+from time import perf_counter
+from typing import TYPE_CHECKING, Final
+
+import structlog
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.routing import Router
+
+from authorizer.api.errors import AuthorizerNotReadyError
+from authorizer.sidecar.console.pages import is_page
+from authorizer.sidecar.http.errors import RETRY, ErrorCode, HttpError
+from authorizer.sidecar.http.limits import is_health
+from authorizer.sidecar.http.request_origin import find_origin
+from authorizer.sidecar.http.request_response import (
+    PART_BYTES,
+    error_response,
+    hold_answer,
+    json_response,
+    request_id_of,
+    send_in_parts,
+)
+from authorizer.sidecar.telemetry.request_metrics import OTHER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from starlette.responses import Response
+    from starlette.routing import Route
+    from starlette.types import Message, Receive, Scope, Send
+
+    from authorizer.sidecar.app import SidecarApp
+    from authorizer.sidecar.auth.authenticator import Authenticator
+    from authorizer.sidecar.http.limits import Load
+    from authorizer.sidecar.http.request_origin import Origin
+    from authorizer.sidecar.telemetry.request_metrics import RequestMetrics, Requests
+
+log = structlog.get_logger(__name__)
+
+#: An orchestrator or a generator of clients asks them without a token, and they say nothing that is secret.
+FOR_EVERYONE: Final = ("/livez", "/readyz", "/openapi.json")
+_INTERNAL_ERROR: Final = HttpError(ErrorCode.UNKNOWN_SERVER_ERROR, "internal error: see the sidecar's log")
+
+
+@dataclass(frozen=True, slots=True)
+class AtOnce:
+    """What the protocol answers without ASGI: whose it is, by which path there, and where it is counted.
+
+    Attributes:
+        answer: to the POST of a body there: the JSON of a 200; None if the request must wait and is to take
+            ASGI's way. Raises what ``app`` makes an error of.
+    """
+
+    app: SidecarApp
+    answer: Callable[[str, bytes, Origin], bytes | None]
+    path: str
+    counted: Requests
+
+
+class RoutedApp(ABC):
+    """ASGI 3 application for listeners: each request says which one it came in on (``protocol``).
+
+    Attributes:
+        authenticator: says whose each request is, before anything else is done with it.
+        load: what all requests take, and may.
+        requests: how long they took.
+        at_once: what the protocol may ask by itself, by the path as it stands in a request.
+    """
+
+    def __init__(self, authenticator: Authenticator, load: Load, requests: RequestMetrics) -> None:
+        self.authenticator = authenticator
+        self.load = load
+        self.requests = requests
+        self.at_once: dict[bytes, AtOnce] = {}
+        self._routes: Sequence[Route] = ()
+        self._endpoints: Mapping[str, str] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one HTTP request; WebSockets are not offered."""
+        if scope["type"] != "http":
+            raise TypeError(f"the sidecar speaks HTTP only, not {scope['type']}")
+        begun_s, in_flight = perf_counter(), self.requests.in_flight
+        endpoint = self.endpoint(scope["path"])
+        status: int | None = None
+
+        async def send_with_status(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        in_flight[endpoint] = in_flight.get(endpoint, 0) + 1
+        try:
+            await self._answer(scope, receive, send_with_status)
+        finally:
+            in_flight[endpoint] -= 1
+            self.requests.add(scope["method"], endpoint, status, perf_counter() - begun_s)
+
+    def endpoint(self, path: str) -> str:
+        """The path of the route that it matches, for what counts and names requests."""
+        if endpoint := self._endpoints.get(path):
+            return endpoint
+        return next((route.path for route in self._routes if route.path_regex.match(path)), OTHER)
+
+    @abstractmethod
+    def end_streams(self) -> None:
+        """End what would not end by itself. For any thread."""
+
+    def _route(self, routes: Sequence[Route]) -> None:
+        """Once, when it is made."""
+        self._routes = routes
+        self._router = Router(list(routes), redirect_slashes=False)
+        self._endpoints = {route.path: route.path for route in routes}
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        request_id: str | None = None
+        has_begun = False
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal has_begun
+            if message["type"] != "http.response.start":
+                await send_in_parts(message, send)
+                return
+            headers = MutableHeaders(scope=message)
+            size = int(headers.get("content-length", 0))
+            # The text of the metrics is the same for all who ask.
+            if size > PART_BYTES and not has_begun and not is_health(scope["path"]):
+                hold_answer(request, size)
+            has_begun = True
+            headers["cache-control"] = "no-store"
+            if request_id is not None:
+                headers["x-request-id"] = request_id
+            await send(message)
+
+        # Starlette raises HTTPException only where there is an application that catches it.
+        scope["app"] = self
+        scope["state"]["held_bytes"] = scope["state"]["held_answer_bytes"] = 0
+        try:
+            request_id = request_id_of(request)
+            request.state.origin = await self._origin(request, request_id)
+            await self._router(scope, receive, send_with_headers)
+        except ConnectionResetError:
+            return
+        except Exception as error:
+            response = self.error_response_for(error, scope["path"], scope["method"])
+            if has_begun:
+                raise
+            await response(scope, receive, send_with_headers)
+        finally:
+            self.load.release(scope["state"]["held_bytes"])
+            self.load.release_answer(scope["state"]["held_answer_bytes"])
+
+    async def _origin(self, request: Request, request_id: str | None) -> Origin:
+        """Where it comes from and who asks.
+
+        Raises:
+            HttpError: there is too much to do, or the caller is not believed.
+        """
+        path, in_flight = request.scope["path"], self.requests.in_flight
+        refusal: HttpError | None = request.scope["state"].get("refusal")
+        refusal = refusal or self.load.refusal(path, sum(in_flight.values()) - 1)
+        if refusal is not None:
+            raise refusal
+        origin = find_origin(request.scope)
+        if path in FOR_EVERYONE or (origin.listener.has_console and is_page(request)):
+            return origin
+        authorization = [value for name, value in request.scope["headers"] if name == b"authorization"]
+        principal = await self.authenticator.caller(authorization, origin)
+        return replace(origin, principal=principal, request_id=request_id)
+
+    def error_response_for(self, error: Exception, path: str, method: str) -> Response:
+        """What the client gets: an error, never a decision."""
+        return error_response(self._answer_for(error, path, method), path)
+
+    def _answer_for(self, error: Exception, path: str, method: str) -> HttpError:
+        match error:
+            case HttpError():
+                return error
+            case AuthorizerNotReadyError():
+                return not_ready(self._not_ready_reason())
+            case HTTPException(status_code=HTTPStatus.NOT_FOUND):
+                return self._nothing_at(path)
+            case HTTPException(status_code=HTTPStatus.METHOD_NOT_ALLOWED):
+                here = (route.methods for route in self._routes if route.path_regex.match(path))
+                allowed = ", ".join(method for methods in here for method in sorted(methods or ()))
+                return HttpError(
+                    ErrorCode.METHOD_NOT_ALLOWED,
+                    f"{path} takes {allowed}, not {method}",
+                    {"allow": allowed},
+                )
+            case _:
+                # The last line of defence: the client gets an error, never a decision.
+                log.error("request_failed", path=path, exc_info=error)
+                return _INTERNAL_ERROR
+
+    @abstractmethod
+    def _not_ready_reason(self) -> str:
+        """Why nothing may be decided yet."""
+
+    def _nothing_at(self, path: str) -> HttpError:
+        return HttpError(ErrorCode.NOT_FOUND, f"there is nothing at {path}; see {', '.join(self._methods())}")
+
+    def _methods(self) -> dict[str, list[str]]:
+        """Of each path, in the order of the routes; without those of a page."""
+        methods: dict[str, list[str]] = {}
+        for route in self._routes:
+            if not route.include_in_schema:
+                continue
+            methods.setdefault(route.path, []).extend(sorted(route.methods or ()))
+        return methods
+
+    async def _index(self, _request: Request) -> Response:
+        return json_response(
+            {
+                "name": "aclog",
+                "version": version("aclog"),
+                "description": "Kafka's ACL decisions outside the broker, over HTTP (AuthZEN 1.0)",
+                "paths": self._methods(),
+            }
+        )
+
+
+def not_ready(reason: str) -> HttpError:
+    """503: nothing may be decided."""
+    return HttpError(ErrorCode.AUTHORIZER_NOT_READY, f"AUTHORIZER_NOT_READY: {reason}", RETRY)

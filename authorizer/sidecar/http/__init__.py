@@ -1,0 +1,1 @@
+"""HTTP server: listeners, TLS, protocol, limits, errors as JSON."""

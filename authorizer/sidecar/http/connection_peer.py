@@ -1,0 +1,110 @@
+"""Who is at the other end of a connection, found out once for each: the caller of its requests.
+
+A client certificate is a principal by rules, as on a broker; the process at a Unix socket is one by its user
+or group; everyone else is User:ANONYMOUS.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from authorizer.configuration.keys.names import SPIFFE_REQUIRED, SPIFFE_RULES, SSL_PRINCIPAL_RULES
+from authorizer.configuration.principal_rules import mapped_name
+from authorizer.sidecar.http.distinguished_name import subject_of
+from authorizer.sidecar.http.spiffe_id import spiffe_id_of
+from records.principal import ANONYMOUS, KafkaPrincipal
+
+if TYPE_CHECKING:
+    import asyncio
+    import ssl
+
+    from authorizer.configuration.tls import TlsSettings
+    from authorizer.sidecar.http.request_origin import Listener
+
+# struct ucred: pid, uid, gid.
+_CREDENTIALS: Final = struct.Struct("3i")
+#: Of a name that is repeated in an answer.
+_SHOWN_MAX: Final = 200
+
+
+class _NoPrincipalError(Exception):
+    """A certificate is no principal's; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """The other end of one connection.
+
+    Attributes:
+        listener: where it came in.
+        principal: who it is.
+        is_proxy: a trusted one: it may speak for other hosts and under other names.
+        refusal: why none of its requests is answered; None for most.
+    """
+
+    listener: Listener
+    principal: KafkaPrincipal
+    is_proxy: bool
+    refusal: str | None = None
+
+
+def peer_of(transport: asyncio.Transport, address: str | None, listener: Listener) -> Peer:
+    """The peer of a new connection, whose IP address this is."""
+    is_proxy = listener.is_proxy(address)
+    try:
+        return Peer(listener, _principal(transport, listener), is_proxy)
+    except _NoPrincipalError as error:
+        return Peer(listener, ANONYMOUS, is_proxy, str(error))
+
+
+def _principal(transport: asyncio.Transport, listener: Listener) -> KafkaPrincipal:
+    """The caller's; _NoPrincipalError if its certificate gives none."""
+    secured: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
+    if secured is not None and listener.tls is not None:
+        return _of_certificate(secured, listener.tls)
+    if listener.unix_principals:
+        return _of_process(transport, listener)
+    return ANONYMOUS
+
+
+def _of_certificate(secured: ssl.SSLObject, settings: TlsSettings) -> KafkaPrincipal:
+    certificate = secured.getpeercert(binary_form=True)
+    if certificate is None:
+        return ANONYMOUS
+    name, rules = subject_of(certificate), settings.name_rules
+    if settings.spiffe_rules:
+        spiffe_id = _spiffe_id(secured)
+        if spiffe_id is not None:
+            name, rules = spiffe_id, settings.spiffe_rules
+        elif settings.spiffe_required:
+            raise _NoPrincipalError(
+                f"your certificate, whose subject is `{name:.{_SHOWN_MAX}}`, has no SPIFFE id, and "
+                f"{SPIFFE_REQUIRED} is set: send one that has"
+            )
+    mapped = mapped_name(rules, name)
+    if mapped is None:
+        raise _NoPrincipalError(
+            f"no rule makes a principal of your certificate's name `{name:.{_SHOWN_MAX}}`: add one, or "
+            f"DEFAULT, to {SSL_PRINCIPAL_RULES} ({SPIFFE_RULES} for a SPIFFE id)",
+        )
+    return KafkaPrincipal(ANONYMOUS.principal_type, mapped)
+
+
+def _spiffe_id(secured: ssl.SSLObject) -> str | None:
+    """The certificate's, if it has one. _NoPrincipalError: one that cannot be told."""
+    try:
+        names: Any = (secured.getpeercert() or {}).get("subjectAltName", ())
+        return spiffe_id_of(name for kind, name in names if kind == "URI")
+    except ValueError as error:
+        raise _NoPrincipalError(f"your certificate cannot be told by a SPIFFE id: {error}") from error
+
+
+def _of_process(transport: asyncio.Transport, listener: Listener) -> KafkaPrincipal:
+    connected: socket.socket = transport.get_extra_info("socket")
+    credentials = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    _, uid, gid = _CREDENTIALS.unpack(credentials)
+    principals = listener.unix_principals
+    return principals.get(f"uid:{uid}") or principals.get(f"gid:{gid}") or ANONYMOUS

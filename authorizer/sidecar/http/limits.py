@@ -1,0 +1,324 @@
+"""What clients take of a sidecar at a time, and what is refused because it would be too much.
+
+One for all listeners of a process, on its event loop. Connections and bodies are counted as they come and go;
+how late the event loop is says whether more comes than is answered. What is refused costs little: no body is
+read for it, and nothing decoded. Health and metrics are never refused, so that who looks after the sidecar
+sees what is wrong, and does not restart it for that.
+
+Requests under way are each node's own: where several clusters are followed, those that wait for one that is
+away take nothing from the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections import Counter
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from authorizer.api.cluster_name import CLUSTERS_PATH
+from authorizer.sidecar.http.errors import RETRY, ErrorCode, HttpError
+from authorizer.sidecar.http.fair_share import FairShare
+from authorizer.sidecar.http.open_files import allow_connections
+from authorizer.sidecar.http.systemd import alive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from prometheus_client import Metric
+
+    from authorizer.configuration.load import Config
+    from authorizer.sidecar.http.request_origin import Listener
+    from authorizer.sidecar.telemetry.request_metrics import Durations
+
+_HEALTH_PATH: Final = re.compile(rf"({CLUSTERS_PATH}[^/]*)?/(livez|readyz|metrics)")
+#: Connections beyond the limits that may ask for health, which addresses share; others are closed at once.
+EXTRA_CONNECTIONS: Final = 64
+#: Commas of a body for each question that it may have: of its fields, its names, and what is passed over.
+COMMAS_OF_QUESTION: Final = 20
+#: How many requests may wait on their connections, for each that is being answered.
+WAITING_OF_IN_FLIGHT: Final = 10
+#: A smaller body is decoded in a millisecond or two, whatever is in it.
+_UNCOUNTED_BYTES: Final = 64 * 1024
+_LOOK_S: Final = 0.1
+
+
+def is_health(path: str) -> bool:
+    """Whether what is there is answered whatever the load is: also of a cluster of a fleet."""
+    return _HEALTH_PATH.fullmatch(path) is not None
+
+
+class Limit(StrEnum):
+    """Why something was refused, in the metrics."""
+
+    CONNECTIONS = "connections"
+    CONNECTIONS_PER_IP = "connections_per_ip"
+    HANDSHAKE_TIMEOUT = "handshake_timeout"
+    REQUESTS_IN_FLIGHT = "requests_in_flight"
+    OFFSET_WAITS = "offset_waits"
+    BYTES_IN_FLIGHT = "bytes_in_flight"
+    ANSWER_BYTES_IN_FLIGHT = "answer_bytes_in_flight"
+    REQUEST_BYTES = "request_bytes"
+    QUESTIONS = "questions"
+    HEAD = "head"
+    REQUEST_TIMEOUT = "request_timeout"
+    UNREAD_TIMEOUT = "unread_timeout"
+    LATE = "late"
+
+
+class Admission:
+    """One connection, which is counted from when it was accepted until ``release``.
+
+    Attributes:
+        is_extra: it is beyond the limits, and may ask for health only.
+        is_connected: its protocol has it, and releases it; before, who accepted it does.
+    """
+
+    __slots__ = ("_address", "_is_open", "_listener", "_load", "is_connected", "is_extra")
+
+    def __init__(self, load: Load, listener: Listener, address: str | None, *, is_extra: bool) -> None:
+        self.is_extra = is_extra
+        self.is_connected = False
+        self._load = load
+        self._listener = listener
+        self._address = address
+        self._is_open = True
+
+    def release(self) -> None:
+        """Count it no more: it was closed. Idempotent."""
+        if self._is_open:
+            self._is_open = False
+            self._load.release_connection(self._listener, self._address, is_extra=self.is_extra)
+
+
+class Load(Collector):
+    """See the module.
+
+    Attributes:
+        config: the limits, as they are now.
+        is_late: whether requests are refused because the event loop is late.
+        waiting: requests that wait on their connections for the ones before them.
+        refused: how often, by limit.
+        rendering: held while metrics are rendered.
+        connections: open ones, by the name of their listener; those whose handshake is under way as well.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.is_late = False
+        self.waiting = 0
+        self.refused = Counter(dict.fromkeys(Limit, 0))
+        self.rendering = asyncio.Lock()
+        self.connections: dict[str, int] = {}
+        self._connections = 0
+        self._by_address: dict[str, int] = {}
+        self._extra = FairShare()
+        # What the limit of open files allows, and for how many clusters that was found out.
+        self._files_max: int | None = None
+        self._clusters = 0
+        self._bytes = 0
+        self._answer_bytes = 0
+        self._late_s = 0.0
+
+    def take(self, config: Config) -> None:
+        """New limits; what is there already may stay."""
+        self.config = config
+        if self._clusters:
+            self.reserve_files(self._clusters)
+
+    # --- connections -------------------------------------------------------------------------------------
+
+    def reserve_files(self, clusters: int = 1) -> None:
+        """Admit no more connections than this process may have files open, beside those that it needs.
+
+        Args:
+            clusters: how many are followed, each of which needs some.
+        """
+        self._clusters = clusters
+        self._files_max = allow_connections(
+            self.config.sidecar_max_connections, EXTRA_CONNECTIONS, clusters=clusters
+        )
+
+    def admit(self, listener: Listener, address: str | None) -> Admission | None:
+        """Count a connection that was accepted; None: it is beyond the limits, and is to be closed.
+
+        Args:
+            listener: where it came in.
+            address: the IP address of its peer, if it has one.
+        """
+        limit = None if listener.is_local else self._limit_beyond(address)
+        if limit is not None:
+            self.refused[limit] += 1
+            if not self._extra.take(address, EXTRA_CONNECTIONS):
+                return None
+        elif not listener.is_local:
+            self._connections += 1
+            if address is not None:
+                self._by_address[address] = self._by_address.get(address, 0) + 1
+        self.connections[listener.name] = self.connections.get(listener.name, 0) + 1
+        return Admission(self, listener, address, is_extra=limit is not None)
+
+    def release_connection(self, listener: Listener, address: str | None, *, is_extra: bool) -> None:
+        """A connection that was admitted is closed (``Admission.release``)."""
+        self.connections[listener.name] -= 1
+        if is_extra:
+            self._extra.release(address)
+        elif not listener.is_local:
+            self._connections -= 1
+            if address is not None:
+                self._by_address[address] -= 1
+                if not self._by_address[address]:
+                    del self._by_address[address]
+
+    def handshake_timed_out(self) -> None:
+        """A client did not shake hands in its time."""
+        self.refused[Limit.HANDSHAKE_TIMEOUT] += 1
+
+    def _limit_beyond(self, address: str | None) -> Limit | None:
+        """The limit that one more connection of an address is beyond."""
+        most, most_per_address = (
+            self.config.sidecar_max_connections,
+            self.config.sidecar_max_connections_per_ip,
+        )
+        if self._files_max is not None and self._files_max < most:
+            # An address keeps its share of what there is.
+            most, most_per_address = self._files_max, max(most_per_address * self._files_max // most, 1)
+        if address is not None and self._by_address.get(address, 0) >= most_per_address:
+            return Limit.CONNECTIONS_PER_IP
+        return Limit.CONNECTIONS if self._connections >= most else None
+
+    # --- requests ----------------------------------------------------------------------------------------
+
+    def refusal(self, path: str, in_flight: int) -> HttpError | None:
+        """Why a request is not to be answered now; ``in_flight``: how many its node has beside it."""
+        if is_health(path):
+            return None
+        if self.is_late:
+            return self._overloaded(Limit.LATE, f"requests are answered {self._late_s:.1f} s late")
+        if in_flight >= self.config.sidecar_max_requests_in_flight:
+            return self._overloaded(Limit.REQUESTS_IN_FLIGHT, f"{in_flight} requests are being answered")
+        return None
+
+    def has_many_waiting(self) -> bool:
+        """Whether a connection is to end rather than have one more request wait for those before it."""
+        return self.waiting >= WAITING_OF_IN_FLIGHT * self.config.sidecar_max_requests_in_flight
+
+    @property
+    def waiting_places(self) -> int:
+        """How many requests of a node may wait for an offset: the others are answered beside them."""
+        return max(self.config.sidecar_max_requests_in_flight // 2, 1)
+
+    def too_many_wait(self, count: int) -> HttpError:
+        """503: a request is not to wait for its offset; ``count`` do."""
+        return self._overloaded(
+            Limit.OFFSET_WAITS,
+            f"{count} requests wait for an offset, and your address has its share of those",
+        )
+
+    def hold(self, count: int) -> None:
+        """Take room for more bytes of a body, until ``release``.
+
+        Raises:
+            HttpError: 503, there is no room for them.
+        """
+        if self._bytes + count > self.config.sidecar_max_bytes_in_flight:
+            raise self._overloaded(Limit.BYTES_IN_FLIGHT, f"bodies of {self._bytes} bytes are held")
+        self._bytes += count
+
+    def release(self, count: int) -> None:
+        """Their request was answered."""
+        self._bytes -= count
+
+    def hold_answer(self, count: int, *, can_refuse: bool = True) -> None:
+        """Count bytes of an answer that its client has yet to read, until ``release_answer``.
+
+        Raises:
+            HttpError: 503, those of the other answers leave no room for them, and ``can_refuse``.
+        """
+        is_beyond = self._answer_bytes + count > self.config.sidecar_max_bytes_in_flight
+        # A single one may be as large as it is.
+        if can_refuse and is_beyond and self._answer_bytes:
+            raise self._overloaded(
+                Limit.ANSWER_BYTES_IN_FLIGHT, f"answers of {self._answer_bytes} bytes wait to be read"
+            )
+        self._answer_bytes += count
+
+    def release_answer(self, count: int) -> None:
+        """They were read, or their client has gone."""
+        self._answer_bytes -= count
+
+    def require_size(self, size: int) -> None:
+        """HttpError 413: a body has more bytes than one may."""
+        if size > self.config.sidecar_max_request_bytes:
+            raise self._too_large(
+                Limit.REQUEST_BYTES,
+                f"the request body is larger than {self.config.sidecar_max_request_bytes} bytes",
+            )
+
+    def require_few_values(self, body: bytes) -> None:
+        """HttpError 413: to decode it alone would hold up the others, and be for nothing.
+
+        To count commas takes a fiftieth of that, though some may be in names.
+        """
+        most = COMMAS_OF_QUESTION * self.config.sidecar_max_questions
+        if len(body) > max(most, _UNCOUNTED_BYTES) and body.count(b",") > most:
+            raise self._too_large(Limit.QUESTIONS, f"more than {most} values in one request")
+
+    def require_few(self, count: int, things: str) -> None:
+        """HttpError 413: too many questions."""
+        if count > self.config.sidecar_max_questions:
+            most = self.config.sidecar_max_questions
+            raise self._too_large(Limit.QUESTIONS, f"{count} {things} in one request: at most {most}")
+
+    # --- the event loop ----------------------------------------------------------------------------------
+
+    async def watch(self, delays: Durations, turned: Callable[[], None] = alive) -> None:
+        """See how late the event loop comes to what is due: requests wait as long before they are read.
+
+        Args:
+            delays: where that is counted.
+            turned: lets who watches it know that the loop turns: by default systemd's watchdog.
+        """
+        while True:
+            due_s = time.monotonic() + _LOOK_S
+            await asyncio.sleep(_LOOK_S)
+            # uvloop counts in whole milliseconds, so it may be early.
+            late_s = max(time.monotonic() - due_s, 0)
+            delays.add(late_s)
+            self.looked(late_s)
+            turned()
+
+    def looked(self, late_s: float) -> None:
+        """How late it was. Once may be anything; twice, and more comes than is answered."""
+        self.is_late = min(late_s, self._late_s) * 1000 > self.config.sidecar_overload_late_ms
+        self._late_s = late_s
+
+    # --- metrics -----------------------------------------------------------------------------------------
+
+    def collect(self) -> Iterator[Metric]:
+        refused = CounterMetricFamily(
+            "aclog_sidecar_refused", "Connections and requests refused because of a limit.", labels=["limit"]
+        )
+        for limit, count in self.refused.items():
+            refused.add_metric([limit.value], count)
+        yield refused
+        yield GaugeMetricFamily("aclog_sidecar_body_bytes", "Bytes of the bodies that are held.", self._bytes)
+        yield GaugeMetricFamily(
+            "aclog_sidecar_answer_bytes", "Bytes of large answers that wait to be read.", self._answer_bytes
+        )
+        yield GaugeMetricFamily(
+            "aclog_sidecar_overloaded", "1 while requests are refused because the loop is late.", self.is_late
+        )
+
+    def _overloaded(self, limit: Limit, why: str) -> HttpError:
+        self.refused[limit] += 1
+        return HttpError(ErrorCode.OVERLOADED, f"{why}: try again", RETRY)
+
+    def _too_large(self, limit: Limit, why: str) -> HttpError:
+        self.refused[limit] += 1
+        return HttpError(ErrorCode.CONTENT_TOO_LARGE, f"{why}: send less at once")

@@ -1,0 +1,678 @@
+"""HTTP/1.1 on one connection: uvicorn's protocol, with an inline fast path for evaluations.
+
+The parser alone decides where a request begins and ends. What it saw of a request is one ``_Message``, made
+when the request begins and dropped when it ends: nothing of one request is left for another. An evaluation
+that need not wait is decided and answered in the parser's own call for the end of its message, without a task
+and without ASGI. Everything else goes to the application, which gives the same answers. The rules:
+
+- Answers come in the order of the requests. An inline answer is written only when everything before it was
+  answered. A client that does not read its answers, or sends many requests at once, is served by tasks.
+- Only ordinary requests are answered inline: POST, HTTP/1.1, kept alive, no ``Expect``, a small body, a
+  ``Host`` that is the sidecar's, a caller who is known without work. Behind a trusted proxy none is, because
+  uvicorn's middleware finds the client's address there.
+- A connection reads no further request once it has had its last one: one that says so (``Connection: close``,
+  HTTP/1.0, CONNECT), one whose answer began before it was read to its end, or one that was refused here. What
+  still comes is dropped, and the connection closed after the answer.
+- Bytes that belong to no body are bounded, at every moment of a request and between requests
+  (``_framing_bytes``). A body is bounded by the application that reads it (``load``), and by flow control
+  until then.
+- A request that is no HTTP is answered with 400, one with too large a head with 431, one that is not complete
+  some time after its first byte with 408; after the answers to the requests before it.
+- A connection on which no request begins is closed after a time, and a client that does not read its answers
+  is cut off. Each connection looks once a second.
+- An offer to go on in another protocol is passed over, as RFC 9110 (section 7.8) allows: Java's HttpClient
+  adds ``Upgrade: h2c`` to all it asks in the clear. The parser would take the body for the other protocol's,
+  so such a request is parsed again without the offer.
+
+A listener is known by the socket that a connection came in on, not by its port: IPv4 and IPv6 on one port are
+two listeners.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from array import array
+from contextlib import suppress
+from fcntl import ioctl
+from termios import TIOCOUTQ
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
+
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, parse_url
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+
+from authorizer.api.ip_address import host_address
+from authorizer.sidecar.base_app import RoutedApp
+from authorizer.sidecar.http.connection_peer import peer_of
+from authorizer.sidecar.http.errors import RETRY, ErrorCode, HttpError
+from authorizer.sidecar.http.limits import Limit, is_health
+from authorizer.sidecar.http.request_origin import Origin, find_origin
+from authorizer.sidecar.http.request_response import JSON, can_be_repeated, error_response
+from authorizer.sidecar.telemetry.request_metrics import OTHER, TIMED_EVERY
+
+if TYPE_CHECKING:
+    from asyncio import TimerHandle
+    from collections.abc import Callable, Mapping
+
+    from starlette.responses import Response
+
+    from authorizer.sidecar.base_app import AtOnce
+    from authorizer.sidecar.http.limits import Admission, Load
+    from authorizer.sidecar.http.request_origin import Listener
+    from authorizer.sidecar.telemetry.request_metrics import RequestMetrics
+
+#: Between two looks at what a connection waits for.
+_LOOK_S: Final = 1.0
+#: Bytes that a client is to read in its time, if as many wait.
+_READ_BYTES: Final = 64 * 1024
+
+#: Bytes of a body that is answered inline, and requests of one piece that are. More goes to a task.
+_BODY_BYTES_MAX: Final = 32 * 1024
+_REQUESTS_PER_READ_MAX: Final = 16
+#: Bytes that are parsed at one go.
+_PIECE_BYTES: Final = 16 * 1024
+#: Bytes of chunk framing that a byte of a body pays for: a chunk of one byte has five.
+_FRAMING_PER_BODY_BYTE: Final = 8
+
+_JSON: Final = JSON.encode("ascii")
+#: Of an answer that is made here.
+_HEADERS: Final = ((b"content-type", _JSON), (b"cache-control", b"no-store"))
+_CLOSE: Final = (b"connection", b"close")
+#: The headers that decide whether a request is answered inline, and how.
+_EXPECT: Final = b"expect"
+_INLINE_HEADERS: Final = frozenset((b"host", b"content-type", b"authorization", b"x-request-id", _EXPECT))
+
+
+class _EndedError(Exception):
+    """Ends the parsing: no further request of the connection is read."""
+
+
+class _Flow(FlowControl):
+    """Flow control that keeps reading paused while received bytes wait to be parsed.
+
+    uvicorn resumes reading whenever an application receives: what a client sends would pile up.
+    """
+
+    has_rest = False
+
+    def resume_reading(self) -> None:
+        if not self.has_rest:
+            super().resume_reading()
+
+
+class _Cycle(RequestResponseCycle):
+    """A request with the application, and its answer.
+
+    An answer that begins before its request was read to the end is the last one of its connection:
+    ``on_early`` is called before it is written.
+    """
+
+    def __init__(self, on_early: Callable[[], None], **of_uvicorn: Any) -> None:
+        super().__init__(**of_uvicorn)
+        self._on_early = on_early
+
+    async def send(self, message: Any) -> None:
+        is_early = self.more_body and not self.response_started and not self.disconnected
+        if is_early:
+            self._on_early()
+            self.keep_alive = False  # so that the answer says "connection: close"
+        await super().send(message)
+        if is_early:
+            # uvicorn would close it at once after the answer, and a client that still sends would not see it.
+            self.keep_alive = True
+
+
+class _Message:
+    """What the parser has seen of one request.
+
+    Attributes:
+        url: as it stands in the first line.
+        headers: of the head, with names in lower case; what comes behind a body is none of them.
+        has_head: it is complete.
+        offers_upgrade: it is to be parsed again, without the offer of another protocol.
+        inline: its headers in ``_INLINE_HEADERS``, if it may be answered inline, once the head is complete.
+        body: as far as it has come, until the application has the request.
+        cycle: the request with the application; None: it does not have it yet.
+    """
+
+    __slots__ = ("body", "cycle", "has_head", "headers", "inline", "offers_upgrade", "url")
+
+    def __init__(self) -> None:
+        self.url = b""
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.has_head = self.offers_upgrade = False
+        self.inline: dict[bytes, bytes] | None = None
+        self.body = b""
+        self.cycle: _Cycle | None = None
+
+    def inline_headers(self) -> dict[bytes, bytes] | None:
+        """Those that decide how it is answered inline; None: they say that it is not."""
+        found: dict[bytes, bytes] = {}
+        for header in self.headers:
+            name = header[0]
+            if name in _INLINE_HEADERS:
+                if name in found or name == _EXPECT:
+                    return None
+                found[name] = header[1]
+        return found
+
+
+class SidecarProtocol(HttpToolsProtocol):
+    """One connection; see the module.
+
+    Its peer is in the state of each of its requests: ``scope["state"]["peer"]``.
+    """
+
+    flow: _Flow
+
+    def __init__(
+        self,
+        listener: Listener,
+        requests: RequestMetrics,
+        load: Load,
+        admission: Admission,
+        **of_uvicorn: Any,
+    ) -> None:
+        super().__init__(**of_uvicorn)
+        self._listener = listener
+        self._admission = admission
+        self._load = load
+        self.timeout_keep_alive = load.config.sidecar_connections_max_idle_ms / 1000  # type: ignore[assignment]
+        # What was received and not parsed yet: it waits until the requests before it are answered.
+        self._rest = b""
+        # The request that is being received, and the last one that the application was started with.
+        self._message: _Message | None = None
+        self._running: RequestResponseCycle | None = None
+        # Since the last request began, beyond what its body pays for; without the piece that it began in.
+        self._framing_bytes = 0
+        # How much may still come and is dropped; None: requests are read.
+        self._surplus_bytes: int | None = None
+        # The answer to what was no request, after those to the requests before it.
+        self._last_error: HttpError | None = None
+        # Since when the client has read too little, and how much waited for it then.
+        self._unread_since_s: float | None = None
+        self._unread_bytes = 0
+        # What is answered inline, by the path; nothing where a middleware stands before the application.
+        self._at_once: Mapping[bytes, AtOnce] = self.app.at_once if isinstance(self.app, RoutedApp) else {}
+        self._inline_left = 0
+        self._requests = requests
+        # Of requests with this Host, without a token; None: they are not answered inline.
+        self._host: bytes | None = None
+        self._origin: Origin | None = None
+        # The head of an answer up to its length; made anew with uvicorn's default headers, once a second.
+        self._default_headers: list[tuple[bytes, bytes]] | None = None
+        self._head = b""
+        # Since when the connection waits for its client: for the rest of a request, or for the next one.
+        self._waits_since_s = 0.0
+        self._look_timer: TimerHandle | None = None
+
+    # --- the connection ----------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's
+        super().connection_made(transport)
+        self.flow = _Flow(transport)
+        self._admission.is_connected = True
+        if self._admission.is_extra:
+            self._at_once = {}
+        address = None
+        if self.client is not None:
+            # On a socket for IPv4 and IPv6 an IPv4 peer has an address of IPv6.
+            address = host_address(self.client[0])
+            self.client = (address, self.client[1])
+        self.app_state = {"peer": peer_of(transport, address, self._listener)}
+        self._waits_since_s = self.loop.time()
+        self._look_timer = self.loop.call_later(_LOOK_S, self._look)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._look_timer is not None:
+            self._look_timer.cancel()
+        self._load.waiting -= len(self.pipeline)
+        self.pipeline.clear()
+        self._rest = b""
+        self._message = None
+        if self._running is not None:
+            # uvicorn tells the last one only, which may wait for this.
+            self._running.disconnected = True
+            self._running.message_event.set()
+        self._admission.release()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._surplus_bytes is None:
+            if self._rest or self.pipeline or len(data) > _PIECE_BYTES:
+                self._rest += data
+                self._read()
+            else:
+                self._parse(data)
+            return
+        self._surplus_bytes -= len(data)
+        if self._surplus_bytes < 0:
+            self.transport.abort()
+
+    def _read(self) -> None:
+        """Parse what has come, as far as its requests can begin: those of one read may be thousands."""
+        while self._rest and not self.pipeline:
+            piece, self._rest = self._rest[:_PIECE_BYTES], self._rest[_PIECE_BYTES:]
+            self._parse(piece)
+        self.flow.has_rest = bool(self._rest)
+        if self._rest:
+            self.flow.pause_reading()
+
+    def _parse(self, piece: bytes) -> None:
+        self._inline_left = _REQUESTS_PER_READ_MAX
+        self._framing_bytes += len(piece)
+        try:
+            while piece:
+                try:
+                    self.parser.feed_data(piece)
+                except HttpParserUpgrade as upgrade:
+                    piece = self._without_upgrade(piece[upgrade.args[0] :])
+                else:
+                    break
+        except HttpParserError:
+            if self._surplus_bytes is None:
+                message = "Invalid HTTP request received."
+                self.logger.warning(message)
+                self._end(HttpError(ErrorCode.INVALID_HTTP, message))
+            return
+        if self._framing_bytes > self._load.config.sidecar_max_head_bytes and self._surplus_bytes is None:
+            self._refuse_head()
+
+    def _without_upgrade(self, rest: bytes) -> bytes:
+        """What is to be parsed again: the head that was parsed last, without the offer, and ``rest``."""
+        message = self._message
+        if message is None:
+            return b""  # CONNECT, behind which no request is read
+        version = self.parser.get_http_version().encode("ascii")
+        lines = [b"%b %b HTTP/%b" % (self.parser.get_method(), message.url, version)]
+        lines += [b"%b: %b" % header for header in message.headers if header[0] != b"upgrade"]
+        self.parser = HttpRequestParser(self)
+        return b"\r\n".join([*lines, b"", rest])
+
+    def _end(self, error: HttpError | None = None) -> None:
+        """Read no further request.
+
+        Args:
+            error: the answer to what is no complete request, after the answers to those before it.
+        """
+        config = self._load.config
+        is_complete = self._message is None and error is None
+        self._surplus_bytes = (
+            config.sidecar_max_head_bytes if is_complete else config.sidecar_max_request_bytes
+        )
+        self._rest = b""
+        self.flow.has_rest = False
+        message, self._message = self._message, None
+        if error is None:
+            return  # its own answer ends the connection
+        self._last_error = error
+        if message is not None and message.cycle is not None:
+            self._withdraw(message.cycle)
+        if not self._is_answering():
+            self._close()
+
+    def _withdraw(self, cycle: _Cycle) -> None:
+        """Take a request that will not be complete from the application."""
+        cycle.disconnected = True
+        cycle.waiting_for_100_continue = False
+        cycle.message_event.set()
+        if self.pipeline and self.pipeline[0][0] is cycle:
+            self.pipeline.popleft()
+            self._load.waiting -= 1
+
+    def _close(self) -> None:
+        """Close it after the last answer; a client that is still sending can read that first."""
+        if self.transport.is_closing():
+            return
+        if self._last_error is not None:
+            response = error_response(self._last_error, "")
+            self._write(response, [_CLOSE])
+            waited_s = self.loop.time() - self._waits_since_s
+            self._requests.add(OTHER, OTHER, response.status_code, waited_s)
+        self._waits_since_s = self.loop.time()
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+            self.flow.resume_reading()
+        else:
+            # TLS waits by itself until the client has closed its side.
+            self.transport.close()
+
+    def shutdown(self) -> None:
+        """The server ends: a connection that is idle closes now, another one after its answer."""
+        message = self._message
+        if message is not None and message.has_head and message.cycle is None:
+            # The application answers it, as the last one.
+            with suppress(_EndedError):
+                self._hand_over(message)
+        if self._surplus_bytes is not None and not self._is_answering():
+            self.transport.close()
+        super().shutdown()
+        if self.transport.is_closing() and not self.transport.get_write_buffer_size():
+            # TLS would wait for the client to close its side, which an idle client does not.
+            self.transport.abort()
+
+    # --- time --------------------------------------------------------------------------------------------
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._unread_since_s = None
+
+    def _look(self) -> None:
+        """Close it if the client has had its time."""
+        self._look_timer = self.loop.call_later(_LOOK_S, self._look)
+        if self._has_read_too_little():
+            self._load.refused[Limit.UNREAD_TIMEOUT] += 1
+            self.transport.abort()
+        if self.transport.is_closing() or self._is_answering():
+            return
+        waited_s = self.loop.time() - self._waits_since_s
+        request_s = self._load.config.sidecar_request_timeout_ms / 1000
+        if self._message is None:
+            if waited_s >= self.timeout_keep_alive:
+                self.transport.close()
+        elif waited_s >= request_s:
+            self._load.refused[Limit.REQUEST_TIMEOUT] += 1
+            message = f"the request was not complete after {request_s:g} s"
+            self._end(HttpError(ErrorCode.REQUEST_TIMEOUT, message))
+
+    def _has_read_too_little(self) -> bool:
+        """Whether its client has had its time to read what waits for it, or is left when it is closed."""
+        if not (self.flow.write_paused or self.transport.is_closing()):
+            return False
+        now_s, unread = self.loop.time(), self._unread()
+        if self._unread_since_s is None or unread <= self._unread_bytes - _READ_BYTES:
+            self._unread_since_s, self._unread_bytes = now_s, unread
+        return now_s - self._unread_since_s >= self._load.config.sidecar_unread_timeout_ms / 1000
+
+    def _unread(self) -> int:
+        """Bytes that wait for the client, here and in the kernel."""
+        waiting = array("i", [0])
+        try:
+            ioctl(self.transport.get_extra_info("socket"), TIOCOUTQ, waiting)
+        except (OSError, ValueError):  # it has gone just now
+            return 0
+        return self.transport.get_write_buffer_size() + waiting[0]
+
+    # --- the parser's calls ------------------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        if self._surplus_bytes is not None:
+            raise _EndedError
+        self._message = _Message()
+        self._framing_bytes = 0
+        self._waits_since_s = self.loop.time()
+
+    def on_url(self, url: bytes) -> None:
+        if self._message is not None:
+            self._message.url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        message = self._message
+        if message is None or message.has_head:
+            return  # behind the body: nothing that is left out by a proxy comes in here
+        message.headers.append((name.lower(), value))
+
+    def on_headers_complete(self) -> None:
+        message = self._message
+        if message is None:
+            return
+        message.has_head = True
+        self._require_small_head(message)
+        if self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT":
+            message.offers_upgrade = True
+            return
+        if message.url in self._at_once:
+            message.inline = message.inline_headers()
+        if message.inline is None:
+            self._hand_over(message)
+
+    def on_body(self, body: bytes) -> None:
+        message = self._message
+        if message is None:
+            return
+        self._framing_bytes = max(0, self._framing_bytes - (1 + _FRAMING_PER_BODY_BYTE) * len(body))
+        cycle = message.cycle
+        if cycle is None:
+            message.body += body
+            if len(message.body) > _BODY_BYTES_MAX:
+                self._hand_over(message)
+            return
+        cycle.body += body
+        if len(cycle.body) > HIGH_WATER_LIMIT:
+            self.flow.pause_reading()
+        cycle.message_event.set()
+
+    def on_message_complete(self) -> None:
+        message = self._message
+        if message is None or message.offers_upgrade:
+            return
+        self._waits_since_s = self.loop.time()
+        cycle = message.cycle
+        if cycle is None:
+            if self._answer_inline(message):
+                self._message = None
+                return
+            cycle = self._hand_over(message)
+        self._message = None
+        cycle.more_body = False
+        cycle.message_event.set()
+        if not self.parser.should_keep_alive():
+            cycle.keep_alive = False  # as headers behind the body may say
+        if not cycle.keep_alive:
+            self._end()
+
+    # --- the fast path -----------------------------------------------------------------------------------
+
+    def _is_free(self) -> bool:
+        """Whether everything before was answered, and the client reads its answers."""
+        running = self._running
+        return (
+            (running is None or running.response_complete)
+            and not self.pipeline
+            and not self.flow.write_paused
+            and not self._load.is_late
+        )
+
+    def _answer_inline(self, message: _Message) -> bool:
+        """Answer the request whose end the parser has just seen; False: the application is to answer."""
+        parser = self.parser
+        self._inline_left -= 1
+        if (
+            self._inline_left < 0
+            or not self._is_free()
+            or parser.get_method() != b"POST"
+            or parser.get_http_version() != "1.1"
+            or not parser.should_keep_alive()
+        ):
+            return False
+        asked, headers = self._at_once.get(message.url), message.inline
+        if headers is None:
+            return False
+        host = headers.get(b"host")
+        origin = None if host is None else self._origin_by_host(host)
+        if asked is None or origin is None or headers.get(b"content-type", _JSON) != _JSON:
+            return False
+        caller = asked.app.authenticator.known(
+            headers.get(b"authorization"), origin.principal, origin.listener
+        )
+        if caller is None:
+            return False
+        request_id = headers.get(b"x-request-id")
+        if caller is not origin.principal or request_id is not None:
+            shown = None if request_id is None else request_id.decode("latin-1")
+            if shown is not None and not can_be_repeated(shown):
+                return False
+            origin = Origin(origin.listener, caller, origin.address, shown)
+        return self._write_answer(asked, message.body, origin, request_id)
+
+    def _write_answer(self, asked: AtOnce, body: bytes, origin: Origin, request_id: bytes | None) -> bool:
+        counted, app = asked.counted, asked.app
+        begun_s = None if counted.count % TIMED_EVERY else perf_counter()
+        try:
+            answer = asked.answer(asked.path, body, origin)
+        except Exception as error:  # noqa: BLE001 - the client gets an error, never a decision
+            response = app.error_response_for(error, asked.path, "POST")
+            self._write(response, [] if request_id is None else [(b"x-request-id", request_id)])
+            app.requests.of("POST", asked.path, response.status_code).count += 1
+            return True
+        if answer is None:
+            return False
+        if self._default_headers is not self.server_state.default_headers:
+            self._default_headers = self.server_state.default_headers
+            lines = (b"%b: %b\r\n" % header for header in (*self._default_headers, *_HEADERS))
+            self._head = b"%b%bcontent-length: " % (STATUS_LINE[200], b"".join(lines))
+        line = b"" if request_id is None else b"\r\nx-request-id: " + request_id
+        self.transport.write(b"%b%d%b\r\n\r\n%b" % (self._head, len(answer), line, answer))
+        counted.count += 1
+        if begun_s is not None:
+            counted.durations.add(perf_counter() - begun_s)
+        return True
+
+    def _origin_by_host(self, host: bytes) -> Origin | None:
+        """The origin of this connection's requests with that Host; None: the application says why not.
+
+        Found once for a connection, for clients do not change the Host.
+        """
+        if host != self._host:
+            self._host = host
+            try:
+                self._origin = find_origin(
+                    {"state": self.app_state, "headers": [(b"host", host)], "client": self.client}
+                )
+            except HttpError:
+                self._origin = None
+        return self._origin
+
+    def _write(self, response: Response, extra: list[tuple[bytes, bytes]]) -> None:
+        """An answer of the application's own, without it."""
+        headers = [
+            *self.server_state.default_headers,
+            *response.raw_headers,
+            (b"cache-control", b"no-store"),
+            *extra,
+        ]
+        lines = (b"%b: %b\r\n" % header for header in headers)
+        self.transport.write(
+            b"".join([STATUS_LINE[response.status_code], *lines, b"\r\n", bytes(response.body)])
+        )
+
+    # --- the application's way ---------------------------------------------------------------------------
+
+    def _hand_over(self, message: _Message) -> _Cycle:
+        """Give a request to the application, with what has come of its body, once its head is complete.
+
+        Raises:
+            _EndedError: too many requests wait for the answers before theirs, and the connection ends.
+        """
+        parser, load = self.parser, self._load
+        is_answering = self._is_answering()
+        if is_answering and load.has_many_waiting():
+            load.refused[Limit.REQUESTS_IN_FLIGHT] += 1
+            self._end()
+            self.transport.close()
+            raise _EndedError
+        version, method, target = parser.get_http_version(), parser.get_method(), parse_url(message.url)
+        raw_path = self.root_path.encode("ascii") + target.path
+        scope: Any = {
+            "type": "http",
+            "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
+            "http_version": version,
+            "server": self.server,
+            "client": self.client,
+            "scheme": self.scheme,
+            "method": method.decode("ascii"),
+            "root_path": self.root_path,
+            "path": unquote(raw_path.decode("ascii")),
+            "raw_path": raw_path,
+            "query_string": target.query or b"",
+            "headers": message.headers,
+            "state": {**self.app_state, "refusal": self._refusal(message)},
+        }
+        message.cycle = self.cycle = cycle = _Cycle(
+            self._end,
+            scope=scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=self.access_log,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=any(
+                name == _EXPECT and value.lower() == b"100-continue" for name, value in message.headers
+            ),
+            # Behind CONNECT there may be another protocol.
+            keep_alive=version != "1.0" and method != b"CONNECT" and parser.should_keep_alive(),
+            on_response=self.on_response_complete,
+        )
+        cycle.body = bytearray(message.body)
+        if is_answering:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((cycle, self.app))
+            load.waiting += 1
+        else:
+            self._start_asgi_task(cycle, self.app)
+        return cycle
+
+    def _refusal(self, message: _Message) -> HttpError | None:
+        """What the application is to answer before it does anything else."""
+        if not self._admission.is_extra or is_health(message.url.decode("latin-1")):
+            return None
+        return HttpError(
+            ErrorCode.TOO_MANY_CONNECTIONS,
+            "there are as many connections as there may be, in all or from your address: close some",
+            {**RETRY, "connection": "close"},
+        )
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def on_response_complete(self) -> None:
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self._waits_since_s = self.loop.time()
+        if self.pipeline:
+            cycle, app = self.pipeline.pop()
+            self._load.waiting -= 1
+            self._start_asgi_task(cycle, app)
+        elif self._surplus_bytes is not None:
+            self._close()
+        self._read()
+        if not self.pipeline:
+            self.flow.resume_reading()
+
+    def _is_answering(self) -> bool:
+        """Whether an answer is under way, or a complete request with the application."""
+        running = self._running
+        return bool(self.pipeline) or (
+            running is not None
+            and not running.response_complete
+            and not running.disconnected
+            and (running.response_started or not running.more_body)
+        )
+
+    def _require_small_head(self, message: _Message) -> None:
+        limits = self._load.config
+        size_max = limits.sidecar_max_head_bytes
+        # Cheap, and never too little: it began somewhere in a piece that is not counted.
+        size = _PIECE_BYTES + self._framing_bytes
+        if size > size_max:
+            size = len(message.url) + sum(len(name) + len(value) for name, value in message.headers)
+        if size > size_max or len(message.headers) > limits.sidecar_max_headers:
+            self._refuse_head()
+            raise _EndedError
+
+    def _refuse_head(self) -> None:
+        limits = self._load.config
+        self._load.refused[Limit.HEAD] += 1
+        self._end(
+            HttpError(
+                ErrorCode.HEAD_TOO_LARGE,
+                f"more than {limits.sidecar_max_head_bytes} bytes in the first line and headers, or between "
+                f"and behind the chunks of the body, or more than {limits.sidecar_max_headers} headers",
+            )
+        )

@@ -1,0 +1,348 @@
+"""The sidecar's server: sockets bound first, then a uvicorn for each of them, in one event loop.
+
+It answers for one node, or for a fleet of them (``fleet_app``).
+
+Binding comes before a log is opened, so that a port in use, or a certificate that cannot be read, stops the
+start at once, not after a long load. A node that writes a directory's log also listens in that directory, for
+commands beside it (``binding``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import socket
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NoReturn, Self, cast
+
+import structlog
+import uvicorn
+
+from authorizer.api.authorizer_api import SecurityProtocol
+from authorizer.configuration.listeners import is_unix
+from authorizer.configuration.tls import tls_settings
+from authorizer.sidecar.app import SidecarApp
+from authorizer.sidecar.auth.authenticator import Authenticator
+from authorizer.sidecar.fleet_app import FleetApp
+from authorizer.sidecar.http.binding import BACKLOG, bind_listener, bind_local
+from authorizer.sidecar.http.limits import Load
+from authorizer.sidecar.http.listener_properties import listener_at
+from authorizer.sidecar.http.listener_server import ListenerServer
+from authorizer.sidecar.http.protocol import SidecarProtocol
+from authorizer.sidecar.http.request_origin import Listener
+from authorizer.sidecar.http.server_thread import Served, ServerThread
+from authorizer.sidecar.http.systemd import READY, STOPPING, alive, notify
+from authorizer.sidecar.http.tls import ListenerContext, TlsCollector
+from authorizer.sidecar.http.unix_socket import remove_unix
+from authorizer.sidecar.telemetry.request_metrics import RequestMetrics, ServerMetrics
+from authorizer.sidecar.telemetry.telemetry import Telemetry
+from authorizer.sidecar.workers.hosted_nodes import WHOLE, FleetNodes, OneNode
+from authorizer.sidecar.workers.messages import Listening, Reached
+from authorizer.sidecar.workers.passed_on import PassedOn
+from authorizer.sidecar.workers.worker_api import PrivateApp
+from authorizer.sidecar.workers.worker_fanout import Peers
+from records.log.directory.files import SOCKET_FILE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from prometheus_client import CollectorRegistry
+    from prometheus_client.registry import Collector
+
+    from authorizer.api.authorizer_api import Endpoint
+    from authorizer.configuration.load import Config
+    from authorizer.node.fleet import Fleet, Member
+    from authorizer.node.node import Node
+    from authorizer.node.reconfiguration import Reconfiguration
+    from authorizer.sidecar.base_app import RoutedApp
+    from authorizer.sidecar.workers.hosted_nodes import FollowedNodes
+    from authorizer.sidecar.workers.worker import Worker
+
+log = structlog.get_logger(__name__)
+
+#: How often certificate files are looked at.
+_CERTIFICATES_EVERY_S: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """A listening socket, and what it is."""
+
+    socket: socket.socket
+    listener: Listener
+    context: ListenerContext | None = None
+
+
+class Sidecar:
+    """The HTTP server of a node or a fleet: listens from its making on, answers in a thread of its own.
+
+    Attributes:
+        urls: base URL of each listener, in the order of the configuration, with the real ports.
+
+    Raises:
+        ConfigError: a listener that cannot be served safely, or whose address cannot be bound; tokens or keys
+            that cannot be read.
+    """
+
+    def __init__(self, config: Config, worker: Worker | None = None) -> None:
+        """``worker``: which one it is, where several processes have the listeners together."""
+        self._config = config
+        self._worker = worker
+        self._telemetry = Telemetry(None if worker is None else worker.told_apart)
+        self._authenticator = Authenticator(config)
+        self._load = Load(config)
+        self._reconfiguration: Reconfiguration | None = None
+        self._bound: list[_Bound] = []
+        self._socket_files: list[Path] = []
+        self._app: RoutedApp | None = None
+        self._server_metrics = ServerMetrics(self._load.connections)
+        turned = alive if worker is None else worker.turned
+        watch = partial(self._load.watch, self._server_metrics.loop_delays, turned)
+        self._servers = ServerThread([self._follow_certificates, watch])
+        self._metrics: tuple[CollectorRegistry, list[Collector]] | None = None
+        try:
+            for index, endpoint in enumerate(config.served_listeners()):
+                self._bind(endpoint, None if worker is None else worker.listener(index))
+        except BaseException:
+            self.close()
+            raise
+        self.urls = [each.listener.url for each in self._bound]
+
+    def start(self, node: Node) -> None:
+        """Begin to answer for ``node``; returns when requests are answered."""
+        peers, private = self._meet(OneNode(node))
+        of_node = None if peers is None else peers.of(WHOLE)
+        app = SidecarApp(
+            node, self._authenticator, self._load, RequestMetrics(), of_node, console=self._console()
+        )
+        self._start(app, node.metrics, node.reconfiguration, private)
+        self._show([app.requests], node.metrics)
+        self._listen_locally(app, node)
+        if self._worker is None:
+            log.info("listening", urls=self.urls)
+        else:
+            self._worker.report(Listening(self.urls, node.status().writable))
+
+    def start_fleet(self, fleet: Fleet) -> None:
+        """Begin to answer for a fleet, and start it; returns when requests are answered."""
+        peers, private = self._meet(FleetNodes(fleet))
+        app = FleetApp(fleet, self._authenticator, self._load, peers, self._console())
+        self._start(app, fleet.metrics, fleet.reconfiguration, private)
+        self._show([], fleet.metrics)
+
+        @contextmanager
+        def serve(member: Member, node: Node) -> Iterator[None]:
+            local = self._listen_locally(app.attach(member, node), node)
+            try:
+                yield
+            finally:
+                app.detach(member)
+                if local is not None:
+                    self._end_locally(local, node)
+
+        fleet.start(serve)
+        if self._worker is None:
+            log.info("listening", urls=self.urls, clusters=list(fleet.members))
+        else:
+            # Each cluster's writer says itself whether it can change ACLs.
+            self._worker.report(Listening(self.urls, writable=False))
+
+    def serve(self, node: Node) -> NoReturn:
+        """Answer for a started node until a signal: what ``aclog serve`` does.
+
+        Raises:
+            LogError: the log's cluster has answered, and this is no log for us (Node.reach).
+        """
+        self._load.reserve_files()
+        with self:
+            self.start(node)
+            if self._worker is None:
+                notify(READY, f"STATUS=listening on {', '.join(self.urls)}")
+            try:
+                node.reach()
+                if self._worker is not None:
+                    self._worker.report(Reached())
+                self.wait()
+            finally:
+                if self._worker is None:
+                    notify(STOPPING)
+
+    def serve_fleet(self, fleet: Fleet) -> NoReturn:
+        """The same for a fleet; what is wrong with one cluster ends nothing."""
+        self._load.reserve_files(len(fleet.members))
+        with self:
+            self.start_fleet(fleet)
+            if self._worker is None:
+                notify(READY, f"STATUS=listening on {', '.join(self.urls)}")
+            else:
+                self._worker.report(Reached())
+            try:
+                self.wait()
+            finally:
+                if self._worker is None:
+                    notify(STOPPING)
+
+    def _console(self) -> PassedOn | None:
+        """Where the console works in a process of its own."""
+        if self._worker is None or not self._worker.has_console:
+            return None
+        return PassedOn(self._worker.place)
+
+    def _meet(self, nodes: FollowedNodes) -> tuple[Peers | None, list[Served]]:
+        """The other workers, if there are any, and where they ask this one."""
+        worker = self._worker
+        if worker is None:
+            return None, []
+        peers = Peers(worker, nodes)
+        return peers, [Served(worker.listen(), PrivateApp(nodes, peers.counts).server(self._grace_s()))]
+
+    def _start(
+        self,
+        app: RoutedApp,
+        metrics: CollectorRegistry,
+        reconfiguration: Reconfiguration,
+        private: Sequence[Served] = (),
+    ) -> None:
+        """Answer by ``app`` on all listeners."""
+        self._app = app
+        self._reconfiguration = reconfiguration
+        reconfiguration.add(self._load.take)
+        self._telemetry.start(metrics)
+        self._authenticator.start()
+        self._servers.start([*(self._made(app, each) for each in self._bound), *private])
+
+    def _show(self, of_app: Sequence[Collector], metrics: CollectorRegistry) -> None:
+        """Put what is counted here among a registry's metrics, until the end."""
+        collectors = [
+            TlsCollector(self._contexts()),
+            self._authenticator.collector,
+            *of_app,
+            self._server_metrics,
+            self._load,
+        ]
+        self._metrics = (metrics, collectors)
+        for collector in collectors:
+            metrics.register(collector)
+
+    def _bind(self, endpoint: Endpoint, shared: socket.socket | None) -> None:
+        """``shared``: what listens there already, if another process has taken the address."""
+        config, name = self._config, endpoint.listener_name or ""
+        is_tls = endpoint.security_protocol is SecurityProtocol.SSL
+        tls = tls_settings(config.properties, name) if is_tls else None
+        context = None if tls is None else ListenerContext(tls, name)
+        bound = bind_listener(endpoint, config.listeners_key) if shared is None else shared
+        if is_unix(endpoint) and shared is None:
+            self._socket_files.append(Path(endpoint.host or ""))
+        self._bound.append(_Bound(bound, listener_at(endpoint, bound, config, tls), context))
+
+    def _listen_locally(self, app: SidecarApp, node: Node) -> Served | None:
+        """In the directory of a log that the node writes, for commands beside it: they ask this node alone.
+
+        Where the file system has no sockets, requests are answered by the listeners only.
+        """
+        directory = node.log.directory
+        is_another = self._worker is not None and not self._worker.is_writer
+        if directory is None or is_another or not node.status().writable or not self._servers.is_running:
+            return None
+        try:
+            bound = bind_local(directory)
+        except OSError as error:
+            log.warning(
+                "no_local_socket",
+                directory=str(directory),
+                reason=error.strerror or str(error),
+                way_out="commands beside this node reach it over HTTP only: aclog acls --sidecar URL",
+            )
+            return None
+        path = directory / SOCKET_FILE
+        self._socket_files.append(path)
+        listener = Listener(name="unix", url=f"unix:{path}", is_local=True)
+        served = self._made(app, _Bound(bound, listener))
+        bound.listen(BACKLOG)
+        self._servers.add(served)
+        return served
+
+    def _end_locally(self, served: Served, node: Node) -> None:
+        """For a node that is to be closed, while the others are answered for."""
+        if not self._servers.is_running or node.log.directory is None:
+            return  # all ends
+        # While the node still holds the log: the name may be another node's afterwards.
+        path = node.log.directory / SOCKET_FILE
+        remove_unix(path)
+        self._socket_files.remove(path)
+        self._servers.remove(served)
+
+    def _made(self, app: RoutedApp, bound: _Bound) -> Served:
+        proxies = self._config.trusted_proxies
+        protocol = partial(SidecarProtocol, bound.listener, app.requests, self._load)
+        made = uvicorn.Config(
+            self._telemetry.traced(app),
+            http=cast("type[asyncio.Protocol]", protocol),
+            lifespan="off",
+            ws="none",
+            log_config=None,
+            # It says of each listener what "listening" says of all.
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            # uvicorn's defaults trust every peer on this machine.
+            proxy_headers=bool(proxies),
+            forwarded_allow_ips=list(proxies),
+            timeout_graceful_shutdown=self._grace_s(),
+        )
+        made.load()
+        self._load.connections.setdefault(bound.listener.name, 0)
+        return Served(bound.socket, ListenerServer(made, bound.listener, self._load, bound.context))
+
+    def _grace_s(self) -> int:
+        """For the requests that are being answered when it ends."""
+        return math.ceil(self._config.sidecar_drain_timeout_ms / 1000)
+
+    async def _follow_certificates(self) -> None:
+        while True:
+            await asyncio.sleep(_CERTIFICATES_EVERY_S)
+            for context in self._contexts():
+                # Not on the event loop: a file system may take its time.
+                await asyncio.to_thread(context.reload)
+
+    def _contexts(self) -> list[ListenerContext]:
+        return [each.context for each in self._bound if each.context is not None]
+
+    def wait(self) -> NoReturn:
+        """Block while it serves; whatever ends that, such as a signal, is raised."""
+        self._servers.wait()
+
+    def close(self) -> None:
+        """Stop serving and release the ports. Idempotent."""
+        for path in self._socket_files:
+            # First of all, while the node still holds the log: the name may be another node's afterwards.
+            remove_unix(path)
+        self._socket_files.clear()
+        self._servers.close(self._end_streams)
+        # It sends the last figures.
+        self._telemetry.close()
+        if self._metrics is not None:
+            registry, collectors = self._metrics
+            for collector in collectors:
+                registry.unregister(collector)
+            self._metrics = None
+        if self._reconfiguration is not None:
+            self._reconfiguration.remove(self._load.take)
+            self._reconfiguration = None
+        self._authenticator.close()
+        for each in self._bound:
+            each.socket.close()
+        self._bound.clear()
+
+    def _end_streams(self) -> None:
+        if self._app is not None:
+            self._app.end_streams()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()

@@ -1,0 +1,247 @@
+"""TLS of a listener: its certificates, which follow their files.
+
+Every connection is made by the newest context as a whole, with its own keys for session tickets: an authority
+that was taken out of the truststore does not admit by an old session either.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import ssl
+from binascii import a2b_base64
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import structlog
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from authorizer.api.errors import ConfigError
+from authorizer.configuration.tls import CONVERT_KEYSTORE, CONVERT_TRUSTSTORE
+from authorizer.sidecar.http.distinguished_name import expiry_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from prometheus_client import Metric
+
+    from authorizer.configuration.tls import PemSource, TlsSettings
+
+log = structlog.get_logger(__name__)
+
+_CLIENT_AUTH: Final = {
+    "none": ssl.CERT_NONE,
+    "requested": ssl.CERT_OPTIONAL,
+    "required": ssl.CERT_REQUIRED,
+}
+_CERTIFICATE: Final = re.compile(r"-----BEGIN (?:X509 )?CERTIFICATE-----([^-]+)-----END")
+_VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+
+
+class _ServerSide(ssl.SSLObject):
+    """One connection, whose handshake the listener counts if it fails."""
+
+    listener: ListenerContext
+
+    def do_handshake(self) -> None:
+        try:
+            super().do_handshake()
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise
+        except ssl.SSLError as error:
+            self.listener.handshake_failed(error)
+            raise
+
+
+class ListenerContext(ssl.SSLContext):
+    """What the event loop takes for a listener's context: it hands each new connection to the newest one.
+
+    Attributes:
+        listener_name: whose it is.
+        reloads: how often changed files were taken up.
+        failed_reloads: how often they could not be used.
+        is_failing: whether the files as they are now cannot be used.
+        failed_handshakes: clients that got no connection: without a good certificate, or without TLS.
+        expires_s: when the first certificate of the chain in use does, in seconds since the epoch; None if
+            it does not say.
+    """
+
+    def __new__(cls, *_: object) -> Self:
+        """Its own protocol version is never spoken."""
+        return super().__new__(cls, ssl.PROTOCOL_TLS_SERVER)
+
+    def __init__(self, settings: TlsSettings, listener_name: str) -> None:
+        """Read the files. Raises ConfigError."""
+        self.listener_name = listener_name
+        self.reloads = 0
+        self.failed_reloads = 0
+        self.is_failing = False
+        self.failed_handshakes = 0
+        self._settings = settings
+        sources = (settings.identity, settings.authorities)
+        self._files = [source.file for source in sources if source is not None and source.file is not None]
+        self._seen = self._stamps()
+        self._current, self.expires_s = _context(settings)
+
+    def wrap_bio(self, *args: Any, **kwargs: Any) -> ssl.SSLObject:
+        made = self._current.wrap_bio(*args, **kwargs)
+        if isinstance(made, _ServerSide):
+            made.listener = self
+        return made
+
+    def handshake_failed(self, error: ssl.SSLError) -> None:
+        """Count it, and say why, as a broker does; nothing of the client's is in it."""
+        self.failed_handshakes += 1
+        log.info("tls_handshake_failed", listener=self.listener_name, reason=_reason(error))
+
+    def reload(self) -> None:
+        """Take up the files if they have changed; if they cannot be used, what was there stays."""
+        stamps = self._stamps()
+        has_changed, self._seen = stamps != self._seen, stamps
+        if not has_changed and not self.is_failing:
+            return
+        try:
+            self._current, self.expires_s = _context(self._settings)
+        except (ConfigError, OSError) as error:
+            self.is_failing = True
+            if has_changed:
+                self.failed_reloads += 1
+                log.warning(
+                    "certificates_not_reloaded",
+                    listener=self.listener_name,
+                    reason=str(error),
+                    way_out="mend the file, which is tried again; the certificates from before stay in use",
+                )
+        else:
+            self.reloads += 1
+            self.is_failing = False
+            log.info(
+                "certificates_reloaded", listener=self.listener_name, files=[str(f) for f in self._files]
+            )
+
+    def _stamps(self) -> list[tuple[int, int, int] | None]:
+        """What a changed file changes; a link is followed, as Kubernetes swaps secrets by one."""
+        stamps: list[tuple[int, int, int] | None] = []
+        for file in self._files:
+            try:
+                found = file.stat()
+            except OSError:
+                stamps.append(None)
+            else:
+                stamps.append((found.st_ino, found.st_mtime_ns, found.st_size))
+        return stamps
+
+
+class TlsCollector(Collector):
+    """The listeners' certificates, for Prometheus."""
+
+    def __init__(self, contexts: Sequence[ListenerContext]) -> None:
+        self._contexts = contexts
+
+    def collect(self) -> Iterator[Metric]:
+        reloads = CounterMetricFamily(
+            "aclog_tls_reloads",
+            "Changed certificate files that were taken up, and that could not be used.",
+            labels=("listener", "result"),
+        )
+        failing = GaugeMetricFamily(
+            "aclog_tls_reload_failed",
+            "1 while a listener's certificate files cannot be used and those from before are in use.",
+            labels=("listener",),
+        )
+        handshakes = CounterMetricFamily(
+            "aclog_tls_handshake_failures",
+            "Clients that got no connection: without a good certificate, or without TLS.",
+            labels=("listener",),
+        )
+        expiry = GaugeMetricFamily(
+            "aclog_tls_certificate_expiry_timestamp_seconds",
+            "When the first certificate of the chain in use expires.",
+            labels=("listener",),
+        )
+        for context in self._contexts:
+            name = context.listener_name
+            reloads.add_metric((name, "done"), context.reloads)
+            reloads.add_metric((name, "failed"), context.failed_reloads)
+            failing.add_metric((name,), context.is_failing)
+            handshakes.add_metric((name,), context.failed_handshakes)
+            if context.expires_s is not None:
+                expiry.add_metric((name,), context.expires_s)
+        yield from (reloads, failing, handshakes, expiry)
+
+
+def _context(settings: TlsSettings) -> tuple[ssl.SSLContext, int | None]:
+    """And when its own chain expires. Raises ConfigError."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.sslobject_class = _ServerSide
+    context.minimum_version = _VERSIONS[settings.protocols[0]]
+    context.maximum_version = _VERSIONS[settings.protocols[-1]]
+    context.verify_mode = _CLIENT_AUTH[settings.client_auth]
+    # As in Java, whatever is in the truststore is trusted by itself, an intermediate authority too.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.set_alpn_protocols(["http/1.1"])
+    chain = _load_identity(context, settings)
+    if settings.authorities is not None:
+        try:
+            # What is not PEM in the file (keytool's and openssl's remarks) may be in any encoding.
+            context.load_verify_locations(cadata=_read(settings.authorities).decode("ascii", "ignore"))
+        except (ssl.SSLError, ValueError) as error:
+            raise ConfigError(
+                settings.authorities.key,
+                settings.authorities.file or "",
+                f"certificates in PEM ({error}). To make PEM of a JKS or PKCS12 store: {CONVERT_TRUSTSTORE}",
+            ) from error
+    return context, _expiry_s(chain)
+
+
+def _expiry_s(chain: str) -> int | None:
+    """Of the certificate that expires first; None if one has a time that is none, which only clients mind."""
+    try:
+        return min(expiry_of(a2b_base64(each)) for each in _CERTIFICATE.findall(chain))
+    except ValueError:
+        return None
+
+
+def _load_identity(context: ssl.SSLContext, settings: TlsSettings) -> str:
+    """Its text."""
+    source = settings.identity
+    identity = _read(source)
+
+    def password() -> str:
+        if settings.password is None:
+            raise ConfigError(settings.password_key, "", "the private key is encrypted: set its password")
+        return settings.password
+
+    # OpenSSL reads files only; this one is nowhere but in memory, and is what was read, at once.
+    descriptor = os.memfd_create("aclog-identity")
+    try:
+        with open(descriptor, "wb", closefd=False) as file:
+            file.write(identity)
+        context.load_cert_chain(f"/proc/self/fd/{descriptor}", password=password)
+    except ssl.SSLError as error:
+        wrong_password = "" if settings.password is None else f", or {settings.password_key} is another's"
+        raise ConfigError(
+            source.key,
+            source.file or "",
+            f"a private key and the certificate that belongs to it, in PEM ({error.reason or error}"
+            f"{wrong_password}). To make PEM of a JKS or PKCS12 store: {CONVERT_KEYSTORE}",
+        ) from error
+    finally:
+        os.close(descriptor)
+    return identity.decode("ascii", "ignore")
+
+
+def _reason(error: ssl.SSLError) -> str:
+    """For people; of a certificate, what was wrong with it."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return error.verify_message
+    return error.reason or str(error)
+
+
+def _read(source: PemSource) -> bytes:
+    if source.file is None:
+        return source.text.encode()
+    try:
+        return source.file.read_bytes()
+    except OSError as error:
+        raise ConfigError(source.key, source.file, f"a file to be read: {error.strerror}") from error

@@ -1,0 +1,1 @@
+"""Endpoints of the sidecar: AuthZEN, Kafka's questions, ACLs, plans, changes, state."""

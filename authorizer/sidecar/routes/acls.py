@@ -1,0 +1,179 @@
+"""``/v1/acls``: list, create and remove ACLs over HTTP; ``/v1/acls/{id}``: show one; ``/v1/plans``.
+
+The rules:
+
+- Kafka's ACLs guard it, as on a broker: Describe on the cluster to list, Alter on it to change. Who comes in
+  by the socket in the log's directory could write the log itself, and needs no ACL (``binding``).
+- A creation or removal is answered when its outcome is known here, for each item by itself (KIP-504), at the
+  latest after aclog.acl.update.timeout.ms. No request waits on the event loop.
+- An answer carries the offset that it is about: what was written is visible there.
+- A plan is applied to what is in the log when its turn comes: by its meaning, or not at all. One that removes
+  a large share of the ACLs is refused unless its request allows that (maxRemovedPercent).
+- Before the node is ready nothing is listed and nothing is written.
+- A web page changes nothing: a browser adds Origin to a page's requests, and ANONYMOUS may be any browser.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import structlog
+from starlette.responses import Response, StreamingResponse
+
+from authorizer.api.acl_json import applied_acl_json
+from authorizer.engine.decisions.listing import list_acls
+from authorizer.sidecar.auth.caller_authorization import Caller
+from authorizer.sidecar.http.errors import ErrorCode, HttpError, invalid_request
+from authorizer.sidecar.http.query import decode_query
+from authorizer.sidecar.http.request_response import (
+    JSON,
+    end_offset_json,
+    hold_answer,
+    json_response,
+    origin_of,
+    read_body,
+    require_no_page,
+)
+from authorizer.sidecar.routes.acl_bodies import bindings_of, filters_of, listing_of, plan_of
+from authorizer.sidecar.routes.acl_results import (
+    ACLS_PER_PART,
+    applied_json,
+    created_json,
+    deleted_json,
+    listing_parts,
+)
+from authorizer.sidecar.routes.min_offset import visible_end
+from authorizer.sidecar.routes.questions import AtOffset
+from authorizer.sidecar.routes.request_state import ready_state
+from records.acl import AclOperation
+from records.errors import DecodeError
+from records.ids import uuid_from_string
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from authorizer.analysis.plan import PlanApplication
+    from authorizer.engine.decisions.listing import Listing
+    from authorizer.engine.decisions.state import AuthorizerState
+    from authorizer.node.node import Node
+    from authorizer.sidecar.routes.request_state import AskedStates
+
+log = structlog.get_logger(__name__)
+
+
+class AclRoutes:
+    """The handlers of one node."""
+
+    def __init__(self, node: Node, states: AskedStates) -> None:
+        self._node = node
+        self._states = states
+
+    async def describe(self, request: Request) -> Response:
+        """GET: the ACLs that a filter means, of one state."""
+        wanted, min_offset, at_offset = listing_of(request.scope["query_string"])
+        state = await self._listed_state(request, min_offset, at_offset)
+        # To put a million ACLs in order takes seconds.
+        listing = await asyncio.to_thread(list_acls, state.index, wanted)
+        return await _listed(request, listing, state.end_offset)
+
+    async def describe_one(self, request: Request) -> Response:
+        """GET: the ACL with an id, and where it was written."""
+        given = decode_query(request.scope["query_string"], AtOffset)
+        state = await self._listed_state(request, given.min_offset, given.at_offset)
+        text = request.path_params["id"]
+        try:
+            acl = state.index.image.get(uuid_from_string(text))
+        except DecodeError as error:
+            raise invalid_request(str(error)) from error
+        if acl is None:
+            raise HttpError(
+                ErrorCode.NOT_FOUND, f"no ACL with the id {text} is in force at end offset {state.end_offset}"
+            )
+        return json_response({**end_offset_json(state.end_offset), "acl": applied_acl_json(acl)})
+
+    async def create(self, request: Request) -> Response:
+        """POST: create ACLs, as one atomic batch of those that can be."""
+        caller = self._changing(request, "CreateAcls")
+        bindings = bindings_of(await read_body(request))
+        futures = self._node.authorizer.create_acls(caller.context, bindings)
+        results = await asyncio.gather(*map(asyncio.wrap_future, futures))
+        return self._changed(request, caller, [created_json(result) for result in results])
+
+    async def delete(self, request: Request) -> Response:
+        """DELETE: remove all that filters mean, as one atomic batch."""
+        caller = self._changing(request, "DeleteAcls")
+        filters = filters_of(await read_body(request))
+        futures = self._node.authorizer.delete_acls(caller.context, filters)
+        results = await asyncio.gather(*map(asyncio.wrap_future, futures))
+        return self._changed(request, caller, [deleted_json(result) for result in results])
+
+    async def apply(self, request: Request) -> Response:
+        """POST: carry out a plan, whole or not at all."""
+        caller = self._changing(request, "ApplyPlan")
+        return await self.applied(request, caller, await asyncio.to_thread(plan_of, await read_body(request)))
+
+    async def applied(self, request: Request, caller: Caller, wanted: PlanApplication) -> Response:
+        """What became of the plan of a caller who may change ACLs."""
+        future = self._node.mutator.apply_plan(wanted.plan, wanted.max_removed_percent)
+        result = await asyncio.wrap_future(future)
+        return self._changed(request, caller, [applied_json(result)])
+
+    async def _listed_state(
+        self, request: Request, min_offset: int | None, at_offset: int | None
+    ) -> AuthorizerState:
+        """The state that is asked, of a caller who may list it; HttpError 403 otherwise."""
+
+        def require(now: AuthorizerState, *, log_if_allowed: bool = False) -> None:
+            self._caller(now, request, "DescribeAcls").require_on_cluster(
+                AclOperation.DESCRIBE, log_if_allowed=log_if_allowed
+            )
+
+        state, now = await self._states.states(
+            origin_of(request), require, min_offset=min_offset, at_offset=at_offset
+        )
+        require(now, log_if_allowed=True)
+        return state
+
+    def _changing(self, request: Request, name: str) -> Caller:
+        """The caller, who may change ACLs; HttpError 403 otherwise."""
+        require_no_page(request)
+        caller = self._caller(ready_state(self._node), request, name)
+        caller.require_on_cluster(AclOperation.ALTER)
+        return caller
+
+    def _changed(self, request: Request, caller: Caller, results: list[dict[str, Any]]) -> Response:
+        request.state.has_changed = True
+        offset = visible_end(self._node)
+        log.info(
+            "acls_changed",
+            request=caller.context.request_name,
+            caller=str(caller.context.caller),
+            caller_host=caller.context.caller_address,
+            listener=caller.context.listener_name,
+            created=sum(result.get("created") is True or len(result.get("added", ())) for result in results),
+            deleted=len({acl["id"] for result in results for acl in _removed(result)}),
+            refused=sum("error" in result for result in results),
+            offset=offset,
+        )
+        return json_response({**end_offset_json(offset), "results": results})
+
+    def _caller(self, state: AuthorizerState, request: Request, name: str) -> Caller:
+        return Caller(self._node, state, origin_of(request), name)
+
+
+def _removed(result: dict[str, Any]) -> list[dict[str, str]]:
+    removed: list[dict[str, str]] = result.get("deleted") or result.get("removed") or []
+    return removed
+
+
+async def _listed(request: Request, listing: Listing, end_offset: int) -> Response:
+    """A small one whole; of another one no more than a part is encoded before the client has read."""
+    parts = listing_parts(listing, end_offset)
+    first = await asyncio.to_thread(next, parts)
+    if len(listing) <= ACLS_PER_PART:
+        return Response(first, media_type=JSON)
+    hold_answer(request, listing.size_bytes + 2 * len(first))
+    rest = () if request.method == "HEAD" else chain([first], parts)
+    return StreamingResponse(rest, media_type=JSON)

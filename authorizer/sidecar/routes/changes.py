@@ -1,0 +1,235 @@
+"""``/v1/changes``: what changed, as server-sent events.
+
+    start       the changes that follow are those after this offset
+    change      which ACLs were removed and added; its offset is the event's id
+    current     everything up to its offset was said: once it has been, and whenever the stream is quiet
+    reload      what is held is to be forgotten: list all ACLs anew, at this offset or later
+    not-ready   the state is not to be relied on from here on, with the reason
+    ready       it is again
+
+The rules:
+
+- Who follows may list ACLs: Describe on the cluster. The stream ends when that is taken away; and after an
+  hour, for a token may have ended or a certificate been withdrawn. A client comes again with the last id.
+- ``Last-Event-ID`` goes on behind that event, or behind a listing of that offset, as far back as changes are
+  held (``change_feed``); else the first event is a reload. So is the next one for a client that is too slow.
+- No client costs more memory than what is on the wire to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from authorizer.api.errors import AuthorizerNotReadyError
+from authorizer.sidecar.auth.caller_authorization import Caller
+from authorizer.sidecar.http.errors import RETRY, ErrorCode, HttpError, invalid_request
+from authorizer.sidecar.http.request_response import origin_of
+from authorizer.sidecar.routes.request_state import ready_state
+from records.acl import AclOperation
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.types import Receive, Scope, Send
+
+    from authorizer.node.change_feed import Known
+    from authorizer.node.node import Node
+    from authorizer.sidecar.http.request_origin import Origin
+    from authorizer.sidecar.routes.request_state import AskedStates
+
+#: Clients that follow at the same time.
+STREAMS_MAXIMUM: Final = 100
+#: Seconds after which a quiet stream says that it is alive.
+HEARTBEAT_S: Final = 15.0
+
+#: Seconds after which a stream ends: who comes again is asked again who it is.
+STREAM_S: Final = 3_600.0
+
+_HEADERS: Final = ((b"content-type", b"text/event-stream; charset=utf-8"), (b"x-accel-buffering", b"no"))
+_HEARTBEAT: Final = b":\n\n"
+_REQUEST_NAME: Final = "FollowChanges"
+# ACLs of a change that are encoded on the event loop; more take milliseconds.
+_ENCODED_AT_ONCE: Final = 100
+#: Digits of an int64.
+_OFFSET_DIGITS_MAXIMUM: Final = 19
+
+
+class ChangeRoutes:
+    """The handlers of one node, and its streams."""
+
+    def __init__(self, node: Node, states: AskedStates) -> None:
+        self._node = node
+        self._states = states
+        self._streams: set[ChangeStream] = set()
+
+    async def changes(self, request: Request) -> ChangeStream:
+        """GET: follow the changes."""
+        last = _last_event_id(request)
+        origin = origin_of(request)
+        Caller(self._node, ready_state(self._node), origin, _REQUEST_NAME).require_on_cluster(
+            AclOperation.DESCRIBE
+        )
+        if len(self._streams) >= STREAMS_MAXIMUM:
+            raise HttpError(
+                ErrorCode.TOO_MANY_STREAMS,
+                f"{len(self._streams)} clients follow the changes: at most {STREAMS_MAXIMUM} do at a time",
+                RETRY,
+            )
+        if last is not None:
+            # It may come from a node that is further on; or from a log that is not there any more.
+            with contextlib.suppress(HttpError):
+                await self._states.wait(origin, last)
+        return ChangeStream(self._node, origin, last, self._streams)
+
+    def close(self) -> None:
+        """End all streams. For any thread."""
+        for stream in tuple(self._streams):
+            stream.close()
+
+
+class ChangeStream:
+    """One client's stream: an ASGI response."""
+
+    def __init__(self, node: Node, origin: Origin, last: int | None, streams: set[ChangeStream]) -> None:
+        """``last``: the offset behind which it goes on; from now on if None. ``streams``: those under way."""
+        self._node = node
+        self._origin = origin
+        self._streams = streams
+        self._loop = asyncio.get_running_loop()
+        self._awake = asyncio.Event()
+        self._is_over = False
+        self._is_ready = True
+        known = node.changes.known
+        self._generation = known.generation
+        self._offset = known.end if last is None else last
+        # What it says first.
+        self._begin = known.since(self._offset) is not None
+
+    def close(self) -> None:
+        """End it soon. For any thread."""
+        self._is_over = True
+        self._wake()
+
+    def _wake(self) -> None:
+        # The server, and its loop, may be gone.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._awake.set)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send events until the client leaves, or may not follow any more."""
+        await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+        if scope["method"] != "HEAD":
+            self._streams.add(self)
+            self._node.changes.follow(self._wake)
+            leaving = asyncio.create_task(self._wait_for_leave(receive))
+            try:
+                await self._follow(send)
+            finally:
+                leaving.cancel()
+                self._node.changes.unfollow(self._wake)
+                self._streams.discard(self)
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _wait_for_leave(self, receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self.close()
+
+    async def _follow(self, send: Send) -> None:
+        if self._begin:
+            await self._send(send, _event("start", {"offset": self._offset}, self._offset))
+        end_s = self._loop.time() + STREAM_S
+        is_quiet = True
+        while not self._is_over and self._loop.time() < end_s:
+            self._awake.clear()
+            await self._send_news(send)
+            if self._is_over:
+                return
+            if is_quiet:
+                is_quiet = not await self._send_current(send)
+            try:
+                await asyncio.wait_for(self._awake.wait(), HEARTBEAT_S)
+            except TimeoutError:
+                is_quiet = True
+
+    async def _send_current(self, send: Send) -> bool:
+        """That nothing was left out; whether that is so. While the node is not ready, only that it lives."""
+        if not self._is_ready:
+            await self._send(send, _HEARTBEAT)
+            return True
+        known = self._node.changes.known
+        if self._is_behind(known):
+            return False  # a change that has just come, and wakes the stream
+        self._offset = known.end
+        await self._send(send, _event("current", {"offset": known.end}, known.end))
+        return True
+
+    async def _send_news(self, send: Send) -> None:
+        """All that came since the last event; nothing of it while the node is not ready."""
+        state = self._node.authorizer.state
+        if state.is_ready is not self._is_ready:
+            self._is_ready = state.is_ready
+            if state.is_ready:
+                await self._send(send, _event("ready", {"offset": state.end_offset}))
+            else:
+                await self._send(send, _event("not-ready", {"reason": state.not_ready_reason}))
+        known = self._node.changes.known
+        while self._is_ready and not self._is_over and self._is_behind(known):
+            if not self._may_follow():
+                self._is_over = True
+                return
+            await self._send_next(send, known)
+            known = self._node.changes.known
+
+    def _is_behind(self, known: Known) -> bool:
+        return known.generation != self._generation or known.since(self._offset) != ()
+
+    async def _send_next(self, send: Send, known: Known) -> None:
+        """What follows what was sent last."""
+        changes = known.since(self._offset) if known.generation == self._generation else None
+        if changes is None:
+            self._generation, self._offset = known.generation, known.end
+            news = {
+                "offset": known.end,
+                "reason": "what changed before is not known here: list all ACLs anew",
+            }
+            await self._send(send, _event("reload", news, known.end))
+            return
+        change = changes[0]
+        head, end = b"id: %d\nevent: change\ndata: " % change.offset, b"\n\n"
+        self._offset = change.offset
+        if len(change) <= _ENCODED_AT_ONCE:
+            await self._send(send, head + change.json() + end)
+            return
+        data = await asyncio.to_thread(change.json)
+        # Not joined: the data is the same for all streams.
+        for each in (head, data, end):
+            await self._send(send, each)
+
+    def _may_follow(self) -> bool:
+        """By the ACLs of now; a node that has just become not ready says so next."""
+        try:
+            caller = Caller(self._node, self._node.authorizer.state, self._origin, _REQUEST_NAME)
+            return caller.may_list()
+        except AuthorizerNotReadyError:
+            return True
+
+    async def _send(self, send: Send, event: bytes) -> None:
+        await send({"type": "http.response.body", "body": event, "more_body": True})
+
+
+def _event(name: str, data: dict[str, object], offset: int | None = None) -> bytes:
+    shown = b"" if offset is None else b"id: %d\n" % offset
+    return b"%bevent: %b\ndata: %b\n\n" % (shown, name.encode("ascii"), msgspec.json.encode(data))
+
+
+def _last_event_id(request: Request) -> int | None:
+    text = request.headers.get("last-event-id", "")
+    if not text:
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) <= _OFFSET_DIGITS_MAXIMUM):
+        raise invalid_request(f"Last-Event-ID must be an offset, not `{text[:80]}`")
+    return int(text)

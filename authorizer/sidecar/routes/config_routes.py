@@ -1,0 +1,101 @@
+"""``/v1/config``: the settings of a running node, shown and changed as a broker's are (KIP-226).
+
+The rules:
+
+- Kafka's ACLs guard it: DescribeConfigs on the cluster to see them, AlterConfigs on it to change them. Keys
+  that give callers rights without an ACL take Alter on the cluster as well, as ACLs do.
+- What is put is taken by this node while it runs, and written nowhere (``reconfiguration``).
+- Values of secret keys are never shown.
+- Of a fleet's cluster only what may be its own: no cluster's ACLs guard what is the process's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from authorizer.api.errors import ConfigError, RestartNeededError
+from authorizer.api.principal_lists import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
+from authorizer.api.secret_keys import is_secret
+from authorizer.configuration.keys.names import DESCRIBE_PRINCIPALS
+from authorizer.configuration.keys.table import BY_NAME
+from authorizer.node.reconfiguration import shown_text
+from authorizer.sidecar.auth.caller_authorization import Caller
+from authorizer.sidecar.http.errors import ErrorCode, HttpError
+from authorizer.sidecar.http.json_body import decode_body
+from authorizer.sidecar.http.request_response import json_response, origin_of, read_body, require_no_page
+from authorizer.sidecar.routes.request_state import ready_state
+from records.acl import AclOperation
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from authorizer.node.node import Node
+    from authorizer.sidecar.workers.worker_fanout import NodePeers
+
+CONFIG_PATH: Final = "/v1/config"
+
+#: By them callers get rights.
+_OF_RIGHTS: Final = frozenset({SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG, DESCRIBE_PRINCIPALS})
+
+
+class ConfigChange(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of a PUT.
+
+    Attributes:
+        configs: texts by key, as in a file; null gives a key back what it is without a PUT.
+        validate_only: say what would change, and change nothing.
+    """
+
+    configs: dict[str, str | None]
+    validate_only: bool = False
+
+
+class ConfigRoutes:
+    """The handlers of one node."""
+
+    def __init__(self, node: Node, peers: NodePeers | None = None) -> None:
+        """``peers``: whose settings are these, too, where there are several workers."""
+        self._node = node
+        self._put = node.reconfiguration.put if peers is None else peers.put
+
+    async def describe(self, request: Request) -> Response:
+        """GET: every key, with its value now."""
+        caller = self._caller(request, "DescribeConfigs")
+        caller.require_on_cluster(AclOperation.DESCRIBE_CONFIGS)
+        config = self._node.config
+        configs = [
+            {
+                "name": key.name,
+                "value": shown_text(key.name, config),
+                "source": config.sources.get(key.name, "default"),
+                "dynamic": key.dynamic,
+                "secret": is_secret(key.name),
+            }
+            for key in BY_NAME.values()
+            if config.cluster is None or key.of_cluster
+        ]
+        return json_response({"configs": configs})
+
+    async def change(self, request: Request) -> Response:
+        """PUT: new values of dynamic keys, all or none."""
+        require_no_page(request)
+        caller = self._caller(request, "AlterConfigs")
+        caller.require_on_cluster(AclOperation.ALTER_CONFIGS)
+        asked = decode_body(await read_body(request), ConfigChange, CONFIG_PATH)
+        if not _OF_RIGHTS.isdisjoint(asked.configs):
+            caller.require_on_cluster(AclOperation.ALTER)
+        context = caller.context
+        by = f"{context.caller} at {context.caller_address} on listener {context.listener_name}"
+        try:
+            # It reads the file.
+            changes = await asyncio.to_thread(self._put, asked.configs, by, is_trial=asked.validate_only)
+        except (ConfigError, RestartNeededError) as error:
+            raise HttpError(ErrorCode.INVALID_CONFIG, str(error)) from error
+        return json_response({"changed": [change._asdict() for change in changes], "persisted": False})
+
+    def _caller(self, request: Request, name: str) -> Caller:
+        return Caller(self._node, ready_state(self._node), origin_of(request), name)

@@ -1,0 +1,83 @@
+"""A decision as AuthZEN's JSON: ``decision``, and in ``context`` the reason and the offset.
+
+    {"decision": bool, "context": {"rule", "offset", "end_offset", "reason"[, "notes"][, "acl",
+     "written_at_offset"]}}
+
+``end_offset`` is that of the state that decided; ``offset`` is the same number, by its earlier name.
+``notes`` are there where a denial rests on what is not known (decisions.notes). ``acl`` is the one that
+decided, where one did and was looked for; ``written_at_offset`` is the offset of the log record that wrote
+it, null for an ACL from a checkpoint.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from authorizer.api.acl_json import acl_json
+from authorizer.api.authorizer_api import AuthorizationResult
+from authorizer.engine.decisions.decision import BY_SUPER_USER, Rule
+from authorizer.engine.decisions.notes import notes
+
+if TYPE_CHECKING:
+    from authorizer.engine.decisions.decision import Answered
+    from authorizer.sidecar.http.errors import HttpError
+    from records.columns.acl_table import AppliedAcl
+
+
+_REASONS: Final = (
+    (True, Rule.SUPER_USER, "the principal is a super user"),
+    (True, Rule.MATCHING_ACL, "an ACL allows it"),
+    (False, Rule.MATCHING_ACL, "an ACL denies it"),
+    (True, Rule.DEFAULT_ALLOW, "no ACL covers the resource, and allow.everyone.if.no.acl.found is true"),
+    (False, Rule.DEFAULT_DENY, "no ACL allows it"),
+)
+
+_ALLOWED: Final = AuthorizationResult.ALLOWED
+_END: Final = b"}}"
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def decision_json(decided: Answered, said: tuple[bytes, ...], *, explained: bool) -> bytes:
+    """See the module; ``said``: by the state that decided. Its ACL is looked for if ``explained``."""
+    by_super_user, allowed, denied, allowed_by_default, denied_by_default = said
+    if decided.answer:
+        text = allowed if decided.result is _ALLOWED else denied
+    elif decided.found is BY_SUPER_USER:
+        text = by_super_user
+    else:
+        text = allowed_by_default if decided.result is _ALLOWED else denied_by_default
+    if decided.result is not _ALLOWED and (found := notes(decided)):
+        text = text[: -len(_END)] + _noted(found)
+    acl = decided.decision().acl if explained else None
+    return text if acl is None else text[: -len(_END)] + _deciding(acl)
+
+
+def refusal_json(error: HttpError) -> bytes:
+    """What stands in the place of a decision in a batch, for a question that cannot be answered."""
+    said = {"status": int(error.code.status), "code": error.code, "message": error.message}
+    return _encode({"decision": False, "context": {"error": said}})
+
+
+@lru_cache(maxsize=16)  # most are by the newest state
+def said_at(end_offset: int) -> tuple[bytes, ...]:
+    """Every decision by a state, but for the ACL that decided."""
+    return tuple(
+        b'{"decision":%b,"context":{"rule":%b,"offset":%d,"end_offset":%d,"reason":%b%b'
+        % (_encode(is_allowed), _encode(rule), end_offset, end_offset, _encode(reason), _END)
+        for is_allowed, rule, reason in _REASONS
+    )
+
+
+@lru_cache(maxsize=64)
+def _noted(found: tuple[str, ...]) -> bytes:
+    """The end of a decision, with its notes."""
+    return b',"notes":%b%b' % (_encode(found), _END)
+
+
+@lru_cache(maxsize=4096)  # a few ACLs decide most of what is asked
+def _deciding(acl: AppliedAcl) -> bytes:
+    """The end of a decision, with the members that say which it was."""
+    return b',"acl":%b,"written_at_offset":%b%b' % (_encode(acl_json(acl.record)), _encode(acl.offset), _END)

@@ -1,0 +1,242 @@
+"""``/access/v1/evaluation`` and ``/access/v1/evaluations``: decisions, as AuthZEN asks for them.
+
+Rules:
+- Decisions are refused with 503 until the node is ready (I4), but for super users on early-start listeners;
+  never with ``decision: false``.
+- Every decision of one request is made on one state, and says at which offset (I1).
+- What can be answered at once is, in the protocol's own call (``answer_at_once``). What waits for an offset
+  takes no thread, and a large batch lets others have their turn every few milliseconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+from starlette.responses import Response
+
+from authorizer.api.errors import AuthorizerNotReadyError
+from authorizer.sidecar.auth.caller_authorization import Caller
+from authorizer.sidecar.http.errors import HttpError, invalid_request
+from authorizer.sidecar.http.json_body import decode_body
+from authorizer.sidecar.http.request_response import JSON, origin_of, read_json
+from authorizer.sidecar.routes.authzen import (
+    Evaluation,
+    EvaluationsRequest,
+    action_of,
+    context_of,
+    with_defaults,
+)
+from authorizer.sidecar.routes.authzen_aliases import Vocabulary
+from authorizer.sidecar.routes.decision_json import decision_json, refusal_json, said_at
+from authorizer.sidecar.routes.min_offset import visible_end
+from records.principal import KafkaPrincipal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from starlette.requests import Request
+
+    from authorizer.api.authorizer_api import Action
+    from authorizer.engine.decisions.state import AuthorizerState
+    from authorizer.node.node import Node
+    from authorizer.sidecar.http.limits import Load
+    from authorizer.sidecar.http.request_origin import Origin
+    from authorizer.sidecar.routes.request_state import AskedStates
+
+EVALUATION_PATH: Final = "/access/v1/evaluation"
+EVALUATIONS_PATH: Final = "/access/v1/evaluations"
+
+_KINDS: Final = {EVALUATION_PATH: Evaluation, EVALUATIONS_PATH: EvaluationsRequest}
+
+#: Evaluations of one request that are answered at once: a millisecond or two.
+AT_ONCE_MAX: Final = 100
+#: Evaluations about one client that the authorizer is asked at once: a tenth of a slice.
+TOGETHER_MAX: Final = 100
+#: Seconds for which a larger batch is decided before others have their turn.
+SLICE_S: Final = 0.005
+
+#: At which decision a batch stops.
+_STOP_AT: Final = {"execute_all": None, "deny_on_first_deny": False, "permit_on_first_permit": True}
+
+
+class Evaluations:
+    """Answers for one node; ``path`` is one of the two."""
+
+    def __init__(self, node: Node, load: Load, states: AskedStates) -> None:
+        self._node = node
+        self._load = load
+        self._states = states
+        self._words = Vocabulary.of(node.config)
+
+    def answer_at_once(self, path: str, body: bytes, origin: Origin) -> bytes | None:
+        """The answer's JSON; None where it has to wait: then ``answer`` gives it, and nothing is decided yet.
+
+        Raises:
+            HttpError: what was asked cannot be answered, or not to this caller.
+            AuthorizerNotReadyError: and no early-start listener.
+        """
+        asked = decode_body(body, _KINDS[path], path)
+        batch = self._batch_of(asked)
+        if len(batch) > AT_ONCE_MAX:
+            return None
+        min_offset, at_offset = _offsets(asked, batch)
+        if at_offset is not None or (min_offset and min_offset > visible_end(self._node)):
+            return None
+        state = self._node.authorizer.state
+        if not state.is_ready and not origin.listener.early_start:
+            raise AuthorizerNotReadyError(state.not_ready_reason)
+        if batch:
+            return _joined(
+                chain.from_iterable(self._decided(asked, batch, state, self._batch_caller(state, origin)))
+            )
+        return self._one(asked, state, state, origin)
+
+    async def answer(self, path: str, body: bytes, origin: Origin) -> bytes:
+        """The answer's JSON. Raises as ``answer_at_once``."""
+        asked = decode_body(body, _KINDS[path], path)
+        batch = self._batch_of(asked)
+        min_offset, at_offset = _offsets(asked, batch)
+        state, now = await self._states.states(
+            origin,
+            lambda now: self._require_any(asked, batch, self._batch_caller(now, origin)),
+            min_offset=min_offset,
+            at_offset=at_offset,
+            early_start=origin.listener.early_start,
+        )
+        if not batch:
+            return self._one(asked, state, now, origin)
+        answers: list[bytes] = []
+        ends_s = time.perf_counter() + SLICE_S
+        for some in self._decided(asked, batch, state, self._batch_caller(now, origin)):
+            answers += some
+            if time.perf_counter() >= ends_s:
+                await asyncio.sleep(0)
+                ends_s = time.perf_counter() + SLICE_S
+        return _joined(answers)
+
+    async def handle(self, request: Request) -> Response:
+        """POST: one decision, or a batch of them in order."""
+        answer = await self.answer(request.scope["path"], await read_json(request), origin_of(request))
+        return Response(answer, media_type=JSON)
+
+    def _batch_of(self, asked: Evaluation) -> Sequence[Evaluation]:
+        """Its evaluations; none: it is a single question itself (AuthZEN 1.0, section 7.1)."""
+        batch = asked.evaluations if isinstance(asked, EvaluationsRequest) else None
+        if not batch:
+            return ()
+        self._load.require_few(len(batch), "evaluations")
+        return batch
+
+    def _one(self, asked: Evaluation, state: AuthorizerState, now: AuthorizerState, origin: Origin) -> bytes:
+        """By ``state``; the caller has the rights of now."""
+        caller = Caller(self._node, now, origin, "AuthZenEvaluation")
+        action = action_of(asked, self._words)
+        context = context_of(asked, self._words, caller)
+        caller.require_may_ask_about(context.principal)
+        (decided,) = self._node.authorizer.answer_all(context, (action,), state)
+        explained = asked.context is not None and asked.context.explain
+        return decision_json(decided, said_at(state.end_offset), explained=explained)
+
+    def _require_any(self, asked: Evaluation, batch: Sequence[Evaluation], caller: Caller) -> None:
+        """HttpError 403 if the caller may ask about none of the principals that it asks about."""
+        items = with_defaults(batch, asked) if batch else (asked,)
+        subjects = {(item.subject.type, item.subject.id) for item in items if item.subject is not None}
+        principals = [KafkaPrincipal(self._words.principal_type(kind), name) for kind, name in subjects]
+        if principals and not any(map(caller.may_ask_about, principals)):
+            caller.require_may_ask_about(principals[0])
+
+    def _batch_caller(self, now: AuthorizerState, origin: Origin) -> Caller:
+        return Caller(self._node, now, origin, "AuthZenEvaluations")
+
+    def _decided(
+        self, asked: Evaluation, batch: Sequence[Evaluation], state: AuthorizerState, caller: Caller
+    ) -> Iterator[list[bytes]]:
+        """The answers of a batch, all by one state, up to where its semantic stops; some at a time."""
+        options = asked.options if isinstance(asked, EvaluationsRequest) else None
+        stop_at = _STOP_AT[options.evaluations_semantic if options else "execute_all"]
+        # What comes after the one that stops it is not decided.
+        together_max = TOGETHER_MAX if stop_at is None else 1
+        for run, actions in self._of_one_client(with_defaults(batch, asked), together_max):
+            is_allowed, answers = self._decide(run, actions, state, caller)
+            yield answers
+            if is_allowed is stop_at:
+                return
+
+    def _of_one_client(
+        self, batch: Sequence[Evaluation], together_max: int
+    ) -> Iterator[tuple[list[Evaluation], list[Action] | HttpError]]:
+        """The batch in its order, as runs about one client: what is decided by one call of the authorizer.
+
+        With what they ask for; a question for nothing that can be asked for is alone.
+        """
+        run: list[Evaluation] = []
+        actions: list[Action] = []
+        subject, host = None, None
+        for evaluation in batch:
+            of_subject, of_host = evaluation.subject, evaluation.context and evaluation.context.host
+            if run and (len(run) == together_max or of_host != host or of_subject != subject):
+                yield run, actions
+                run, actions = [], []
+            subject, host = of_subject, of_host
+            try:
+                actions.append(action_of(evaluation, self._words))
+            except HttpError as error:
+                if run:
+                    yield run, actions
+                    run, actions = [], []
+                yield [evaluation], error
+            else:
+                run.append(evaluation)
+        if run:
+            yield run, actions
+
+    def _decide(
+        self,
+        run: list[Evaluation],
+        actions: list[Action] | HttpError,
+        state: AuthorizerState,
+        caller: Caller,
+    ) -> tuple[bool, list[bytes]]:
+        """Whether the last is allowed, and all answers. Bad questions do not take the others' away.
+
+        Source: AuthZEN 1.0, section 7.2.1.
+        """
+        try:
+            if isinstance(actions, HttpError):
+                raise actions
+            context = context_of(run[0], self._words, caller)
+            caller.require_may_ask_about(context.principal)
+        except HttpError as error:
+            return False, [refusal_json(error)] * len(run)
+        answered = self._node.authorizer.answer_all(context, actions, state)
+        said = said_at(state.end_offset)
+        answers: list[bytes] = []
+        for decided, item in zip(answered, run, strict=True):
+            explained = item.context is not None and item.context.explain
+            answers.append(decision_json(decided, said, explained=explained))
+        return answered[-1].is_allowed, answers
+
+
+def _offsets(asked: Evaluation, batch: Sequence[Evaluation]) -> tuple[int, int | None]:
+    """What must be visible before any of it is decided, and the end of the state that is asked, if not now's.
+
+    A batch's own context counts where an item has none.
+    """
+    context = asked.context
+    if not batch:
+        return (0, None) if context is None else (context.min_offset or 0, context.at_offset)
+    items = [item.context or asked.context for item in batch]
+    min_offset, at_offset = 0, items[0].at_offset if items[0] else None
+    for context in items:
+        if context is not None and context.min_offset is not None:
+            min_offset = max(min_offset, context.min_offset)
+        if (context.at_offset if context else None) != at_offset:
+            raise invalid_request("context.at_offset must be the same for all evaluations of a request")
+    return min_offset, at_offset
+
+
+def _joined(answers: Iterable[bytes]) -> bytes:
+    return b'{"evaluations":[%b]}' % b",".join(answers)

@@ -1,0 +1,167 @@
+"""Kafka's own questions, over HTTP: what, anything of a type, which of many, and why.
+
+The rules:
+
+- Anyone may ask about themselves; about others, who has Describe on the cluster (``caller.py``). That is
+  decided by the ACLs of now, also where the question is about an earlier state.
+- What only looks leaves the line of a look in the audit log: TRACE, as Kafka has it for KIP-430. What is
+  explained is neither audited nor counted.
+- An explanation shows ACLs of other principals only to who may list them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from authorizer.api.authorizer_api import AuthorizationResult
+from authorizer.engine.decisions.authorized_operations import to_bit_field
+from authorizer.engine.decisions.reason import acl_principals
+from authorizer.sidecar.auth.caller_authorization import Caller
+from authorizer.sidecar.http.json_body import decode_body
+from authorizer.sidecar.http.query import decode_query
+from authorizer.sidecar.http.request_response import end_offset_json, json_response, origin_of, read_body
+from authorizer.sidecar.routes.questions import (
+    DecisionQuestion,
+    FilterQuestion,
+    OperationsQuestion,
+    Question,
+    TypeQuestion,
+)
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from authorizer.api.authorizer_api import Action, HttpRequestContext
+    from authorizer.engine.decisions.state import AuthorizerState
+    from authorizer.node.node import Node
+    from authorizer.sidecar.http.limits import Load
+    from authorizer.sidecar.routes.request_state import AskedStates
+
+_Question = TypeVar("_Question", bound=Question)
+
+
+class KafkaQuestionRoutes:
+    """The handlers of one node."""
+
+    def __init__(self, node: Node, load: Load, states: AskedStates) -> None:
+        self._node = node
+        self._states = states
+        self._load = load
+        self._default_host = node.config.sidecar_default_host
+
+    async def authorized_operations(self, request: Request) -> Response:
+        """GET, POST: KIP-430, the operations that a principal may do to one resource."""
+        question = await _question(request, OperationsQuestion)
+        state, _, context = await self._asked(request, question, "AuthorizedOperations")
+        operations = self._node.authorizer.authorized_operations(
+            context, question.type(), question.resource_name, state
+        )
+        return json_response(
+            {
+                **end_offset_json(state.end_offset),
+                "operations": [operation.name for operation in operations],
+                "bits": to_bit_field(operations),
+            }
+        )
+
+    async def authorize_by_resource_type(self, request: Request) -> Response:
+        """GET, POST: KIP-679, whether a principal may do this to any resource of a type."""
+        question = await _question(request, TypeQuestion)
+        state, _, context = await self._asked(request, question, "AuthorizeByResourceType")
+        # Looks at all that the principal has.
+        result = await asyncio.to_thread(
+            self._node.authorizer.authorize_by_resource_type, context, question.code(), question.type(), state
+        )
+        return json_response({**end_offset_json(state.end_offset), "result": result.value})
+
+    async def filter(self, request: Request) -> Response:
+        """POST: which of many names a principal may do this to, in one pass."""
+        question = decode_body(await read_body(request), FilterQuestion, request.url.path)
+        self._load.require_few(len(question.resource_names), "names")
+        state, _, context = await self._asked(request, question, "Filter")
+
+        def allowed() -> list[str]:
+            results = self._node.authorizer.authorize(context, question.actions(), state)
+            pairs = zip(question.resource_names, results, strict=True)
+            return [name for name, result in pairs if result is AuthorizationResult.ALLOWED]
+
+        return json_response(
+            {**end_offset_json(state.end_offset), "allowed": await asyncio.to_thread(allowed)}
+        )
+
+    async def explain(self, request: Request) -> Response:
+        """GET, POST: why, as ``aclog check --explain --json`` says it."""
+        question = await _question(request, DecisionQuestion)
+        state, caller, context = await self._asked(request, question, "Explain")
+        explained = partial(
+            explanation_json,
+            self._node,
+            context,
+            question.action(),
+            state,
+            shows_all=caller.may_list(),
+            host_assumed=question.host is None,
+        )
+        return json_response(await asyncio.to_thread(explained))
+
+    async def _asked(
+        self, request: Request, question: Question, name: str
+    ) -> tuple[AuthorizerState, Caller, HttpRequestContext]:
+        """The state, who asks, and as whom; HttpError 403 where the caller may not ask that."""
+        origin = origin_of(request)
+
+        def asked_by(now: AuthorizerState) -> tuple[Caller, HttpRequestContext]:
+            caller = Caller(self._node, now, origin, name)
+            context = question.context(self._default_host, caller.context)
+            caller.require_may_ask_about(context.principal)
+            return caller, context
+
+        state, now = await self._states.states(
+            origin,
+            asked_by,
+            min_offset=question.min_offset,
+            at_offset=question.at_offset,
+            early_start=origin.listener.early_start,
+        )
+        return state, *asked_by(now)
+
+
+def explanation_json(
+    node: Node,
+    context: HttpRequestContext,
+    action: Action,
+    state: AuthorizerState,
+    *,
+    shows_all: bool,
+    host_assumed: bool,
+) -> dict[str, Any]:
+    """Why; without ACLs of other principals for who may not list them.
+
+    ``host_assumed``: the question named no host, so that the context's is a default.
+    """
+    explanation = node.authorizer.explain(context, action, state)
+    if not shows_all:
+        own = acl_principals(context.principal)
+        misses = tuple(each for each in explanation.near_misses if each.acl.record.principal in own)
+        explanation = replace(explanation, near_misses=misses)
+    status = node.status()
+    if status.freshness is not None:
+        explanation = explanation.without_places()
+    freshness = status.freshness if state.end_offset >= status.end_offset else None  # not of the past
+    return explanation.to_json() | {
+        "hostAssumed": host_assumed,
+        "highWatermarkIsGuess": status.uncommitted_from is not None,
+        "uncommittedFrom": status.uncommitted_from,
+        "ageMs": None if freshness is None else freshness.age_ms,
+    }
+
+
+async def _question(request: Request, kind: type[_Question]) -> _Question:
+    """From the query of a GET, or the body of a POST."""
+    if request.method == "POST":
+        return decode_body(await read_body(request), kind, request.url.path)
+    return decode_query(request.scope["query_string"], kind)

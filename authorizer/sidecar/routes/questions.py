@@ -1,0 +1,142 @@
+"""What Kafka's own questions are asked with: JSON bodies and queries in Kafka's terms. No state, no sockets.
+
+    explain                      {"principal": "User:alice", "host": "10.0.0.1", "operation": "READ",
+                                  "resourceType": "TOPIC", "resourceName": "orders"}
+    authorized-operations        without the operation
+    authorize-by-resource-type   without the name
+    filter                       with "resourceNames": [...] instead of the name
+
+The fields are those of the lines of ``aclog check --batch``. ``host`` may be left out where
+aclog.sidecar.default.host is set; ``min_offset`` and ``at_offset`` say on which state. A field that is not
+known is refused: passing over a mistyped host would answer for another one.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import msgspec
+
+from authorizer.api.authorizer_api import Action, HttpRequestContext
+from authorizer.sidecar.http.errors import invalid_request
+from authorizer.sidecar.routes.name_parsing import address_of, code_of, principal_of
+from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
+from records.topic_name import TOPIC_LENGTH_MAX
+
+_CAMEL: Final = {
+    "resource_type": "resourceType",
+    "resource_name": "resourceName",
+    "resource_names": "resourceNames",
+}
+
+#: Bytes of a string of Kafka's protocol, whose length is an int16.
+_STRING_BYTES_MAX: Final = 2**15 - 1
+
+#: Of a record, or the end offset of a state: an int64.
+Offset = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+
+
+class AtOffset(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """On which state.
+
+    Attributes:
+        min_offset: one that ends there, or later.
+        at_offset: the one with the record at this offset applied, as `--at-offset`.
+    """
+
+    min_offset: Offset | None = None
+    at_offset: Offset | None = None
+
+
+class StateQuestion(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """Whether the digest of the meaning is wanted, too."""
+
+    meaning: bool = False
+
+
+class Question(AtOffset, rename=_CAMEL.get, kw_only=True):
+    """What all of them have: who wants access, from where, and on which state."""
+
+    principal: str
+    resource_type: str
+    host: str | None = None
+
+    def context(self, default_host: str | None, caller: HttpRequestContext) -> HttpRequestContext:
+        """The question as a request of ``caller``'s. HttpError 400: no principal, or no address."""
+        return HttpRequestContext(
+            principal_of(self.principal, "principal"),
+            address_of(self.host, default_host, "host"),
+            request_name=caller.request_name,
+            caller=caller.caller,
+            caller_address=caller.caller_address,
+            request_id=caller.request_id,
+        )
+
+    def type(self) -> ResourceType:
+        """HttpError 400: none that can be asked about."""
+        return code_of(ResourceType, self.resource_type, "resourceType")
+
+
+class OperationsQuestion(Question, kw_only=True):
+    """KIP-430: which operations on one resource?"""
+
+    resource_name: str
+
+
+class TypeQuestion(Question, kw_only=True):
+    """KIP-679: this to any resource of the type?"""
+
+    operation: str
+
+    def code(self) -> AclOperation:
+        """HttpError 400: none that can be asked about."""
+        return code_of(AclOperation, self.operation, "operation")
+
+
+class DecisionQuestion(TypeQuestion, kw_only=True):
+    """This to that?"""
+
+    resource_name: str
+
+    def action(self) -> Action:
+        """HttpError 400: an operation or a type that cannot be asked about, or names that Kafka cannot have.
+
+        The answer has them several times.
+        """
+        resource_type, name = self.type(), self.resource_name
+        _require_short("principal", self.principal)
+        _require_short("resourceName", name)
+        if resource_type is ResourceType.TOPIC and len(name) > TOPIC_LENGTH_MAX:
+            raise invalid_request(
+                f"resourceName has {len(name)} characters: a topic's name has at most {TOPIC_LENGTH_MAX}"
+            )
+        return Action(self.code(), ResourcePattern(resource_type, name, PatternType.LITERAL))
+
+
+class FilterQuestion(TypeQuestion, kw_only=True):
+    """This to which of those?"""
+
+    resource_names: list[str]
+
+    def actions(self) -> list[Action]:
+        """One for each name; nothing is accessed by them, so the audit log has them at TRACE.
+
+        HttpError 400 as ``action``.
+        """
+        operation, resource_type = self.code(), self.type()
+        return [
+            Action(
+                operation,
+                ResourcePattern(resource_type, name, PatternType.LITERAL),
+                log_if_allowed=False,
+                log_if_denied=False,
+            )
+            for name in self.resource_names
+        ]
+
+
+def _require_short(field: str, text: str) -> None:
+    """HttpError 400: the text is longer than one can be in Kafka's protocol."""
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > _STRING_BYTES_MAX:
+        raise invalid_request(f"{field} has {size} bytes: a name has at most {_STRING_BYTES_MAX} in Kafka")

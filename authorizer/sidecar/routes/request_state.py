@@ -1,0 +1,106 @@
+"""Which state a question is answered on: the current one, or an earlier one that it names (``at_offset``).
+
+The caller's rights are decided by the ACLs of now in either case: who has lost one does not get it back by
+asking about the past.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from authorizer.api.errors import AuthorizerNotReadyError
+from authorizer.sidecar.http.errors import ErrorCode, HttpError
+from authorizer.sidecar.http.fair_share import FairShare
+from authorizer.sidecar.routes.min_offset import visible_end, wait_for_offset
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from authorizer.engine.decisions.state import AuthorizerState
+    from authorizer.node.node import Node
+    from authorizer.sidecar.http.limits import Load
+    from authorizer.sidecar.http.request_origin import Origin
+
+
+class AskedStates:
+    """The states that the requests to one node ask for, and the places of those that wait for one."""
+
+    def __init__(self, node: Node, load: Load) -> None:
+        self._node = node
+        self._load = load
+        self._waiting = FairShare()
+
+    async def states(
+        self,
+        origin: Origin,
+        require: Callable[[AuthorizerState], object],
+        *,
+        min_offset: int | None = None,
+        at_offset: int | None = None,
+        early_start: bool = False,
+    ) -> tuple[AuthorizerState, AuthorizerState]:
+        """The state that is asked, and that of now: mostly the same one; for all of a request (I1).
+
+        Args:
+            origin: where the request comes from.
+            require: raises HttpError 403 if the caller may not ask that by a state. It is called before the
+                request waits: a caller without the right takes no place. Afterwards the rights are checked
+                again by who calls this, on the state of then.
+            min_offset: what must be visible in the state; waited for.
+            at_offset: the last record that counts, inclusive, as `--at-offset`; None: the current state.
+            early_start: also one that is not ready, for super users (KIP-801).
+
+        Raises:
+            AuthorizerNotReadyError: it is not, and no ``early_start``.
+            HttpError: 503, not visible yet, or too many wait; 410, not held any more; 400, no offset of the
+                log.
+        """
+        wanted = max(min_offset or 0, 0 if at_offset is None else at_offset + 1)
+        if wanted > visible_end(self._node):
+            require(self._now(early_start=early_start))
+            await self.wait(origin, wanted)
+        now = self._now(early_start=early_start)
+        return (now if at_offset is None else _held(self._node, at_offset)), now
+
+    async def wait(self, origin: Origin, end_offset: int) -> None:
+        """Wait until everything below an offset is visible, in one of the address's places.
+
+        Raises:
+            HttpError: as ``states``.
+        """
+        address = origin.address
+        if not self._waiting.take(address, self._load.waiting_places):
+            raise self._load.too_many_wait(self._waiting.taken)
+        try:
+            await wait_for_offset(self._node, end_offset)
+        finally:
+            self._waiting.release(address)
+
+    def _now(self, *, early_start: bool) -> AuthorizerState:
+        now = self._node.authorizer.state
+        if not now.is_ready and not early_start:
+            raise AuthorizerNotReadyError(now.not_ready_reason)
+        return now
+
+
+def ready_state(node: Node) -> AuthorizerState:
+    """The state of now. Raises AuthorizerNotReadyError."""
+    state = node.authorizer.state
+    if not state.is_ready:
+        raise AuthorizerNotReadyError(state.not_ready_reason)
+    return state
+
+
+def _held(node: Node, at_offset: int) -> AuthorizerState:
+    state = node.recent.at(at_offset + 1)
+    if state is None:
+        command = ["aclog", "check", "--log", node.log.url, "--at-offset", str(at_offset)]
+        first = node.recent.first
+        held = "none yet" if not first else f"the earliest is at offset {first - 1}"
+        raise HttpError(
+            ErrorCode.OFFSET_NOT_HELD,
+            f"the state at offset {at_offset} is not held here: a node holds the last states that it has "
+            f"published, {held}. Ask the log: {shlex.join(command)}",
+        )
+    return state

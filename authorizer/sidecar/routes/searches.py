@@ -1,0 +1,209 @@
+"""``/access/v1/search/*``: AuthZEN's searches, each page on one state.
+
+The rules:
+
+- A subject search names principals, as a listing of ACLs does, and takes what that takes: Describe on the
+  cluster. What a principal may do, and on which resources, anyone may ask about themselves.
+- Every result is confirmed by the decider. Subjects and resources that are looked through are neither counted
+  nor audited; actions are as KIP-430's operations are.
+- A page token goes on in the state that its search began in; when that is not held any more it is 410.
+- A type that Kafka does not know has no results; an action that it does not know is a bad request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from authorizer.api.authorizer_api import Action, RequestContext
+from authorizer.configuration.keys.names import RESOURCE_NAMES
+from authorizer.engine.decisions.authorized_operations import authorized_operations
+from authorizer.engine.decisions.search import (
+    Subjects,
+    allowed_names,
+    allowed_prefixes,
+    exceptional_names,
+    mentioned_names,
+)
+from authorizer.sidecar.auth.caller_authorization import Caller
+from authorizer.sidecar.http.errors import ErrorCode, HttpError
+from authorizer.sidecar.http.json_body import decode_body
+from authorizer.sidecar.http.request_response import end_offset_json, json_response, origin_of, read_json
+from authorizer.sidecar.routes.authzen import require_no_as_of
+from authorizer.sidecar.routes.authzen_aliases import Vocabulary
+from authorizer.sidecar.routes.page_token import PageToken
+from authorizer.sidecar.routes.resource_names import ResourceNames
+from authorizer.sidecar.routes.search_bodies import ActionSearch, ResourceSearch, SubjectSearch
+from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
+from records.principal import KafkaPrincipal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from authorizer.engine.decisions.state import AuthorizerState
+    from authorizer.node.node import Node
+    from authorizer.sidecar.routes.authzen import Resource, Subject
+    from authorizer.sidecar.routes.request_state import AskedStates
+
+    _Search = SubjectSearch | ResourceSearch | ActionSearch
+
+
+class SearchRoutes:
+    """The handlers of one node."""
+
+    def __init__(self, node: Node, states: AskedStates) -> None:
+        """ConfigError: the file of resource names cannot be read."""
+        config = node.config
+        self._node = node
+        self._states = states
+        self._words = Vocabulary.of(config)
+        self._names = ResourceNames(config.search_resource_names, RESOURCE_NAMES)
+
+    async def subject(self, request: Request) -> Response:
+        """POST: the principals of a type that may do this to that."""
+        asked = decode_body(await read_json(request), SubjectSearch, request.url.path)
+
+        def require(caller: Caller, *, log_if_allowed: bool = False) -> None:
+            caller.require_on_cluster(AclOperation.DESCRIBE, log_if_allowed=log_if_allowed)
+
+        state, token, caller = await self._begin(request, asked, "AuthZenSubjectSearch", require)
+        require(caller, log_if_allowed=True)
+        operation, host = self._words.actions[asked.action.name], self._words.addresses[asked.context.host]
+        pattern = self._pattern(asked.resource)
+        if pattern is None:
+            return _nothing(state)
+
+        def answer() -> Response:
+            kind = self._words.principal_type(asked.subject.type)
+            found = Subjects(state, kind, host, Action(operation, pattern))
+            names = found.names(None if token is None else token.after)
+            return _page(asked, state, token, names, {"everyone": found.everyone}, asked.subject.type)
+
+        return await asyncio.to_thread(answer)
+
+    async def resource(self, request: Request) -> Response:
+        """POST: the resources of a type that a principal may do this to."""
+        asked = decode_body(await read_json(request), ResourceSearch, request.url.path)
+        principal = self._principal(asked.subject)
+        state, token, caller = await self._begin(
+            request, asked, "AuthZenResourceSearch", lambda caller: caller.require_may_ask_about(principal)
+        )
+        caller.require_may_ask_about(principal)
+        context = RequestContext(principal, self._words.addresses[asked.context.host])
+        operation = self._words.actions[asked.action.name]
+        kind = self._words.known_resource_type(asked.resource.type)
+        if kind is None:
+            return _nothing(state)
+
+        def answer() -> Response:
+            names: Collection[str] | None = self._names.of(kind)
+            if names is None and kind is ResourceType.TOPIC:  # The log has no resources of other types.
+                names = state.index.image.metadata.known_topics
+            is_existing = names is not None
+            shown: dict[str, Any] = {"names": "existing" if is_existing else "acls"}
+            if names is None:
+                names = mentioned_names(state.index, kind)
+            after = None
+            if token is None:
+                prefixes = allowed_prefixes(state, context, operation, kind)
+                shown["prefixes"] = _by_answer(prefixes)
+                if is_existing:
+                    literals = exceptional_names(state, context, operation, kind, names, prefixes)
+                    shown["literals"] = _by_answer(literals)
+            else:
+                after = token.after
+            found = allowed_names(state, context, operation, kind, names, after)
+            return _page(asked, state, token, found, shown, asked.resource.type)
+
+        return await asyncio.to_thread(answer)
+
+    async def action(self, request: Request) -> Response:
+        """POST: what a principal may do to a resource."""
+        asked = decode_body(await read_json(request), ActionSearch, request.url.path)
+        principal = self._principal(asked.subject)
+        state, token, caller = await self._begin(
+            request, asked, "AuthZenActionSearch", lambda caller: caller.require_may_ask_about(principal)
+        )
+        caller.require_may_ask_about(principal)
+        context = RequestContext(principal, self._words.addresses[asked.context.host])
+        pattern = self._pattern(asked.resource)
+        if pattern is None:
+            return _nothing(state)
+        authorize = partial(self._node.authorizer.authorize, state=state)
+        supported = state.version.supported_operations(pattern.resource_type)
+        operations = authorized_operations(authorize, context, pattern.resource_type, pattern.name, supported)
+        names = sorted(name for operation in operations for name in self._words.action_names(operation))
+        after = None if token is None else token.after
+        return _page(asked, state, token, (name for name in names if after is None or name > after), {})
+
+    async def _begin(
+        self, request: Request, asked: _Search, name: str, require: Callable[[Caller], None]
+    ) -> tuple[AuthorizerState, PageToken | None, Caller]:
+        """The state that a page is of, where it begins, and who asks: with the rights of now."""
+        require_no_as_of(asked.context)
+        node, at_offset, token = self._node, asked.context.at_offset, None
+        if asked.page.token:
+            token = PageToken.decode(asked.page.token, asked.id())
+            at_offset = token.end_offset - 1
+            if node.recent.at(token.end_offset) is None:
+                raise HttpError(
+                    ErrorCode.OFFSET_NOT_HELD,
+                    f"the state at offset {at_offset}, which page.token is of, is not held here any more: "
+                    "search again without the token",
+                )
+        origin = origin_of(request)
+        state, now = await self._states.states(
+            origin,
+            lambda now: require(Caller(node, now, origin, name)),
+            min_offset=asked.context.min_offset,
+            at_offset=at_offset,
+        )
+        return state, token, Caller(node, now, origin, name)
+
+    def _principal(self, subject: Subject) -> KafkaPrincipal:
+        return KafkaPrincipal(self._words.principal_type(subject.type), subject.id)
+
+    def _pattern(self, resource: Resource) -> ResourcePattern | None:
+        """None of a type that Kafka does not know."""
+        kind = self._words.known_resource_type(resource.type)
+        return None if kind is None else ResourcePattern(kind, resource.id, PatternType.LITERAL)
+
+
+def _by_answer(texts: tuple[list[str], list[str]]) -> dict[str, list[str]]:
+    allowed, denied = texts
+    return {"allowed": allowed, "denied": denied}
+
+
+def _page(
+    asked: _Search,
+    state: AuthorizerState,
+    token: PageToken | None,
+    found: Iterator[str],
+    context: Mapping[str, Any],
+    kind: str | None = None,
+) -> Response:
+    """As many of what is found as are wanted; subjects and resources are of a kind."""
+    names = list(islice(found, asked.limit))
+    is_last = next(found, None) is None
+    last = names[-1] if names else None if token is None else token.after
+    next_token = "" if is_last else PageToken(state.end_offset, last, asked.id()).encode()
+    results = [{"name": name} if kind is None else {"type": kind, "id": name} for name in names]
+    return _results(state, results, next_token, context)
+
+
+def _nothing(state: AuthorizerState) -> Response:
+    return _results(state, [], "", {})
+
+
+def _results(
+    state: AuthorizerState, results: list[dict[str, str]], next_token: str, context: Mapping[str, Any]
+) -> Response:
+    """The page comes first, as AuthZEN recommends."""
+    page = {"next_token": next_token, "count": len(results)}
+    shown = {**end_offset_json(state.end_offset), **context}
+    return json_response({"page": page, "context": shown, "results": results})

@@ -1,0 +1,151 @@
+"""What is sent to a collector, and when: nothing, unless the environment says where to."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+import structlog
+
+from authorizer.api.errors import ConfigError
+from authorizer.sidecar.telemetry.signals import Signal, wanted_signals
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from prometheus_client import CollectorRegistry
+    from starlette.types import ASGIApp
+
+    from authorizer.sidecar.base_app import RoutedApp
+
+log = structlog.get_logger(__name__)
+
+#: How long the end waits for what is still to be sent.
+_CLOSE_S: Final = 5.0
+_INSTANCE_ID: Final = "service.instance.id"
+_INTERVAL: Final = "OTEL_METRIC_EXPORT_INTERVAL"
+
+
+class Telemetry:
+    """Of one sidecar, by the environment of the process, which the library reads itself."""
+
+    def __init__(self, worker: int | None = None) -> None:
+        """Read it.
+
+        Args:
+            worker: the number of the process, where several are one sidecar.
+
+        Raises:
+            ConfigError: it asks for what is not there.
+        """
+        self._signals = wanted_signals(os.environ)
+        self._worker = worker
+        self._interval_s = _interval_s()
+        self._closing = threading.Event()
+        self._tracer_provider: TracerProvider | None = None
+        self._metric_exporter: OTLPMetricExporter | None = None
+        self._threads: list[threading.Thread] = []
+        if self._signals:
+            try:
+                import_module("opentelemetry.exporter.otlp.proto.http")
+            except ImportError as error:
+                variable = next(iter(self._signals.values()))
+                raise ConfigError(
+                    variable, os.environ[variable], "it takes OpenTelemetry: pip install 'aclog[otel]'"
+                ) from error
+
+    def start(self, registry: CollectorRegistry) -> None:
+        """Begin to send."""
+        if not self._signals:
+            return
+        resource = _resource(self._worker)
+        log.info("telemetry", signals=sorted(signal.value.lower() for signal in self._signals))
+        if Signal.METRICS in self._signals:
+            self._start_metrics(registry, resource)
+        if Signal.TRACES in self._signals:
+            self._start_traces(resource)
+
+    def traced(self, app: RoutedApp) -> ASGIApp:
+        """What answers requests: ``app``, or what traces it."""
+        if self._tracer_provider is None:
+            return app
+        from authorizer.sidecar.telemetry.traces import TracedApp  # noqa: PLC0415
+
+        return TracedApp(app, self._tracer_provider.get_tracer("aclog", version("aclog")))
+
+    def close(self) -> None:
+        """Send what there is, for some seconds. Idempotent."""
+        self._closing.set()
+        if self._tracer_provider is not None:
+            self._threads.append(_begun(self._tracer_provider.shutdown))
+            self._tracer_provider = None
+        ends_s = time.monotonic() + _CLOSE_S
+        for thread in self._threads:
+            thread.join(max(ends_s - time.monotonic(), 0))
+        self._threads.clear()
+        if self._metric_exporter is not None:
+            self._metric_exporter.shutdown()
+            self._metric_exporter = None
+
+    def _start_traces(self, resource: Resource) -> None:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
+        from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
+
+        self._tracer_provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+        self._tracer_provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+
+    def _start_metrics(self, registry: CollectorRegistry, resource: Resource) -> None:
+        from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter  # noqa: PLC0415
+
+        from authorizer.sidecar.telemetry.metric_data import metrics_data  # noqa: PLC0415
+
+        exporter = self._metric_exporter = OTLPMetricExporter()
+        since_ns = time.time_ns()
+
+        def send() -> None:
+            is_last = False
+            while not is_last:
+                is_last = self._closing.wait(self._interval_s)
+                families = registry.collect()
+                exporter.export(metrics_data(families, resource, since_ns=since_ns, now_ns=time.time_ns()))
+
+        self._threads.append(_begun(send))
+
+
+def _begun(work: Callable[[], Any]) -> threading.Thread:
+    thread = threading.Thread(target=work, name="aclog-telemetry", daemon=True)
+    thread.start()
+    return thread
+
+
+def _interval_s() -> float:
+    text = os.environ.get(_INTERVAL, "").strip() or "60000"
+    if not text.isdecimal() or not int(text):
+        raise ConfigError(_INTERVAL, text, "milliseconds, such as 60000")
+    return int(text) / 1000
+
+
+def _resource(worker: int | None) -> Resource:
+    """OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES over what is said here.
+
+    What counts by itself is an instance by itself: to the id that the environment has for all workers each
+    adds its number, or their series would be one.
+    """
+    from opentelemetry.sdk.resources import OTELResourceDetector, Resource  # noqa: PLC0415
+
+    ours = Resource(
+        {"service.name": "aclog", "service.version": version("aclog"), _INSTANCE_ID: str(uuid4())}
+    )
+    found = Resource.create(ours.merge(OTELResourceDetector().detect()).attributes)
+    if worker is None:
+        return found
+    return found.merge(Resource({_INSTANCE_ID: f"{found.attributes[_INSTANCE_ID]!s}/{worker}"}))

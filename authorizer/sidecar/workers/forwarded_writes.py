@@ -1,0 +1,195 @@
+"""Changes of ACLs that go through the worker that writes the log.
+
+They were allowed here, by the state of this worker. They are answered when they can be seen here, as with one
+process. While the writer is being started again they wait, for half of the time that an operation has; one
+whose connection broke may have been carried out, and the answer says so.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+
+from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult, PlanResult
+from authorizer.api.cluster_name import CLUSTERS_PATH
+from authorizer.api.errors import ApiError, OperationTimedOutError, UnknownServerError
+from authorizer.sidecar.http.unix_http import UnixConnection
+from authorizer.sidecar.routes.acl_bodies import application_body, creation_body, deletion_body
+from authorizer.sidecar.routes.acl_results import create_result_of, delete_result_of, plan_result_of
+from authorizer.sidecar.workers.worker import WRITER
+from authorizer.sidecar.workers.worker_api import ACLS_PATH, PLANS_PATH, WRITABLE_PATH
+from records.errors import LogUnreachableError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from authorizer.analysis.plan import AclPlan
+    from authorizer.sidecar.workers.socket_directory import MeetingPlace
+    from records.acl import AclBinding, AclBindingFilter
+
+_Result = TypeVar("_Result", AclCreateResult, AclDeleteResult, PlanResult)
+
+#: Operations that are forwarded at the same time; others wait their turn.
+_THREADS: Final = 8
+_LOOK_S: Final = 0.05
+
+
+class ForwardedWrites:
+    """Implements api.PlanMutator. Thread-safe.
+
+    Attributes:
+        writable: whether the writer can change ACLs.
+        visible: of this worker's node: done when everything below an offset is visible here. To be set
+            before the first change.
+    """
+
+    visible: Callable[[int], Future[bool]]
+
+    def __init__(self, place: MeetingPlace, timeout_ms: int, *, writable: bool, cluster: str = "") -> None:
+        """``timeout_ms``: for one operation; ``cluster``: whose ACLs, of a fleet."""
+        self.writable = writable
+        self._path = place.socket(WRITER)
+        self._prefix = _prefix(cluster)
+        self._timeout_s = timeout_ms / 1000
+        self._closing = threading.Event()
+        self._threads = ThreadPoolExecutor(_THREADS, "aclog-forward")
+
+    @classmethod
+    def of_cluster(cls, place: MeetingPlace, timeout_ms: int, cluster: str) -> Self:
+        """Of one of a fleet, once the writer has opened its log.
+
+        Raises:
+            LogUnreachableError: it has not.
+        """
+        try:
+            with closing(UnixConnection(place.socket(WRITER), timeout_ms / 1000)) as connection:
+                connection.request("GET", _prefix(cluster) + WRITABLE_PATH)
+                response = connection.getresponse()
+                text = response.read()
+        except (OSError, http.client.HTTPException) as error:
+            raise LogUnreachableError("the worker that writes the logs does not answer") from error
+        if response.status != HTTPStatus.OK:
+            raise LogUnreachableError("the worker that writes the logs has not opened this one")
+        return cls(place, timeout_ms, writable=json.loads(text), cluster=cluster)
+
+    def create_acls(self, bindings: Sequence[AclBinding]) -> list[Future[AclCreateResult]]:
+        """One future for each binding, in order; returns at once."""
+        return self._forward(
+            len(bindings),
+            "POST",
+            ACLS_PATH,
+            creation_body(bindings),
+            create_result_of,
+            AclCreateResult,
+        )
+
+    def delete_acls(self, filters: Sequence[AclBindingFilter]) -> list[Future[AclDeleteResult]]:
+        """One future for each filter, in order; returns at once."""
+        return self._forward(
+            len(filters),
+            "DELETE",
+            ACLS_PATH,
+            deletion_body(filters),
+            delete_result_of,
+            lambda error: AclDeleteResult(exception=error),
+        )
+
+    def apply_plan(self, plan: AclPlan, max_removed_percent: int | None = None) -> Future[PlanResult]:
+        """One future; returns without waiting for it."""
+        body = application_body(plan, max_removed_percent)
+        (future,) = self._forward(1, "POST", PLANS_PATH, body, plan_result_of, PlanResult)
+        return future
+
+    def close(self) -> None:
+        """Nothing more is begun. Idempotent."""
+        self._closing.set()
+        self._threads.shutdown(wait=False)
+
+    def _forward(
+        self,
+        items: int,
+        method: str,
+        path: str,
+        body: bytes,
+        read: Callable[[Mapping[str, Any]], _Result],
+        failed: Callable[[ApiError], _Result],
+    ) -> list[Future[_Result]]:
+        futures: list[Future[_Result]] = [Future() for _ in range(items)]
+        for future in futures:
+            future.set_running_or_notify_cancel()
+
+        def carry_out() -> None:
+            try:
+                results = list(map(read, self._carried_out(method, path, body)))
+            except ApiError as error:
+                results = [failed(error)] * items
+            except Exception as error:  # noqa: BLE001 - a future must never be left hanging
+                unknown = UnknownServerError(f"It is not known whether the log holds the records: {error!r}")
+                results = [failed(unknown)] * items
+            for future, result in zip(futures, results, strict=True):
+                future.set_result(result)
+
+        try:
+            self._threads.submit(carry_out)
+        except RuntimeError:  # closed
+            carry_out()
+        return futures
+
+    def _carried_out(self, method: str, path: str, body: bytes) -> list[Mapping[str, Any]]:
+        """The writer's results, once they can be seen here."""
+        if self._closing.is_set():
+            raise OperationTimedOutError("Nothing was written: this worker is ending")
+        began_s = time.monotonic()
+        with closing(self._connected(began_s + self._timeout_s / 2)) as connection:
+            try:
+                connection.request(method, self._prefix + path, body)
+                response = connection.getresponse()
+                text = response.read()
+                answer = {} if response.status == HTTPStatus.SERVICE_UNAVAILABLE else json.loads(text)
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                raise OperationTimedOutError(
+                    "The outcome is unknown: the worker that writes the log has not answered "
+                    f"({str(error) or type(error).__name__})"
+                ) from error
+        if response.status == HTTPStatus.SERVICE_UNAVAILABLE:
+            raise OperationTimedOutError(
+                "Nothing was written: the worker that writes the log has not opened it"
+            )
+        offset: int = answer["offset"]
+        left_s = began_s + self._timeout_s - time.monotonic()
+        try:
+            is_visible = self.visible(offset).result(max(0.0, left_s))
+        except TimeoutError:
+            is_visible = False
+        if not is_visible:
+            raise OperationTimedOutError(
+                f"It was carried out, and can be seen from offset {offset} on, which is not reached here yet"
+            )
+        results: list[Mapping[str, Any]] = answer["results"]
+        return results
+
+    def _connected(self, give_up_s: float) -> UnixConnection:
+        while True:
+            # A little longer than the writer gives an operation, so that its answer comes.
+            connection = UnixConnection(self._path, self._timeout_s + 1)
+            try:
+                connection.connect()
+            except OSError as error:
+                connection.close()
+                if self._closing.is_set() or time.monotonic() > give_up_s:
+                    raise OperationTimedOutError(
+                        "Nothing was written: the worker that writes the log is not there"
+                    ) from error
+            else:
+                return connection
+            self._closing.wait(_LOOK_S)
+
+
+def _prefix(cluster: str) -> str:
+    return f"{CLUSTERS_PATH}{cluster}" if cluster else ""

@@ -1,0 +1,76 @@
+"""What a worker has nodes of, by the cluster's name: one without a name, or those of a fleet.
+
+Of a cluster whose log could not be opened there is no node.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+from authorizer.sidecar.routes.readiness import Readiness
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from prometheus_client import CollectorRegistry
+
+    from authorizer.node.fleet import Fleet
+    from authorizer.node.node import Node
+    from authorizer.node.reconfiguration import Reconfiguration
+
+#: What is no cluster's of a fleet.
+WHOLE: Final = ""
+
+
+class FollowedNodes(Protocol):
+    """See the module."""
+
+    @property
+    def metrics(self) -> CollectorRegistry:
+        """What all of them have counted."""
+        ...
+
+    @property
+    def settings(self) -> Mapping[str, Reconfiguration]:
+        """The process's, which is ``WHOLE``, and each cluster's."""
+        ...
+
+    def node(self, cluster: str) -> Node | None:
+        """Of a cluster, if there is one."""
+        ...
+
+    def readiness(self) -> dict[str, Readiness]:
+        """Of each cluster."""
+        ...
+
+
+class OneNode:
+    """FollowedNodes of one log."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self.metrics = node.metrics
+        self.settings = {WHOLE: node.reconfiguration}
+
+    def node(self, cluster: str) -> Node | None:
+        return self._node if cluster == WHOLE else None
+
+    def readiness(self) -> dict[str, Readiness]:
+        return {WHOLE: Readiness.of(self._node.status())}
+
+
+class FleetNodes:
+    """FollowedNodes of a fleet."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._members = fleet.members
+        self.metrics = fleet.metrics
+        of_clusters = {name: member.reconfiguration for name, member in fleet.members.items()}
+        self.settings = {WHOLE: fleet.reconfiguration, **of_clusters}
+
+    def node(self, cluster: str) -> Node | None:
+        member = self._members.get(cluster)
+        return None if member is None else member.node
+
+    def readiness(self) -> dict[str, Readiness]:
+        return {name: Readiness.of_member(member) for name, member in self._members.items()}

@@ -1,0 +1,102 @@
+"""What a worker answers to the others: an ASGI application on a socket that only they can reach.
+
+GET /readiness      whether its nodes are ready, by cluster
+GET /metrics        what it has counted
+POST, DELETE /acls  as /v1/acls, of who has been allowed it by the worker that asks
+POST /plans         as /v1/plans, the same
+GET /writable       whether its node can change ACLs
+
+The last four are about one cluster: of a fleet /clusters/NAME stands before them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.routing import Route
+
+from authorizer.api.cluster_name import CLUSTERS_PATH
+from authorizer.sidecar.http.request_response import json_response
+from authorizer.sidecar.http.server_thread import private_server
+from authorizer.sidecar.routes.acl_bodies import bindings_of, filters_of, plan_of
+from authorizer.sidecar.routes.acl_results import applied_json, created_json, deleted_json
+from authorizer.sidecar.routes.min_offset import visible_end
+from authorizer.sidecar.workers.hosted_nodes import WHOLE
+
+if TYPE_CHECKING:
+    import uvicorn
+    from starlette.requests import Request
+
+    from authorizer.node.node import Node
+    from authorizer.sidecar.workers.hosted_nodes import FollowedNodes
+    from authorizer.sidecar.workers.metric_archive import Counts
+
+READINESS_PATH: Final = "/readiness"
+METRICS_PATH: Final = "/metrics"
+ACLS_PATH: Final = "/acls"
+PLANS_PATH: Final = "/plans"
+WRITABLE_PATH: Final = "/writable"
+
+
+class PrivateApp:
+    """The handlers of one worker."""
+
+    def __init__(self, nodes: FollowedNodes, counts: Counts) -> None:
+        self._nodes = nodes
+        self._counts = counts
+
+    def server(self, grace_s: int) -> uvicorn.Server:
+        """``grace_s``: what a request under way gets once the worker is to end."""
+        routes = [Route(READINESS_PATH, self._readiness), Route(METRICS_PATH, self._metrics)]
+        for prefix in ("", f"{CLUSTERS_PATH}{{cluster}}"):
+            routes += [
+                Route(prefix + ACLS_PATH, self._create, methods=["POST"]),
+                Route(prefix + ACLS_PATH, self._delete, methods=["DELETE"]),
+                Route(prefix + PLANS_PATH, self._apply, methods=["POST"]),
+                Route(prefix + WRITABLE_PATH, self._writable),
+            ]
+        return private_server(Starlette(routes=routes), grace_s)
+
+    async def _readiness(self, _request: Request) -> Response:
+        return json_response(self._nodes.readiness())
+
+    async def _metrics(self, _request: Request) -> Response:
+        return Response(msgspec.msgpack.encode(await asyncio.to_thread(self._counts.show)))
+
+    async def _writable(self, request: Request) -> Response:
+        return json_response(self._node(request).status().writable)
+
+    async def _create(self, request: Request) -> Response:
+        node = self._node(request)
+        futures = node.mutator.create_acls(bindings_of(await request.body()))
+        results = await asyncio.gather(*map(asyncio.wrap_future, futures))
+        return _changed(node, [created_json(result) for result in results])
+
+    async def _delete(self, request: Request) -> Response:
+        node = self._node(request)
+        futures = node.mutator.delete_acls(filters_of(await request.body()))
+        results = await asyncio.gather(*map(asyncio.wrap_future, futures))
+        return _changed(node, [deleted_json(result) for result in results])
+
+    async def _apply(self, request: Request) -> Response:
+        node = self._node(request)
+        wanted = plan_of(await request.body())
+        result = await asyncio.wrap_future(node.mutator.apply_plan(wanted.plan, wanted.max_removed_percent))
+        return _changed(node, [applied_json(result)])
+
+    def _node(self, request: Request) -> Node:
+        """Raises HTTPException: there is none just now."""
+        node = self._nodes.node(request.path_params.get("cluster", WHOLE))
+        if node is None:
+            raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE)
+        return node
+
+
+def _changed(node: Node, results: list[dict[str, object]]) -> Response:
+    return json_response({"offset": visible_end(node), "results": results})
