@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from starlette.responses import RedirectResponse
 from starlette.routing import Route
 
+from authorizer.console.node_status import Standing
+from authorizer.console.routes.console_routes import ConsoleRoutes
+from authorizer.console.routes.pages import is_page, page
 from authorizer.sidecar.base_app import FOR_EVERYONE, AtOnce, RoutedApp
-from authorizer.sidecar.console.pages import is_page, page
-from authorizer.sidecar.console.routes import ConsoleRoutes
-from authorizer.sidecar.console.standing import Standing
 from authorizer.sidecar.http.request_response import json_response, origin_of
 from authorizer.sidecar.routes.acl_bodies import ACLS_PATH, PLANS_PATH
 from authorizer.sidecar.routes.acls import AclRoutes
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+    from authorizer.console.process.console_proxy import PassedOn
     from authorizer.node.fleet import Member
     from authorizer.node.node import Node
     from authorizer.sidecar.auth.authenticator import Authenticator
     from authorizer.sidecar.http.limits import Load
     from authorizer.sidecar.telemetry.request_metrics import RequestMetrics
-    from authorizer.sidecar.workers.passed_on import PassedOn
     from authorizer.sidecar.workers.worker_fanout import NodePeers
 
 

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Final
 from starlette.routing import Route
 
 from authorizer.api.cluster_name import CLUSTERS_PATH
+from authorizer.console.routes.access import require_console
+from authorizer.console.routes.pages import ASSETS_PATH, asset, fleet_page, is_page
+from authorizer.console.routes.paths import CLUSTERS_LIST_PATH
 from authorizer.sidecar.app import SidecarApp
 from authorizer.sidecar.base_app import FOR_EVERYONE, RoutedApp, not_ready
-from authorizer.sidecar.console.asking import require_console
-from authorizer.sidecar.console.pages import ASSETS_PATH, asset, fleet_page, is_page
-from authorizer.sidecar.console.paths import CLUSTERS_LIST_PATH
 from authorizer.sidecar.http.errors import ErrorCode, HttpError
 from authorizer.sidecar.http.request_response import error_response, json_response, origin_of
 from authorizer.sidecar.routes.metrics_text import MetricsText
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import Receive, Scope, Send
 
+    from authorizer.console.process.console_proxy import PassedOn
     from authorizer.node.fleet import Fleet, Member
     from authorizer.node.node import Node
     from authorizer.sidecar.auth.authenticator import Authenticator
     from authorizer.sidecar.http.limits import Load
-    from authorizer.sidecar.workers.passed_on import PassedOn
     from authorizer.sidecar.workers.worker_fanout import Peers
 
 _OF_CLUSTER: Final = re.compile(CLUSTERS_PATH + r"([^/]*)(/.*)?", re.DOTALL)

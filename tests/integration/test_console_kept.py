@@ -15,10 +15,10 @@ import pytest
 from playwright.sync_api import Browser, expect
 from pyspark.sql import SparkSession
 
-from authorizer.sidecar.console.kept_counts import KeptCounts
-from authorizer.sidecar.console.kept_history import kept_moments
-from authorizer.sidecar.console.moments import Moment
-from authorizer.sidecar.console.past import Past, Walked
+from authorizer.console.history.history_scan import Past, Walked
+from authorizer.console.history.history_states import Moment
+from authorizer.console.history.stored_counts import KeptCounts
+from authorizer.console.history.stored_history import kept_moments
 from records.columns.acl_table import AppliedAcl
 from records.entries import MetadataRecord, RemoveAccessControlEntryRecord
 from records.log.directory import DirectoryLog

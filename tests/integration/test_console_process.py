@@ -16,9 +16,9 @@ import msgspec
 import pytest
 from playwright.sync_api import Browser, expect
 
+from authorizer.console.process.console_proxy import LetIn
 from authorizer.sidecar.auth.stored_tokens import new_token
 from authorizer.sidecar.auth.tokens_file import append_token
-from authorizer.sidecar.workers.passed_on import LetIn
 from records.acl import CLUSTER_NAME, AclBinding, AclOperation, ResourceType
 from records.log.directory import DirectoryLog
 from records.principal import ANONYMOUS, KafkaPrincipal

@@ -9,10 +9,10 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from authorizer.console.history import history_scan as room
+from authorizer.console.history import scan_thread as walking
+from authorizer.console.routes.matrix_window import MEMBERS_MAXIMUM
 from authorizer.node.node import Node
-from authorizer.sidecar.console import past as room
-from authorizer.sidecar.console import walking
-from authorizer.sidecar.console.windows import MEMBERS_MAXIMUM
 from records.acl import (
     AclOperation,
 )

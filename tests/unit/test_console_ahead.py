@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from authorizer.analysis.matrix import Matrix
+from authorizer.console.history.prefetch import Ahead
+from authorizer.console.history.state_cache import States
+from authorizer.console.routes.matrix_window import window
+from authorizer.console.routes.queries import MatrixQuestion
 from authorizer.engine.decisions.state import AuthorizerSettings
 from authorizer.engine.index.acl_index import AclIndex
 from authorizer.node.node import Node
-from authorizer.sidecar.console.ahead import Ahead
-from authorizer.sidecar.console.questions import MatrixQuestion
-from authorizer.sidecar.console.states import States
-from authorizer.sidecar.console.windows import window
 from records.acl import AclOperation, ResourceType
 from support.node_acls import acl
 from support.nodes import SOON_S, config_of, create, delete, running_node

@@ -9,7 +9,7 @@ import pytest
 from starlette.datastructures import Headers
 from starlette.requests import Request
 
-from authorizer.sidecar.console.own_page import require_own_page
+from authorizer.console.routes.same_origin import require_own_page
 from authorizer.sidecar.http.connection_peer import Peer
 from authorizer.sidecar.http.errors import ErrorCode, HttpError
 from authorizer.sidecar.http.request_origin import Listener, Origin

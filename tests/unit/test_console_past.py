@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from authorizer.api.ip_network import STRICTEST
+from authorizer.console.history import history_scan as room
+from authorizer.console.history import indexes as console_indexes
+from authorizer.console.history.history_scan import Past, Walked
 from authorizer.engine.decisions.listing import list_acls
 from authorizer.engine.index.acl_index import AclIndex
-from authorizer.sidecar.console import indexes as console_indexes
-from authorizer.sidecar.console import past as room
-from authorizer.sidecar.console.past import Past, Walked
 from records.acl import AclBindingFilter, ResourceType
 from records.log.open import open_log
 from replay.load import load_image

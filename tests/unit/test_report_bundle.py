@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from authorizer.cli.report import bundle
+from authorizer.console.report import bundle
 
 
 def test_every_module_that_the_page_needs_is_there_once_and_whole() -> None:

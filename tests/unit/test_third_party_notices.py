@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from authorizer.cli.report import bundle
+from authorizer.console.report import bundle
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 NOTICES: Final = "THIRD_PARTY_NOTICES"

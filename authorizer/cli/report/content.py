@@ -15,11 +15,11 @@ from authorizer.api.authorizer_api import Action, RequestContext
 from authorizer.cli.output import Waiting
 from authorizer.cli.report.sheet import Sheet
 from authorizer.cli.sets.source import AclSet
+from authorizer.console.routes.decision_changes import flips_of
+from authorizer.console.routes.findings import ACLS_MAXIMUM, findings_json
+from authorizer.console.routes.history_json import change_lines
 from authorizer.engine.decisions.listing import Listing, list_acls
 from authorizer.engine.explanation.explain import explain
-from authorizer.sidecar.console.findings import ACLS_MAXIMUM, findings_json
-from authorizer.sidecar.console.flips import flips_of
-from authorizer.sidecar.console.lines import change_lines
 from records.acl import AclBindingFilter, PatternType, ResourcePattern
 from records.principal import parse_kafka_principal
 from snapshot.digest import digest_to_string

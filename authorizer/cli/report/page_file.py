@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.api.acl_json import applied_acl_json
 from authorizer.cli.output import json_line, shown
-from authorizer.cli.report.bundle import script, style
+from authorizer.console.report.bundle import script, style
+from authorizer.console.routes.decision_changes import flips_json
+from authorizer.console.routes.history_json import state_place
 from authorizer.engine.index.masks import OPERATIONS
-from authorizer.sidecar.console.flips import flips_json
-from authorizer.sidecar.console.lines import state_place
 from records.ids import uuid_to_string
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.output import Progress, utc
 from authorizer.cli.sets.source import load_set
-from authorizer.sidecar.console.moments import moments_between
+from authorizer.console.history.history_states import moments_between
 from records.log.patience import read_patiently
 
 if TYPE_CHECKING:
     from authorizer.cli.workspace import Workspace
-    from authorizer.sidecar.console.moments import Moment
+    from authorizer.console.history.history_states import Moment
     from records.log.base import MetadataLog
     from snapshot.image import AclsImage
 

@@ -24,6 +24,7 @@ import uvicorn
 from authorizer.api.authorizer_api import SecurityProtocol
 from authorizer.configuration.listeners import is_unix
 from authorizer.configuration.tls import tls_settings
+from authorizer.console.process.console_proxy import PassedOn
 from authorizer.sidecar.app import SidecarApp
 from authorizer.sidecar.auth.authenticator import Authenticator
 from authorizer.sidecar.fleet_app import FleetApp
@@ -41,7 +42,6 @@ from authorizer.sidecar.telemetry.request_metrics import RequestMetrics, ServerM
 from authorizer.sidecar.telemetry.telemetry import Telemetry
 from authorizer.sidecar.workers.hosted_nodes import WHOLE, FleetNodes, OneNode
 from authorizer.sidecar.workers.messages import Listening, Reached
-from authorizer.sidecar.workers.passed_on import PassedOn
 from authorizer.sidecar.workers.worker_api import PrivateApp
 from authorizer.sidecar.workers.worker_fanout import Peers
 from records.log.directory.files import SOCKET_FILE

@@ -22,7 +22,7 @@ import msgspec
 import structlog
 
 from authorizer.analysis.retained_tables import too_early
-from authorizer.sidecar.console.moments import Moment, acls_in, moments_between
+from authorizer.console.history.history_states import Moment, acls_in, moments_between
 from records.log.patience import read_patiently
 from replay.clock import SystemClock
 from replay.core import LOG_START
@@ -34,7 +34,7 @@ from snapshot.image import Provenance
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from authorizer.sidecar.console.kept_history import Kept
+    from authorizer.console.history.stored_history import Kept
     from records.log.base import LogIdentity, MetadataLog
     from replay.snapshot_source import SnapshotSource
     from snapshot.image import AclsImage

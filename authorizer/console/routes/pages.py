@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.responses import Response
 
-from authorizer.sidecar.console.asking import require_console
+from authorizer.console.routes.access import require_console
 from authorizer.sidecar.http.errors import ErrorCode, HttpError
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ async def asset(request: Request) -> Response:
 @cache
 def _assets() -> dict[str, bytes]:
     """All of them: some 60 kB, read once."""
-    found = files("authorizer.sidecar.console").joinpath("assets")
+    found = files("authorizer.console").joinpath("assets")
     return {each.name: each.read_bytes() for each in found.iterdir() if _type(each.name)}
 
 

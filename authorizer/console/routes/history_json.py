@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from authorizer.api.acl_json import applied_acl_json
 
 if TYPE_CHECKING:
+    from authorizer.console.history.history_states import Change, Moment
     from authorizer.engine.decisions.state import AuthorizerState
-    from authorizer.sidecar.console.moments import Change, Moment
 
 
 def state_place(state: AuthorizerState) -> dict[str, int]:

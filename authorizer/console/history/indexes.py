@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from authorizer.api.ip_network import NetworkRules
-    from authorizer.sidecar.console.moments import Moment
+    from authorizer.console.history.history_states import Moment
     from records.columns.acl_table import AppliedAcl
     from snapshot.columns import AclColumns
     from snapshot.image import AclsImage

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from authorizer.analysis.access_queries import Questions
     from authorizer.analysis.decision_changes import Flip
     from authorizer.api.kafka_version import KafkaVersion
+    from authorizer.console.history.history_scan import Walked
+    from authorizer.console.history.history_states import Moment
     from authorizer.engine.decisions.state import AuthorizerState
-    from authorizer.sidecar.console.moments import Moment
-    from authorizer.sidecar.console.past import Walked
 
 
 def flips_of(

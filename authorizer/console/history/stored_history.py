@@ -17,8 +17,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from authorizer.sidecar.console.moments import Change, Moment
-from authorizer.sidecar.console.past import EARLIER_ROWS_MAXIMUM
+from authorizer.console.history.history_scan import EARLIER_ROWS_MAXIMUM
+from authorizer.console.history.history_states import Change, Moment
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.columns.acl_table import AppliedAcl
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord

@@ -19,8 +19,8 @@ from authorizer.analysis.name_map import NameMap
 from authorizer.analysis.name_space import NAME_SPACES
 from authorizer.analysis.rights_below_prefix import who_can, within
 from authorizer.api.acl_json import acl_json
-from authorizer.sidecar.console.lines import state_place
-from authorizer.sidecar.console.questions import AllowedQuestion
+from authorizer.console.routes.history_json import state_place
+from authorizer.console.routes.queries import AllowedQuestion
 from authorizer.sidecar.http.errors import invalid_request
 from authorizer.sidecar.http.query import decode_query
 from authorizer.sidecar.routes.name_parsing import code_of
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
     from authorizer.analysis.access_queries import Names, Questions
     from authorizer.analysis.name_map import Key
+    from authorizer.console.history.state_cache import States
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.engine.index.acl_index import AclIndex
     from authorizer.sidecar.auth.caller_authorization import Caller
-    from authorizer.sidecar.console.states import States
 
 #: Names of a class that are sent, and exceptions of each.
 _NAMES_MAXIMUM: Final = 20

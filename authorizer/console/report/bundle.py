@@ -49,14 +49,14 @@ def style() -> str:
 
 
 def _asset(name: str) -> str:
-    return files("authorizer.sidecar.console").joinpath("assets", name).read_text("utf-8")
+    return files("authorizer.console").joinpath("assets", name).read_text("utf-8")
 
 
 class _Bundle:
     """Modules as functions, each behind those that it needs."""
 
     def __init__(self) -> None:
-        console = _sources("authorizer.sidecar.console", "assets")
+        console = _sources("authorizer.console", "assets")
         self._own = _sources("authorizer.cli.report", "page")
         self._sources = console | self._own
         self._exports: dict[str, set[str]] = {}

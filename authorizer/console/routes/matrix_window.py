@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from authorizer.analysis.matrix import Column, Matrix
-    from authorizer.sidecar.console.questions import MatrixQuestion
+    from authorizer.console.routes.queries import MatrixQuestion
 
 #: Principals of all teams of a window that are summed up: at a million ACLs that takes seconds.
 MEMBERS_MAXIMUM: Final = 200

@@ -16,8 +16,8 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from authorizer.sidecar.console.asking import require_console
-from authorizer.sidecar.console.paths import APPLY_PATH, console_routes
+from authorizer.console.routes.access import require_console
+from authorizer.console.routes.paths import APPLY_PATH, console_routes
 from authorizer.sidecar.http.client_presence import while_connected
 from authorizer.sidecar.http.connection_peer import Peer
 from authorizer.sidecar.http.errors import RETRY, ErrorCode, HttpError

@@ -15,27 +15,27 @@ from typing import TYPE_CHECKING, Any, Final
 from authorizer.analysis.blame import AskedQuestion
 from authorizer.api.acl_json import applied_acl_json
 from authorizer.api.cluster_name import CLUSTERS_PATH
-from authorizer.engine.decisions.listing import list_acls
-from authorizer.sidecar.base_app import not_ready
-from authorizer.sidecar.console.allowed import Allowed
-from authorizer.sidecar.console.asking import console_caller
-from authorizer.sidecar.console.comparison_scheduler import ComparisonScheduler
-from authorizer.sidecar.console.findings import Findings
-from authorizer.sidecar.console.flips import flips_json, flips_of
-from authorizer.sidecar.console.lines import change_lines, moment_json, state_place
-from authorizer.sidecar.console.own_threads import in_own_thread
-from authorizer.sidecar.console.paths import APPLY_PATH, PLAN_PATH, console_routes
-from authorizer.sidecar.console.plans import PlanRoutes
-from authorizer.sidecar.console.questions import (
+from authorizer.console.comparison_scheduler import ComparisonScheduler
+from authorizer.console.history.decision_history import turns_json
+from authorizer.console.history.state_cache import States
+from authorizer.console.process.thread_pool import in_own_thread
+from authorizer.console.routes.access import console_caller
+from authorizer.console.routes.allowed import Allowed
+from authorizer.console.routes.decision_changes import flips_json, flips_of
+from authorizer.console.routes.findings import Findings
+from authorizer.console.routes.history_json import change_lines, moment_json, state_place
+from authorizer.console.routes.matrix_window import window
+from authorizer.console.routes.paths import APPLY_PATH, PLAN_PATH, console_routes
+from authorizer.console.routes.plans import PlanRoutes
+from authorizer.console.routes.queries import (
     AclsQuestion,
     AskQuestion,
     ChangesQuestion,
     FlipsQuestion,
     MatrixQuestion,
 )
-from authorizer.sidecar.console.states import States
-from authorizer.sidecar.console.turns import turns_json
-from authorizer.sidecar.console.windows import window
+from authorizer.engine.decisions.listing import list_acls
+from authorizer.sidecar.base_app import not_ready
 from authorizer.sidecar.http.errors import invalid_request
 from authorizer.sidecar.http.query import decode_query
 from authorizer.sidecar.http.request_response import json_response
@@ -53,13 +53,13 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.routing import Route
 
+    from authorizer.console.node_status import Standing
     from authorizer.engine.decisions.listing import Listing
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.engine.index.acl_index import AclIndex
     from authorizer.node.fleet import Member
     from authorizer.node.node import Node
     from authorizer.sidecar.auth.caller_authorization import Caller
-    from authorizer.sidecar.console.standing import Standing
     from authorizer.sidecar.routes.acls import AclRoutes
 
 #: Moments of the past that are listed one by one.

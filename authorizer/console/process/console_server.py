@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NoReturn, Self
 
+from authorizer.console.history.prefetch import Ahead
+from authorizer.console.process.console_proxy import ConsoleDoor
 from authorizer.sidecar.app import SidecarApp
 from authorizer.sidecar.auth.authenticator import Authenticator
-from authorizer.sidecar.console.ahead import Ahead
 from authorizer.sidecar.fleet_app import FleetApp
 from authorizer.sidecar.http.limits import Load
 from authorizer.sidecar.http.listener_properties import listener_at
@@ -21,7 +22,6 @@ from authorizer.sidecar.http.server_thread import Served, ServerThread, private_
 from authorizer.sidecar.telemetry.request_metrics import RequestMetrics
 from authorizer.sidecar.workers.hosted_nodes import WHOLE, FleetNodes, OneNode
 from authorizer.sidecar.workers.messages import Listening, Reached
-from authorizer.sidecar.workers.passed_on import ConsoleDoor
 from authorizer.sidecar.workers.worker_fanout import Peers
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+from authorizer.console.history.stored_counts import KeptCounts
+from authorizer.console.peer_nodes import OtherNodes
+from authorizer.console.process.thread_pool import in_own_thread
+from authorizer.console.routes.access import console_caller
 from authorizer.sidecar.auth.caller_authorization import Caller
-from authorizer.sidecar.console.asking import console_caller
-from authorizer.sidecar.console.kept_counts import KeptCounts
-from authorizer.sidecar.console.other_nodes import OtherNodes
-from authorizer.sidecar.console.own_threads import in_own_thread
 from authorizer.sidecar.http.request_response import json_response, origin_of
 from records.acl import AclOperation
 from records.errors import AclogError

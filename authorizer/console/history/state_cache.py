@@ -11,14 +11,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from authorizer.analysis.matrix import Matrix
+from authorizer.console.history.history_scan import Past
+from authorizer.console.history.indexes import Indexes
+from authorizer.console.history.scan_thread import Walking
+from authorizer.console.history.stored_history import kept_moments
+from authorizer.console.process.thread_pool import in_own_thread
+from authorizer.console.routes.matrix_window import window
+from authorizer.console.routes.queries import MatrixQuestion
 from authorizer.engine.decisions.state import AuthorizerState
-from authorizer.sidecar.console.indexes import Indexes
-from authorizer.sidecar.console.kept_history import kept_moments
-from authorizer.sidecar.console.own_threads import in_own_thread
-from authorizer.sidecar.console.past import Past
-from authorizer.sidecar.console.questions import MatrixQuestion
-from authorizer.sidecar.console.walking import Walking
-from authorizer.sidecar.console.windows import window
 from authorizer.sidecar.http.errors import ErrorCode, HttpError
 from records.acl import ResourceType
 from records.log.open import open_log
@@ -28,8 +28,8 @@ from snapshot.store.snapshot_store import SnapshotStore
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from authorizer.console.history.history_scan import Walked
     from authorizer.node.node import Node
-    from authorizer.sidecar.console.past import Walked
     from records.columns.acl_table import AppliedAcl
     from records.log.base import MetadataLog
     from replay.snapshot_source import SnapshotSource

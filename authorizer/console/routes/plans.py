@@ -21,17 +21,17 @@ from authorizer.analysis.plan_counts import PlanCounts
 from authorizer.analysis.plan_warnings import warnings_of
 from authorizer.api.acl_json import acl_json, content_from_json
 from authorizer.api.errors import ApiError
+from authorizer.console.comparison_scheduler import ComparisonScheduler
+from authorizer.console.process.thread_pool import in_own_thread
+from authorizer.console.routes.access import console_caller
+from authorizer.console.routes.decision_changes import flips_json
+from authorizer.console.routes.history_json import state_place
+from authorizer.console.routes.paths import PLAN_PATH
+from authorizer.console.routes.queries import PlanQuestion
+from authorizer.console.routes.same_origin import require_own_page
 from authorizer.engine.decisions.notes import unknown_release
 from authorizer.node.writing.acl_control import HostRules, validate_binding
 from authorizer.node.writing.cluster_plan import NOT_ATOMIC
-from authorizer.sidecar.console.asking import console_caller
-from authorizer.sidecar.console.comparison_scheduler import ComparisonScheduler
-from authorizer.sidecar.console.flips import flips_json
-from authorizer.sidecar.console.lines import state_place
-from authorizer.sidecar.console.own_page import require_own_page
-from authorizer.sidecar.console.own_threads import in_own_thread
-from authorizer.sidecar.console.paths import PLAN_PATH
-from authorizer.sidecar.console.questions import PlanQuestion
 from authorizer.sidecar.http.errors import invalid_request
 from authorizer.sidecar.http.json_body import decode_body
 from authorizer.sidecar.http.request_response import json_response, read_body
@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from authorizer.analysis.plan_warnings import Warned
+    from authorizer.console.history.state_cache import States
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.node.node import Node
-    from authorizer.sidecar.console.states import States
     from authorizer.sidecar.routes.acls import AclRoutes
     from records.columns.acl_table import AclTable
     from records.entries import AclContent

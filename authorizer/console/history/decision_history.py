@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from authorizer.analysis.blame import AskedQuestion, Change, Turn
-    from authorizer.sidecar.console.moments import Moment
+    from authorizer.console.history.history_states import Moment
 
 
 def turns_json(subject: AskedQuestion, moments: Sequence[Moment]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from authorizer.sidecar.console.past import Past
+    from authorizer.console.history.history_scan import Past
 
 #: Since the last look: then nothing of the past is held.
 KEPT_S: Final = 600.0

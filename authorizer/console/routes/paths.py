@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.routing import Route
 
-from authorizer.sidecar.console.pages import ASSETS_PATH, asset
+from authorizer.console.routes.pages import ASSETS_PATH, asset
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -21,7 +21,7 @@ from authorizer.api.errors import SidecarAnswerError, SidecarError, SidecarUnrea
 from authorizer.client.address import Address, Credentials, bearer_token
 from authorizer.client.calls import Call
 from authorizer.client.exchange import FAULTS, fault_of, value_of
-from authorizer.sidecar.console.own_threads import in_own_thread
+from authorizer.console.process.thread_pool import in_own_thread
 from records.ids import uuid_to_string
 from snapshot.digest import digest_to_string
 

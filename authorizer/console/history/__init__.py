@@ -1,0 +1,1 @@
+"""States of the past for the console."""

@@ -1,0 +1,1 @@
+"""The console's own process, and the proxy to it."""
