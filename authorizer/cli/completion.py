@@ -15,7 +15,7 @@ from click.shell_completion import BashComplete, FishComplete, ShellComplete, Zs
 
 from authorizer.cli.command import Command
 from authorizer.cli.command_name import COMPLETE_VARIABLE, NAME, command_words
-from authorizer.cli.output import answer
+from authorizer.cli.rendering.output import answer
 
 
 class _Shell(NamedTuple):

@@ -34,8 +34,8 @@ from authorizer.api.errors import (
 )
 from authorizer.cli.command_name import as_pasted
 from authorizer.cli.invocation import filled
-from authorizer.cli.streams import InputClosedError, OutputClosedError, OutputError
-from authorizer.cli.terminal import bad, width, wrapped
+from authorizer.cli.rendering.streams import InputClosedError, OutputClosedError, OutputError
+from authorizer.cli.rendering.terminal import bad, width, wrapped
 from authorizer.configuration.keys.names import (
     ACLOG_LISTENERS,
     CONSOLE_LISTENERS,

@@ -18,8 +18,8 @@ from click.exceptions import NoSuchCommand
 
 from authorizer.cli.command_name import COMPLETE_VARIABLE, as_pasted, command_line
 from authorizer.cli.failure import ExitCode, failure_of
-from authorizer.cli.streams import OutputError, guard_streams
-from authorizer.cli.terminal import colour
+from authorizer.cli.rendering.streams import OutputError, guard_streams
+from authorizer.cli.rendering.terminal import colour
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,8 +42,8 @@ _COMMANDS: Final = {
         "log.command", "Make a metadata log, look into one, append to it, copy its ACLs, or verify it."
     ),
     "snapshot": _Command("snapshot.command", "List, create, verify, import or export snapshots."),
-    "serve": _Command("serve", "Answer over HTTP, beside a gateway, registry or proxy."),
-    "token": _Command("tokens", "Make bearer tokens for the sidecar, list or revoke them."),
+    "serve": _Command("serve.command", "Answer over HTTP, beside a gateway, registry or proxy."),
+    "token": _Command("token.command", "Make bearer tokens for the sidecar, list or revoke them."),
     "diff": _Command("sets.diff", "How do two sets of ACLs differ, and what does that mean?"),
     "plan": _Command("plans.plan", "What would a file of ACLs change, and what does that mean?"),
     "apply": _Command("plans.apply", "Carry out a plan of `aclog plan --output`."),

@@ -18,7 +18,7 @@ import click
 
 from authorizer.api.kafka_version import KAFKA_VERSION_CONFIG
 from authorizer.cli.invocation import given
-from authorizer.cli.output import Progress, Waiting, note, shown
+from authorizer.cli.rendering.output import Progress, Waiting, note, shown
 from authorizer.configuration.keys.names import LOG_URL, SNAPSHOT_STORE
 from authorizer.configuration.keys.table import BY_NAME
 from records.errors import LogStorageError

@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from authorizer.cli.main import cli
-from authorizer.cli.output import Waiting
+from authorizer.cli.rendering.output import Waiting
 from support.data import real_log
 from support.terminal import on_terminal
 
@@ -136,7 +136,7 @@ def test_quiet_still_says_errors() -> None:
 def test_waiting_is_shown_from_the_second_second_on() -> None:
     """What takes long says for how long, and leaves no trace; what is quick says nothing."""
     code = (
-        "import time; from authorizer.cli.output import Waiting\n"
+        "import time; from authorizer.cli.rendering.output import Waiting\n"
         "with Waiting('quick'): pass\n"
         "with Waiting('storing'): time.sleep(1.5)\n"
         "print('done')\n"

@@ -10,11 +10,11 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizer.cli import output
 from authorizer.cli.acls import kafka_acls_listing
 from authorizer.cli.acls.kafka_acls_listing import listing, listing_of_principal
 from authorizer.cli.main import cli
-from authorizer.cli.output import shown
+from authorizer.cli.rendering import output
+from authorizer.cli.rendering.output import shown
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import AccessControlEntryRecord

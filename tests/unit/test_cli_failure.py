@@ -16,7 +16,7 @@ from authorizer.api.errors import (
     OperationTimedOutError,
 )
 from authorizer.cli.failure import ExitCode, Failure, failure_of, outcome
-from authorizer.cli.streams import OutputError
+from authorizer.cli.rendering.streams import OutputError
 from records.errors import (
     AclogError,
     ChecksumMismatchError,

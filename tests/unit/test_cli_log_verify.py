@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from authorizer.cli.log.verify import _Walk
-from authorizer.cli.output import Progress
+from authorizer.cli.rendering.output import Progress
 from replay.errors import LogChangedError
 from support.sim_log import SimLog, identity
 from support.sim_scenario import acl_named

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from authorizer.cli.options import progress_option
-from authorizer.cli.output import Progress, json_line, shown
+from authorizer.cli.rendering.output import Progress, json_line, shown
 
 
 @given(st.text(st.characters()))
@@ -49,7 +49,7 @@ def test_shown_leaves_letters_of_all_scripts() -> None:
 def test_names_are_safe_in_every_locale(locale: str) -> None:
     """JSON stays UTF-8, text falls back to escapes; nothing fails."""
     code = (
-        "import click, sys, authorizer.cli.main as main, authorizer.cli.output as output\n"
+        "import click, sys, authorizer.cli.main as main, authorizer.cli.rendering.output as output\n"
         "@click.command()\n"
         "def names():\n"
         "    name = '\\u65e5\\U0001f600'\n"  # the code itself must not depend on the locale

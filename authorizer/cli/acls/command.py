@@ -35,9 +35,9 @@ from authorizer.cli.options import (
     shared,
     snapshots_option,
 )
-from authorizer.cli.output import print_json, shown
+from authorizer.cli.rendering.output import print_json, shown
+from authorizer.cli.rendering.streams import InputClosedError
 from authorizer.cli.sidecar import require_one_source, sidecar_options
-from authorizer.cli.streams import InputClosedError
 from authorizer.cli.workspace import Workspace
 from authorizer.cli.write_attempt import write_attempt
 from authorizer.node.writing.acl_control import matching_records, validate_filter

@@ -17,7 +17,7 @@ from typing import Final
 
 import click
 
-from authorizer.cli.output import shown
+from authorizer.cli.rendering.output import shown
 from records.acl import (
     CLUSTER_NAME,
     SUPPORTED_OPERATIONS,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from authorizer.cli.output import shown
+from authorizer.cli.rendering.output import shown
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from snapshot.code_names import code_to_name
 

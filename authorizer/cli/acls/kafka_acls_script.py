@@ -26,7 +26,7 @@ from authorizer.cli.acls.kafka_acls import AclsFlags, ThrownError
 from authorizer.cli.failure import ExitCode, Failure, failure_of
 from authorizer.cli.main import drop_stdout, prepare_process
 from authorizer.cli.options import PATTERN_TYPE
-from authorizer.cli.streams import OutputError
+from authorizer.cli.rendering.streams import OutputError
 from authorizer.cli.workspace import Workspace
 from authorizer.configuration.keys.names import LOG_URL
 from authorizer.configuration.keys.table import BY_NAME

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 from authorizer.analysis.plan import PlanOrigin
 from authorizer.api.authorizer_api import PlanResult
 from authorizer.cli.failure import ExitCode, Failure
-from authorizer.cli.output import note
+from authorizer.cli.rendering.output import note
 from authorizer.cli.workspace import load_state, wait_until_readable
 from authorizer.cli.write_attempt import WriteAttempt, write_attempt
 from authorizer.node.writing.acl_control import HostRules, plan_creation, plan_deletion

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from authorizer.cli.output import Progress
+from authorizer.cli.rendering.output import Progress
 from authorizer.cli.workspace import load_state, note_guess, note_trailing
 from replay.clock import SystemClock
 from replay.snapshot_source import CheckpointFiles

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.analysis.blame import AskedQuestion, NewRelease
 from authorizer.api.acl_json import acl_json, applied_acl_json
-from authorizer.cli.output import answer, note, print_json, shown, utc
-from authorizer.cli.terminal import bad, good
+from authorizer.cli.rendering.output import answer, note, print_json, shown, utc
+from authorizer.cli.rendering.terminal import bad, good
 from records.ids import uuid_to_string
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from authorizer.analysis.blame import AskedAcl, AskedQuestion
-from authorizer.cli.output import note
+from authorizer.cli.rendering.output import note
 from authorizer.cli.spark.job import located, note_start, spark_session_of
 from authorizer.cli.spark.needs import require_spark
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType

@@ -17,7 +17,7 @@ from authorizer.api.errors import SidecarRequestError
 from authorizer.cli.check.records_log import RecordsLog
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.input import bad_line, lines_of, payload_of
-from authorizer.cli.output import JsonLines, Progress, note
+from authorizer.cli.rendering.output import JsonLines, Progress, note
 from authorizer.cli.workspace import Workspace, load_state, note_guess, note_trailing
 from authorizer.engine.batch_query import answer, question
 from authorizer.engine.decisions.audit import AuditLog

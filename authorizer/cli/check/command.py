@@ -24,10 +24,10 @@ from authorizer.cli.options import (
     shared,
     snapshots_option,
 )
-from authorizer.cli.output import answer, note, print_json
+from authorizer.cli.rendering.output import answer, note, print_json
+from authorizer.cli.rendering.terminal import width
 from authorizer.cli.resources import flag_of, only_resource
 from authorizer.cli.sidecar import asked_sidecar, require_one_source, sidecar_options
-from authorizer.cli.terminal import width
 from authorizer.cli.workspace import Workspace
 from records.acl import AclOperation, PatternType, ResourcePattern
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from authorizer.api.acl_json import acl_json
 from authorizer.api.acl_text import acl_text, pattern_text
 from authorizer.cli.command_name import command_words
-from authorizer.cli.output import shown, utc
-from authorizer.cli.terminal import verdict, wrapped, wrapped_command
+from authorizer.cli.rendering.output import shown, utc
+from authorizer.cli.rendering.terminal import verdict, wrapped, wrapped_command
 from records.ids import uuid_to_string
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import click
 
 from authorizer.api.errors import ApiError
 from authorizer.cli.failure import ExitCode, Failure
-from authorizer.cli.output import Progress, Waiting, shown
+from authorizer.cli.rendering.output import Progress, Waiting, shown
 from authorizer.cli.workspace import wait_until_readable
 from authorizer.node.writing.acl_control import validate_binding
 from authorizer.node.writing.cluster_change import writer_of

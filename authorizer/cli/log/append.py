@@ -11,7 +11,7 @@ import click
 from authorizer.cli.command import Command
 from authorizer.cli.input import bad_line, lines_of, payload_of
 from authorizer.cli.options import CLUSTER_ID, config_option, json_option, log_option, progress_option
-from authorizer.cli.output import Progress, Waiting, note, print_json
+from authorizer.cli.rendering.output import Progress, Waiting, note, print_json
 from authorizer.cli.workspace import Workspace, wait_until_readable
 from authorizer.cli.write_attempt import WriteAttempt, write_attempt
 from records.codecs.json import from_json

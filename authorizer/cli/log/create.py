@@ -9,7 +9,7 @@ import click
 
 from authorizer.cli.command import Command
 from authorizer.cli.options import CLUSTER_ID, DURATION, config_option, json_option, log_option
-from authorizer.cli.output import answer, print_json, shown
+from authorizer.cli.rendering.output import answer, print_json, shown
 from authorizer.cli.workspace import Workspace
 from records.errors import LogError, LogNotFoundError
 from records.ids import uuid_to_string

@@ -9,7 +9,7 @@ import click
 
 from authorizer.cli.command import Command
 from authorizer.cli.options import config_option, log_option, progress_option
-from authorizer.cli.output import JsonLines, Progress
+from authorizer.cli.rendering.output import JsonLines, Progress
 from authorizer.cli.workspace import Workspace, note_trailing
 from records.codecs.json import to_json
 from records.control import describe_control

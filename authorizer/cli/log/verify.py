@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from authorizer.cli.command import Command
-from authorizer.cli.differences import LABEL
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.options import config_option, json_option, log_option, progress_option, snapshots_option
-from authorizer.cli.output import Progress, Waiting, answer, note, print_json, shown
+from authorizer.cli.rendering.differences import LABEL
+from authorizer.cli.rendering.output import Progress, Waiting, answer, note, print_json, shown
 from authorizer.cli.sidecar import credentials_options
 from authorizer.cli.workspace import Workspace, described, has_beginning, load_state
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord

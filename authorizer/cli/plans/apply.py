@@ -11,8 +11,8 @@ from authorizer.api.errors import PlanOutdatedError, SidecarRefusedError
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure, failure_of
 from authorizer.cli.options import config_option, json_option, log_option, progress_option, snapshots_option
-from authorizer.cli.output import answer, print_json, shown
 from authorizer.cli.plans.planned import bootstrap_option, given_planned, max_removed_option
+from authorizer.cli.rendering.output import answer, print_json, shown
 from authorizer.cli.sidecar import sidecar_options
 from authorizer.cli.workspace import Workspace
 

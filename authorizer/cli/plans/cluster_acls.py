@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from authorizer.analysis.plan import PlanOrigin
 from authorizer.api.authorizer_api import PlanResult
 from authorizer.cli.failure import ExitCode, Failure
-from authorizer.cli.output import note
+from authorizer.cli.rendering.output import note
 from authorizer.cli.sets.source import load_set
 from authorizer.cli.workspace import load_state
 from authorizer.node.writing.cluster_plan import NOT_ATOMIC, ClusterPlan

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from authorizer.cli.command_name import command_line
 from authorizer.cli.invocation import words
-from authorizer.cli.output import note
+from authorizer.cli.rendering.output import note
 
 if TYPE_CHECKING:
     from pathlib import Path

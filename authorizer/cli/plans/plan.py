@@ -21,8 +21,8 @@ from authorizer.cli.options import (
     shared,
     snapshots_option,
 )
-from authorizer.cli.output import Waiting, answer, note, print_json, shown
 from authorizer.cli.plans.planned import bootstrap_option, given_planned, max_removed_option
+from authorizer.cli.rendering.output import Waiting, answer, note, print_json, shown
 from authorizer.cli.resources import RESOURCES, flag_of
 from authorizer.cli.sidecar import sidecar_options
 from authorizer.cli.workspace import Workspace
@@ -211,7 +211,7 @@ def _would_empty(file: str, emptied: int, total: int) -> Failure:
 
 def _print(counts: PlanCounts, limit: int, report: Report, warnings: list[Warned], *, as_json: bool) -> None:
     from authorizer.api.acl_json import acl_json
-    from authorizer.cli.terminal import doubtful
+    from authorizer.cli.rendering.terminal import doubtful
 
     if as_json:
         print_json({"counts": counts.to_json(limit)})

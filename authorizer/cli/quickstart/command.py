@@ -19,11 +19,11 @@ from authorizer.cli.check.explanation import explanation_lines
 from authorizer.cli.command import Command
 from authorizer.cli.command_name import command_words
 from authorizer.cli.failure import ExitCode, Failure
-from authorizer.cli.output import MARGIN, say, say_command, step
 from authorizer.cli.quickstart.spark_jobs import CHANGES, COUNTS, run_spark_beside
+from authorizer.cli.rendering.output import MARGIN, say, say_command, step
+from authorizer.cli.rendering.terminal import width
 from authorizer.cli.sidecar import asked_sidecar
 from authorizer.cli.signals import ends_on_signals
-from authorizer.cli.terminal import width
 from authorizer.configuration.keys.names import (
     ACLOG_LISTENERS,
     CONSOLE_LISTENERS,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.cli.failure import failure_of
-from authorizer.cli.output import say, shown
+from authorizer.cli.rendering.output import say, shown
 from authorizer.cli.spark.history import change_text
 from authorizer.cli.spark.job import StartJob, default_checkpoint, located, spark_session_of
 from authorizer.cli.spark.needs import JAVA_MIN, what_spark_lacks

@@ -21,7 +21,7 @@ from authorizer.cli.options import (
     progress_option,
     raw_cells_option,
 )
-from authorizer.cli.output import Progress, Waiting, note
+from authorizer.cli.rendering.output import Progress, Waiting, note
 from authorizer.cli.resources import RESOURCES, names_of, only_resource
 from authorizer.cli.sidecar import credentials_options
 from authorizer.cli.workspace import Workspace, is_log

@@ -12,7 +12,7 @@ from authorizer.analysis.decision_changes import Flip
 from authorizer.analysis.effective_permissions import Meaning
 from authorizer.analysis.matrix import Matrix
 from authorizer.api.authorizer_api import Action, RequestContext
-from authorizer.cli.output import Waiting
+from authorizer.cli.rendering.output import Waiting
 from authorizer.cli.report.sheet import Sheet
 from authorizer.cli.sets.source import AclSet
 from authorizer.console.routes.decision_changes import flips_of

@@ -19,7 +19,7 @@ from authorizer.analysis.classes import (
 )
 from authorizer.analysis.host_answers import by_host, operations_of
 from authorizer.api.acl_json import applied_acl_json
-from authorizer.cli.output import json_line, shown, utc
+from authorizer.cli.rendering.output import json_line, shown, utc
 from snapshot.files.csv_cell import cell_of_text
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import html
 from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.api.acl_json import applied_acl_json
-from authorizer.cli.output import json_line, shown
+from authorizer.cli.rendering.output import json_line, shown
 from authorizer.console.report.bundle import script, style
 from authorizer.console.routes.decision_changes import flips_json
 from authorizer.console.routes.history_json import state_place

@@ -12,7 +12,7 @@ from authorizer.analysis.classes import example, operations_text, what, who
 from authorizer.analysis.host_answers import by_host, operations_of
 from authorizer.api.acl_json import acl_json, applied_acl_json
 from authorizer.api.acl_text import literal_text, pattern_text
-from authorizer.cli.output import utc
+from authorizer.cli.rendering.output import utc
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from authorizer.cli.failure import ExitCode, Failure
-from authorizer.cli.output import Progress, utc
+from authorizer.cli.rendering.output import Progress, utc
 from authorizer.cli.sets.source import load_set
 from authorizer.console.history.history_states import moments_between
 from records.log.patience import read_patiently

@@ -8,7 +8,7 @@ import click
 
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.options import EXAMPLE_TIME, TIME, shared
-from authorizer.cli.output import Progress, note
+from authorizer.cli.rendering.output import Progress, note
 from records.request_traffic import Window
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ import click
 
 from authorizer.api.acl_json import acl_json
 from authorizer.api.acl_text import pattern_text
-from authorizer.cli.output import JsonLines, answer, json_line, shown, utc
-from authorizer.cli.table import UNKNOWN, Column, Row, table_lines
-from authorizer.cli.terminal import bad, doubtful, good, width
+from authorizer.cli.rendering.output import JsonLines, answer, json_line, shown, utc
+from authorizer.cli.rendering.table import UNKNOWN, Column, Row, table_lines
+from authorizer.cli.rendering.terminal import bad, doubtful, good, width
 from records.ids import uuid_to_string
 from snapshot.files.atomic_file import atomic_write
 

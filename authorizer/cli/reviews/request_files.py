@@ -6,7 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from authorizer.cli.input import lines_of
-from authorizer.cli.output import Progress, note, shown
+from authorizer.cli.rendering.output import Progress, note, shown
 from records.request_traffic import Traffic, TrafficReader
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from authorizer.cli.options import (
     release_option,
     shared,
 )
-from authorizer.cli.output import Waiting, note
+from authorizer.cli.rendering.output import Waiting, note
 from authorizer.cli.resources import names_of, only_resource
 from authorizer.cli.sidecar import credentials_options
 from authorizer.cli.workspace import Workspace

@@ -24,7 +24,7 @@ from authorizer.analysis.classes import (
     who,
 )
 from authorizer.api.acl_json import acl_json
-from authorizer.cli.output import answer, print_json, shown
+from authorizer.cli.rendering.output import answer, print_json, shown
 from snapshot.files.csv_cell import cell_of_text
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from authorizer.api.kafka_version import KafkaVersion
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode
 from authorizer.cli.options import config_option, json_option
-from authorizer.cli.output import Waiting, note, print_json
+from authorizer.cli.rendering.output import Waiting, note, print_json
 from authorizer.cli.sidecar import credentials_options
 from authorizer.cli.workspace import Workspace
 

@@ -17,8 +17,8 @@ from authorizer.analysis.classes import (
     who,
 )
 from authorizer.api.acl_json import acl_json
-from authorizer.cli.output import answer, shown
-from authorizer.cli.terminal import bad, good
+from authorizer.cli.rendering.output import answer, shown
+from authorizer.cli.rendering.terminal import bad, good
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

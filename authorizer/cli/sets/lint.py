@@ -9,8 +9,8 @@ import click
 
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode
-from authorizer.cli.output import Waiting, note
 from authorizer.cli.plans.next_steps import note_next_steps
+from authorizer.cli.rendering.output import Waiting, note
 from authorizer.cli.sets.allowed import given_set, set_source_options
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def _write_junit(path: Path, by_rule: dict[str, list[str]]) -> None:
 
 def _write_changes(lint: Lint, path: Path) -> None:
     from authorizer.api.acl_json import acl_json
-    from authorizer.cli.output import json_line
+    from authorizer.cli.rendering.output import json_line
     from snapshot.files.atomic_file import atomic_write
 
     removed: dict[str, Any] = {"acl": "removed"}

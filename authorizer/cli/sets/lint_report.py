@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from authorizer.analysis.lint_rules import INFORMATIVE, RULES
 from authorizer.api.acl_json import acl_json
 from authorizer.cli.command_name import command_words
-from authorizer.cli.output import JsonLines, answer, shown, step
-from authorizer.cli.terminal import good
+from authorizer.cli.rendering.output import JsonLines, answer, shown, step
+from authorizer.cli.rendering.terminal import good
 from authorizer.engine.explanation.fix import change_flags, removal_flags
 from records.ids import uuid_to_string
 

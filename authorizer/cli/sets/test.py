@@ -9,9 +9,9 @@ import click
 
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode
-from authorizer.cli.output import Waiting, answer, print_json, shown
+from authorizer.cli.rendering.output import Waiting, answer, print_json, shown
+from authorizer.cli.rendering.terminal import bad, good
 from authorizer.cli.sets.allowed import given_set, set_source_options
-from authorizer.cli.terminal import bad, good
 
 if TYPE_CHECKING:
     from authorizer.analysis.access_queries import Questions

@@ -41,7 +41,7 @@ def shell_command(*, words: tuple[str, ...], source: str | None, as_json: bool) 
       aclog shell --log DIR cat '/acl/principal/User:alice/*' --json
       aclog shell --acls 00000000000000000264-0000000001.checkpoint tree /features
     """
-    from authorizer.cli.output import note
+    from authorizer.cli.rendering.output import note
     from authorizer.cli.sets.source import load_set
     from authorizer.cli.shell.interactive import interact
     from authorizer.cli.shell.session import Session

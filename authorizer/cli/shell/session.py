@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from authorizer.cli.output import JsonLines
+from authorizer.cli.rendering.output import JsonLines
 from authorizer.cli.shell.paths import BadPathError, shown_path
 from authorizer.cli.shell.walk import CAT, FIND, LS, TREE, Wrong
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from authorizer.cli.output import Waiting, answer, note, print_json
+from authorizer.cli.rendering.output import Waiting, answer, note, print_json
 from records.entries import METADATA_VERSION_FEATURE
 from records.metadata_version import METADATA_VERSION_3_9, metadata_version_name
 

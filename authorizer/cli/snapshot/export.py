@@ -22,7 +22,7 @@ from authorizer.cli.options import (
     raw_cells_option,
     store_option,
 )
-from authorizer.cli.output import Waiting, answer, note, print_json, shown
+from authorizer.cli.rendering.output import Waiting, answer, note, print_json, shown
 from authorizer.cli.snapshot.bootstrap import write_bootstrap_and_print
 from authorizer.cli.snapshot.stored import only_cluster
 from authorizer.cli.workspace import Workspace

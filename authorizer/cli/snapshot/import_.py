@@ -9,7 +9,7 @@ import click
 
 from authorizer.cli.command import Command
 from authorizer.cli.options import CLUSTER_ID, config_option, json_option, keep_option, store_option
-from authorizer.cli.output import Waiting, shown
+from authorizer.cli.rendering.output import Waiting, shown
 from authorizer.cli.snapshot.stored import write_and_print
 from authorizer.cli.workspace import Workspace
 

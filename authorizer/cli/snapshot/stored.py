@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from authorizer.cli.output import Waiting, answer, print_json
+from authorizer.cli.rendering.output import Waiting, answer, print_json
 from snapshot.errors import SnapshotMissingError
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from authorizer.cli.command import Command
-from authorizer.cli.differences import Differences
 from authorizer.cli.failure import ExitCode
 from authorizer.cli.options import (
     cluster_id_option,
@@ -18,9 +17,10 @@ from authorizer.cli.options import (
     log_option,
     store_option,
 )
-from authorizer.cli.output import Waiting, answer, note, print_json, shown
+from authorizer.cli.rendering.differences import Differences
+from authorizer.cli.rendering.output import Waiting, answer, note, print_json, shown
+from authorizer.cli.rendering.terminal import bad, good
 from authorizer.cli.snapshot.stored import status_json, surveyed
-from authorizer.cli.terminal import bad, good
 from authorizer.cli.workspace import Workspace, load_state
 from replay.errors import ReplayError
 from snapshot.errors import SnapshotError, SnapshotMissingError

@@ -6,7 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from authorizer.cli.output import answer, print_json, shown
+from authorizer.cli.rendering.output import answer, print_json, shown
 
 if TYPE_CHECKING:
     from snapshot.jobs.engine.job import BatchReport, LogReport

@@ -9,7 +9,7 @@ import click
 
 from authorizer.cli.command import Command
 from authorizer.cli.options import DURATION
-from authorizer.cli.output import note
+from authorizer.cli.rendering.output import note
 from authorizer.cli.spark.job import located, note_metrics, run
 from authorizer.cli.spark.needs import require_spark
 from authorizer.cli.spark.options import JobFlags, job_options, output_option

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import click
 
 from authorizer.cli.invocation import shows_progress
-from authorizer.cli.output import note
+from authorizer.cli.rendering.output import note
 from authorizer.cli.spark.batches import Batches
 from authorizer.cli.spark.needs import require_spark
 from authorizer.cli.spark.options import INTERVAL_S, JobFlags, SparkFlags

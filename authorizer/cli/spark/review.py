@@ -11,8 +11,8 @@ import click
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.options import completes, config_option, json_option, log_option, progress_option
-from authorizer.cli.output import note
 from authorizer.cli.plans.next_steps import note_next_steps
+from authorizer.cli.rendering.output import note
 from authorizer.cli.reviews.options import (
     LOGGED,
     changes_of,

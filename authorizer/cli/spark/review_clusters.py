@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from authorizer.cli.output import shown
+from authorizer.cli.rendering.output import shown
 from authorizer.cli.reviews.options import LOGGED
 from authorizer.cli.sets.source import load_set
 from authorizer.cli.workspace import Workspace

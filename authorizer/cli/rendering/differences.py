@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.api.acl_json import acl_json
-from authorizer.cli.output import answer, shown
+from authorizer.cli.rendering.output import answer, shown
 from records.ids import uuid_to_string
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import click
 from authorizer.cli.command import Group
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.options import completes, json_option
-from authorizer.cli.output import note, print_json, shown
+from authorizer.cli.rendering.output import note, print_json, shown
 from records.principal import KafkaPrincipal
 
 if TYPE_CHECKING:

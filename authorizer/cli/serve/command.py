@@ -123,7 +123,7 @@ def serve_command(
     else:
         _ = workspace.log_url  # a missing one is wrong usage, before anything starts
     if config.workers > 1 or config.console_listeners:
-        from authorizer.cli.serve_workers import serve_workers
+        from authorizer.cli.serve.workers import serve_workers
 
         with ends_on_signals():
             serve_workers(config)

@@ -15,7 +15,7 @@ import msgspec
 from authorizer.api.control_characters import ESCAPED
 from authorizer.cli.command_name import as_pasted
 from authorizer.cli.invocation import is_quiet, shows_progress
-from authorizer.cli.terminal import doubtful, width, wrapped, wrapped_command
+from authorizer.cli.rendering.terminal import doubtful, width, wrapped, wrapped_command
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from authorizer.cli.terminal import unstyled_length, wrapped
+from authorizer.cli.rendering.terminal import unstyled_length, wrapped
 
 #: A cell without a known value.
 UNKNOWN: Final = "-"

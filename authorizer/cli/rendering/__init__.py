@@ -1,0 +1,1 @@
+"""Tables, text and colours of the commands."""
