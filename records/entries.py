@@ -156,6 +156,10 @@ class AbortTransactionRecord(msgspec.Struct, frozen=True, gc=False):
     reason: str | None = None
 
 
+#: A loop over many records tests ``type(record) in TRANSACTION_MARKERS`` for each (KIP-868).
+TRANSACTION_MARKERS: Final = frozenset({BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord})
+
+
 class OtherRecord(msgspec.Struct, frozen=True, gc=False):
     """Any other metadata record: it passes by, known only by its header."""
 

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from records.entries import ControlRecord, MetadataRecord
-from records.transactions import MARKERS
+from records.entries import TRANSACTION_MARKERS, ControlRecord, MetadataRecord
 
 
 class LogRecord(msgspec.Struct, frozen=True, gc=False):
@@ -76,5 +75,5 @@ class LogBatch(msgspec.Struct, frozen=True, gc=False):
         """Whether a metadata transaction begins, ends or is aborted in it."""
         records = self.records
         if isinstance(records, tuple):
-            return any(type(logged.record) in MARKERS for logged in records)
+            return any(type(logged.record) in TRANSACTION_MARKERS for logged in records)
         return records.has_markers

@@ -9,9 +9,14 @@ What is outside of a transaction counts from its own place; they do not nest.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from records.entries import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
+from records.entries import (
+    TRANSACTION_MARKERS,
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,8 +25,6 @@ if TYPE_CHECKING:
 
 Marker = BeginTransactionRecord | EndTransactionRecord | AbortTransactionRecord
 
-#: The same for ``type(record) in MARKERS``: a loop over many records asks this of each.
-MARKERS: Final = frozenset({BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord})
 
 _T = TypeVar("_T")
 
@@ -40,7 +43,7 @@ def misplaced(marker: Marker, *, is_open: bool) -> str | None:
 
 def is_open_after(record: object, *, is_open: bool) -> bool:
     """Whether a transaction is open behind a record, which may be any; ``is_open``: before it."""
-    if type(record) not in MARKERS:
+    if type(record) not in TRANSACTION_MARKERS:
         return is_open
     return isinstance(record, BeginTransactionRecord)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 import numpy as np
 
 from records.entries import (
+    TRANSACTION_MARKERS,
     AccessControlEntryRecord,
     BrokerRecord,
     FeatureLevelRecord,
@@ -22,7 +23,7 @@ from records.entries import (
 from records.errors import OffsetOutOfRangeError
 from records.log.patience import read_patiently
 from records.log_batch import LogRecord
-from records.transactions import MARKERS, Marker, Transaction, misplaced
+from records.transactions import Marker, Transaction, misplaced
 from replay.core import LOG_START
 from replay.errors import InvariantError, LogChangedError, LogGapError, ReplayError
 from replay.recovery import recover
@@ -223,7 +224,7 @@ class _Walk:
             case BrokerRecord() | FeatureLevelRecord():
                 return self._wanted is None or self._wanted.wants_brokers
             case _:
-                return type(record) in MARKERS
+                return type(record) in TRANSACTION_MARKERS
 
     def _of_tables(self, records: TableRecords) -> Iterator[LogRecord]:
         for table, first, end in records.parts:

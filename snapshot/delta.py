@@ -256,7 +256,7 @@ class AclsDelta(msgspec.Struct, eq=False):
         if self._settled is None:
             fold = self._fold
             fold.settle()
-            from records.columns.arrow import release_memory  # noqa: PLC0415 - loaded by what gave the table
+            from records.columns.arrow_arrays import release_memory  # noqa: PLC0415 - loaded by what gave the table
 
             release_memory()
             put = AclColumns.joined([fold.rows])

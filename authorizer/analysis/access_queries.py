@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
     from ipaddress import IPv4Network, IPv6Network
 
-    from authorizer.analysis.name_map import Key, NameMap
-    from authorizer.analysis.name_space import NameSpace
+    from authorizer.analysis.name_map import NameMap
+    from authorizer.analysis.name_space import Key, NameSpace
     from records.acl import AclOperation, ResourceType
 
 #: Of a client whose host no ACL names: addresses for documentation (RFC 5737, RFC 3849), else any.

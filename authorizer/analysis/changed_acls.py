@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from authorizer.analysis.name_map import Key
+    from authorizer.analysis.name_space import Key
 
 #: An ACL is one number: of an int64.
 _NUMBERS_MAX: Final = 1 << 63

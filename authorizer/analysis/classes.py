@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from authorizer.analysis.access_queries import Names, Questions
-    from authorizer.analysis.name_map import Key
+    from authorizer.analysis.name_space import Key
     from authorizer.engine.decisions.decision import Decision
     from authorizer.engine.decisions.state import AuthorizerSettings
     from records.acl import ResourceType

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from authorizer.analysis.access_queries import Hosts, Names, Questions
-    from authorizer.analysis.name_map import Key
+    from authorizer.analysis.name_space import Key
     from authorizer.engine.decisions.decision import Decision
     from records.acl import ResourceType
     from records.columns.acl_table import AclTable

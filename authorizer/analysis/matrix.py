@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 
     from authorizer.analysis.effective_permissions import Answers
     from authorizer.analysis.host_answers import Answer
-    from authorizer.analysis.name_map import Key
-    from authorizer.analysis.name_space import NameSpace
+    from authorizer.analysis.name_space import Key, NameSpace
     from authorizer.engine.decisions.state import AuthorizerSettings
     from authorizer.engine.index.acl_index import AclIndex
     from authorizer.engine.index.places import Place

@@ -17,13 +17,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from authorizer.analysis.name_space import NameSpace
+    from authorizer.analysis.name_space import Key, NameSpace
 
 Value = TypeVar("Value")
-
-#: A prefix, or with True a single name. A prefix sorts before the name that is equal, and before all that
-#: begins with it.
-Key = tuple[str, bool]
 
 
 @dataclass(frozen=True, slots=True)

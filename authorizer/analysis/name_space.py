@@ -22,7 +22,9 @@ from records.topic_name import NO_TOPICS, TOPIC_CHARACTERS, TOPIC_LENGTH_MAX
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from authorizer.analysis.name_map import Key
+#: A prefix, or with True a single name. A prefix sorts before the name that is equal, and before all that
+#: begins with it.
+Key = tuple[str, bool]
 
 # A witness is read by people: letters come first.
 _TRIED_FIRST: Final = ascii_letters[:26] + digits + "-_." + ascii_letters[26:]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from authorizer.analysis.name_map import Key
+    from authorizer.analysis.name_space import Key
     from authorizer.api.ip_network import NetworkRules
     from records.columns.acl_table import AclTable
     from records.columns.text_column import TextColumn

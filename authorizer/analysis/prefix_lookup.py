@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from authorizer.analysis.name_map import Key, NameMap
+    from authorizer.analysis.name_map import NameMap
+    from authorizer.analysis.name_space import Key
 
 Value = TypeVar("Value")
 

@@ -17,7 +17,7 @@ from records.acl import WILDCARD
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from authorizer.analysis.name_map import Key
+    from authorizer.analysis.name_space import Key
     from records.acl import ResourceType
     from records.columns.acl_table import AclTable
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from authorizer.analysis.effective_permissions import Answers
-    from authorizer.analysis.name_map import Key
+    from authorizer.analysis.name_space import Key
     from authorizer.engine.decisions.state import AuthorizerSettings
     from records.acl import AclOperation, ResourceType
     from records.columns.acl_table import AclTable

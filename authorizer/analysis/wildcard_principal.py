@@ -10,7 +10,8 @@ from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
 from authorizer.analysis.host_answers import NOTHING, Answer, answer_of
-from authorizer.analysis.name_map import Key, NameMap
+from authorizer.analysis.name_map import NameMap
+from authorizer.analysis.name_space import Key
 from authorizer.engine.index.masks import EVERYTHING, Leaf, union_leaf
 
 if TYPE_CHECKING:

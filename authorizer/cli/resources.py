@@ -11,7 +11,7 @@ from records.acl import CLUSTER_NAME, ResourceType
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from authorizer.analysis.name_map import Key
+    from authorizer.analysis.name_space import Key
 
 #: By the flag's parameter, or the key of a file.
 RESOURCES: Final = {

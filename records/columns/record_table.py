@@ -20,14 +20,14 @@ import pyarrow as pa
 
 from records.codecs.kraft import FRAME_VERSION
 from records.columns.acl_table import AclTable
-from records.columns.arrow import encoded
+from records.columns.arrow_arrays import dictionary_encoded
 from records.columns.keys import KeyIds
 from records.columns.kraft import frame_fields
+from records.columns.text_column import TextColumn
 from records.columns.values import texts
-from records.entries import OtherRecord, RemoveAccessControlEntryRecord
+from records.entries import TRANSACTION_MARKERS, OtherRecord, RemoveAccessControlEntryRecord
 from records.ids import UUID_BYTES, Uuid
 from records.log_batch import LazyRecords, LogRecord
-from records.transactions import MARKERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -109,11 +109,14 @@ class RecordTable:
             is_unread |= values.is_null
         bounds = [places[acls] for places in found.bounds]
         try:
-            columns = [encoded([text]) for text in texts(values.data, bounds)]
+            columns = [TextColumn(*dictionary_encoded([text])) for text in texts(values.data, bounds)]
         except pa.ArrowInvalid:  # a text that is not UTF-8: which one, the general decoder finds out
             is_unread[found.acls] = True
             acls[:] = False
-            columns = [encoded([text]) for text in texts(values.data, [places[:0] for places in bounds])]
+            columns = [
+                TextColumn(*dictionary_encoded([text]))
+                for text in texts(values.data, [places[:0] for places in bounds])
+            ]
         self.acls = found.acls[acls]
         names, principals, hosts = columns
         resource_types, pattern_types, operations, permission_types = (code[acls] for code in found.codes)
@@ -135,7 +138,7 @@ class RecordTable:
     def read_others(self, others: Mapping[int, MetadataRecord]) -> None:
         """What the unread rows are."""
         self.others = others
-        self.markers = [row for row, record in others.items() if type(record) in MARKERS]
+        self.markers = [row for row, record in others.items() if type(record) in TRANSACTION_MARKERS]
 
     def others_between(self, first: int, end: int) -> list[tuple[int, MetadataRecord]]:
         """Those of ``others`` in these rows, in order."""

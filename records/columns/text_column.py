@@ -35,7 +35,7 @@ class TextColumn:
         distinct = self.distinct
         if not isinstance(distinct, tuple):
             # Here and below: Arrow is only there where something is already in its columns.
-            from records.columns.arrow import text_tuple  # noqa: PLC0415
+            from records.columns.arrow_arrays import text_tuple  # noqa: PLC0415
 
             self.distinct = distinct = text_tuple(distinct)
         return distinct
@@ -48,7 +48,7 @@ class TextColumn:
             UnicodeEncodeError: one has a lone surrogate.
         """
         if isinstance(self.distinct, tuple):
-            from records.columns.arrow import string_array  # noqa: PLC0415
+            from records.columns.arrow_arrays import string_array  # noqa: PLC0415
 
             return string_array(self.distinct)
         return self.distinct
@@ -58,7 +58,7 @@ class TextColumn:
         distinct = self.distinct
         if isinstance(distinct, tuple):
             return [text.encode("utf-8", "surrogatepass") for text in distinct]
-        from records.columns.arrow import utf8_list  # noqa: PLC0415
+        from records.columns.arrow_arrays import utf8_list  # noqa: PLC0415
 
         return utf8_list(distinct)
 
@@ -76,9 +76,9 @@ class TextColumn:
             texts = cls.of([text for part in parts for text in part.texts])
         else:
             try:
-                from records.columns.arrow import encoded  # noqa: PLC0415
+                from records.columns.arrow_arrays import dictionary_encoded  # noqa: PLC0415
 
-                texts = encoded([part.strings for part in parts])
+                texts = cls(*dictionary_encoded([part.strings for part in parts]))
             except UnicodeEncodeError:  # no log has such a text, but what is put in force without one may
                 texts = cls.of([text for part in parts for text in part.texts])
         first, codes = 0, [np.empty(0, np.int32)]
@@ -114,6 +114,6 @@ class TextColumn:
 def _some(distinct: tuple[str, ...] | Any, places: npt.NDArray[np.integer[Any]]) -> tuple[str, ...] | Any:
     if isinstance(distinct, tuple):
         return tuple(distinct[place] for place in places.tolist())
-    from records.columns.arrow import number_array  # noqa: PLC0415
+    from records.columns.arrow_arrays import number_array  # noqa: PLC0415
 
     return distinct.take(number_array(places.astype(np.int32)))

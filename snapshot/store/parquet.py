@@ -1,7 +1,7 @@
 """One part of a stored snapshot: ACLs as rows of a Parquet file, zstd, one column for each field.
 
     id, resource_type, resource_name, pattern_type, principal, host, operation, permission_type,
-    offset (null when unknown), timestamp_ms: records.columns.arrow.ACL_SCHEMA
+    offset (null when unknown), timestamp_ms: records.columns.acl_table_arrow.ACL_SCHEMA
 
 Another file may say what changed in a part since it was written. It has the same columns, and a row for each
 id that changed: with the ACL that stands in place of the part's row, or beside its rows; or with the id alone
@@ -26,7 +26,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from records.columns.acl_table import CODES, COLUMNS, AclTable
-from records.columns.arrow import ACL_SCHEMA, from_arrow, id_bytes, number_array, number_column, to_arrow
+from records.columns.acl_table_arrow import ACL_SCHEMA, from_arrow, id_bytes, to_arrow
+from records.columns.arrow_arrays import number_array, number_column
 from records.errors import EncodeError
 from records.ids import UUID_BYTES
 from snapshot.errors import SnapshotCorruptError

@@ -14,8 +14,8 @@ from authorizer.analysis.changed_acls import ChangedAcls
 from authorizer.analysis.decision_changes import flips_between
 from authorizer.analysis.effective_permissions import Meaning
 from authorizer.analysis.host_answers import by_host, operations_of
-from authorizer.analysis.name_map import Key, NameMap
-from authorizer.analysis.name_space import NAME_SPACES, NameSpace
+from authorizer.analysis.name_map import NameMap
+from authorizer.analysis.name_space import NAME_SPACES, Key, NameSpace
 from authorizer.analysis.rights_below_prefix import what_can, who_can
 from authorizer.engine.decisions.state import AuthorizerSettings
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType

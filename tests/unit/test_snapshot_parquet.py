@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from records.columns.acl_table import AppliedAcl
-from records.columns.arrow import ACL_SCHEMA
+from records.columns.acl_table_arrow import ACL_SCHEMA
 from records.errors import EncodeError
 from snapshot.columns import AclColumns
 from snapshot.errors import SnapshotCorruptError

@@ -13,7 +13,7 @@ from records.acl import CLUSTER_NAME, PatternType, ResourceType
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from authorizer.analysis.name_map import Key
+    from authorizer.analysis.name_space import Key
     from records.columns.acl_table import AclTable
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from authorizer.analysis.host_answers import Answer
-    from authorizer.analysis.name_map import Key
+    from authorizer.analysis.name_space import Key
     from authorizer.cli.report.content import Report
     from authorizer.cli.report.sheet import Sheet
     from authorizer.engine.decisions.decision import Decision

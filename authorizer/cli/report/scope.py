@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from authorizer.analysis.access_queries import Questions
-    from authorizer.analysis.name_map import Key
+    from authorizer.analysis.name_space import Key
     from records.columns.acl_table import AclTable
     from records.entries import AccessControlEntryRecord
 

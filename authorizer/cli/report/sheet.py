@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from authorizer.analysis.effective_permissions import Meaning
     from authorizer.analysis.host_answers import Answer
     from authorizer.analysis.matrix import Cell
-    from authorizer.analysis.name_map import Key, NameMap
+    from authorizer.analysis.name_map import NameMap
+    from authorizer.analysis.name_space import Key
     from authorizer.cli.report.scope import Scope
     from records.acl import ResourceType
 

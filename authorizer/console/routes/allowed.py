@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from authorizer.analysis.access_queries import Names, Questions
-    from authorizer.analysis.name_map import Key
+    from authorizer.analysis.name_space import Key
     from authorizer.console.history.state_cache import States
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.engine.index.acl_index import AclIndex

@@ -25,9 +25,9 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
+from records.entries import TRANSACTION_MARKERS
 from records.errors import DecodeError
 from records.log_batch import LogBatch, LogRecord
-from records.transactions import MARKERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -271,7 +271,7 @@ def _is_same(fetched: Fetched, at: int, place: int, parsed: tuple[bytes, int, in
 def _marker_places(records: tuple[LogRecord, ...] | TableRecords) -> Collection[int]:
     """Which of the records begin, end or abort a metadata transaction."""
     if isinstance(records, tuple):
-        return {place for place, logged in enumerate(records) if type(logged.record) in MARKERS}
+        return {place for place, logged in enumerate(records) if type(logged.record) in TRANSACTION_MARKERS}
     return records.marker_places()
 
 
