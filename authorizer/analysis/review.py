@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from authorizer.analysis.minimal_cover import Fewest, fewest, narrowest
 from authorizer.analysis.name_space import NAME_SPACES
 from authorizer.analysis.query import question_of
+from authorizer.api.audit_levels import OFF
 from authorizer.api.ip_network import address_of, network_of
 from authorizer.engine.decisions.audit import AuditLog
-from authorizer.engine.decisions.audit_levels import OFF
 from authorizer.engine.decisions.authorize import authorize_actions
 from authorizer.engine.decisions.by_resource_type import allows_some_resource
 from authorizer.engine.decisions.decision import BY_SUPER_USER, Answered

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+#: Key of the configuration of one cluster of a fleet: its name. No file can set it.
+CLUSTER_NAME: Final = "aclog.cluster.name"
 #: Before a cluster's name, in a path.
 CLUSTERS_PATH: Final = "/clusters/"
 

@@ -23,8 +23,8 @@ from urllib.parse import urlsplit
 import httpcore
 
 from authorizer.api.cluster_name import CLUSTERS_PATH, is_cluster_name
+from authorizer.api.unix_address import unix_address
 from authorizer.configuration.listeners import is_loopback
-from authorizer.sidecar.http.unix_socket import unix_address
 
 _UNIX: Final = "unix:"
 # Alive at the other end; a sidecar closes a connection on which no request begins for five seconds.

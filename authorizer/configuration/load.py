@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from authorizer.api.authorizer_api import SecurityProtocol
+from authorizer.api.cluster_name import CLUSTER_NAME
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.authentication import require_authentication_whole
 from authorizer.configuration.broker_file import BrokersLog, brokers_log, is_brokers
@@ -40,7 +41,6 @@ from authorizer.configuration.keys.key import (
 from authorizer.configuration.keys.names import (
     ACLOG_LISTENERS,
     BYTES_IN_FLIGHT,
-    CLUSTER_NAME,
     CLUSTERS,
     CONSOLE_LISTENERS,
     CONTROLLER_LISTENER_NAMES,

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
 import structlog
 
+from authorizer.api.audit_levels import AUDIT_LOGGER_NAME
 from authorizer.api.control_characters import ESCAPED
 from authorizer.configuration.shared_handler import SharedHandler
-from authorizer.engine.decisions.audit import AUDIT_LOGGER_NAME
 
 if TYPE_CHECKING:
     from pathlib import Path

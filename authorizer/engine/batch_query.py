@@ -18,11 +18,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
+from authorizer.api.audit_levels import AUDIT_LEVELS, audit_level
 from authorizer.api.authorizer_api import Action, RequestContext
 from authorizer.api.errors import ApiError
 from authorizer.api.ip_address import host_address
 from authorizer.engine.decisions.audit import audit_line
-from authorizer.engine.decisions.audit_levels import AUDIT_LEVELS, audit_level
 from authorizer.engine.decisions.authorized_operations import to_bit_field
 from records.acl import (
     AccessControlEntryFilter,

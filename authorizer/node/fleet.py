@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from authorizer.configuration.load import Config
     from authorizer.engine.decisions.audit import AuditLog
-    from authorizer.sidecar.workers.forwarded_writes import ForwardedWrites
+    from authorizer.node.writing.remote_writer import RemoteWriter
 
 log = structlog.get_logger(__name__)
 
@@ -92,7 +92,7 @@ class Fleet:
         *,
         audit: AuditLog,
         clusters: Mapping[str, Config] | None = None,
-        writer: Callable[[str, Config], ForwardedWrites] | None = None,
+        writer: Callable[[str, Config], RemoteWriter] | None = None,
     ) -> None:
         """Nothing is opened yet.
 

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Final, Self
 
 import structlog
 
+from authorizer.api.audit_levels import AUDIT_LEVELS
 from authorizer.api.authorizer_api import AuthorizerServerInfo
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.keys.names import LOG_MODE, LOG_URL
 from authorizer.configuration.keys.table import BY_NAME
 from authorizer.engine.decisions.audit import AuditLog
-from authorizer.engine.decisions.audit_levels import AUDIT_LEVELS
 from authorizer.engine.decisions.notes import unknown_settings
 from authorizer.node.change_feed import ChangeFeed
 from authorizer.node.effective_permissions_digest import NodeMeaning
@@ -52,9 +52,10 @@ if TYPE_CHECKING:
 
     from prometheus_client import CollectorRegistry
 
-    from authorizer.api.authorizer_api import Endpoint, PlanMutator
+    from authorizer.analysis.plan_mutator import PlanMutator
+    from authorizer.api.authorizer_api import Endpoint
     from authorizer.configuration.load import Config
-    from authorizer.sidecar.workers.forwarded_writes import ForwardedWrites
+    from authorizer.node.writing.remote_writer import RemoteWriter
     from records.log.base import Freshness, LogIdentity, MetadataLog
     from replay.clock import Clock
     from replay.publisher import Publisher
@@ -137,7 +138,7 @@ class Node:
         writable: bool,
         clock: Clock,
         audit: AuditLog | None,
-        writer: ForwardedWrites | None,
+        writer: RemoteWriter | None,
         reconfiguration: Reconfiguration | None,
     ) -> None:
         """Wire everything to an open log; nothing runs yet.
@@ -226,7 +227,7 @@ class Node:
         clock: Clock | None = None,
         lazily: bool = False,
         audit: AuditLog | None = None,
-        writer: ForwardedWrites | None = None,
+        writer: RemoteWriter | None = None,
         reconfiguration: Reconfiguration | None = None,
     ) -> Self:
         """Open the log that the configuration names and wire everything to it.

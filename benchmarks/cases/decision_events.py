@@ -19,10 +19,10 @@ from itertools import cycle
 from pathlib import Path
 from typing import Self
 
+from authorizer.api.audit_levels import DEBUG, INFO, OFF
 from authorizer.configuration.keys.names import AUDIT_QUEUE
 from authorizer.configuration.keys.table import BY_NAME
 from authorizer.configuration.log_setup import LogOutput
-from authorizer.engine.decisions.audit_levels import DEBUG, INFO, OFF
 from authorizer.engine.decisions.authorize import decide
 from authorizer.node.audit.audit_writer import AuditWriter
 from authorizer.node.decision_log.decision_log import DecisionLog

@@ -16,9 +16,9 @@ import uvicorn
 from structlog.testing import capture_logs
 
 from authorizer.analysis.effective_permissions import Meaning
+from authorizer.api.audit_levels import AUDIT_LOGGER_NAME
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.load import load_config
-from authorizer.engine.decisions.audit import AUDIT_LOGGER_NAME
 from authorizer.node.node import Node
 from authorizer.sidecar.http.server import Sidecar
 from authorizer.sidecar.routes import min_offset

@@ -11,8 +11,8 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
+from authorizer.api.audit_levels import AUDIT_LOGGER_NAME
 from authorizer.cli.main import cli
-from authorizer.engine.decisions.audit import AUDIT_LOGGER_NAME
 from authorizer.node import recent_states
 from authorizer.node.node import Node
 from records.acl import (

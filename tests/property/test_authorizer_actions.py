@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from msgspec.structs import replace
 
+from authorizer.api.audit_levels import AUDIT_LEVELS, AUDIT_LOGGER_NAME
 from authorizer.api.authorizer_api import Action, AuthorizationResult, RequestContext
 from authorizer.api.errors import AuthorizerNotReadyError
-from authorizer.engine.decisions.audit import AUDIT_LOGGER_NAME, AuditLog
-from authorizer.engine.decisions.audit_levels import AUDIT_LEVELS
+from authorizer.engine.decisions.audit import AuditLog
 from authorizer.engine.decisions.decision_counts import DecisionCounts
 from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 from records.entries import AccessControlEntryRecord, AclRecord, RemoveAccessControlEntryRecord

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 import snapshot.image
+from authorizer.api.audit_levels import OFF
 from authorizer.api.authorizer_api import AuthorizationResult
 from authorizer.engine.decisions.audit import AuditLog
-from authorizer.engine.decisions.audit_levels import OFF
 from authorizer.engine.decisions.authorize import authorize_actions
 from authorizer.engine.decisions.decision_counts import DecisionCounts
 from authorizer.engine.decisions.kafka_order import entry_order, utf16

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 
 import pytest
 
+from authorizer.api.audit_levels import OFF
 from authorizer.api.authorizer_api import Action, AuthorizationResult
 from authorizer.engine.decisions.audit import AuditLog
-from authorizer.engine.decisions.audit_levels import OFF
 from authorizer.engine.decisions.authorize import authorize_actions
 from authorizer.engine.decisions.decision_counts import DecisionCounts
 from records.acl import AclOperation

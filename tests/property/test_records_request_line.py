@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from authorizer.api.audit_levels import DEBUG
 from authorizer.api.authorizer_api import Action, AuthorizationResult, HttpRequestContext, RequestContext
 from authorizer.engine.decisions.audit import AuditLine, audit_line
-from authorizer.engine.decisions.audit_levels import DEBUG
 from authorizer.engine.decisions.decision import Answered, Decision, Rule
 from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
 from authorizer.engine.index.acl_index import AclIndex

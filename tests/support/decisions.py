@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import count
 
+from authorizer.api.audit_levels import OFF
 from authorizer.api.authorizer_api import Action, AuthorizationResult, Authorizer, RequestContext
 from authorizer.engine.decisions.audit import AuditLog
-from authorizer.engine.decisions.audit_levels import OFF
 from authorizer.engine.decisions.listing import list_acls
 from authorizer.node.standard_authorizer import StandardAuthorizer
 from records.acl import (

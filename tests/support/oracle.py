@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from authorizer.api.audit_levels import AUDIT_LOGGER_NAME, OFF, TRACE
 from authorizer.api.errors import ApiError, ConfigError
 from authorizer.api.kafka_version import KAFKA_VERSION_CONFIG
 from authorizer.engine.batch_query import answer, question
-from authorizer.engine.decisions.audit import AUDIT_LOGGER_NAME, AuditLog
-from authorizer.engine.decisions.audit_levels import OFF, TRACE
+from authorizer.engine.decisions.audit import AuditLog
 from authorizer.node.standard_authorizer import StandardAuthorizer
 from records.codecs.json import from_json
 from records.entries import AccessControlEntryRecord, AclRecord, RemoveAccessControlEntryRecord

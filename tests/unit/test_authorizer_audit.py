@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from authorizer.api.api_keys import API_KEY_NAMES, api_key_name
+from authorizer.api.audit_levels import AUDIT_LEVELS, AUDIT_LOGGER_NAME, DEBUG, INFO, OFF, TRACE, audit_level
 from authorizer.api.authorizer_api import (
     Action,
     AuthorizableRequestContext,
@@ -21,8 +22,7 @@ from authorizer.api.authorizer_api import (
     RequestContext,
 )
 from authorizer.configuration.log_setup import setup_logging
-from authorizer.engine.decisions.audit import AUDIT_LOGGER_NAME, AuditLog, audit_line
-from authorizer.engine.decisions.audit_levels import AUDIT_LEVELS, DEBUG, INFO, OFF, TRACE, audit_level
+from authorizer.engine.decisions.audit import AuditLog, audit_line
 from authorizer.engine.decisions.decision import Answered, Decision, Rule
 from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
 from authorizer.engine.index.acl_index import AclIndex

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from authorizer.api.audit_levels import INFO, TRACE
 from authorizer.api.authorizer_api import AuthorizationResult
 from authorizer.api.errors import AuthorizerNotReadyError
 from authorizer.engine.decisions.audit import AuditLog
-from authorizer.engine.decisions.audit_levels import INFO, TRACE
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.entries import AccessControlEntryRecord
 from support.decisions import (

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
+from authorizer.api.audit_levels import AUDIT_LOGGER_NAME
 from authorizer.configuration.log_setup import setup_logging
-from authorizer.engine.decisions.audit import AUDIT_LOGGER_NAME
 
 
 @pytest.fixture(autouse=True)

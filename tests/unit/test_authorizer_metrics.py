@@ -8,8 +8,8 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from authorizer.api.audit_levels import OFF
 from authorizer.engine.decisions.audit import AuditLog
-from authorizer.engine.decisions.audit_levels import OFF
 from authorizer.engine.decisions.decision_counts import DecisionCounts
 from authorizer.node.metrics import MetricSources, NodeCollector, RatePerMinute, metrics_registry
 from authorizer.node.writing.purgatory import DelayedOperation, Purgatory

@@ -14,7 +14,8 @@ import pytest
 
 from authorizer.analysis.changed_acls import ChangedAcls
 from authorizer.analysis.plan import AclPlan, PlanOrigin
-from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult, PlanResult
+from authorizer.analysis.plan_mutator import PlanResult
+from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult
 from authorizer.api.errors import (
     AuthorizerNotReadyError,
     InvalidRequestError,

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import snapshot.image
+from authorizer.api.audit_levels import OFF
 from authorizer.engine.decisions.audit import AuditLog
-from authorizer.engine.decisions.audit_levels import OFF
 from authorizer.engine.decisions.state import AuthorizerState
 from authorizer.node import recent_states
 from authorizer.node.recent_states import RecentStates

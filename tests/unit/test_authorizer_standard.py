@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
+from authorizer.api.audit_levels import DEBUG, INFO, OFF, TRACE
 from authorizer.api.authorizer_api import (
     AclCreateResult,
     AclDeleteResult,
@@ -23,7 +24,6 @@ from authorizer.api.errors import (
     OperationTimedOutError,
 )
 from authorizer.engine.decisions.audit import AuditLog
-from authorizer.engine.decisions.audit_levels import DEBUG, INFO, OFF, TRACE
 from authorizer.node.standard_authorizer import StandardAuthorizer
 from records.acl import AclBindingFilter, AclOperation, PatternType, ResourcePattern
 from records.entries import RemoveAccessControlEntryRecord

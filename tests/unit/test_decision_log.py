@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
+from authorizer.api.audit_levels import DEBUG, INFO, OFF, TRACE
 from authorizer.api.authorizer_api import Action, HttpRequestContext, RequestContext
 from authorizer.configuration.load import load_config
 from authorizer.configuration.log_setup import LogOutput
-from authorizer.engine.decisions.audit_levels import DEBUG, INFO, OFF, TRACE
 from authorizer.node.audit.audit_writer import AuditWriter
 from authorizer.node.decision_log.decision_log import DecisionLog
 from records.entries import RemoveAccessControlEntryRecord

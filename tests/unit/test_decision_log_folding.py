@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from authorizer.api.audit_levels import DEBUG, INFO
 from authorizer.api.authorizer_api import Action, HttpRequestContext, RequestContext
-from authorizer.engine.decisions.audit_levels import DEBUG, INFO
 from authorizer.node.decision_log import folding as module
 from authorizer.node.decision_log.event import DecisionEvent
 from authorizer.node.decision_log.folding import CHARACTERS_MAX, Folding

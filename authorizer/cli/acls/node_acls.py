@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from authorizer.analysis.plan import AclPlan
-    from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult, PlanResult
+    from authorizer.analysis.plan_mutator import PlanResult
+    from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult
     from authorizer.client.answers import Application, Applied, Created, Creation, Deleted, Deletion, Listing
     from records.acl import AclBinding, ResourcePatternFilter
     from snapshot.image import AclsImage

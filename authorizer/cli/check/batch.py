@@ -13,6 +13,7 @@ from contextlib import ExitStack, closing, suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from authorizer.api.audit_levels import OFF
 from authorizer.api.errors import SidecarRequestError
 from authorizer.cli.check.records_log import RecordsLog
 from authorizer.cli.failure import ExitCode, Failure
@@ -21,7 +22,6 @@ from authorizer.cli.rendering.output import JsonLines, Progress, note
 from authorizer.cli.workspace import Workspace, load_state, note_guess, note_trailing
 from authorizer.engine.batch_query import answer, question
 from authorizer.engine.decisions.audit import AuditLog
-from authorizer.engine.decisions.audit_levels import OFF
 from authorizer.engine.decisions.notes import unknown_release, unknown_settings
 from authorizer.node.standard_authorizer import StandardAuthorizer
 from records.errors import DecodeError

@@ -17,7 +17,7 @@ from authorizer.cli.sidecar import sidecar_options
 from authorizer.cli.workspace import Workspace
 
 if TYPE_CHECKING:
-    from authorizer.api.authorizer_api import PlanResult
+    from authorizer.analysis.plan_mutator import PlanResult
 
 
 @click.command("apply", cls=Command)

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from authorizer.analysis.plan import PlanOrigin
-from authorizer.api.authorizer_api import PlanResult
+from authorizer.analysis.plan_mutator import PlanResult
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.rendering.output import note
 from authorizer.cli.sets.source import load_set

@@ -11,7 +11,7 @@ from authorizer.cli.sidecar import require_one_source
 
 if TYPE_CHECKING:
     from authorizer.analysis.plan import AclPlan, PlanOrigin
-    from authorizer.api.authorizer_api import PlanResult
+    from authorizer.analysis.plan_mutator import PlanResult
     from authorizer.cli.workspace import Workspace
     from snapshot.image import AclsImage
 

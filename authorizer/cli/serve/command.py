@@ -157,8 +157,8 @@ def _listeners(listeners: tuple[str, ...], port: int | None) -> str | None:
 
 
 def _serve_fleet(config: Config) -> None:
+    from authorizer.api.audit_levels import AUDIT_LEVELS
     from authorizer.configuration.log_setup import set_logging_level, setup_logging
-    from authorizer.engine.decisions.audit_levels import AUDIT_LEVELS
     from authorizer.node.audit.audit_writer import AuditWriter
     from authorizer.node.fleet import Fleet
     from authorizer.sidecar.http.server import Sidecar

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
+from authorizer.api.audit_levels import AUDIT_LEVELS
 from authorizer.cli.failure import ExitCode, Failure, failure_of
 from authorizer.cli.signals import run_beside_parent
 from authorizer.configuration.log_setup import set_logging_level, setup_logging
 from authorizer.console.process.console_server import ConsoleServer
-from authorizer.engine.decisions.audit_levels import AUDIT_LEVELS
 from authorizer.node.audit.audit_writer import AuditWriter
 from authorizer.node.fleet import Fleet
 from authorizer.node.node import Node

@@ -12,8 +12,6 @@ EARLY_START_LISTENERS: Final = "early.start.listeners"
 NODE_ID: Final = "node.id"
 LOG_URL: Final = "aclog.log.url"
 CLUSTERS: Final = "aclog.clusters"
-#: In the configuration of one cluster of a fleet: its name. No file can say it.
-CLUSTER_NAME: Final = "aclog.cluster.name"
 LOG_MODE: Final = "aclog.log.mode"
 SNAPSHOT_STORE: Final = "aclog.snapshot.store"
 AUDIT_LEVEL: Final = "aclog.audit.level"

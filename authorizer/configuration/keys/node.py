@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
+from authorizer.api.audit_levels import AUDIT_LEVELS
 from authorizer.api.kafka_version import KAFKA_VERSION_CONFIG, KAFKA_VERSIONS_ALLOWED, parse_kafka_version
 from authorizer.configuration.broker_file import METADATA_LOG_DIR
 from authorizer.configuration.decision_log import DESTINATIONS_ALLOWED, parse_destinations
@@ -30,7 +31,6 @@ from authorizer.configuration.keys.values import (
     one_of,
     optional_text,
 )
-from authorizer.engine.decisions.audit_levels import AUDIT_LEVELS
 
 #: Values of ``aclog.log.mode``.
 LOG_MODES: Final = ("auto", "read", "write", "create")

@@ -25,8 +25,8 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from authorizer.api.api_keys import api_key_name
+from authorizer.api.audit_levels import AUDIT_LEVELS, AUDIT_LOGGER_NAME, DEBUG, INFO, OFF, TRACE
 from authorizer.api.authorizer_api import AuthorizationResult, HttpRequestContext
-from authorizer.engine.decisions.audit_levels import AUDIT_LEVELS, DEBUG, INFO, OFF, TRACE
 from records.acl import AclOperation, PatternType, ResourceType
 from records.ids import uuid_to_string
 
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from authorizer.engine.decisions.decision import Answered, Decision
     from authorizer.engine.decisions.state import AuthorizerState
     from records.columns.acl_table import AppliedAcl
-
-AUDIT_LOGGER_NAME: Final = "kafka.authorizer.logger"
 
 # Looked up once, not for each line: the name of an Enum's member costs as much as four look-ups in a tuple.
 _TITLES: Final = tuple(resource_type.title for resource_type in ResourceType)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from authorizer.api.audit_levels import DEBUG, INFO, OFF, TRACE, audit_level
 from authorizer.api.authorizer_api import AuthorizationResult
 from authorizer.engine.decisions.audit import AuditLog
-from authorizer.engine.decisions.audit_levels import DEBUG, INFO, OFF, TRACE, audit_level
 from authorizer.engine.decisions.decision import BY_SUPER_USER, Answered, require_literal, require_ready
 from authorizer.engine.decisions.decision_counts import DecisionCounts
 from authorizer.engine.decisions.reason import answer_acl_by_acl

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from authorizer.api.audit_levels import OFF
 from authorizer.api.authorizer_api import Action, AuthorizationResult, RequestContext
 from authorizer.engine.decisions.audit import AuditLog
-from authorizer.engine.decisions.audit_levels import OFF
 from authorizer.engine.decisions.authorize import authorize_actions
 from authorizer.engine.decisions.decision_counts import DecisionCounts
 from authorizer.engine.index.places import LITERAL_PATTERN, PREFIXED

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
+from authorizer.api.cluster_name import CLUSTER_NAME
 from authorizer.api.ip_network import STRICTEST
 from authorizer.api.kafka_version import (
     KAFKA_VERSION_CONFIG,
@@ -27,7 +28,6 @@ from authorizer.api.principal_lists import (
     parse_allow_everyone,
     parse_super_users,
 )
-from authorizer.configuration.keys.names import CLUSTER_NAME
 from authorizer.engine.index.acl_index import AclIndex
 
 if TYPE_CHECKING:

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Final, Self
 import msgspec
 import structlog
 
+from authorizer.api.audit_levels import AUDIT_LEVELS
 from authorizer.configuration.keys.names import AUDIT_LEVEL, AUDIT_QUEUE
 from authorizer.engine.decisions.audit import AuditLine, AuditLog, audit_line, audit_record
-from authorizer.engine.decisions.audit_levels import AUDIT_LEVELS
 from authorizer.node.decision_log.decision_log import DecisionLog
 from authorizer.node.decision_log.metrics import DecisionLogCollector
 from authorizer.node.dropped_event_counter import Losses

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Self
 
 import structlog
 
+from authorizer.api.audit_levels import AUDIT_LEVELS
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.decision_log import DestinationKind, topic_of
 from authorizer.configuration.decision_log_rules import DROP, KEEP, one_in
 from authorizer.configuration.keys.names import AUDIT_QUEUE, DECISION_LOG, DECISION_LOG_LEVEL
-from authorizer.engine.decisions.audit_levels import AUDIT_LEVELS
 from authorizer.node.decision_log.event import decision_event, encode_event
 from authorizer.node.decision_log.folding import Folding
 from authorizer.node.decision_log.lines import FileDestination, StdoutDestination

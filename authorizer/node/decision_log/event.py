@@ -16,8 +16,8 @@ from msgspec import UNSET, UnsetType
 
 from authorizer.api.acl_json import acl_json
 from authorizer.api.api_keys import api_key_name
+from authorizer.api.audit_levels import AUDIT_LEVELS
 from authorizer.api.authorizer_api import HttpRequestContext
-from authorizer.engine.decisions.audit_levels import AUDIT_LEVELS
 from records.acl import AclOperation, ResourceType
 
 if TYPE_CHECKING:

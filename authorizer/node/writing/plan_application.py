@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from authorizer.analysis.effective_permissions import never_cancelled
 from authorizer.analysis.plan_counts import MAX_REMOVED_PERCENT, PlanCounts
-from authorizer.api.authorizer_api import PlanResult
+from authorizer.analysis.plan_mutator import PlanResult
 from authorizer.node.writing.acl_control import Change, validate_binding
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from records.ids import content_uuid, uuid_to_string

@@ -1,22 +1,15 @@
-"""Unix domain sockets, by paths of any length.
-
-The kernel takes 108 bytes; a longer path is named by a descriptor of its directory.
-"""
+"""Unix domain sockets, by paths of any length."""
 
 from __future__ import annotations
 
-import os
 import socket
 import stat
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from authorizer.api.unix_address import unix_address
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
-
-#: sockaddr_un.sun_path on Linux, with the zero byte at its end.
-_ADDRESS_BYTES_MAX: Final = 108
 
 
 def bind_unix(path: Path, mode: int) -> socket.socket:
@@ -62,16 +55,3 @@ def connect_unix(path: Path, timeout_s: float) -> socket.socket:
         connection.close()
         raise
     return connection
-
-
-@contextmanager
-def unix_address(path: Path) -> Iterator[str]:
-    """``path`` as the kernel takes it, within the block. OSError: its directory cannot be opened."""
-    if len(os.fsencode(path)) < _ADDRESS_BYTES_MAX:
-        yield str(path)
-        return
-    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        yield f"/proc/self/fd/{directory}/{path.name}"
-    finally:
-        os.close(directory)

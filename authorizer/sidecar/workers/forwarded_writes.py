@@ -16,7 +16,8 @@ from contextlib import closing
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
-from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult, PlanResult
+from authorizer.analysis.plan_mutator import PlanResult
+from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult
 from authorizer.api.cluster_name import CLUSTERS_PATH
 from authorizer.api.errors import ApiError, OperationTimedOutError, UnknownServerError
 from authorizer.sidecar.http.unix_http import UnixConnection
@@ -41,7 +42,7 @@ _LOOK_S: Final = 0.05
 
 
 class ForwardedWrites:
-    """Implements api.PlanMutator. Thread-safe.
+    """Implements RemoteWriter. Thread-safe.
 
     Attributes:
         writable: whether the writer can change ACLs.

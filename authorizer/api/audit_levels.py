@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from authorizer.api.authorizer_api import Action
 
+AUDIT_LOGGER_NAME: Final = "kafka.authorizer.logger"
+
 TRACE: Final = 5
 DEBUG: Final = logging.DEBUG
 INFO: Final = logging.INFO
