@@ -5,17 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from authorizer.api.errors import ConfigError
-from authorizer.configuration.keys.names import DECISION_LOG, LOG_URL
-from records.log.open import TOPIC, kind_of
 from records.topic_name import is_topic_name
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from authorizer.configuration.load import Config
 
 DESTINATIONS_ALLOWED: Final = (
     "`stdout`, `file:PATH`, `kafka:TOPIC` on the log's own cluster, "
@@ -51,26 +43,6 @@ def parse_destinations(text: str) -> tuple[DestinationSettings, ...]:
     if len({(each.kind, each.where) for each in found}) < len(found):
         raise ValueError(text)
     return found
-
-
-def topic_of(config: Config, settings: DestinationSettings) -> tuple[str, Mapping[str, str]]:
-    """The URL of a topic for events, and the settings of its client.
-
-    Credentials that are meant for the log's cluster go to no other one.
-
-    Raises:
-        ConfigError: it is to be on the log's cluster, and the log is on none.
-    """
-    if "://" in settings.where:
-        return settings.where, config.decision_log_kafka
-    log_url = config.log_url
-    if log_url is None or kind_of(log_url) != TOPIC:
-        raise ConfigError(
-            DECISION_LOG,
-            settings.text,
-            f"kafka://HOST:PORT/{settings.where}: `{LOG_URL}` is no topic whose cluster it could be on",
-        )
-    return f"{log_url.rpartition('/')[0]}/{settings.where}", {**config.kafka, **config.decision_log_kafka}
 
 
 def _destination(text: str) -> DestinationSettings:

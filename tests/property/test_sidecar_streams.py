@@ -23,8 +23,9 @@ from authorizer.sidecar.auth.stored_tokens import new_token
 from authorizer.sidecar.auth.tokens_file import append_token
 from authorizer.sidecar.http.connection_peer import Peer
 from authorizer.sidecar.http.limits import Load
+from authorizer.sidecar.http.listener import Listener
 from authorizer.sidecar.http.protocol import SidecarProtocol
-from authorizer.sidecar.http.request_origin import Listener, Origin
+from authorizer.sidecar.http.request_origin import Origin
 from authorizer.sidecar.telemetry.request_metrics import RequestMetrics
 from records.principal import ANONYMOUS, KafkaPrincipal
 from support.driven_protocols import (

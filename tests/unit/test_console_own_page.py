@@ -12,7 +12,8 @@ from starlette.requests import Request
 from authorizer.console.routes.same_origin import require_own_page
 from authorizer.sidecar.http.connection_peer import Peer
 from authorizer.sidecar.http.errors import ErrorCode, HttpError
-from authorizer.sidecar.http.request_origin import Listener, Origin
+from authorizer.sidecar.http.listener import Listener
+from authorizer.sidecar.http.request_origin import Origin
 from records.principal import ANONYMOUS
 
 FORBIDDEN: Final = ErrorCode.CLUSTER_AUTHORIZATION_FAILED

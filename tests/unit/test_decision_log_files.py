@@ -357,7 +357,7 @@ def test_a_wrong_setting_of_the_producer_stops_the_start_and_shows_no_secret() -
 
 
 def test_credentials_for_the_logs_cluster_go_to_no_other_one() -> None:
-    from authorizer.configuration.decision_log import topic_of  # noqa: PLC0415
+    from authorizer.node.decision_log.event_topic import event_topic  # noqa: PLC0415
 
     flags = {
         "aclog.log.url": "kafka://10.0.0.1:9092,10.0.0.2:9092/acls",
@@ -367,7 +367,7 @@ def test_credentials_for_the_logs_cluster_go_to_no_other_one() -> None:
     }
     environ = {"ACLOG_DECISION_LOG_KAFKA_SASL_USERNAME": "auditor"}
     config = load_config(environ=environ, flags=flags)
-    here, there = (topic_of(config, each) for each in config.decision_log)
+    here, there = (event_topic(config, each) for each in config.decision_log)
     own = {"sasl.username": "auditor"}
     assert here == ("kafka://10.0.0.1:9092,10.0.0.2:9092/events", {"sasl.password": "the log's", **own})
     assert there == ("kafka://elsewhere:9092/events", own)

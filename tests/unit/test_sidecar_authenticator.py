@@ -26,7 +26,8 @@ from authorizer.sidecar.auth.key_set import KeySet
 from authorizer.sidecar.auth.rejection import Reason, RefusalError
 from authorizer.sidecar.auth.stored_tokens import StoredToken, new_token
 from authorizer.sidecar.auth.tokens_file import append_token, revoke_token
-from authorizer.sidecar.http.request_origin import Listener, Origin
+from authorizer.sidecar.http.listener import Listener
+from authorizer.sidecar.http.request_origin import Origin
 from records.principal import ANONYMOUS, KafkaPrincipal
 from support.issuer import AUDIENCE, ISSUER, key_set, key_set_server, public_jwk
 from support.issuer import token as issued

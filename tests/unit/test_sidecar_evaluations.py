@@ -19,7 +19,8 @@ from authorizer.node.node import Node
 from authorizer.node.standard_authorizer import StandardAuthorizer
 from authorizer.sidecar.http.errors import HttpError
 from authorizer.sidecar.http.limits import Load
-from authorizer.sidecar.http.request_origin import Listener, Origin
+from authorizer.sidecar.http.listener import Listener
+from authorizer.sidecar.http.request_origin import Origin
 from authorizer.sidecar.routes.authzen_aliases import Addresses
 from authorizer.sidecar.routes.decision_json import decision_json, refusal_json, said_at
 from authorizer.sidecar.routes.evaluations import (

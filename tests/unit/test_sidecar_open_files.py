@@ -9,8 +9,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from authorizer.sidecar.http.limits import EXTRA_CONNECTIONS, Limit, Load
+from authorizer.sidecar.http.listener import Listener
 from authorizer.sidecar.http.open_files import allow_connections
-from authorizer.sidecar.http.request_origin import Listener
 from support.nodes import config_of
 
 UNLIMITED = resource.RLIM_INFINITY

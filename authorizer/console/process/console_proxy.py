@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
 
     from authorizer.sidecar.base_app import RoutedApp
-    from authorizer.sidecar.http.request_origin import Listener
+    from authorizer.sidecar.http.listener import Listener
     from authorizer.sidecar.workers.socket_directory import MeetingPlace
 
 #: Requests of one worker that the console answers at a time, and how long one more waits for its turn.

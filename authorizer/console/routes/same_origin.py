@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from authorizer.sidecar.http.connection_peer import Peer
-    from authorizer.sidecar.http.request_origin import Listener
+    from authorizer.sidecar.http.listener import Listener
 
 _SAME_ORIGIN: Final = "same-origin"
 

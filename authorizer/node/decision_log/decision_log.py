@@ -21,10 +21,11 @@ import structlog
 
 from authorizer.api.audit_levels import AUDIT_LEVELS
 from authorizer.api.errors import ConfigError
-from authorizer.configuration.decision_log import DestinationKind, topic_of
+from authorizer.configuration.decision_log import DestinationKind
 from authorizer.configuration.decision_log_rules import DROP, KEEP, one_in
 from authorizer.configuration.keys.names import AUDIT_QUEUE, DECISION_LOG, DECISION_LOG_LEVEL
 from authorizer.node.decision_log.event import decision_event, encode_event
+from authorizer.node.decision_log.event_topic import event_topic
 from authorizer.node.decision_log.folding import Folding
 from authorizer.node.decision_log.lines import FileDestination, StdoutDestination
 from authorizer.node.decision_log.topic import HEADERS, TopicDestination
@@ -193,7 +194,7 @@ def _opened(config: Config, settings: DestinationSettings, worker: int | None) -
                 allowed = f"a file that this process can write: {error.strerror}"
                 raise ConfigError(DECISION_LOG, settings.text, allowed) from error
         case DestinationKind.TOPIC:
-            url, client = topic_of(config, settings)
+            url, client = event_topic(config, settings)
             try:
                 return TopicDestination(settings.text, open_outlet(url, client=client, headers=HEADERS))
             except LogError as error:

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from authorizer.configuration.load import Config
     from authorizer.sidecar.auth.key_set import KeySet
     from authorizer.sidecar.auth.oidc import OidcTokens
-    from authorizer.sidecar.http.request_origin import Listener, Origin
+    from authorizer.sidecar.http.listener import Listener
+    from authorizer.sidecar.http.request_origin import Origin
     from replay.clock import Clock
 
 #: RFC 6750, section 2.1; the scheme in any case (RFC 9110).

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from authorizer.sidecar.http.limits import Admission, Load
-    from authorizer.sidecar.http.request_origin import Listener
+    from authorizer.sidecar.http.listener import Listener
 
 log = structlog.get_logger(__name__)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import ssl
 
     from authorizer.configuration.tls import TlsSettings
-    from authorizer.sidecar.http.request_origin import Listener
+    from authorizer.sidecar.http.listener import Listener
 
 # struct ucred: pid, uid, gid.
 _CREDENTIALS: Final = struct.Struct("3i")

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from prometheus_client import Metric
 
     from authorizer.configuration.load import Config
-    from authorizer.sidecar.http.request_origin import Listener
+    from authorizer.sidecar.http.listener import Listener
     from authorizer.sidecar.telemetry.request_metrics import Durations
 
 _HEALTH_PATH: Final = re.compile(rf"({CLUSTERS_PATH}[^/]*)?/(livez|readyz|metrics)")

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from authorizer.api.authorizer_api import SecurityProtocol
 from authorizer.configuration.listeners import is_local, is_loopback, is_unix
-from authorizer.sidecar.http.request_origin import Listener
+from authorizer.sidecar.http.listener import Listener
 
 if TYPE_CHECKING:
     from authorizer.api.authorizer_api import Endpoint

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import ssl
 
     from authorizer.sidecar.http.limits import Admission, Load
-    from authorizer.sidecar.http.request_origin import Listener
+    from authorizer.sidecar.http.listener import Listener
 
 
 class ListenerServer(uvicorn.Server):

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
     from authorizer.sidecar.base_app import AtOnce
     from authorizer.sidecar.http.limits import Admission, Load
-    from authorizer.sidecar.http.request_origin import Listener
+    from authorizer.sidecar.http.listener import Listener
     from authorizer.sidecar.telemetry.request_metrics import RequestMetrics
 
 #: Between two looks at what a connection waits for.

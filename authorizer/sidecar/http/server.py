@@ -30,10 +30,10 @@ from authorizer.sidecar.auth.authenticator import Authenticator
 from authorizer.sidecar.fleet_app import FleetApp
 from authorizer.sidecar.http.binding import BACKLOG, bind_listener, bind_local
 from authorizer.sidecar.http.limits import Load
+from authorizer.sidecar.http.listener import Listener
 from authorizer.sidecar.http.listener_properties import listener_at
 from authorizer.sidecar.http.listener_server import ListenerServer
 from authorizer.sidecar.http.protocol import SidecarProtocol
-from authorizer.sidecar.http.request_origin import Listener
 from authorizer.sidecar.http.server_thread import Served, ServerThread
 from authorizer.sidecar.http.systemd import READY, STOPPING, alive, notify
 from authorizer.sidecar.http.tls import ListenerContext, TlsCollector
