@@ -4,7 +4,7 @@ A question is a principal, a host, an operation and a resource that can exist. W
 said once for each resource type; of a principal only where it is answered otherwise. Two sets of ACLs have
 equal meanings if and only if each question has the same answer.
 
-Source: StandardAuthorizerData.authorize; `authorizer.engine.decisions.authorize` answers one question the same way.
+Source: StandardAuthorizerData.authorize; `engine.decisions.authorize` answers one question alike.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """StandardAuthorizer: Kafka's authorizer, fed by replay.
 
-It implements KIP-504's interface (`authorizer.api.authorizer_api`) and replay's Publisher. All that a decision depends on is
-one immutable AuthorizerState behind one attribute: readers take it once for each request and never wait;
-a change of a part makes a new one and swaps it in. The rules:
+It implements KIP-504's interface (`authorizer.api`) and replay's Publisher. All that a decision depends on is
+one immutable AuthorizerState behind one attribute: readers take it once for each request and never wait; a
+change of a part makes a new one and swaps it in. The rules:
 
 - I1: one state for all actions of a request.
 - I4, I7: until replay says that the state is complete and sound, and whenever it says that it no longer is,

@@ -22,10 +22,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from authorizer.api.authorizer_api import RequestContext
+from authorizer.api import RequestContext
 from authorizer.configuration.load import load_config
 from authorizer.configuration.log_setup import setup_logging
-from authorizer.node.node import Node
+from authorizer.node import Node
 from examples.cluster import ROOT
 from examples.cluster.serving import ServingNode
 from records.acl import (

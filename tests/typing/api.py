@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import assert_type
 
-from authorizer.api.authorizer_api import (
+from authorizer.api import (
     AclCreateResult,
     AclDeleteResult,
     AclMutator,
@@ -28,7 +28,7 @@ from authorizer.api.authorizer_api import (
 from authorizer.api.errors import ApiError, AuthorizerNotReadyError, ConfigError
 from authorizer.client import AsyncClient, CacheSettings, Client, Decision, Question, calls
 from authorizer.configuration.load import Config, load_config
-from authorizer.node.node import Node, NodeStatus
+from authorizer.node import Node, NodeStatus
 from authorizer.node.standard_authorizer import StandardAuthorizer
 from records.acl import (
     AccessControlEntry,

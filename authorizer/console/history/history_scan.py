@@ -22,7 +22,13 @@ import msgspec
 import structlog
 
 from authorizer.analysis.retained_tables import too_early
-from authorizer.console.history.history_states import Moment, acls_in, moments_between
+from authorizer.console.history.history_states import (
+    EARLIER_ROWS_MAXIMUM,
+    Kept,
+    Moment,
+    acls_in,
+    moments_between,
+)
 from records.log.patience import read_patiently
 from replay.clock import SystemClock
 from replay.core import LOG_START
@@ -34,16 +40,14 @@ from snapshot.image import Provenance
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from authorizer.console.history.stored_history import Kept
     from records.log.base import LogIdentity, MetadataLog
     from replay.snapshot_source import SnapshotSource
     from snapshot.image import AclsImage
 
 _log: Final = structlog.get_logger(__name__)
-#: States that are held at most; ACLs in all of their changes; rows of earlier columns.
+#: States that are held at most; ACLs in all of their changes.
 HELD_MAXIMUM: Final = 20_000
 HELD_ACLS_MAXIMUM: Final = 200_000
-EARLIER_ROWS_MAXIMUM: Final = 1_000_000
 #: Offsets of the first part that is looked through, which people wait for; and of each one before it.
 FIRST_PART: Final = 1 << 14
 PART: Final = 1 << 16

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from snapshot.image import AclsImage
 
 
+#: Rows of earlier columns that all held states have at most.
+EARLIER_ROWS_MAXIMUM: Final = 1_000_000
 _ACL_RECORDS: Final = (AccessControlEntryRecord, RemoveAccessControlEntryRecord)
 
 
@@ -79,6 +81,22 @@ class Moment(NamedTuple):
         if self.first_record is None or self.unknown_from is not None:
             return False
         return self.first_record < end_offset < self.end_offset
+
+
+class Kept(NamedTuple):
+    """The states that a stored history adds to a log.
+
+    Attributes:
+        moments: in order, before the one that they were joined to.
+        joined: that one, with what led to it.
+        origin: what the first one is, for people.
+        is_whole: nothing was before it.
+    """
+
+    moments: tuple[Moment, ...]
+    joined: Moment
+    origin: str
+    is_whole: bool
 
 
 def moments_between(

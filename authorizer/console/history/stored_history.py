@@ -17,8 +17,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from authorizer.console.history.history_scan import EARLIER_ROWS_MAXIMUM
-from authorizer.console.history.history_states import Change, Moment
+from authorizer.console.history.history_states import EARLIER_ROWS_MAXIMUM, Change, Kept, Moment
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.columns.acl_table import AppliedAcl
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
@@ -48,22 +47,6 @@ CHANGES_MAXIMUM: Final = 200_000
 BATCH_BYTES_MAXIMUM: Final = 32 * 1024 * 1024
 READ_S: Final = 20.0
 _ROWS_AT_ONCE: Final = 1_000
-
-
-class Kept(NamedTuple):
-    """What a history adds to a log.
-
-    Attributes:
-        moments: in order, before the one that they were joined to.
-        joined: that one, with what led to it.
-        origin: what the first one is, for people.
-        is_whole: nothing was before it.
-    """
-
-    moments: tuple[Moment, ...]
-    joined: Moment
-    origin: str
-    is_whole: bool
 
 
 class _Row(NamedTuple):

@@ -11,11 +11,11 @@ ALLOW DESCRIBE_CONFIGS without implication, for authorize-by-resource-type (KIP-
 CPython does arithmetic on such an int without going through its big-number code.
 
 An operation without a name (UNKNOWN, and what a newer Kafka may write) and ANY have no bits: they match only
-themselves and ALL, no broker asks for them, and `authorizer.engine.decisions.reason` answers ACL by ACL if one does.
+themselves and ALL, no broker asks for them, and `engine.decisions.reason` answers ACL by ACL if one does.
 
 A leaf is the mask itself if every ACL has the host ``*``; else HostMasks: a mask for each host that is named,
-that of ``*`` folded in, and one for all others. Where hosts may be networks (authorizer.api.ip_network), what one's
-ACLs say is folded into the masks of the networks and hosts within it. A union of leaves that would name very
+that of ``*`` folded in, and one for all others. Where hosts may be networks (api.ip_network), what one's ACLs
+say is folded into the masks of the networks and hosts within it. A union of leaves that would name very
 many hosts is a tuple of them instead. The garbage collector looks at none of these: there may be millions.
 
 Source: StandardAuthorizerData.findResult.
