@@ -254,7 +254,7 @@ def test_the_page_is_small_and_lets_nothing_in(client: httpx.Client) -> None:
     policy = page.headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
-    assets = ROOT / "authorizer" / "sidecar" / "console" / "assets"
+    assets = ROOT / "authorizer" / "console" / "assets"
     assert "<style" not in page.text
     assert page.text.count("<script") == page.text.count('<script type="module" src=')
     assert sum(each.stat().st_size for each in assets.iterdir()) < 300_000

@@ -16,7 +16,7 @@ from authorizer.console.report import bundle
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 NOTICES: Final = "THIRD_PARTY_NOTICES"
-ASSETS: Final = ROOT / "authorizer" / "sidecar" / "console" / "assets"
+ASSETS: Final = ROOT / "authorizer" / "console" / "assets"
 _BUILD_S: Final = 120
 #: Longer lines are written by programs.
 _LINE_MAXIMUM: Final = 1_000
