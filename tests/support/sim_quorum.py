@@ -16,7 +16,7 @@ import uuid
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from kio.schema.api_versions.v3 import response as versions_response
 from kio.schema.api_versions.v3.request import ApiVersionsRequest
@@ -407,8 +407,12 @@ class SimQuorum:
         )
 
 
+#: What a TLS client sends first, as the probe of a port does.
+_TLS_HANDSHAKE = b"\x16\x03"
+
+
 class SimSocket:
-    """What records.log.wire.connection uses of a socket; faults are made here, byte by byte."""
+    """What records.log uses of a socket to a controller; faults are made here, byte by byte."""
 
     def __init__(self, quorum: SimQuorum, node: Node) -> None:
         self._quorum = quorum
@@ -425,6 +429,9 @@ class SimSocket:
     def sendall(self, data: bytes) -> None:
         if self._is_closed:
             raise BrokenPipeError(32, "Broken pipe")
+        if data.startswith(_TLS_HANDSHAKE):
+            self._is_closed = True  # as a controller without TLS does
+            return
         quorum, chance = self._quorum, self._quorum.random
         frame = quorum.answer(self._node, data[4:])
         if frame is None:
@@ -450,6 +457,12 @@ class SimSocket:
 
     def close(self) -> None:
         self._is_closed = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def snapshot_bytes(state: State, epoch: int) -> bytes:
