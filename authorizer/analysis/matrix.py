@@ -47,7 +47,7 @@ ALL_NAMES: Final[Key] = ("", False)
 
 
 class Cell(NamedTuple):
-    """Masks of operations, as in `answers`.
+    """Masks of operations, as in `host_answers`.
 
     Attributes:
         always: allowed on every name of the row, from every host.

@@ -1,7 +1,7 @@
 """RoutedApp: what every application of the sidecar has: who asks, which handler, and how errors are said.
 
-The caller is a principal (``authentication``), and Kafka's own ACLs guard what is asked (``caller.py``). Its
-address is the peer's; a header says another one only where the peer is a trusted proxy.
+The caller is a principal (``auth``), and Kafka's own ACLs guard what it may ask (``caller_authorization``).
+Its address is the peer's; a header says another one only where the peer is a trusted proxy.
 """
 
 from __future__ import annotations

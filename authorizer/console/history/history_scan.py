@@ -7,7 +7,7 @@ other columns are held while those are few rows together; what is before the fir
 known here.
 
 Where the log has forgotten its beginning, or has holes (I6), and a history was kept of it, that comes before
-the first state from which on the log itself tells everything (``kept_history``).
+the first state from which on the log itself tells everything (``stored_history``).
 """
 
 from __future__ import annotations

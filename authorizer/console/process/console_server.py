@@ -1,7 +1,7 @@
 """ConsoleServer: what the console's process answers with: the sidecar's application, on a private socket.
 
 It is a worker without listeners: it follows the log itself, its changes go through the first worker, and it
-asks the others what they have counted. Its requests are those that the workers pass on (``passed_on``).
+asks the others what they have counted. Its requests are those that the workers pass on (``console_proxy``).
 """
 
 from __future__ import annotations

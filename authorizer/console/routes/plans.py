@@ -5,7 +5,7 @@ The rules:
 - What they would do is for who may describe the cluster. A plan to be applied is made for who may alter it,
   of the ACLs of now, where the node changes ACLs at all.
 - Only that plan is applied, and by its meaning as any other (`writing.plan_application`).
-- Both are asked by this page alone (`own_page`).
+- Both are asked by this page alone (`same_origin`).
 """
 
 from __future__ import annotations

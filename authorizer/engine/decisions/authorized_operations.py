@@ -1,8 +1,8 @@
 """KIP-430: which of a resource type's operations a principal may do to one resource.
 
 Source: AuthHelper.authorizedOperations; the operations are AclEntry.supportedOperations of the release
-(kafka_version). Each operation is authorized with both
-audit flags off: no access is granted or asked for, so the audit log has it at TRACE.
+(kafka_version). Each operation is authorized with both audit flags off: no access is granted or asked for, so
+the audit log has it at TRACE.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
   of the file has a slow hash, is checked in a thread. The places to wait for a thread are bounded, and shared
   fairly by address (``fair_places``); each of the two kinds has its own, and the fetch of an issuer's keys
   holds neither.
-- A valid token is accepted however many wrong ones came from its address (``tries``).
+- A valid token is accepted however many wrong ones came from its address (``failure_rate_limit``).
 - A header that is no valid bearer token is refused, never ignored: a caller who sends one means it.
 """
 

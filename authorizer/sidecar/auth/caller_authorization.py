@@ -3,7 +3,7 @@
 Kafka's own ACLs guard the sidecar: anyone may ask about themselves, about others only with DESCRIBE on the
 cluster. Those of ``aclog.describe.principals`` may ask about others without an ACL, and nothing else by that:
 they may neither list ACLs nor change them. To list takes DESCRIBE on the cluster, to change ALTER. Who
-the caller is, ``authentication`` finds out; who comes in by the socket in the log's directory could write the
+the caller is, ``authenticator`` finds out; who comes in by the socket in the log's directory could write the
 log itself, and may do everything (``binding``).
 """
 

@@ -2,7 +2,7 @@
 
 Addresses take turns, so that one with many requests delays its own, and others by one check at most. When all
 places are taken, the address that holds the most of them gives up its last one. An address in debt
-(``tries``) has its turn after all others, and is the first to give up a place.
+(``failure_rate_limit``) has its turn after all others, and is the first to give up a place.
 """
 
 from __future__ import annotations

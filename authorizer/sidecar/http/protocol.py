@@ -14,7 +14,7 @@ and without ASGI. Everything else goes to the application, which gives the same 
   HTTP/1.0, CONNECT), one whose answer began before it was read to its end, or one that was refused here. What
   still comes is dropped, and the connection closed after the answer.
 - Bytes that belong to no body are bounded, at every moment of a request and between requests
-  (``_framing_bytes``). A body is bounded by the application that reads it (``load``), and by flow control
+  (``_framing_bytes``). A body is bounded by the application that reads it (``limits``), and by flow control
   until then.
 - A request that is no HTTP is answered with 400, one with too large a head with 431, one that is not complete
   some time after its first byte with 408; after the answers to the requests before it.
