@@ -1,0 +1,45 @@
+"""The words that docs/glossary.md replaces stay out of what is rewritten (tests/support/language.py)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.language import findings
+
+ROOT = Path(__file__).resolve().parents[2]
+# One line each, in alphabetical order; a folder is added when it has none of the words any more.
+REWRITTEN = (
+    "tests/scenarios",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("path", REWRITTEN)
+def test_the_glossarys_words_are_used(path: str) -> None:
+    assert findings([ROOT / path]) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("def asked_state(): ...", ["identifier asked_state"]),
+        ("LetIn = 1", ["identifier LetIn"]),
+        ("# The ACL is needless.", ["needless"]),
+        ('"""Is passed on at once."""', ["passed on", "at once"]),
+        ("whole = 1  # a whole number", []),
+        ("state = 1  # The redundant ACL is removed.", []),
+    ],
+)
+def test_identifiers_comments_and_texts_are_searched(tmp_path: Path, text: str, found: list[str]) -> None:
+    (tmp_path / "code.py").write_text(text + "\n", encoding="utf-8")
+
+    assert [each.text for each in findings([tmp_path])] == found
+
+
+def test_pages_are_searched_by_line(tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text("A plan.\nWho asks?\n", encoding="utf-8")
+
+    (only,) = findings([tmp_path])
+
+    assert (only.line, only.text) == (2, "Who asks")
