@@ -113,9 +113,14 @@ $(GO_PROGRAMS_STAMP): $(STAMP) tests/support/go_programs.py
 	@touch $@
 
 .PHONY: test
-test: setup $(GO_PROGRAMS_STAMP) check ## Everything that CI gates: check, then all tests
-	@$(SAY) 'tests'
-	@$(BIN)/python -m pytest -n $(TEST_WORKERS) $(PYTEST_ARGS)
+test: setup $(GO_PROGRAMS_STAMP) check ## What CI gates: check, then all tests but the long and the quarantined ones
+	@$(SAY) 'tests of the gate'
+	@$(BIN)/python -m pytest -n $(TEST_WORKERS) -m 'not long and not quarantine' $(PYTEST_ARGS)
+
+.PHONY: test-all
+test-all: setup $(GO_PROGRAMS_STAMP) check ## Before a release: check, then every test, with more random examples
+	@$(SAY) 'all tests'
+	@ACLOG_HYPOTHESIS_PROFILE=$${ACLOG_HYPOTHESIS_PROFILE:-deep} $(BIN)/python -m pytest -n $(TEST_WORKERS) $(PYTEST_ARGS)
 
 .PHONY: test-containers
 test-containers: setup ## The tests that need a Docker engine: our image, and Kafka in a container
