@@ -9,9 +9,9 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.console.history.stored_counts import KeptCounts
-from authorizer.console.peer_nodes import OtherNodes
-from authorizer.console.process.thread_pool import in_own_thread
+from authorizer.console.history.stored_counts import StoredCounts
+from authorizer.console.peer_nodes import PeerNodes
+from authorizer.console.process.thread_pool import run_in_console_thread
 from authorizer.console.routes.access import console_caller
 from authorizer.sidecar.auth.caller_authorization import Caller
 from authorizer.sidecar.http.request_response import json_response, origin_of
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 _DECISIONS: Final = "aclog_authorizations"
 
 
-class Standing:
+class NodeStatus:
     """The handlers of one node."""
 
     def __init__(self, node: Node, workers: NodePeers | None) -> None:
         """``workers``: who counts beside this process."""
         self._node = node
         self._workers = workers
-        self._others = OtherNodes(node)
+        self._others = PeerNodes(node)
         self._counting = asyncio.Lock()
         counts = node.config.console_counts
-        self._counts = None if counts is None else KeptCounts(counts)
+        self._counts = None if counts is None else StoredCounts(counts)
 
     def handlers(self) -> Mapping[str, Callable[[Request], Awaitable[Response]]]:
         """By path."""
@@ -63,7 +63,7 @@ class Standing:
                 for sample in family.samples
             ]
 
-        return json_response({"at_s": time.monotonic(), "rules": await in_own_thread(counted)})
+        return json_response({"at_s": time.monotonic(), "rules": await run_in_console_thread(counted)})
 
     async def nodes(self, request: Request) -> Response:
         """GET: the other nodes of the log, and whether they agree with this one."""
@@ -78,7 +78,7 @@ class Standing:
             return json_response({"kept": None, "error": None})
         try:
             async with self._counting:  # one thread, however many look
-                kept = await in_own_thread(self._counts.look, identity)
+                kept = await run_in_console_thread(self._counts.look, identity)
         except AclogError as error:
             return json_response({"kept": None, "error": str(error)})
         return json_response({"kept": kept, "error": None})

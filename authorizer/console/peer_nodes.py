@@ -21,7 +21,7 @@ from authorizer.api.errors import SidecarAnswerError, SidecarError, SidecarUnrea
 from authorizer.client.address import Address, Credentials, bearer_token
 from authorizer.client.calls import Call
 from authorizer.client.exchange import FAULTS, fault_of, value_of
-from authorizer.console.process.thread_pool import in_own_thread
+from authorizer.console.process.thread_pool import run_in_console_thread
 from records.ids import uuid_to_string
 from snapshot.digest import digest_to_string
 
@@ -64,7 +64,7 @@ class PeerState(msgspec.Struct, frozen=True):
     kafka_version: Release
 
 
-class OtherNode(msgspec.Struct, frozen=True):
+class PeerNode(msgspec.Struct, frozen=True):
     """One of them at one moment.
 
     Attributes:
@@ -78,17 +78,17 @@ class OtherNode(msgspec.Struct, frozen=True):
     state: PeerState | None = None
 
 
-class OtherNodes:
+class PeerNodes:
     """Those of one node; from the event loop only."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self._peers = [_Peer(url, node.config) for url in node.config.console_peers]
-        self._found: tuple[OtherNode, ...] = ()
+        self._found: tuple[PeerNode, ...] = ()
         self._found_at_s: float | None = None
         self._looking = asyncio.Lock()
 
-    async def look(self) -> tuple[OtherNode, ...]:
+    async def look(self) -> tuple[PeerNode, ...]:
         """All of them, in the configuration's order; who asks meanwhile gets the same answer."""
         async with self._looking:
             if self._found_at_s is None or time.monotonic() - self._found_at_s >= _KEPT_S:
@@ -104,11 +104,11 @@ class _Peer:
         #: Its answer before: ahead of this node then, it may be comparable now.
         self._before: PeerState | None = None
 
-    async def look(self, node: Node) -> OtherNode:
+    async def look(self, node: Node) -> PeerNode:
         try:
             state = await self._ask()
         except SidecarError as error:
-            return OtherNode(self._url, "away", str(error)[:_REASON_MAX])
+            return PeerNode(self._url, "away", str(error)[:_REASON_MAX])
         earlier, self._before = self._before, state
         if earlier is not None and earlier.offset > state.offset:
             earlier = None  # its log was truncated, or it was started again
@@ -117,24 +117,24 @@ class _Peer:
             identity.cluster_id,
             uuid_to_string(identity.topic_id),
         ):
-            return OtherNode(self._url, "other log", "it follows another log than this node", state)
+            return PeerNode(self._url, "other log", "it follows another log than this node", state)
         for each in (state, earlier):
             if each is not None and (own := _digest_at(node, here, each.offset)) is not None:
                 return self._compared(each, own, state)
-        return OtherNode(self._url, "unknown", _why_unknown(here, state), state)
+        return PeerNode(self._url, "unknown", _why_unknown(here, state), state)
 
-    def _compared(self, at: PeerState, own: str, state: PeerState) -> OtherNode:
+    def _compared(self, at: PeerState, own: str, state: PeerState) -> PeerNode:
         if at.digest == own:
-            return OtherNode(self._url, "agrees", f"the same ACLs at offset {at.offset - 1}", state)
+            return PeerNode(self._url, "agrees", f"the same ACLs at offset {at.offset - 1}", state)
         why = f"other ACLs at offset {at.offset - 1}: digest {at.digest} there, {own} here"
-        return OtherNode(self._url, "differs", why, state)
+        return PeerNode(self._url, "differs", why, state)
 
     async def _ask(self) -> PeerState:
         """Raises SidecarError: there is no answer, or none as a node gives it."""
         call = Call("GET", "/v1/state", msgspec.json.Decoder(PeerState).decode)
         try:
             async with asyncio.timeout(TIMEOUT_S):
-                address = await in_own_thread(self._address)
+                address = await run_in_console_thread(self._address)
                 return value_of(self._url, call, await self._exchange(call, address))
         except TimeoutError as error:
             raise SidecarAnswerError(

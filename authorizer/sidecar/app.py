@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from starlette.responses import RedirectResponse
 from starlette.routing import Route
 
-from authorizer.console.node_status import Standing
+from authorizer.console.node_status import NodeStatus
 from authorizer.console.routes.console_routes import ConsoleRoutes
 from authorizer.console.routes.pages import is_page, page
 from authorizer.sidecar.base_app import FOR_EVERYONE, AtOnce, RoutedApp
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from authorizer.console.process.console_proxy import PassedOn
+    from authorizer.console.process.console_proxy import ConsoleProxy
     from authorizer.node.fleet import Member
     from authorizer.node.node import Node
     from authorizer.sidecar.auth.authenticator import Authenticator
@@ -45,7 +45,7 @@ class SidecarApp(RoutedApp):
 
     Attributes:
         standing: what the console shows of the node itself.
-        look_ahead: makes what people see first of the console (``States.look_ahead``).
+        look_ahead: makes what people see first of the console (``StateCache.look_ahead``).
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class SidecarApp(RoutedApp):
         requests: RequestMetrics,
         peers: NodePeers | None = None,
         others: Mapping[str, Member] = MappingProxyType({}),
-        console: PassedOn | None = None,
+        console: ConsoleProxy | None = None,
     ) -> None:
         """What it answers with.
 
@@ -80,7 +80,7 @@ class SidecarApp(RoutedApp):
         questions, searches = KafkaQuestionRoutes(node, load, states), SearchRoutes(node, states)
         self._node = node
         self._changes = ChangeRoutes(node, states)
-        self.standing = Standing(node, peers)
+        self.node_status = NodeStatus(node, peers)
         self.at_once = {
             path.encode("ascii"): AtOnce(
                 self, evaluations.answer_at_once, path, requests.of("POST", path, 200)
@@ -118,8 +118,8 @@ class SidecarApp(RoutedApp):
             Route("/openapi.json", self._describe),
         ]
         # Begins nothing by itself: where another process has the console, nothing here is asked.
-        here = ConsoleRoutes(node, self.standing, others, acls)
-        self.look_ahead = here.look_ahead
+        here = ConsoleRoutes(node, self.node_status, others, acls)
+        self.prefetch = here.prefetch
         self._close_console = here.close
         self._route([*routes, *(here if console is None else console).routes()])
         self._document = openapi_document(routes, FOR_EVERYONE)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import Receive, Scope, Send
 
-    from authorizer.console.process.console_proxy import PassedOn
+    from authorizer.console.process.console_proxy import ConsoleProxy
     from authorizer.node.fleet import Fleet, Member
     from authorizer.node.node import Node
     from authorizer.sidecar.auth.authenticator import Authenticator
@@ -60,7 +60,7 @@ class FleetApp(RoutedApp):
         authenticator: Authenticator,
         load: Load,
         peers: Peers | None = None,
-        console: PassedOn | None = None,
+        console: ConsoleProxy | None = None,
     ) -> None:
         """What it answers with.
 
@@ -174,7 +174,7 @@ class FleetApp(RoutedApp):
 
         async def stands(member: Member) -> dict[str, object]:
             app = self._apps[member.name]
-            agreement = await app.standing.agreement(request) if isinstance(app, SidecarApp) else None
+            agreement = await app.node_status.agreement(request) if isinstance(app, SidecarApp) else None
             return {**_member_state(member), "nodes": agreement}
 
         found = await asyncio.gather(*map(stands, self._fleet.members.values()))

@@ -15,10 +15,10 @@ import pytest
 from playwright.sync_api import Browser, expect
 from pyspark.sql import SparkSession
 
-from authorizer.console.history.history_scan import Past, Walked
-from authorizer.console.history.history_states import Moment
-from authorizer.console.history.stored_counts import KeptCounts
-from authorizer.console.history.stored_history import kept_moments
+from authorizer.console.history.history_scan import History, HistoryScan
+from authorizer.console.history.history_states import HistoryState
+from authorizer.console.history.stored_counts import StoredCounts
+from authorizer.console.history.stored_history import read_stored_states
 from records.columns.acl_table import AppliedAcl
 from records.entries import MetadataRecord, RemoveAccessControlEntryRecord
 from records.log.directory import DirectoryLog
@@ -47,7 +47,7 @@ HOUR_MS = 3_600_000
 ANONYMOUS: dict[str, Any] = {"resource_type": 4, "resource_name": "kafka-cluster", "operation": 8}
 
 
-class Kept(NamedTuple):
+class SparkOutputs(NamedTuple):
     """A log as it was, the same without its beginning, and what Spark has of it."""
 
     whole: Path
@@ -69,9 +69,9 @@ def random_batches() -> Iterator[list[MetadataRecord]]:
 
 
 @pytest.fixture(scope="module")
-def kept(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Kept:
+def kept(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SparkOutputs:
     home = tmp_path_factory.mktemp("kept")
-    found = Kept(*(home / name for name in Kept._fields))
+    found = SparkOutputs(*(home / name for name in SparkOutputs._fields))
     with DirectoryLog.open(found.whole, mode="create", segment_bytes=1_000) as log:
         log.append_batches([(batch, START_MS + at * HOUR_MS) for at, batch in enumerate(random_batches())])
     for job, output, max_offsets in ((run_changes, found.history, 30), (run_counts, found.counts, None)):
@@ -96,7 +96,7 @@ def kept(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Kept:
 
 
 @pytest.fixture(scope="module")
-def client(kept: Kept) -> Iterator[httpx.Client]:
+def client(kept: SparkOutputs) -> Iterator[httpx.Client]:
     with (
         running_node(
             kept.trimmed,
@@ -122,7 +122,7 @@ def whole_past(client: httpx.Client) -> dict[str, Any]:
     return found()
 
 
-def states(kept: Kept) -> dict[int, str]:
+def states(kept: SparkOutputs) -> dict[int, str]:
     """By end offset, the digest of the state that the whole log had there."""
     with DirectoryLog.open(kept.whole) as log:
         return {
@@ -131,19 +131,19 @@ def states(kept: Kept) -> dict[int, str]:
         }
 
 
-def joined(kept: Kept) -> tuple[DirectoryLog, Moment]:
+def joined(kept: SparkOutputs) -> tuple[DirectoryLog, HistoryState]:
     """Another reader of the trimmed log, and the first state that it tells."""
     log = DirectoryLog.open(kept.trimmed)
     stored = SnapshotStore(str(kept.snapshots)).latest(log.identity)
     assert stored is not None
-    return log, Moment(stored.image, stored.image.provenance.timestamp_ms, (), 0, 0)
+    return log, HistoryState(stored.image, stored.image.provenance.timestamp_ms, (), 0, 0)
 
 
-def test_each_moment_that_the_log_forgot_is_as_it_was(kept: Kept) -> None:
+def test_each_moment_that_the_log_forgot_is_as_it_was(kept: SparkOutputs) -> None:
     log, first = joined(kept)
     with log:
         assert log.start_offset() > 0
-        found = kept_moments(str(kept.history), log.identity, first)
+        found = read_stored_states(str(kept.history), log.identity, first)
     expected = states(kept)
     assert found.is_whole
     assert found.moments[0].end_offset == 0
@@ -161,7 +161,7 @@ def test_each_moment_that_the_log_forgot_is_as_it_was(kept: Kept) -> None:
 
 
 def test_the_past_and_the_counts_are_shown_from_the_logs_beginning(
-    chromium: Browser, kept: Kept, client: httpx.Client
+    chromium: Browser, kept: SparkOutputs, client: httpx.Client
 ) -> None:
     found = whole_past(client)
     assert found["is_whole"]
@@ -211,7 +211,7 @@ class Compacted:
         return [each for each in self._left if each.end_offset > offset]
 
 
-def test_holes_of_a_compacted_log_are_filled_by_what_was_kept(kept: Kept) -> None:
+def test_holes_of_a_compacted_log_are_filled_by_what_was_kept(kept: SparkOutputs) -> None:
     expected = states(kept)
     with DirectoryLog.open(kept.whole) as log:
         now = load_image(log).image
@@ -219,8 +219,8 @@ def test_holes_of_a_compacted_log_are_filled_by_what_was_kept(kept: Kept) -> Non
     def compacted() -> Any:
         return Compacted(DirectoryLog.open(kept.whole))
 
-    def walked_by(keeper: Any) -> Walked:
-        past = Past(compacted, lambda _: [], lambda: None, keeper)
+    def walked_by(keeper: Any) -> History:
+        past = HistoryScan(compacted, lambda _: [], lambda: None, keeper)
         past.look(0, now)
         while not past.is_over:
             past.extend()
@@ -229,7 +229,7 @@ def test_holes_of_a_compacted_log_are_filled_by_what_was_kept(kept: Kept) -> Non
     end = max(expected)
     bare = walked_by(None)
     assert bare.moments[-1].unknown_from is not None
-    walked = walked_by(partial(kept_moments, str(kept.history)))
+    walked = walked_by(partial(read_stored_states, str(kept.history)))
     assert walked.is_whole
     assert all(each.unknown_from is None for each in walked.moments)
     assert len(walked.moments) > len(bare.moments)
@@ -240,7 +240,7 @@ def test_holes_of_a_compacted_log_are_filled_by_what_was_kept(kept: Kept) -> Non
 
 
 def test_where_the_history_is_coarse_the_track_is_hatched(
-    chromium: Browser, kept: Kept, tmp_path: Path
+    chromium: Browser, kept: SparkOutputs, tmp_path: Path
 ) -> None:
     shutil.copytree(kept.history, tmp_path / "history")
     storage = Storage(str(tmp_path / "history"))
@@ -277,7 +277,7 @@ def test_where_the_history_is_coarse_the_track_is_hatched(
 
 
 def test_what_cannot_be_read_is_said_and_the_rest_is_shown(
-    chromium: Browser, kept: Kept, tmp_path: Path
+    chromium: Browser, kept: SparkOutputs, tmp_path: Path
 ) -> None:
     shutil.copytree(kept.history, tmp_path / "history")
     for each in (tmp_path / "history" / "changes").rglob("*.parquet"):
@@ -304,7 +304,7 @@ def test_what_cannot_be_read_is_said_and_the_rest_is_shown(
         expect(page.locator(".facts")).to_contain_text("ready")
 
 
-def test_a_history_that_does_not_fit_the_log_is_not_believed(kept: Kept) -> None:
+def test_a_history_that_does_not_fit_the_log_is_not_believed(kept: SparkOutputs) -> None:
     """Each change that is undone must have led to the state that is there."""
     log, first = joined(kept)
     with log:
@@ -312,17 +312,17 @@ def test_a_history_that_does_not_fit_the_log_is_not_believed(kept: Kept) -> None
         for number in range(12):
             delta.put(AppliedAcl(acl(number, host="10.9.9.9"), 0, 0))
         wrong = first._replace(image=delta.apply(first.image.provenance))
-        found = kept_moments(str(kept.history), log.identity, wrong)
+        found = read_stored_states(str(kept.history), log.identity, wrong)
     assert not found.is_whole
     assert "tells something else of offset" in found.origin
     assert found.moments == ()
 
 
-def test_counts_that_are_written_meanwhile_are_read_once(kept: Kept, tmp_path: Path) -> None:
+def test_counts_that_are_written_meanwhile_are_read_once(kept: SparkOutputs, tmp_path: Path) -> None:
     shutil.copytree(kept.counts, tmp_path / "counts")
     log, _ = joined(kept)
     log.close()
-    counts = KeptCounts(str(tmp_path / "counts"))
+    counts = StoredCounts(str(tmp_path / "counts"))
     whole = counts.look(log.identity)
     assert whole["files_left"] == 0
     # What was read is not read again; an output that was begun anew is.

@@ -16,7 +16,7 @@ import msgspec
 import pytest
 from playwright.sync_api import Browser, expect
 
-from authorizer.console.process.console_proxy import LetIn
+from authorizer.console.process.console_proxy import ProxiedRequest
 from authorizer.sidecar.auth.stored_tokens import new_token
 from authorizer.sidecar.auth.tokens_file import append_token
 from records.acl import CLUSTER_NAME, AclBinding, AclOperation, ResourceType
@@ -260,7 +260,7 @@ def test_a_plan_goes_through_the_writer_and_is_in_force_where_it_says(workers: i
             assert client.post("/console/v1/plan", content=b" " * (5 << 20), headers=own).status_code == 413
 
 
-def test_who_asks_is_who_the_worker_has_let_in(tmp_path: Path) -> None:
+def test_who_asks_is_who_the_worker_has_proxied(tmp_path: Path) -> None:
     """By a token, a certificate or an address; by nothing that a client says of itself."""
     admin, alice = KafkaPrincipal("User", "admin"), KafkaPrincipal("User", "alice")
     log = log_with(
@@ -322,9 +322,11 @@ def test_who_asks_is_who_the_worker_has_let_in(tmp_path: Path) -> None:
             claims |= {"x-forwarded-for": "10.9.9.9", "x-real-ip": "10.9.9.9", "listener": "SSL"}
             assert now(plain, claims=claims) == (str(ANONYMOUS), False)
             assert now(plain, alice, claims=claims) == (str(alice), False)
-            let_in = LetIn("GET", "/console/v1/acls", b"", [], b"", "PLAINTEXT", admin, "10.9.9.9", True)
+            proxied = ProxiedRequest(
+                "GET", "/console/v1/acls", b"", [], b"", "PLAINTEXT", admin, "10.9.9.9", True
+            )
             for path in ("now", "acls", "plan", ""):
-                answer = client.post(f"{plain}/console/v1/{path}", content=msgspec.msgpack.encode(let_in))
+                answer = client.post(f"{plain}/console/v1/{path}", content=msgspec.msgpack.encode(proxied))
                 assert answer.status_code in {400, 403, 404, 405}, path
                 assert "User:bob" not in answer.text
 

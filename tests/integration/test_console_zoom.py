@@ -57,14 +57,14 @@ def url(node: Node) -> Iterator[str]:
 def test_the_matrix_is_there_while_the_past_becomes_known(
     chromium: Browser, node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gate, extend = threading.Event(), room.Past.extend
+    gate, extend = threading.Event(), room.HistoryScan.extend
 
-    def after_the_first_at_the_gate(past: room.Past) -> None:
+    def after_the_first_at_the_gate(past: room.HistoryScan) -> None:
         if past.has_begun:
             gate.wait(SOON_S)
         extend(past)
 
-    monkeypatch.setattr(room.Past, "extend", after_the_first_at_the_gate)
+    monkeypatch.setattr(room.HistoryScan, "extend", after_the_first_at_the_gate)
     monkeypatch.setattr(room, "FIRST_PART", 4)
     monkeypatch.setattr(room, "PART", 4)
     end = node.status().end_offset
@@ -95,16 +95,16 @@ def test_the_matrix_is_there_while_the_past_becomes_known(
 def test_the_memory_of_the_past_is_given_back_and_it_is_looked_through_again(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    forgotten, forget = threading.Event(), room.Past.forget
+    forgotten, forget = threading.Event(), room.HistoryScan.forget
 
-    def noted(past: room.Past) -> None:
+    def noted(past: room.HistoryScan) -> None:
         forget(past)
         forgotten.set()
 
     monkeypatch.setattr(walking, "KEPT_S", 0.01)
     with sidecar_of(node, console_listeners="*") as url, httpx.Client(base_url=url, timeout=SOON_S) as client:
         first = whole_past(client)
-        monkeypatch.setattr(room.Past, "forget", noted)
+        monkeypatch.setattr(room.HistoryScan, "forget", noted)
         client.get("/console/v1/moments")
         assert forgotten.wait(SOON_S)
         monkeypatch.setattr(walking, "KEPT_S", SOON_S)

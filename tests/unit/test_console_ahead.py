@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from authorizer.analysis.matrix import Matrix
-from authorizer.console.history.prefetch import Ahead
-from authorizer.console.history.state_cache import States
+from authorizer.console.history.prefetch import Prefetcher
+from authorizer.console.history.state_cache import StateCache
 from authorizer.console.routes.matrix_window import window
-from authorizer.console.routes.queries import MatrixQuestion
+from authorizer.console.routes.queries import MatrixQuery
 from authorizer.engine.decisions.state import AuthorizerSettings
 from authorizer.engine.index.acl_index import AclIndex
 from authorizer.node.node import Node
@@ -20,7 +20,7 @@ from support.node_acls import acl
 from support.nodes import SOON_S, config_of, create, delete, running_node
 
 READ = AclOperation.READ
-WHOLE = MatrixQuestion(rows=200, columns=200)
+WHOLE = MatrixQuery(rows=200, columns=200)
 
 
 def test_the_first_matrix_is_made_of_what_was_made_ahead(
@@ -28,7 +28,7 @@ def test_the_first_matrix_is_made_of_what_was_made_ahead(
 ) -> None:
     with running_node(tmp_path / "log", log_mode="create") as node:
         create(node, [acl("User:a", READ, "orders"), acl("User:b", READ, "pay", prefixed=True)])
-        states, anew = States(node), Matrix.of
+        states, anew = StateCache(node), Matrix.of
         made: list[ResourceType] = []
 
         def noted(index: AclIndex, settings: AuthorizerSettings, resource_type: ResourceType) -> Matrix:
@@ -36,7 +36,7 @@ def test_the_first_matrix_is_made_of_what_was_made_ahead(
             return anew(index, settings, resource_type)
 
         monkeypatch.setattr(Matrix, "of", noted)
-        assert states.look_ahead()
+        assert states.prefetch()
         assert len(made) == 1
         for change in (
             lambda: None,
@@ -46,7 +46,7 @@ def test_the_first_matrix_is_made_of_what_was_made_ahead(
             change()
             state = states.at(None)
             found = states.matrix(state, ResourceType.TOPIC)
-            assert states.look_ahead()
+            assert states.prefetch()
             assert made == [ResourceType.TOPIC]
             right = anew(state.index, state.settings, ResourceType.TOPIC)
             assert window(WHOLE, found, None, None) == window(WHOLE, right, None, None)
@@ -57,17 +57,17 @@ def test_the_first_matrix_is_made_of_what_was_made_ahead(
 
 def test_there_is_nothing_to_make_before_the_node_is_ready(tmp_path: Path) -> None:
     with Node.open(config_of(log_url=tmp_path / "log", log_mode="create")) as node:
-        assert not States(node).look_ahead()
+        assert not StateCache(node).prefetch()
 
 
 def test_it_is_looked_ahead_until_there_is_something_to_see() -> None:
     answers, is_done = iter([False, False, True]), threading.Event()
 
-    def look_ahead() -> bool:
+    def prefetch() -> bool:
         found = next(answers)
         if found:
             is_done.set()
         return found
 
-    with Ahead(look_ahead):
+    with Prefetcher(prefetch):
         assert is_done.wait(SOON_S)

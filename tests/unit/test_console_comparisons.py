@@ -19,7 +19,7 @@ from authorizer.analysis.effective_permissions import Meaning
 from authorizer.analysis.plan import AclPlan, PlanOrigin
 from authorizer.api.acl_json import content_from_json
 from authorizer.console.comparison_scheduler import ComparisonScheduler
-from authorizer.console.process.console_proxy import PassedOn
+from authorizer.console.process.console_proxy import ConsoleProxy
 from authorizer.engine.decisions.state import AuthorizerSettings
 from authorizer.sidecar.http.errors import ErrorCode, HttpError
 from authorizer.sidecar.workers.socket_directory import MeetingPlace
@@ -167,7 +167,7 @@ def test_what_is_passed_on_to_the_consoles_process_is_cancelled_with_its_client(
 
         client = Client(body=b"{}")
         async with await asyncio.start_unix_server(never_answers, place.console_socket):
-            answering = asyncio.create_task(PassedOn(place).answer(client.request))
+            answering = asyncio.create_task(ConsoleProxy(place).answer(client.request))
             async with asyncio.timeout(SOON_S):
                 await asked.wait()
                 client.leaves.set()

@@ -9,7 +9,7 @@ import pytest
 from starlette.datastructures import Headers
 from starlette.requests import Request
 
-from authorizer.console.routes.same_origin import require_own_page
+from authorizer.console.routes.same_origin import require_same_origin
 from authorizer.sidecar.http.connection_peer import Peer
 from authorizer.sidecar.http.errors import ErrorCode, HttpError
 from authorizer.sidecar.http.listener import Listener
@@ -71,10 +71,10 @@ def test_a_request_is_the_pages_own_by_where_it_comes_from(asked: Asked) -> None
     headers = [("host", asked.host), ("origin", asked.origin), JSON, *asked.more]
     request = request_of(headers, asked.listener, is_proxy=asked.is_proxy)
     if asked.refused is None:
-        require_own_page(request)
+        require_same_origin(request)
         return
     with pytest.raises(HttpError) as refused:
-        require_own_page(request)
+        require_same_origin(request)
     assert refused.value.code is asked.refused
 
 
@@ -83,7 +83,7 @@ def test_what_a_form_can_send_is_refused(kind: str | None) -> None:
     headers = [("host", "10.0.0.1"), ("origin", "http://10.0.0.1")]
     request = request_of([*headers, *([] if kind is None else [("content-type", kind)])], NAMED)
     with pytest.raises(HttpError, match="Content-Type must be application/json"):
-        require_own_page(request)
+        require_same_origin(request)
 
 
 def request_of(headers: list[tuple[str, str]], listener: Listener, *, is_proxy: bool = False) -> Request:

@@ -11,7 +11,7 @@ import pytest
 from authorizer.api.ip_network import STRICTEST
 from authorizer.console.history import history_scan as room
 from authorizer.console.history import indexes as console_indexes
-from authorizer.console.history.history_scan import Past, Walked
+from authorizer.console.history.history_scan import History, HistoryScan
 from authorizer.engine.decisions.listing import list_acls
 from authorizer.engine.index.acl_index import AclIndex
 from records.acl import AclBindingFilter, ResourceType
@@ -25,8 +25,8 @@ from support.nodes import create, delete, running_node
 NAMES = ["orders", "payments", "audit", "shipping"]
 
 
-def past_of(log: Path) -> Past:
-    return Past(lambda: open_log(str(log)), lambda opened: [CheckpointFiles(opened)], lambda: None)
+def past_of(log: Path) -> HistoryScan:
+    return HistoryScan(lambda: open_log(str(log)), lambda opened: [CheckpointFiles(opened)], lambda: None)
 
 
 def image_of(log: Path) -> AclsImage:
@@ -34,7 +34,7 @@ def image_of(log: Path) -> AclsImage:
         return load_image(opened).image
 
 
-def walked_whole(past: Past, log: Path) -> Walked:
+def walked_whole(past: HistoryScan, log: Path) -> History:
     """After every part has been looked through."""
     now = image_of(log)
     past.look(0, now)
@@ -152,7 +152,7 @@ def test_the_index_of_a_moment_is_that_of_its_image_whichever_came_before(
     monkeypatch.setattr(console_indexes, "_INDEXES_MAXIMUM", 3)
     moments = walked_whole(past_of(log), log).moments
     now = AclIndex.of(moments[-1].image)
-    indexes = console_indexes.Indexes()
+    indexes = console_indexes.IndexCache()
     for at in (6, 5, 2, 3, 7, 0, 4, 1, 7):
         index = indexes.of(moments, at, now, networks=STRICTEST)
         alone = AclIndex.of(moments[at].image)

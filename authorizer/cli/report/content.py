@@ -15,9 +15,9 @@ from authorizer.api.authorizer_api import Action, RequestContext
 from authorizer.cli.rendering.output import Waiting
 from authorizer.cli.report.sheet import Sheet
 from authorizer.cli.sets.source import AclSet
-from authorizer.console.routes.decision_changes import flips_of
+from authorizer.console.routes.decision_changes import find_decision_changes
 from authorizer.console.routes.findings import ACLS_MAXIMUM, findings_json
-from authorizer.console.routes.history_json import change_lines
+from authorizer.console.routes.history_json import change_entries
 from authorizer.engine.decisions.listing import Listing, list_acls
 from authorizer.engine.explanation.explain import explain
 from records.acl import AclBindingFilter, PatternType, ResourcePattern
@@ -108,7 +108,7 @@ class Report:
                 for each in moment.changes or ()
                 if any(acl is not None and self.scope.has_acl(acl.record) for acl in each.pair)
             )
-            yield from change_lines(moment._replace(changes=wanted))
+            yield from change_entries(moment._replace(changes=wanted))
 
     def decided(self, flip: Flip) -> list[Decision]:
         """What decides the witness before and after, for the first of the operations."""
@@ -160,7 +160,7 @@ def gather(
     flips = []
     if before is not None:
         with Waiting("comparing"):
-            flips = [each for each in flips_of(before, state) if scope.has_some(each.questions)]
+            flips = [each for each in find_decision_changes(before, state) if scope.has_some(each.questions)]
     changes = sum(len(each.changes or ()) for each in source.moments)
     for total, what in ((changes, "changes"), (len(flips), "classes that are answered otherwise")):
         if lines_maximum is not None and total > lines_maximum:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from authorizer.api.acl_json import applied_acl_json
 from authorizer.cli.rendering.output import json_line, shown
 from authorizer.console.report.bundle import script, style
-from authorizer.console.routes.decision_changes import flips_json
-from authorizer.console.routes.history_json import state_place
+from authorizer.console.routes.decision_changes import decision_changes_json
+from authorizer.console.routes.history_json import state_offset_json
 from authorizer.engine.index.masks import OPERATIONS
 from records.ids import uuid_to_string
 
@@ -78,7 +78,7 @@ def _hash(text: str) -> str:
 def _held(report: Report) -> dict[str, Any]:
     """What the page's own `file_api.js` answers from."""
     facts, source = report.facts(), report.source
-    place = state_place(report.state)
+    place = state_offset_json(report.state)
     since = None if source.before is None else source.before.provenance.end_offset - 1
     cells = _Cells()
     return {
@@ -115,7 +115,7 @@ def _held(report: Report) -> dict[str, Any]:
         "changes": _changes(report),
         "flips": None
         if report.before is None
-        else {**state_place(report.before), **_flips(report, report.before)},
+        else {**state_offset_json(report.before), **_flips(report, report.before)},
         "answers": _answers(report),
     }
 
@@ -168,12 +168,12 @@ def _changes(report: Report) -> dict[str, Any]:
 
 def _flips(report: Report, before: AuthorizerState) -> dict[str, Any]:
     count = len(report.flips) if report.lines_maximum is None else report.lines_maximum
-    return flips_json(report.flips, count, before, report.state)
+    return decision_changes_json(report.flips, count, before, report.state)
 
 
 def _answers(report: Report) -> list[dict[str, Any]]:
     """The explained answers to the witnesses' questions at both states."""
-    places = [state_place(each) for each in (report.before, report.state) if each is not None]
+    places = [state_offset_json(each) for each in (report.before, report.state) if each is not None]
     return [
         explanation.to_json() | place
         for flip in report.flips[:EXPLAINED_MAXIMUM]

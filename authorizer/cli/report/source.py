@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.rendering.output import Progress, utc
 from authorizer.cli.sets.source import load_set
-from authorizer.console.history.history_states import moments_between
+from authorizer.console.history.history_states import scan_states
 from records.log.patience import read_patiently
 
 if TYPE_CHECKING:
     from authorizer.cli.workspace import Workspace
-    from authorizer.console.history.history_states import Moment
+    from authorizer.console.history.history_states import HistoryState
     from records.log.base import MetadataLog
     from snapshot.image import AclsImage
 
@@ -37,7 +37,7 @@ class Source(NamedTuple):
     cluster_id: str | None = None
     uncommitted_from: int | None = None
     before: AclsImage | None = None
-    moments: tuple[Moment, ...] = ()
+    moments: tuple[HistoryState, ...] = ()
 
 
 def of_set(name: str, workspace: Workspace) -> Source:
@@ -69,7 +69,7 @@ def of_log(workspace: Workspace, at: int | datetime | None, since: int | datetim
             )
         before = workspace.state(log, at_offset=first, with_offsets=True).image
         with Progress("offsets") as shown:
-            _, *moments = moments_between(log, before, image, shown.at)
+            _, *moments = scan_states(log, before, image, shown.at)
         return source._replace(before=before, moments=tuple(moments))
 
 

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from authorizer.analysis.blame import AskedQuestion, Change, Turn
-    from authorizer.console.history.history_states import Moment
+    from authorizer.console.history.history_states import HistoryState
 
 
-def turns_json(subject: AskedQuestion, moments: Sequence[Moment]) -> dict[str, Any]:
+def decision_history_json(subject: AskedQuestion, moments: Sequence[HistoryState]) -> dict[str, Any]:
     """Since when the answers are known, the first one, and each that differs from the one before."""
     first = max((at for at, each in enumerate(moments) if each.changes is None), default=0)
     image = moments[first].image
@@ -29,11 +29,11 @@ def turns_json(subject: AskedQuestion, moments: Sequence[Moment]) -> dict[str, A
     for moment in moments[first + 1 :]:
         turn = followed.after(_records(subject, followed, moment))
         if turn is not None and turn.flips:
-            turns.append(_turn_json(turn, moment))
+            turns.append(_decision_change_json(turn, moment))
     return {"since_end_offset": moments[first].end_offset, "began": began, "turns": turns}
 
 
-def _records(subject: AskedQuestion, followed: Followed, moment: Moment) -> Iterator[LogRecord]:
+def _records(subject: AskedQuestion, followed: Followed, moment: HistoryState) -> Iterator[LogRecord]:
     """What a moment changed of the ACLs that have to do with the question."""
     yield from moment.brokers
     held = set(followed.ids)
@@ -46,7 +46,7 @@ def _records(subject: AskedQuestion, followed: Followed, moment: Moment) -> Iter
             yield LogRecord(written, moment.timestamp_ms, record)
 
 
-def _turn_json(turn: Turn, moment: Moment) -> dict[str, Any]:
+def _decision_change_json(turn: Turn, moment: HistoryState) -> dict[str, Any]:
     return {
         "end_offset": moment.end_offset,
         "timestamp": moment.timestamp_ms,

@@ -24,10 +24,10 @@ import structlog
 from authorizer.analysis.retained_tables import too_early
 from authorizer.console.history.history_states import (
     EARLIER_ROWS_MAXIMUM,
-    Kept,
-    Moment,
+    HistoryState,
+    StoredStates,
     acls_in,
-    moments_between,
+    scan_states,
 )
 from records.log.patience import read_patiently
 from replay.clock import SystemClock
@@ -56,7 +56,7 @@ _MORE: Final = "it is being looked through"
 _TOO_MUCH: Final = "more is not kept in memory"
 
 
-class Walked(NamedTuple):
+class History(NamedTuple):
     """What is held at one moment.
 
     Attributes:
@@ -68,7 +68,7 @@ class Walked(NamedTuple):
         refusal: why a kept history is not among them, for people.
     """
 
-    moments: tuple[Moment, ...]
+    moments: tuple[HistoryState, ...]
     end: int
     origin: str
     is_whole: bool
@@ -87,13 +87,13 @@ class Walked(NamedTuple):
             return None
         return None if later is not None and later.has_inside(end_offset) else at
 
-    def around(self, end_offset: int) -> Moment | None:
+    def around(self, end_offset: int) -> HistoryState | None:
         """The moment inside whose batch or transaction a state would end there, if there is one."""
         at = bisect_right(self.moments, end_offset, key=lambda moment: moment.end_offset)
         return next((each for each in self.moments[at : at + 1] if each.has_inside(end_offset)), None)
 
 
-class Past:
+class HistoryScan:
     """See the module. Thread-safe; one thread extends it."""
 
     def __init__(
@@ -101,7 +101,7 @@ class Past:
         open_log: Callable[[], MetadataLog],
         sources: Callable[[MetadataLog], Sequence[SnapshotSource]],
         pause: Callable[[], None],
-        keeper: Callable[[LogIdentity, Moment], Kept] | None = None,
+        keeper: Callable[[LogIdentity, HistoryState], StoredStates] | None = None,
     ) -> None:
         """Begin with nothing.
 
@@ -122,17 +122,17 @@ class Past:
     def forget(self) -> None:
         """Give its memory back; a look begins anew."""
         with self._looking:
-            self._moments: deque[Moment] = deque()
+            self._moments: deque[HistoryState] = deque()
             self._end = 0
             self._acls = 0
-            self._kept: Kept | None = None
+            self._kept: StoredStates | None = None
             self._refusal: str | None = None
             self._origin = _MORE
             self._is_over = False
             self._parts = self._part_begin = 0
             self._progress = 0, 0
 
-    def look(self, generation: int, now: AclsImage) -> Walked:
+    def look(self, generation: int, now: AclsImage) -> History:
         """Everything that is known, up to the state of now: that was not looked for before is looked for.
 
         Args:
@@ -149,13 +149,13 @@ class Past:
         with self._looking:
             self._generation = generation
             if not self._moments:
-                self._moments.append(Moment(now, now.provenance.timestamp_ms, (), 0, 0))
+                self._moments.append(HistoryState(now, now.provenance.timestamp_ms, (), 0, 0))
                 self._end = end
             elif end > self._end:
                 with closing(self._open_log()) as log:
                     last = self._moments[-1].image
                     here = Provenance(self._end, last.provenance.epoch, last.provenance.timestamp_ms)
-                    part = moments_between(
+                    part = scan_states(
                         log, msgspec.structs.replace(last, provenance=here), now, lambda *_: None
                     )
                 self._moments.extend(part[1:])
@@ -164,13 +164,13 @@ class Past:
                 self._is_over = self._forget_early() or self._is_over
             return self._walked()
 
-    def _walked(self) -> Walked:
+    def _walked(self) -> History:
         kept, moments = self._kept, tuple(self._moments)
         if kept is not None:
-            return Walked((*kept.moments, *moments), self._end, kept.origin, kept.is_whole, None)
+            return History((*kept.moments, *moments), self._end, kept.origin, kept.is_whole, None)
         is_whole = self._origin == LOG_START and not moments[0].end_offset
         progress = None if self._is_over else self._progress
-        return Walked(moments, self._end, self._origin, is_whole, progress, self._refusal)
+        return History(moments, self._end, self._origin, is_whole, progress, self._refusal)
 
     @property
     def has_begun(self) -> bool:
@@ -195,7 +195,7 @@ class Past:
             with closing(self._open_log()) as log:
                 identity = log.identity
                 before, origin = self._state_before(log, first.end_offset)
-                part = moments_between(log, before, first.image, self._at)
+                part = scan_states(log, before, first.image, self._at)
         except Exception as error:  # noqa: BLE001 - said on the page: a thread has no caller
             _log.warning("console_past_unknown", before_offset=first.end_offset, error=str(error))
             identity, origin, part = None, str(error), [first]
@@ -212,7 +212,9 @@ class Past:
         self._is_over = is_full or origin != _MORE
         self._parts += 1
 
-    def _join(self, keeper: Callable[[LogIdentity, Moment], Kept], identity: LogIdentity) -> None:
+    def _join(
+        self, keeper: Callable[[LogIdentity, HistoryState], StoredStates], identity: LogIdentity
+    ) -> None:
         """Put what was kept in the place of everything before the last hole."""
         with self._looking:
             moments = tuple(self._moments)

@@ -47,7 +47,7 @@ class Change(NamedTuple):
         return self.before, self.after
 
 
-class Moment(NamedTuple):
+class HistoryState(NamedTuple):
     """A state of the ACLs, and what led to it.
 
     Attributes:
@@ -83,7 +83,7 @@ class Moment(NamedTuple):
         return self.first_record < end_offset < self.end_offset
 
 
-class Kept(NamedTuple):
+class StoredStates(NamedTuple):
     """The states that a stored history adds to a log.
 
     Attributes:
@@ -93,15 +93,15 @@ class Kept(NamedTuple):
         is_whole: nothing was before it.
     """
 
-    moments: tuple[Moment, ...]
-    joined: Moment
+    moments: tuple[HistoryState, ...]
+    joined: HistoryState
     origin: str
     is_whole: bool
 
 
-def moments_between(
+def scan_states(
     log: MetadataLog, before: AclsImage, after: AclsImage, on_progress: Callable[[int, int], None]
-) -> list[Moment]:
+) -> list[HistoryState]:
     """The moments from one state on, that one first, to a later one, on whose columns all of them stand.
 
     Raises:
@@ -132,7 +132,7 @@ def moments_between(
             image = msgspec.structs.replace(image, provenance=_provenance(step))
         added, brokers = sum(each.after is not None for each in changes), _brokers(step)
         moments.append(
-            Moment(
+            HistoryState(
                 image,
                 image.provenance.timestamp_ms,
                 changes,
@@ -149,7 +149,7 @@ def moments_between(
     if image.digest != before.digest:
         raise InvariantError(f"from offset {before.provenance.end_offset} on, the log does not lead to {end}")
     first = msgspec.structs.replace(image, provenance=before.provenance)
-    moments.append(Moment(first, first.provenance.timestamp_ms, (), 0, 0))
+    moments.append(HistoryState(first, first.provenance.timestamp_ms, (), 0, 0))
     return moments[::-1]
 
 
@@ -180,6 +180,6 @@ def _brokers(step: Step) -> tuple[LogRecord, ...]:
     return tuple(each for each in step.records if isinstance(each.record, BrokerRecord))
 
 
-def acls_in(moments: Sequence[Moment]) -> int:
+def acls_in(moments: Sequence[HistoryState]) -> int:
     """How many ACLs are held as changes."""
     return sum(len(each.changes or ()) for each in moments)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from authorizer.api.ip_network import NetworkRules
-    from authorizer.console.history.history_states import Moment
+    from authorizer.console.history.history_states import HistoryState
     from records.columns.acl_table import AppliedAcl
     from snapshot.columns import AclColumns
     from snapshot.image import AclsImage
@@ -24,7 +24,7 @@ _INDEXES_MAXIMUM: Final = 256
 _KEPT_EVERY: Final = 1_000
 
 
-class Indexes:
+class IndexCache:
     """See the module. Thread-safe."""
 
     def __init__(self) -> None:
@@ -32,7 +32,9 @@ class Indexes:
         self._rows: OrderedDict[tuple[AclColumns, NetworkRules], RowIndex] = OrderedDict()
         self._made: OrderedDict[tuple[AclsImage, NetworkRules], AclIndex] = OrderedDict()
 
-    def of(self, moments: Sequence[Moment], at: int, now: AclIndex, *, networks: NetworkRules) -> AclIndex:
+    def of(
+        self, moments: Sequence[HistoryState], at: int, now: AclIndex, *, networks: NetworkRules
+    ) -> AclIndex:
         """That of one moment; ``now``: the node's own index; ``networks``: the rules of that moment."""
         with self._working:
             last = moments[-1].image
@@ -57,7 +59,9 @@ class Indexes:
             self._rows.clear()
             self._made.clear()
 
-    def _nearest(self, moments: Sequence[Moment], at: int, *, networks: NetworkRules) -> tuple[int, AclIndex]:
+    def _nearest(
+        self, moments: Sequence[HistoryState], at: int, *, networks: NetworkRules
+    ) -> tuple[int, AclIndex]:
         """The nearest moment whose index is known, and from which changes lead there; or this one's, anew."""
         columns = moments[at].image.columns
         earlier = later = True
@@ -94,13 +98,13 @@ class Indexes:
             self._made.popitem(last=False)
 
 
-def _leads(moment: Moment, columns: AclColumns) -> bool:
+def _leads(moment: HistoryState, columns: AclColumns) -> bool:
     """Whether it is known what leads from the moment before to this one, on these columns."""
     return moment.changes is not None and moment.image.columns is columns
 
 
 def _changes_to(
-    moments: Sequence[Moment], at: int, *, is_back: bool
+    moments: Sequence[HistoryState], at: int, *, is_back: bool
 ) -> Sequence[tuple[AppliedAcl | None, AppliedAcl | None]]:
     """What leads to a moment: from the one before, or from the one after it."""
     if is_back:

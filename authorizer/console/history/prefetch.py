@@ -17,12 +17,12 @@ _SOON_S: Final = 0.1
 _AGAIN_S: Final = 60.0
 
 
-class Ahead:
+class Prefetcher:
     """A thread while the block runs."""
 
-    def __init__(self, look_ahead: Callable[[], bool]) -> None:
-        """``look_ahead``: makes it, where it has to be made; False while there is nothing to make it of."""
-        self._look_ahead = look_ahead
+    def __init__(self, prefetch: Callable[[], bool]) -> None:
+        """``prefetch``: makes it, where it has to be made; False while there is nothing to make it of."""
+        self._look_ahead = prefetch
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="aclog-console-ahead", daemon=True)
 

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from authorizer.console.history.history_scan import Past
+    from authorizer.console.history.history_scan import HistoryScan
 
 #: Since the last look: then nothing of the past is held.
 KEPT_S: Final = 600.0
 
 
-class Walking:
+class ScanThread:
     """Of one past. Thread-safe."""
 
-    def __init__(self, past: Past, forget: Callable[[], None]) -> None:
+    def __init__(self, past: HistoryScan, forget: Callable[[], None]) -> None:
         """``forget``: gives the memory back of what was made of the past."""
         self._past = past
         self._forget = forget

@@ -11,13 +11,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from authorizer.analysis.matrix import Matrix
-from authorizer.console.history.history_scan import Past
-from authorizer.console.history.indexes import Indexes
-from authorizer.console.history.scan_thread import Walking
-from authorizer.console.history.stored_history import kept_moments
-from authorizer.console.process.thread_pool import in_own_thread
+from authorizer.console.history.history_scan import HistoryScan
+from authorizer.console.history.indexes import IndexCache
+from authorizer.console.history.scan_thread import ScanThread
+from authorizer.console.history.stored_history import read_stored_states
+from authorizer.console.process.thread_pool import run_in_console_thread
 from authorizer.console.routes.matrix_window import window
-from authorizer.console.routes.queries import MatrixQuestion
+from authorizer.console.routes.queries import MatrixQuery
 from authorizer.engine.decisions.state import AuthorizerState
 from authorizer.sidecar.http.errors import ErrorCode, HttpError
 from records.acl import ResourceType
@@ -28,7 +28,7 @@ from snapshot.store.snapshot_store import SnapshotStore
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from authorizer.console.history.history_scan import Walked
+    from authorizer.console.history.history_scan import History
     from authorizer.node.node import Node
     from records.columns.acl_table import AppliedAcl
     from records.log.base import MetadataLog
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 # Matrices that are kept.
 _MATRICES_MAXIMUM: Final = 32
 # What a page of usual size asks first: it is opened with the topics.
-_FIRST_VIEW: Final = MatrixQuestion(rows=60, columns=24)
+_FIRST_VIEW: Final = MatrixQuery(rows=60, columns=24)
 # How long a question about the past waits for its newest part, and how often it looks.
 _PATIENCE_S: Final = 2.0
 _LOOK_S: Final = 0.02
@@ -45,7 +45,7 @@ _LOOK_S: Final = 0.02
 _BREAK_S: Final = 0.005
 
 
-class States:
+class StateCache:
     """Of one node. Thread-safe; what is asked may take long."""
 
     def __init__(self, node: Node) -> None:
@@ -57,29 +57,29 @@ class States:
             return [*([] if store is None else [StoredSnapshots(store)]), CheckpointFiles(log)]
 
         history = config.console_history
-        self._past = Past(
+        self._past = HistoryScan(
             lambda: open_log(node.log.url, mode="read", client=config.kafka),
             sources,
             self._let_go_first,
-            None if history is None else partial(kept_moments, history),
+            None if history is None else partial(read_stored_states, history),
         )
         self._asked = 0
         self._working = threading.Lock()
-        self._indexes = Indexes()
+        self._indexes = IndexCache()
         self._matrices: OrderedDict[tuple[int, ResourceType], Matrix] = OrderedDict()
         self._ahead: Matrix | None = None
-        self._walking = Walking(self._past, self._forget)
+        self._scan_thread = ScanThread(self._past, self._forget)
 
-    def walked(self) -> Walked:
+    def walked(self) -> History:
         """What is known of the past by now; that people look lets more become known."""
         generation = self._node.changes.known.generation
         walked = self._past.look(generation, self._node.authorizer.state.index.image)
-        self._walking.look()
+        self._scan_thread.look()
         return walked
 
     def close(self) -> None:
         """Look no further. From any thread."""
-        self._walking.close()
+        self._scan_thread.close()
 
     @contextmanager
     def asked(self) -> Iterator[None]:
@@ -99,7 +99,7 @@ class States:
         """Wait a moment for the newest part of the past."""
         waited_s = 0.0
         while not self._past.has_begun and waited_s < _PATIENCE_S:
-            await in_own_thread(self.walked)
+            await run_in_console_thread(self.walked)
             await asyncio.sleep(_LOOK_S)
             waited_s += _LOOK_S
 
@@ -139,7 +139,7 @@ class States:
                 self._matrices.popitem(last=False)
             return made
 
-    def look_ahead(self) -> bool:
+    def prefetch(self) -> bool:
         """Make what people see first, unless what is there can be made that of now; False before it is ready.
 
         A change alone costs nothing here: only where it is on other columns is it made anew.
@@ -190,7 +190,7 @@ class States:
         self._indexes.forget()
 
 
-def _not_known(at_offset: int, walked: Walked) -> HttpError:
+def _not_known(at_offset: int, walked: History) -> HttpError:
     around = walked.around(at_offset + 1)
     if around is not None and around.first_record is not None:
         first, last = around.first_record, around.end_offset - 1

@@ -29,7 +29,7 @@ _COARSER: Final = 60
 _POINTS_MAX: Final = 400
 
 
-class KeptCounts:
+class StoredCounts:
     """Of one log. Thread-safe; ``look`` takes a while."""
 
     def __init__(self, output: str) -> None:

@@ -17,7 +17,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from authorizer.console.history.history_states import EARLIER_ROWS_MAXIMUM, Change, Kept, Moment
+from authorizer.console.history.history_states import EARLIER_ROWS_MAXIMUM, Change, HistoryState, StoredStates
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.columns.acl_table import AppliedAcl
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from snapshot.jobs.changes.coverage import Coverage
 
 #: Moments and changes that are held at most; the largest batch's files that are read; and for how long.
-MOMENTS_MAXIMUM: Final = 20_000
+STATES_MAXIMUM: Final = 20_000
 CHANGES_MAXIMUM: Final = 200_000
 BATCH_BYTES_MAXIMUM: Final = 32 * 1024 * 1024
 READ_S: Final = 20.0
@@ -59,7 +59,7 @@ class _Row(NamedTuple):
     after: AppliedAcl | None
 
 
-def kept_moments(output: str, identity: LogIdentity, joined: Moment) -> Kept:
+def read_stored_states(output: str, identity: LogIdentity, joined: HistoryState) -> StoredStates:
     """What the history of a log tells of the time before a moment.
 
     Args:
@@ -84,19 +84,19 @@ def kept_moments(output: str, identity: LogIdentity, joined: Moment) -> Kept:
         )
     end = state.provenance.end_offset
     if end >= joined.end_offset:
-        return _Undoing(coverage, joined.image, joined).all(_rows(storage, coverage, joined.end_offset))
+        return _UndoChanges(coverage, joined.image, joined).all(_rows(storage, coverage, joined.end_offset))
     known = SnapshotStore(state_url(output)).read(state.ref, identity).image
-    return _Undoing(coverage, known, joined).all(_rows(storage, coverage, end))
+    return _UndoChanges(coverage, known, joined).all(_rows(storage, coverage, end))
 
 
-class _Undoing:
+class _UndoChanges:
     """The way back from a state, moment by moment."""
 
-    def __init__(self, coverage: Coverage, known: AclsImage, joined: Moment) -> None:
+    def __init__(self, coverage: Coverage, known: AclsImage, joined: HistoryState) -> None:
         self._coverage = coverage
         self._joined = joined
         self._image = known
-        self._moments: list[Moment] = []  # the newest first
+        self._moments: list[HistoryState] = []  # the newest first
         self._changes = 0
         self._rows = 0  # of columns that were made on the way
         self._undo = AclsDelta(known)
@@ -106,7 +106,7 @@ class _Undoing:
         self._time_ms = known.provenance.timestamp_ms
         self._unknown_from: int | None = None
 
-    def all(self, rows: Iterator[_Row | str]) -> Kept:
+    def all(self, rows: Iterator[_Row | str]) -> StoredStates:
         """Undo what they tell, the newest first; a text says why there are no more."""
         why, begin = "", self._coverage.begin_offset
         ends_s = time.monotonic() + READ_S
@@ -137,7 +137,7 @@ class _Undoing:
 
     def _is_full(self) -> bool:
         return (
-            len(self._moments) >= MOMENTS_MAXIMUM
+            len(self._moments) >= STATES_MAXIMUM
             or self._changes >= CHANGES_MAXIMUM
             or self._rows > EARLIER_ROWS_MAXIMUM
         )
@@ -164,12 +164,12 @@ class _Undoing:
         self._undo, self._offsets = AclsDelta(self._image), {}
         self._end, self._time_ms, self._unknown_from = end, time_ms, None
 
-    def _moment(self, changes: tuple[Change, ...]) -> Moment:
+    def _moment(self, changes: tuple[Change, ...]) -> HistoryState:
         image = msgspec.structs.replace(self._image, provenance=Provenance(self._end, 0, self._time_ms))
         added = sum(each.after is not None for each in changes)
-        return Moment(image, self._time_ms, changes, added, len(changes) - added, self._unknown_from)
+        return HistoryState(image, self._time_ms, changes, added, len(changes) - added, self._unknown_from)
 
-    def _kept(self, why: str, *, is_whole: bool) -> Kept:
+    def _kept(self, why: str, *, is_whole: bool) -> StoredStates:
         # The first state is known, and what led to it is not.
         moments = [self._moment(())._replace(unknown_from=None), *reversed(self._moments)]
         joined = self._joined
@@ -197,7 +197,7 @@ class _Undoing:
                 unknown_from=moments[-1].end_offset,
                 first_record=None,
             )
-        return Kept(tuple(moments), joined, why or "Spark's history begins there", is_whole)
+        return StoredStates(tuple(moments), joined, why or "Spark's history begins there", is_whole)
 
 
 def _rows(storage: Storage, coverage: Coverage, end: int) -> Iterator[_Row | str]:

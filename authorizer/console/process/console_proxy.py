@@ -1,9 +1,8 @@
-"""Requests of the console, which a worker lets in and the console's process answers.
+"""Proxies console requests from a worker to the console process.
 
-A worker has done with a request what it does with each: limits, the names that it may be addressed to, who
-asks. Then it passes it on whole, as one message on a socket that nobody else reaches: what the client sent is
-data in there, and who asks stands beside it. So there is no header by which a client could say who it is.
-In the console's process the request is put together again, for the same application (``ConsoleDoor``).
+The worker checks limits and host names and authenticates the caller, as for every request. It sends the
+request as one message over a private Unix socket. The caller is a field of that message, not a header, so a
+client cannot forge it. ``ConsoleProxyEndpoint`` rebuilds the request in the console process.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ _SERVERS_OWN: Final = (b"date", b"server", b"connection", b"content-length", b"t
 _SECRET: Final = b"authorization"
 
 
-class LetIn(msgspec.Struct, frozen=True, array_like=True):
+class ProxiedRequest(msgspec.Struct, frozen=True, array_like=True):
     """One request.
 
     Attributes:
@@ -74,10 +73,10 @@ class LetIn(msgspec.Struct, frozen=True, array_like=True):
     is_proxy: bool
 
 
-_decode: Final = msgspec.msgpack.Decoder(LetIn).decode
+_decode: Final = msgspec.msgpack.Decoder(ProxiedRequest).decode
 
 
-class PassedOn:
+class ConsoleProxy:
     """The routes of a worker, whose handlers have them answered by the console's process."""
 
     def __init__(self, place: MeetingPlace) -> None:
@@ -108,7 +107,7 @@ class PassedOn:
             asking = self._pool.request(
                 "POST",
                 "http://console/",
-                content=msgspec.msgpack.encode(_let_in(request, body)),
+                content=msgspec.msgpack.encode(_proxied_request(request, body)),
                 extensions={
                     "timeout": {"connect": _CONNECT_S, "read": _ANSWER_S, "write": _ANSWER_S, "pool": _TURN_S}
                 },
@@ -134,11 +133,11 @@ class PassedOn:
         return HttpError(ErrorCode.CONSOLE_AWAY, f"{said}. Decisions do not wait for it", RETRY)
 
 
-def _let_in(request: Request, body: bytes) -> LetIn:
+def _proxied_request(request: Request, body: bytes) -> ProxiedRequest:
     scope, origin = request.scope, origin_of(request)
     peer: Peer = scope["state"]["peer"]
     client = scope["client"]
-    return LetIn(
+    return ProxiedRequest(
         method=scope["method"],
         path=scope["state"].get("prefix", "") + scope["path"],
         query=scope["query_string"],
@@ -151,7 +150,7 @@ def _let_in(request: Request, body: bytes) -> LetIn:
     )
 
 
-class ConsoleDoor:
+class ConsoleProxyEndpoint:
     """ASGI 3 application on the socket of the console's process, in front of the sidecar's own."""
 
     def __init__(self, app: RoutedApp, listeners: Mapping[str, Listener]) -> None:

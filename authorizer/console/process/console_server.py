@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NoReturn, Self
 
-from authorizer.console.history.prefetch import Ahead
-from authorizer.console.process.console_proxy import ConsoleDoor
+from authorizer.console.history.prefetch import Prefetcher
+from authorizer.console.process.console_proxy import ConsoleProxyEndpoint
 from authorizer.sidecar.app import SidecarApp
 from authorizer.sidecar.auth.authenticator import Authenticator
 from authorizer.sidecar.fleet_app import FleetApp
@@ -70,7 +70,7 @@ class ConsoleServer:
             self._start(app, node.reconfiguration)
             node.reach()
             self._worker.report(Reached())
-            with Ahead(app.look_ahead):
+            with Prefetcher(app.prefetch):
                 self._servers.wait()
 
     def serve_fleet(self, fleet: Fleet) -> NoReturn:
@@ -81,7 +81,7 @@ class ConsoleServer:
         def serve(member: Member, node: Node) -> Iterator[None]:
             attached = app.attach(member, node)
             try:
-                with Ahead(attached.look_ahead):
+                with Prefetcher(attached.prefetch):
                     yield
             finally:
                 app.detach(member)
@@ -95,7 +95,7 @@ class ConsoleServer:
     def _start(self, app: RoutedApp, reconfiguration: Reconfiguration) -> None:
         self._app = app
         reconfiguration.add(self._load.take)
-        door = ConsoleDoor(app, self._listeners)
+        door = ConsoleProxyEndpoint(app, self._listeners)
         self._servers.start([Served(self._worker.listen(), private_server(door, _GRACE_S))])
         self._worker.report(Listening([], writable=False))
 

@@ -17,7 +17,7 @@ _T = TypeVar("_T")
 _THREADS: Final = ThreadPoolExecutor(4, "aclog-console")
 
 
-async def in_own_thread(work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+async def run_in_console_thread(work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
     """What ``work`` returns, as ``asyncio.to_thread``."""
     run = partial(copy_context().run, work, *args, **kwargs)
     return await asyncio.get_running_loop().run_in_executor(_THREADS, run)

@@ -19,8 +19,8 @@ from authorizer.analysis.name_map import NameMap
 from authorizer.analysis.name_space import NAME_SPACES
 from authorizer.analysis.rights_below_prefix import who_can, within
 from authorizer.api.acl_json import acl_json
-from authorizer.console.routes.history_json import state_place
-from authorizer.console.routes.queries import AllowedQuestion
+from authorizer.console.routes.history_json import state_offset_json
+from authorizer.console.routes.queries import AllowedQuery
 from authorizer.sidecar.http.errors import invalid_request
 from authorizer.sidecar.http.query import decode_query
 from authorizer.sidecar.routes.name_parsing import code_of
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from authorizer.analysis.access_queries import Names, Questions
     from authorizer.analysis.name_space import Key
-    from authorizer.console.history.state_cache import States
+    from authorizer.console.history.state_cache import StateCache
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.engine.index.acl_index import AclIndex
     from authorizer.sidecar.auth.caller_authorization import Caller
@@ -54,12 +54,12 @@ class _Asked(NamedTuple):
     operation: AclOperation
 
 
-class Allowed:
+class AllowedRoutes:
     """The handler of one node. Thread-safe."""
 
     def __init__(
         self,
-        states: States,
+        states: StateCache,
         caller_of: Callable[[Request], Caller],
         answered: Callable[..., Coroutine[Any, Any, Response]],
     ) -> None:
@@ -72,7 +72,7 @@ class Allowed:
 
     async def allowed(self, request: Request) -> Response:
         """GET: which of the names a principal may do it to, or who may."""
-        question = decode_query(request.scope["query_string"], AllowedQuestion)
+        question = decode_query(request.scope["query_string"], AllowedQuery)
         asked = _asked(question)
         caller = self._caller_of(request)
         principal: str | None = question.principal or None
@@ -87,7 +87,7 @@ class Allowed:
         def worked_out() -> dict[str, Any]:
             state = self._states.at(question.at_offset)
             classes: list[tuple[bool, Questions]]
-            found: dict[str, Any] = {**state_place(state), "principal": principal}
+            found: dict[str, Any] = {**state_offset_json(state), "principal": principal}
             if principal is None:
                 classes = [(True, each) for each in self._who(state, asked)]
             else:
@@ -136,7 +136,7 @@ class Allowed:
             return self._lists[key]
 
 
-def _asked(question: AllowedQuestion) -> _Asked:
+def _asked(question: AllowedQuery) -> _Asked:
     operation = code_of(AclOperation, question.operation, "operation")
     resource_type = code_of(ResourceType, question.type, "type")
     where = NAME_SPACES[resource_type].pattern(question.name, is_prefix=question.prefix)

@@ -16,23 +16,23 @@ from authorizer.analysis.blame import AskedQuestion
 from authorizer.api.acl_json import applied_acl_json
 from authorizer.api.cluster_name import CLUSTERS_PATH
 from authorizer.console.comparison_scheduler import ComparisonScheduler
-from authorizer.console.history.decision_history import turns_json
-from authorizer.console.history.state_cache import States
-from authorizer.console.process.thread_pool import in_own_thread
+from authorizer.console.history.decision_history import decision_history_json
+from authorizer.console.history.state_cache import StateCache
+from authorizer.console.process.thread_pool import run_in_console_thread
 from authorizer.console.routes.access import console_caller
-from authorizer.console.routes.allowed import Allowed
-from authorizer.console.routes.decision_changes import flips_json, flips_of
-from authorizer.console.routes.findings import Findings
-from authorizer.console.routes.history_json import change_lines, moment_json, state_place
+from authorizer.console.routes.allowed import AllowedRoutes
+from authorizer.console.routes.decision_changes import decision_changes_json, find_decision_changes
+from authorizer.console.routes.findings import FindingsCache
+from authorizer.console.routes.history_json import change_entries, history_state_json, state_offset_json
 from authorizer.console.routes.matrix_window import window
 from authorizer.console.routes.paths import APPLY_PATH, PLAN_PATH, console_routes
 from authorizer.console.routes.plans import PlanRoutes
 from authorizer.console.routes.queries import (
-    AclsQuestion,
-    AskQuestion,
-    ChangesQuestion,
-    FlipsQuestion,
-    MatrixQuestion,
+    AclsQuery,
+    ChangesQuery,
+    DecisionChangesQuery,
+    DecisionQuery,
+    MatrixQuery,
 )
 from authorizer.engine.decisions.listing import list_acls
 from authorizer.sidecar.base_app import not_ready
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.routing import Route
 
-    from authorizer.console.node_status import Standing
+    from authorizer.console.node_status import NodeStatus
     from authorizer.engine.decisions.listing import Listing
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.engine.index.acl_index import AclIndex
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from authorizer.sidecar.routes.acls import AclRoutes
 
 #: Moments of the past that are listed one by one.
-_MOMENTS_MAXIMUM: Final = 2_000
+_STATES_MAXIMUM: Final = 2_000
 _LISTINGS_MAXIMUM: Final = 4
 
 
@@ -71,29 +71,31 @@ class ConsoleRoutes:
     """The handlers of one node.
 
     Attributes:
-        look_ahead: makes what people see first (``States.look_ahead``).
-        close: ends what it does by itself (``States.close``).
+        look_ahead: makes what people see first (``StateCache.look_ahead``).
+        close: ends what it does by itself (``StateCache.close``).
     """
 
-    def __init__(self, node: Node, standing: Standing, others: Mapping[str, Member], acls: AclRoutes) -> None:
-        """What it answers with.
+    def __init__(
+        self, node: Node, node_status: NodeStatus, others: Mapping[str, Member], acls: AclRoutes
+    ) -> None:
+        """Handle the console's requests for one node.
 
         Args:
-            node: the state that decides.
-            standing: what is shown of the node itself.
-            others: clusters of the same fleet, by name.
-            acls: carries out plans.
+            node: provides the current state and the log.
+            node_status: handles the requests of the page's node view.
+            others: the other clusters of the fleet, by name.
+            acls: applies plans.
         """
         self._node = node
-        self._standing = standing
+        self._node_status = node_status
         self._others = others
-        self._states = States(node)
-        self.look_ahead = self._states.look_ahead
+        self._states = StateCache(node)
+        self.prefetch = self._states.prefetch
         self.close = self._states.close
         self._comparisons = ComparisonScheduler()
         self._plans = PlanRoutes(node, self._states, self._comparisons, acls)
-        self._findings = Findings()
-        self._allowed = Allowed(self._states, self._caller, self._answered)
+        self._findings = FindingsCache()
+        self._allowed = AllowedRoutes(self._states, self._caller, self._answered)
         self._listings: OrderedDict[tuple[int, str], tuple[AclIndex, Listing]] = OrderedDict()
 
     def routes(self) -> list[Route]:
@@ -108,7 +110,7 @@ class ConsoleRoutes:
             "/console/v1/findings": self.findings,
             "/console/v1/ask": self.ask,
             "/console/v1/allowed": self._allowed.allowed,
-            **self._standing.handlers(),
+            **self._node_status.handlers(),
             PLAN_PATH: self._plans.plan,
             APPLY_PATH: self._plans.apply,
         }
@@ -125,7 +127,7 @@ class ConsoleRoutes:
                 "refusal": self._node.refusal,
                 "cluster": request.scope["state"].get("prefix", "").removeprefix(CLUSTERS_PATH) or None,
                 "clusters": list(self._others),
-                **state_place(ready_state(self._node)),
+                **state_offset_json(ready_state(self._node)),
                 "state": state_json(self._node),
             }
         )
@@ -134,8 +136,8 @@ class ConsoleRoutes:
         """GET: the moments at which something changed, the last ones."""
         self._caller(request).require_on_cluster(AclOperation.DESCRIBE)
         await self._states.begun()
-        walked = await in_own_thread(self._states.walked)
-        moments = walked.moments[-_MOMENTS_MAXIMUM:]
+        walked = await run_in_console_thread(self._states.walked)
+        moments = walked.moments[-_STATES_MAXIMUM:]
         return json_response(
             {
                 "first_end_offset": moments[0].end_offset,
@@ -144,13 +146,13 @@ class ConsoleRoutes:
                 "left_out": len(walked.moments) - len(moments),
                 "refusal": walked.refusal,
                 "progress": walked.progress,
-                "moments": list(map(moment_json, moments)),
+                "moments": list(map(history_state_json, moments)),
             }
         )
 
     async def matrix(self, request: Request) -> Response:
         """GET: a window of the matrix."""
-        asked = decode_query(request.scope["query_string"], MatrixQuestion)
+        asked = decode_query(request.scope["query_string"], MatrixQuery)
         resource_type = code_of(ResourceType, asked.type, "type")
         caller = self._caller(request)
         own = None if caller.may_list() else str(caller.origin.principal)
@@ -170,7 +172,7 @@ class ConsoleRoutes:
 
     async def changes(self, request: Request) -> Response:
         """GET: what changed between two states, record by record, the newest first."""
-        asked = decode_query(request.scope["query_string"], ChangesQuestion)
+        asked = decode_query(request.scope["query_string"], ChangesQuery)
         self._caller(request).require_on_cluster(AclOperation.DESCRIBE)
 
         def found() -> dict[str, Any]:
@@ -179,7 +181,7 @@ class ConsoleRoutes:
             between = [each for each in moments if asked.after + 1 < each.end_offset <= until]
             lines: list[dict[str, Any]] = []
             for moment in reversed(between):
-                lines += change_lines(moment)[: asked.count - len(lines)]
+                lines += change_entries(moment)[: asked.count - len(lines)]
                 if len(lines) >= asked.count:
                     break
             total = sum(each.added + each.removed for each in between)
@@ -189,7 +191,7 @@ class ConsoleRoutes:
 
     async def flips(self, request: Request) -> Response:
         """GET: each class that two moments answer otherwise, or two clusters of a fleet as they are now."""
-        asked = decode_query(request.scope["query_string"], FlipsQuestion)
+        asked = decode_query(request.scope["query_string"], DecisionChangesQuery)
         self._caller(request).require_on_cluster(AclOperation.DESCRIBE)
         other = None if asked.cluster is None else self._state_of(asked.cluster, request)
 
@@ -197,11 +199,11 @@ class ConsoleRoutes:
             after = self._states.at(asked.at_offset)
             if other is None:
                 before = self._states.at(asked.since)
-                flips = flips_of(before, after, self._states.walked(), check_cancelled)
+                flips = find_decision_changes(before, after, self._states.walked(), check_cancelled)
             else:
                 before = other
-                flips = flips_of(before, after, None, check_cancelled)
-            return {**state_place(before), **flips_json(flips, asked.count, before, after)}
+                flips = find_decision_changes(before, after, None, check_cancelled)
+            return {**state_offset_json(before), **decision_changes_json(flips, asked.count, before, after)}
 
         await self._states.begun()
         with self._states.asked():
@@ -222,14 +224,14 @@ class ConsoleRoutes:
 
     async def acls(self, request: Request) -> Response:
         """GET: a page of the ACLs."""
-        asked = decode_query(request.scope["query_string"], AclsQuestion)
+        asked = decode_query(request.scope["query_string"], AclsQuery)
         self._caller(request).require_on_cluster(AclOperation.DESCRIBE)
 
         def listed() -> dict[str, Any]:
             state = self._states.at(asked.at_offset)
             listing = self._listing(state, asked.containing)
             return {
-                **state_place(state),
+                **state_offset_json(state),
                 "total": len(listing),
                 "first": asked.first,
                 "acls": [applied_acl_json(acl) for acl in listing.part(asked.first, asked.count)],
@@ -239,7 +241,7 @@ class ConsoleRoutes:
 
     async def findings(self, request: Request) -> Response:
         """GET: what is amiss with the same page of ACLs, by their ids."""
-        asked = decode_query(request.scope["query_string"], AclsQuestion)
+        asked = decode_query(request.scope["query_string"], AclsQuery)
         self._caller(request).require_on_cluster(AclOperation.DESCRIBE)
 
         def found() -> dict[str, Any]:
@@ -256,7 +258,7 @@ class ConsoleRoutes:
 
     async def ask(self, request: Request) -> Response:
         """GET: a decision, why it is so, and every change of it that is known."""
-        asked = decode_query(request.scope["query_string"], AskQuestion)
+        asked = decode_query(request.scope["query_string"], DecisionQuery)
         caller = self._caller(request)
         context = asked.context(self._node.config.sidecar_default_host or "127.0.0.1", caller.context)
         caller.require_may_ask_about(context.principal)
@@ -274,10 +276,10 @@ class ConsoleRoutes:
                 shows_all=sees_all,
                 host_assumed=asked.host is None,
             )
-            shown |= state_place(state)
+            shown |= state_offset_json(state)
             if sees_all:
                 subject = AskedQuestion(context, asked.action(), state.settings)
-                shown["history"] = turns_json(subject, self._states.walked().moments)
+                shown["history"] = decision_history_json(subject, self._states.walked().moments)
             return shown
 
         return await self._answered(answered, is_past=sees_all)
@@ -287,7 +289,7 @@ class ConsoleRoutes:
         if is_past:
             await self._states.begun()
         with self._states.asked():
-            return json_response(await in_own_thread(work))
+            return json_response(await run_in_console_thread(work))
 
     def _listing(self, state: AuthorizerState, containing: str) -> Listing:
         """To put a million ACLs in order takes a second, to look for a text in them a third of one."""

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from authorizer.analysis.access_queries import Questions
     from authorizer.analysis.decision_changes import Flip
     from authorizer.api.kafka_version import KafkaVersion
-    from authorizer.console.history.history_scan import Walked
-    from authorizer.console.history.history_states import Moment
+    from authorizer.console.history.history_scan import History
+    from authorizer.console.history.history_states import HistoryState
     from authorizer.engine.decisions.state import AuthorizerState
 
 
-def flips_of(
+def find_decision_changes(
     before: AuthorizerState,
     after: AuthorizerState,
-    walked: Walked | None = None,
+    walked: History | None = None,
     check_cancelled: Callable[[], None] = never_cancelled,
 ) -> list[Flip]:
     """Every class of questions that two states answer differently.
@@ -47,7 +47,7 @@ def flips_of(
     return flips_of_states(changed, old, new, theirs, check_cancelled)
 
 
-def _changed(walked: Walked, first: int, last: int) -> ChangedAcls | None:
+def _changed(walked: History, first: int, last: int) -> ChangedAcls | None:
     """What was changed in between, and maybe back again; None where not all of it is held."""
     first, last = min(first, last), max(first, last)
     if walked.at(first) is None or walked.at(last) is None:
@@ -58,12 +58,12 @@ def _changed(walked: Walked, first: int, last: int) -> ChangedAcls | None:
     return ChangedAcls(_table(between, after=False), _table(between, after=True))
 
 
-def _table(moments: Sequence[Moment], *, after: bool) -> AclTable:
+def _table(moments: Sequence[HistoryState], *, after: bool) -> AclTable:
     acls = (each.after if after else each.before for moment in moments for each in moment.changes or ())
     return AclTable.of([acl for acl in acls if acl is not None])
 
 
-def flips_json(
+def decision_changes_json(
     flips: Sequence[Flip], count: int, before: AuthorizerState, after: AuthorizerState
 ) -> dict[str, Any]:
     """How many there are, and the first ones, with what decides on both sides."""
@@ -75,7 +75,7 @@ def flips_json(
         if version is not None:  # one that is not followed: neither state is by its rules
             about = [flip.questions for flip in same]
             pair = _by_rules_of(before, version, about), _by_rules_of(after, version, about)
-        shown += [_flip_json(flip, *pair) for flip in same]
+        shown += [_decision_change_json(flip, *pair) for flip in same]
     return {
         "total": len(flips),
         "granted": granted,
@@ -91,7 +91,7 @@ def _by_rules_of(
     return state_about(table, about, state.settings.by_rules_of(version))
 
 
-def _flip_json(flip: Flip, before: AuthorizerState, after: AuthorizerState) -> dict[str, Any]:
+def _decision_change_json(flip: Flip, before: AuthorizerState, after: AuthorizerState) -> dict[str, Any]:
     """In words, with the question that stands for the class."""
     questions = flip.questions
     operation = questions.operations[0]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 ACLS_MAXIMUM: Final = 200_000
 
 
-class Findings:
+class FindingsCache:
     """Of the state that was looked at last. Thread-safe; who asks waits."""
 
     def __init__(self) -> None:

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 from authorizer.api.acl_json import applied_acl_json
 
 if TYPE_CHECKING:
-    from authorizer.console.history.history_states import Change, Moment
+    from authorizer.console.history.history_states import Change, HistoryState
     from authorizer.engine.decisions.state import AuthorizerState
 
 
-def state_place(state: AuthorizerState) -> dict[str, int]:
+def state_offset_json(state: AuthorizerState) -> dict[str, int]:
     """Which state an answer is of: its end offset, and the time of its last record (0: not known)."""
     where = state.index.image.provenance
     return {"end_offset": where.end_offset, "timestamp": max(0, where.timestamp_ms)}
 
 
-def moment_json(moment: Moment) -> dict[str, Any]:
+def history_state_json(moment: HistoryState) -> dict[str, Any]:
     """When it was, and how much it changed."""
     return {
         "end_offset": moment.end_offset,
@@ -30,7 +30,7 @@ def moment_json(moment: Moment) -> dict[str, Any]:
     }
 
 
-def change_lines(moment: Moment) -> list[dict[str, Any]]:
+def change_entries(moment: HistoryState) -> list[dict[str, Any]]:
     """What one moment changed, ACL by ACL, the newest first; one line for all where that is not held.
 
     ``offset`` is that of the record that made the change, null where that is not known.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from authorizer.analysis.matrix import Column, Matrix
-    from authorizer.console.routes.queries import MatrixQuestion
+    from authorizer.console.routes.queries import MatrixQuery
 
 #: Principals of all teams of a window that are summed up: at a million ACLs that takes seconds.
 MEMBERS_MAXIMUM: Final = 200
@@ -22,7 +22,7 @@ _OPERATIONS: Final = [operation.name for operation in OPERATIONS]
 _EVERYBODY_ELSE: Final = Row(("", False), 0)
 
 
-def window(asked: MatrixQuestion, matrix: Matrix, before: Matrix | None, own: str | None) -> dict[str, Any]:
+def window(asked: MatrixQuery, matrix: Matrix, before: Matrix | None, own: str | None) -> dict[str, Any]:
     """What is asked for of a matrix, maybe compared with another one.
 
     Args:
@@ -62,14 +62,14 @@ def window(asked: MatrixQuestion, matrix: Matrix, before: Matrix | None, own: st
     return found
 
 
-def _named(asked: MatrixQuestion, matrix: Matrix, before: Matrix | None) -> list[str]:
+def _named(asked: MatrixQuery, matrix: Matrix, before: Matrix | None) -> list[str]:
     """All principals that are looked for, in order."""
     wanted = asked.who.casefold()
     principals = matrix.principals if before is None else matrix.principals | before.principals
     return sorted(each for each in principals if wanted in each.casefold() and each.startswith(asked.team))
 
 
-def _heads(asked: MatrixQuestion, named: Sequence[str], *, is_all: bool) -> list[Row]:
+def _heads(asked: MatrixQuery, named: Sequence[str], *, is_all: bool) -> list[Row]:
     """The columns: principals, or teams of them; before all of them everybody else."""
     heads = teams(named, asked.team) if asked.teams else [Row((each, True), 0) for each in named]
     return [_EVERYBODY_ELSE, *heads] if is_all and not asked.who and not asked.team else heads
@@ -89,7 +89,7 @@ def _members(heads: Sequence[Row], named: Sequence[str]) -> list[Sequence[str | 
     return found
 
 
-def _rows(asked: MatrixQuestion, matrix: Matrix, before: Matrix | None, own: str | None) -> list[Row]:
+def _rows(asked: MatrixQuery, matrix: Matrix, before: Matrix | None, own: str | None) -> list[Row]:
     if own is not None:
         (column,) = matrix.columns([own])
         return outline(column.answers.keys, asked.under, asked.containing)

@@ -22,13 +22,13 @@ from authorizer.analysis.plan_warnings import warnings_of
 from authorizer.api.acl_json import acl_json, content_from_json
 from authorizer.api.errors import ApiError
 from authorizer.console.comparison_scheduler import ComparisonScheduler
-from authorizer.console.process.thread_pool import in_own_thread
+from authorizer.console.process.thread_pool import run_in_console_thread
 from authorizer.console.routes.access import console_caller
-from authorizer.console.routes.decision_changes import flips_json
-from authorizer.console.routes.history_json import state_place
+from authorizer.console.routes.decision_changes import decision_changes_json
+from authorizer.console.routes.history_json import state_offset_json
 from authorizer.console.routes.paths import PLAN_PATH
-from authorizer.console.routes.queries import PlanQuestion
-from authorizer.console.routes.same_origin import require_own_page
+from authorizer.console.routes.queries import PlanQuery
+from authorizer.console.routes.same_origin import require_same_origin
 from authorizer.engine.decisions.notes import unknown_release
 from authorizer.node.writing.acl_control import HostRules, validate_binding
 from authorizer.node.writing.cluster_plan import NOT_ATOMIC
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from authorizer.analysis.plan_warnings import Warned
-    from authorizer.console.history.state_cache import States
+    from authorizer.console.history.state_cache import StateCache
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.node.node import Node
     from authorizer.sidecar.routes.acls import AclRoutes
@@ -64,7 +64,9 @@ _LISTED_MAXIMUM: Final = 200
 class PlanRoutes:
     """The handlers of one node."""
 
-    def __init__(self, node: Node, states: States, scheduler: ComparisonScheduler, acls: AclRoutes) -> None:
+    def __init__(
+        self, node: Node, states: StateCache, scheduler: ComparisonScheduler, acls: AclRoutes
+    ) -> None:
         self._node = node
         self._states = states
         self._acls = acls
@@ -74,8 +76,8 @@ class PlanRoutes:
     async def plan(self, request: Request) -> Response:
         """POST: what changes would do; and the plan, where it is to be applied."""
         caller = console_caller(self._node, request)
-        require_own_page(request)
-        asked = decode_body(await read_body(request), PlanQuestion, PLAN_PATH)
+        require_same_origin(request)
+        asked = decode_body(await read_body(request), PlanQuery, PLAN_PATH)
         caller.require_on_cluster(AclOperation.DESCRIBE)
         if asked.to_apply:
             caller.require_on_cluster(AclOperation.ALTER)
@@ -88,12 +90,12 @@ class PlanRoutes:
     async def apply(self, request: Request) -> Response:
         """POST: carry out a plan, whole or not at all."""
         caller = console_caller(self._node, request, "ApplyPlan")
-        require_own_page(request)
+        require_same_origin(request)
         caller.require_on_cluster(AclOperation.ALTER)
-        wanted = await in_own_thread(plan_of, await read_body(request))
+        wanted = await run_in_console_thread(plan_of, await read_body(request))
         return await self._acls.applied(request, caller, wanted)
 
-    def _planned(self, asked: PlanQuestion, check_cancelled: Callable[[], None]) -> dict[str, Any]:
+    def _planned(self, asked: PlanQuery, check_cancelled: Callable[[], None]) -> dict[str, Any]:
         state = self._states.at(asked.at_offset)
         image = state.index.image
         settings = state.settings.with_version_of(image)
@@ -105,11 +107,11 @@ class PlanRoutes:
         about = [flip.questions for flip in flips[: asked.count]]
         before, then = (state_about(each, about, settings) for each in (table, after))
         found = {
-            **state_place(state),
+            **state_offset_json(state),
             "counts": PlanCounts.of(table, changed, after).to_json(self._max_removed_percent),
             "added": _listed(changed.added),
             "removed": _listed(changed.removed),
-            **flips_json(flips, asked.count, before, then),
+            **decision_changes_json(flips, asked.count, before, then),
             "warnings": [_warning(each) for each in warnings_of(changed, after)],
             "notes": notes,
         }
@@ -128,7 +130,7 @@ class PlanRoutes:
 
 
 def _changed(
-    asked: PlanQuestion, state: AuthorizerState, table: AclTable, note: Callable[[str], None]
+    asked: PlanQuery, state: AuthorizerState, table: AclTable, note: Callable[[str], None]
 ) -> ChangedAcls:
     """HttpError 400: what is wrong with an ACL, or with a line of a text."""
     if asked.text.strip():
@@ -144,7 +146,7 @@ def _changed(
     return changed
 
 
-def _changed_by_text(asked: PlanQuestion, table: AclTable, note: Callable[[str], None]) -> ChangedAcls:
+def _changed_by_text(asked: PlanQuery, table: AclTable, note: Callable[[str], None]) -> ChangedAcls:
     # Read by the command's own code, so that both take the same; what that loads, most pages never need.
     from authorizer.cli.plans.scope import Scope  # noqa: PLC0415
     from authorizer.cli.plans.wanted import WantedFile  # noqa: PLC0415
@@ -158,7 +160,7 @@ def _changed_by_text(asked: PlanQuestion, table: AclTable, note: Callable[[str],
         raise invalid_request(f"{error}. `aclog plan --help` says what can be pasted") from error
 
 
-def _added(asked: PlanQuestion, at: int, state: AuthorizerState) -> AclContent:
+def _added(asked: PlanQuery, at: int, state: AuthorizerState) -> AclContent:
     binding = asked.add[at].binding(f"add[{at}].")
     image = state.index.image
     try:

@@ -16,7 +16,7 @@ _From = Annotated[int, msgspec.Meta(ge=0)]
 AtOffset = Annotated[int, msgspec.Meta(ge=-1, lt=2**63 - 1)]
 
 
-class MatrixQuestion(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+class MatrixQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """A window of the matrix.
 
     Attributes:
@@ -42,7 +42,7 @@ class MatrixQuestion(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     columns: Count = 12
 
 
-class ChangesQuestion(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+class ChangesQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """What changed between two states, the newest first.
 
     Attributes:
@@ -55,7 +55,7 @@ class ChangesQuestion(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     count: Count = 100
 
 
-class FlipsQuestion(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+class DecisionChangesQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """Which answers differ between two states, in classes.
 
     Attributes:
@@ -70,7 +70,7 @@ class FlipsQuestion(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     count: Count = 200
 
 
-class PlanQuestion(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+class PlanQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """What changes of ACLs would do.
 
     Attributes:
@@ -90,7 +90,7 @@ class PlanQuestion(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     count: Count = 200
 
 
-class AclsQuestion(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+class AclsQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """ACLs with a text in their principal, name or host."""
 
     containing: str = ""
@@ -99,13 +99,13 @@ class AclsQuestion(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     count: Count = 100
 
 
-class AskQuestion(DecisionQuestion, kw_only=True):
+class DecisionQuery(DecisionQuestion, kw_only=True):
     """A decision, why, and since when."""
 
     at_offset: AtOffset | None = None
 
 
-class AllowedQuestion(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+class AllowedQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """Which names, or who.
 
     Attributes:

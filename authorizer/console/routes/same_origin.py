@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _SAME_ORIGIN: Final = "same-origin"
 
 
-def require_own_page(request: Request) -> None:
+def require_same_origin(request: Request) -> None:
     """Refuse what does not come from this page, as far as one browser can tell from another's request.
 
     Raises:

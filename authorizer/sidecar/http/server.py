@@ -24,7 +24,7 @@ import uvicorn
 from authorizer.api.authorizer_api import SecurityProtocol
 from authorizer.configuration.listeners import is_unix
 from authorizer.configuration.tls import tls_settings
-from authorizer.console.process.console_proxy import PassedOn
+from authorizer.console.process.console_proxy import ConsoleProxy
 from authorizer.sidecar.app import SidecarApp
 from authorizer.sidecar.auth.authenticator import Authenticator
 from authorizer.sidecar.fleet_app import FleetApp
@@ -185,11 +185,11 @@ class Sidecar:
                 if self._worker is None:
                     notify(STOPPING)
 
-    def _console(self) -> PassedOn | None:
+    def _console(self) -> ConsoleProxy | None:
         """Where the console works in a process of its own."""
         if self._worker is None or not self._worker.has_console:
             return None
-        return PassedOn(self._worker.place)
+        return ConsoleProxy(self._worker.place)
 
     def _meet(self, nodes: FollowedNodes) -> tuple[Peers | None, list[Served]]:
         """The other workers, if there are any, and where they ask this one."""
