@@ -260,7 +260,7 @@ def test_a_plan_goes_through_the_writer_and_is_in_force_where_it_says(workers: i
             assert client.post("/console/v1/plan", content=b" " * (5 << 20), headers=own).status_code == 413
 
 
-def test_who_asks_is_who_the_worker_has_proxied(tmp_path: Path) -> None:
+def test_the_console_process_takes_the_caller_from_the_worker(tmp_path: Path) -> None:
     """By a token, a certificate or an address; by nothing that a client says of itself."""
     admin, alice = KafkaPrincipal("User", "admin"), KafkaPrincipal("User", "alice")
     log = log_with(
