@@ -234,6 +234,13 @@ class PlanApplication(AclPlan, frozen=True, rename="camel", forbid_unknown_field
         return AclPlan(**_fields(self))
 
 
+def application_body(plan: AclPlan, max_removed_percent: int | None) -> bytes:
+    """Body of a POST that applies a plan; without a share, it is one that earlier releases accept."""
+    return msgspec.json.encode(
+        plan if max_removed_percent is None else PlanApplication.of_plan(plan, max_removed_percent)
+    )
+
+
 def _fields(plan: AclPlan) -> dict[str, Any]:
     return {name: getattr(plan, name) for name in AclPlan.__struct_fields__}
 

@@ -27,6 +27,18 @@ def host_address(literal: str) -> str:
     return _remembered(literal) if len(literal) <= _REMEMBERED_LENGTH_MAX else _address(literal)
 
 
+def is_loopback(host: str | None) -> bool:
+    """Whether a host is a loopback address or the name localhost."""
+    if host is None:
+        return False
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def _address(literal: str) -> str:
     inner = literal[1:-1] if literal.startswith("[") and literal.endswith("]") else literal
     try:

@@ -1,13 +1,7 @@
-"""Where a sidecar is, how it is reached, and who asks: one place for the library and every command.
+"""A sidecar's address and the caller's credentials, for the library and every command.
 
-    http://HOST:PORT, https://HOST:PORT     over TCP
-    unix:PATH                               a Unix domain socket, by a path of any length
-
-Where a sidecar answers for several clusters, ``/clusters/NAME`` behind the port says which one is asked, or a
-name beside the address.
-
-A token is sent over https, a Unix socket or to this machine only. No proxy of the environment is asked: a
-sidecar is in one's own network.
+A token is sent over https, over a Unix socket or to this machine only. Proxies from the environment are not
+used: a sidecar is in one's own network.
 """
 
 from __future__ import annotations
@@ -18,15 +12,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import httpcore
 
-from authorizer.api.cluster_name import CLUSTERS_PATH, is_cluster_name
+from authorizer.api.ip_address import is_loopback
+from authorizer.api.sidecar_url import parse_sidecar_url
 from authorizer.api.unix_address import unix_address
-from authorizer.configuration.listeners import is_loopback
 
-_UNIX: Final = "unix:"
 # Alive at the other end; a sidecar closes a connection on which no request begins for five seconds.
 _KEPT_S: Final = 4.0
 _KEPT_MAX: Final = 100
@@ -72,30 +64,13 @@ class Address:
         """
         self.url = url
         self._credentials = credentials or Credentials()
-        self._path = Path(url.removeprefix(_UNIX)) if url.startswith(_UNIX) else None
-        self._ssl_context: ssl.SSLContext | None = None
+        parsed = parse_sidecar_url(url, cluster)
+        self._base, self._socket_path = parsed.base, parsed.socket_path
         token = self._credentials.token
         self._headers = {} if token is None else {"authorization": f"Bearer {token}"}
-        self._base = "http://localhost" if self._path is not None else url.rstrip("/")
-        if cluster is not None:
-            self._base += _cluster_path(cluster, url)
-        if self._path is not None:
-            return
-        parts = urlsplit(url)
-        if (
-            parts.scheme not in ("http", "https")
-            or not parts.hostname
-            or not _is_number(parts.netloc)
-            or not _is_base(parts.path)
-            or parts.query
-        ):
-            raise ValueError(
-                f"`{url}` is no sidecar's address: http(s)://HOST:PORT, where it follows several clusters "
-                "with /clusters/NAME behind it, or unix:PATH"
-            )
-        if parts.scheme == "https":
-            self._ssl_context = self._tls()
-        elif token is not None and not is_loopback(parts.hostname):
+        self._ssl_context = self._tls() if parsed.is_https else None
+        is_on_machine = parsed.host is None or is_loopback(parsed.host)
+        if token is not None and not parsed.is_https and not is_on_machine:
             raise ValueError(f"{url}: a token is sent over https, or to this machine, only")
 
     def pool(self, opened: ExitStack) -> httpcore.ConnectionPool:
@@ -126,7 +101,9 @@ class Address:
 
     def _connections(self, opened: ExitStack) -> dict[str, Any]:
         return {
-            "uds": None if self._path is None else opened.enter_context(unix_address(self._path)),
+            "uds": None
+            if self._socket_path is None
+            else opened.enter_context(unix_address(self._socket_path)),
             "ssl_context": self._ssl_context,
             "max_connections": None,
             "max_keepalive_connections": _KEPT_MAX,
@@ -139,27 +116,3 @@ class Address:
         if given.certificate_file is not None:
             context.load_cert_chain(given.certificate_file)
         return context
-
-
-def _is_base(path: str) -> bool:
-    """Whether a URL's path may be there: one that names a cluster, or none."""
-    return path in ("", "/") or (
-        path.startswith(CLUSTERS_PATH) and is_cluster_name(path.removeprefix(CLUSTERS_PATH).removesuffix("/"))
-    )
-
-
-def _cluster_path(cluster: str, url: str) -> str:
-    if not is_cluster_name(cluster):
-        raise ValueError(f"`{cluster}` is no cluster's name: up to 64 letters, digits, `-` and `_`")
-    if not url.startswith(_UNIX) and urlsplit(url).path not in ("", "/"):
-        raise ValueError(f"{url} names a cluster, so `{cluster}` is one too many")
-    return CLUSTERS_PATH + cluster
-
-
-def _is_number(netloc: str) -> bool:
-    """Whether the port, if there is one, is a port."""
-    try:
-        urlsplit(f"//{netloc}").port  # noqa: B018 - it is looked at when it is asked for
-    except ValueError:
-        return False
-    return True

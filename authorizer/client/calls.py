@@ -14,6 +14,13 @@ from authorizer.api.errors import (
     SidecarRefusedError,
     SidecarRequestError,
 )
+from authorizer.api.http.acl_requests import (
+    ACLS_PATH,
+    PLANS_PATH,
+    creation_body,
+    deletion_body,
+    listing_query,
+)
 from authorizer.client.answers import (
     Acl,
     Application,
@@ -29,13 +36,6 @@ from authorizer.client.answers import (
     Listing,
     NodeState,
     Question,
-)
-from authorizer.sidecar.routes.acl_bodies import (
-    ACLS_PATH,
-    PLANS_PATH,
-    creation_body,
-    deletion_body,
-    listing_query,
 )
 from records.acl import AclBinding, AclBindingFilter, AclOperation, ResourceType
 from records.principal import KafkaPrincipal

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from authorizer.api.authorizer_api import SecurityProtocol
 from authorizer.api.errors import ConfigError
+from authorizer.api.ip_address import is_loopback
 from authorizer.configuration.keys.names import (
     AUTH_OIDC_AUDIENCE,
     AUTH_OIDC_ISSUER,
@@ -13,7 +14,7 @@ from authorizer.configuration.keys.names import (
     AUTH_REQUIRED_LISTENERS,
     AUTH_TOKENS_FILE,
 )
-from authorizer.configuration.listeners import is_loopback, is_unix
+from authorizer.configuration.listeners import is_unix
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

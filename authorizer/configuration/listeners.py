@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from authorizer.api.authorizer_api import Endpoint, SecurityProtocol
 from authorizer.api.errors import ConfigError
+from authorizer.api.ip_address import is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -143,18 +144,6 @@ def is_unix(endpoint: Endpoint) -> bool:
 def is_local(endpoint: Endpoint) -> bool:
     """Whether only this machine reaches it."""
     return is_unix(endpoint) or is_loopback(endpoint.host)
-
-
-def is_loopback(host: str | None) -> bool:
-    """Whether an address, or the name localhost, means this machine alone."""
-    if host is None:
-        return False
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _ip_version(host: str | None) -> int | None:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from starlette.responses import RedirectResponse
 from starlette.routing import Route
 
+from authorizer.api.http.acl_requests import ACLS_PATH, PLANS_PATH
 from authorizer.console.node_status import NodeStatus
 from authorizer.console.routes.console_routes import ConsoleRoutes
 from authorizer.console.routes.pages import is_page, page
 from authorizer.sidecar.base_app import FOR_EVERYONE, AtOnce, RoutedApp
 from authorizer.sidecar.http.request_response import json_response, origin_of
-from authorizer.sidecar.routes.acl_bodies import ACLS_PATH, PLANS_PATH
 from authorizer.sidecar.routes.acls import AclRoutes
 from authorizer.sidecar.routes.changes import ChangeRoutes
 from authorizer.sidecar.routes.config_routes import CONFIG_PATH, ConfigRoutes

@@ -9,14 +9,8 @@ from hypothesis import strategies as st
 
 from authorizer.api.authorizer_api import AclBindingDeleteResult, AclCreateResult, AclDeleteResult
 from authorizer.api.errors import InvalidRequestError
-from authorizer.sidecar.routes.acl_bodies import (
-    bindings_of,
-    creation_body,
-    deletion_body,
-    filters_of,
-    listing_of,
-    listing_query,
-)
+from authorizer.api.http.acl_requests import creation_body, deletion_body, listing_query
+from authorizer.sidecar.routes.acl_bodies import bindings_of, filters_of, listing_of
 from authorizer.sidecar.routes.acl_results import (
     create_result_of,
     created_json,

@@ -10,17 +10,11 @@ import msgspec
 import pytest
 
 from authorizer.analysis.changed_acls import ChangedAcls
-from authorizer.analysis.plan import AclPlan, PlanOrigin
+from authorizer.analysis.plan import AclPlan, PlanOrigin, application_body
 from authorizer.engine.decisions.state import AuthorizerSettings
 from authorizer.node.writing.acl_control import RECORDS_PER_OPERATION_MAX
 from authorizer.sidecar.http.errors import HttpError
-from authorizer.sidecar.routes.acl_bodies import (
-    application_body,
-    bindings_of,
-    filters_of,
-    listing_of,
-    plan_of,
-)
+from authorizer.sidecar.routes.acl_bodies import bindings_of, filters_of, listing_of, plan_of
 from records.acl import AclBindingFilter
 from records.columns.acl_table import AclTable
 from snapshot.image import AclsImage

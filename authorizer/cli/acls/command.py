@@ -242,7 +242,7 @@ def _add(acls: Acls, wanted: Mapping[ResourcePattern, Entries], *, as_json: bool
 
 
 def _print_added(end_offset: int, results: Mapping[AclBinding, AclCreateResult]) -> None:
-    from authorizer.sidecar.routes.acl_bodies import NewAcl
+    from authorizer.api.http.acl_requests import NewAcl
     from authorizer.sidecar.routes.acl_results import created_json
 
     answer: dict[str, Any] = {

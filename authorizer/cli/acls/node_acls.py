@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import msgspec
 
-from authorizer.analysis.plan import PlanOrigin
+from authorizer.analysis.plan import PlanOrigin, application_body
 from authorizer.api.acl_json import acl_from_json
 from authorizer.api.errors import (
     SidecarAnswerError,
@@ -18,7 +18,6 @@ from authorizer.cli.log.node_state import node_state
 from authorizer.cli.sidecar import asked_sidecar
 from authorizer.client import calls
 from authorizer.sidecar.http.unix_socket import connect_unix
-from authorizer.sidecar.routes.acl_bodies import application_body
 from authorizer.sidecar.routes.acl_results import create_result_of, delete_result_of, plan_result_of
 from records.acl import AclBindingFilter
 from records.columns.acl_table import AclTable, AppliedAcl

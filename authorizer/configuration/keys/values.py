@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import urlsplit
 
 from authorizer.api.cluster_name import is_cluster_name
-from authorizer.configuration.listeners import is_loopback, split_list
+from authorizer.api.ip_address import is_loopback
+from authorizer.api.sidecar_url import parse_sidecar_url
+from authorizer.configuration.listeners import split_list
 from records.acl import AclOperation, ResourceType
 from records.principal import parse_kafka_principal
 
@@ -61,13 +63,10 @@ def base_url(text: str) -> str:
 def sidecars(text: str) -> tuple[str, ...]:
     """Addresses of sidecars, separated by commas."""
     found = tuple(split_list(text))
-    if found:
-        from authorizer.client.address import Address  # noqa: PLC0415 - an HTTP client, where one is wanted
-
-        for each in found:
-            if "@" in each:
-                raise ValueError(text)
-            Address(each)
+    for each in found:
+        if "@" in each:
+            raise ValueError(text)
+        parse_sidecar_url(each)
     return found
 
 

@@ -161,11 +161,11 @@ def _changed_by_text(asked: PlanQuery, table: AclTable, note: Callable[[str], No
 
 
 def _added(asked: PlanQuery, at: int, state: AuthorizerState) -> AclContent:
-    binding = asked.add[at].binding(f"add[{at}].")
     image = state.index.image
     try:
+        binding = asked.add[at].binding(f"add[{at}].")
         validate_binding(binding, HostRules.of(state.settings.kafka_version, image))
-    except ApiError as error:
+    except (ApiError, ValueError) as error:
         raise invalid_request(str(error)) from error
     return AccessControlEntryRecord.from_binding(binding_uuid(binding), binding).content
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from authorizer.sidecar.routes.acl_bodies import NewAcl
+from authorizer.api.http.acl_requests import NewAcl
 from authorizer.sidecar.routes.questions import DecisionQuestion
 
 #: Rows, columns and lines of one answer.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from authorizer.configuration.listeners import is_loopback
+from authorizer.api.ip_address import is_loopback
 from authorizer.sidecar.http.host_header import parse_host
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from authorizer.api.authorizer_api import SecurityProtocol
-from authorizer.configuration.listeners import is_local, is_loopback, is_unix
+from authorizer.api.ip_address import is_loopback
+from authorizer.configuration.listeners import is_local, is_unix
 from authorizer.sidecar.http.listener import Listener
 
 if TYPE_CHECKING:

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.analysis.plan import PlanApplication
+from authorizer.api.http.acl_requests import ACLS_PATH, PLANS_PATH, AclCreation, AclDeletion
 from authorizer.engine.decisions.decision import Rule
 from authorizer.sidecar.http.errors import ErrorCode
 from authorizer.sidecar.http.request_response import JSON
-from authorizer.sidecar.routes.acl_bodies import ACLS_PATH, PLANS_PATH, AclCreation, AclDeletion, AclListing
+from authorizer.sidecar.routes.acl_bodies import AclListing
 from authorizer.sidecar.routes.authzen import Evaluation, EvaluationsRequest
 from authorizer.sidecar.routes.config_routes import CONFIG_PATH, ConfigChange
 from authorizer.sidecar.routes.evaluations import EVALUATION_PATH, EVALUATIONS_PATH

@@ -16,12 +16,13 @@ from contextlib import closing
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
+from authorizer.analysis.plan import application_body
 from authorizer.analysis.plan_mutator import PlanResult
 from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult
 from authorizer.api.cluster_name import CLUSTERS_PATH
 from authorizer.api.errors import ApiError, OperationTimedOutError, UnknownServerError
+from authorizer.api.http.acl_requests import creation_body, deletion_body
 from authorizer.sidecar.http.unix_http import UnixConnection
-from authorizer.sidecar.routes.acl_bodies import application_body, creation_body, deletion_body
 from authorizer.sidecar.routes.acl_results import create_result_of, delete_result_of, plan_result_of
 from authorizer.sidecar.workers.worker import WRITER
 from authorizer.sidecar.workers.worker_api import ACLS_PATH, PLANS_PATH, WRITABLE_PATH
