@@ -1,8 +1,7 @@
-"""What every test has: Hypothesis profiles, and one real broker or one Spark for those that ask for it.
+"""The Hypothesis profile, and fixtures that several test files share: real brokers, Spark, a browser.
 
-ACLOG_HYPOTHESIS_PROFILE chooses `fast` (the default), `ci` (the default where CI is set) or `deep`. The first
-two always try the same examples, so that a change fails for what it did; `deep` is for hunting, and prints a
-blob that repeats what it found.
+The profiles `fast` and `ci` (support.example_counts) always try the same examples, so that a change fails for
+its own defects. `deep` prints a blob that repeats a failure.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ import structlog
 from hypothesis import HealthCheck, settings
 
 from support.class_archives import jvm_options
+from support.example_counts import PROFILE, examples
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -29,18 +29,15 @@ if TYPE_CHECKING:
     from support.kafka_quorum import KafkaQuorum
 
 # No deadlines: the machines are small and shared. too_slow would be one by another name.
-for name, examples, derandomize in (("fast", 30, True), ("ci", 100, True), ("deep", 2000, False)):
-    settings.register_profile(
-        name,
-        max_examples=examples,
-        derandomize=derandomize,
-        deadline=None,
-        print_blob=not derandomize,
-        suppress_health_check=[HealthCheck.too_slow],
-    )
-settings.load_profile(
-    os.environ.get("ACLOG_HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "fast")
+settings.register_profile(
+    PROFILE,
+    max_examples=examples(gate=100, deep=500),
+    derandomize=PROFILE != "deep",
+    deadline=None,
+    print_blob=PROFILE == "deep",
+    suppress_health_check=[HealthCheck.too_slow],
 )
+settings.load_profile(PROFILE)
 
 # All processes that a test starts inherit this.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", shlex.join(jvm_options("spark")))

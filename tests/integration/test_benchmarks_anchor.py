@@ -29,6 +29,7 @@ def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
         yield arena
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_every_part_gives_figures(arena: Arena, case: Case) -> None:
     """Each gives rows, each row a positive figure; but for what may be there before it is waited for."""

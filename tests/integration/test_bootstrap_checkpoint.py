@@ -89,8 +89,11 @@ def in_its_place(store: Path, directory: Path) -> None:
 
 @pytest.fixture(
     scope="module",
-    params=[("3.9.2", in_its_place), ("4.3.1", into_formatted), ("4.4.0", into_formatted)],
-    ids=lambda param: param[0],
+    params=[
+        pytest.param(("3.9.2", in_its_place), marks=pytest.mark.long, id="3.9.2"),
+        pytest.param(("4.3.1", into_formatted), id="4.3.1"),
+        pytest.param(("4.4.0", into_formatted), marks=pytest.mark.long, id="4.4.0"),
+    ],
 )
 def cluster(request: pytest.FixtureRequest, store: Path) -> Iterator[Broker]:
     """Formatted by Kafka's own tool, and then given the ACLs."""

@@ -248,6 +248,7 @@ def test_nothing_there() -> None:
     assert "cannot both be stdin" in diff("-", "-", code=2).stderr
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.integration
 def test_a_live_cluster(tmp_path: Path) -> None:
@@ -330,6 +331,7 @@ class AskedKafka:
         assert [[each["result"] for each in answer] for answer in answers] == self._wanted
 
 
+@pytest.mark.long
 @pytest.mark.integration
 def test_the_real_kafka_answers_each_witness_as_said(tmp_path: Path) -> None:
     """Of diff, who-can, what-can, test and blame; with and without allow.everyone.if.no.acl.found."""

@@ -41,6 +41,7 @@ def verified(directory: Path) -> None:
     assert report["aclCount"] == ACLS
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.integration
 @pytest.mark.parametrize("seed", SEEDS)

@@ -223,6 +223,7 @@ def test_round_through_every_kind_of_log(broker: Broker, tmp_path: Path) -> None
         assert "no colon is present" in error
 
 
+@pytest.mark.long
 @pytest.mark.integration
 @pytest.mark.slow
 @pytest.mark.xdist_group("broker")

@@ -260,6 +260,7 @@ def test_example_log_is_in_the_wheel(tmp_path: Path) -> None:
     assert {f"authorizer/cli/quickstart/example_log/{path.name}" for path in EXAMPLE_LOG.iterdir()} <= names
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_spark_runs_beside_the_node(spark: SparkSession, tmp_path: Path) -> None:
     """Snapshots, counts and changes of the tour's log; the commands that it prints go on from there."""
@@ -308,6 +309,7 @@ def test_without_java_spark_is_left_out(tmp_path: Path) -> None:
     assert '"decision":true' in done.stdout
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.xdist_group("spark")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

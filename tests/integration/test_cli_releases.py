@@ -55,7 +55,14 @@ def kafka_acls(servers: str, *flags: str) -> subprocess.CompletedProcess[str]:
     return run_java("org.apache.kafka.tools.AclCommand", "--bootstrap-server", servers, *flags)
 
 
-@pytest.fixture(scope="module", params=["3.9.2", "4.3.1", "4.4.0"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param("3.9.2", marks=pytest.mark.long),
+        pytest.param("4.3.1", marks=pytest.mark.long),
+        "4.4.0",
+    ],
+)
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Cluster:
     home = tmp_path_factory.mktemp("release")
     with jar_broker(version=request.param) as broker:

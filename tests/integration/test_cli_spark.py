@@ -256,6 +256,7 @@ def test_a_damaged_log_stops_the_job(spark: SparkSession, log: Path, tmp_path: P
     assert all(row["endOffset"] <= int(damage[1]) for row in stored)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_a_job_in_order(number: signal.Signals, log: Path, tmp_path: Path) -> None:
     """A continuous job serves metrics, and goes on until a signal: exit code 0, what it stored is whole."""
@@ -280,6 +281,7 @@ def test_a_signal_ends_a_job_in_order(number: signal.Signals, log: Path, tmp_pat
     assert answer("log", "verify", "--log", log, "--with", tmp_path)["comparison"]["equal"] is True
 
 
+@pytest.mark.long
 def test_spark_submit_runs_the_same(log: Path, tmp_path: Path) -> None:
     """The file of `aclog spark submit-file`, from any directory; Spark's own log lines go to stderr."""
     submit = [str(Path(sys.executable).with_name("spark-submit")), "--master", "local[2]", str(SUBMIT_FILE)]

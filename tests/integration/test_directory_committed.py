@@ -34,7 +34,12 @@ from support.kafka_cluster import wait_until
 from support.kafka_quorum import BROKER_NUMBER, CONTROLLERS, KafkaQuorum, kafka_quorum
 from support.nodes import SOON_S, running_node
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.xdist_group("committed")]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.slow,
+    pytest.mark.long,
+    pytest.mark.xdist_group("committed"),
+]
 
 #: Answered by then, or never: a fetch that waits for records at a leader waits for half a second.
 PARKED_S = 1.0

@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.xdist_group("examples-cluster")]
 
 
+@pytest.mark.long
 def test_nothing_is_lost_and_all_nodes_agree() -> None:
     """A broker and a node are killed; every acknowledged ACL is in force everywhere; it ends by itself."""
     done = subprocess.run(

@@ -468,6 +468,7 @@ def test_a_damaged_log_leaves_the_others_deciding_and_writing(tmp_path: Path) ->
         assert scraped.value("aclog_apply_errors_total", cluster="good") == 0
 
 
+@pytest.mark.long
 @pytest.mark.integration
 @pytest.mark.slow
 @pytest.mark.xdist_group("broker")

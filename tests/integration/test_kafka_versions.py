@@ -38,7 +38,12 @@ from support.oracle import Case, Replayed, case_names, load_case
 from support.release_oracle import VERSIONS, made_states, record, recorded
 from support.release_oracle import recorded_states as recorded_states_of_releases
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.xdist_group("versions")]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.slow,
+    pytest.mark.long,  # the gate has the recorded answers: tests/oracle/test_release_decisions.py
+    pytest.mark.xdist_group("versions"),
+]
 
 Json = dict[str, Any]
 ASKED = ("principal", "host", "operation", "resourceType", "resourceName")

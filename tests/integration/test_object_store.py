@@ -294,6 +294,7 @@ def test_a_node_keeps_its_snapshots_there(server: S3Server, url: str, tmp_path: 
         server.start()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("job", ["snapshots", "counts", "changes"])
 def test_the_spark_jobs(server: S3Server, url: str, tmp_path: Path, job: str) -> None:
     """Executors put the parts and the driver the manifest; a second run goes on from what is stored."""

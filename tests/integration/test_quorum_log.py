@@ -306,26 +306,30 @@ def test_who_is_let_in(tmp_path: Path) -> None:
             assert "kafka-acls.sh --bootstrap-server" in str(error)
 
 
-def test_a_leader_that_goes_away(quorum: KafkaQuorum) -> None:
-    """Killed, stopped, restarted: the node goes on with the next one's log, and never goes back."""
+@pytest.mark.parametrize(
+    ("fault", "recovery"),
+    [
+        (KafkaQuorum.kill, KafkaQuorum.start),
+        pytest.param(KafkaQuorum.pause, KafkaQuorum.resume, marks=pytest.mark.long),
+        pytest.param(KafkaQuorum.stop, KafkaQuorum.start, marks=pytest.mark.long),
+    ],
+)
+def test_a_leader_that_goes_away(
+    quorum: KafkaQuorum, fault: Callable[..., None], recovery: Callable[..., None]
+) -> None:
+    """The node continues with the next leader's log, and never returns to an earlier state."""
     admin = AdminClient({"bootstrap.servers": quorum.bootstrap_servers})
     with running_node(f"kraft://{quorum.controllers}") as node:
-        faults: list[tuple[Callable[[int], None], Callable[[int], None]]] = [
-            (quorum.kill, quorum.start),
-            (quorum.pause, quorum.resume),
-            (quorum.stop, quorum.start),
-        ]
-        for turn, (away, back) in enumerate(faults):
-            for _ in churn(admin, 4, f"before-{turn}-", turn):
-                pass
-            wait_until(lambda: acls_of(node) == described(admin), "what was there before")
-            leader = quorum.leader()
-            away(leader)
-            for _ in churn(admin, 4, f"after-{turn}-", turn):
-                pass
-            wait_until(lambda: acls_of(node) == described(admin), "what the next leader wrote")
-            back(leader)
-            assert acls_now(f"kraft://{quorum.controllers}") == described(admin)
+        for _ in churn(admin, 4, f"before-{fault.__name__}-", 1):
+            pass
+        wait_until(lambda: acls_of(node) == described(admin), "what was there before")
+        leader = quorum.leader()
+        fault(quorum, leader)
+        for _ in churn(admin, 4, f"after-{fault.__name__}-", 1):
+            pass
+        wait_until(lambda: acls_of(node) == described(admin), "what the next leader wrote")
+        recovery(quorum, leader)
+        assert acls_now(f"kraft://{quorum.controllers}") == described(admin)
 
 
 def test_voters_that_join() -> None:

@@ -67,6 +67,7 @@ def test_what_is_not_run_here_has_a_test_elsewhere() -> None:
         assert (ROOT / test).exists()
 
 
+@pytest.mark.long
 def test_every_command_runs_in_its_order(cluster: KafkaCluster, tmp_path: Path) -> None:
     """Nothing is missing between two of them, and each does what the text around it says."""
     (port,) = free_ports(1)

@@ -50,8 +50,10 @@ def short_waits() -> Iterator[None]:
 @pytest.mark.usefixtures("short_waits")
 @pytest.mark.parametrize(
     ("settings", "must_say_who", "phases"),
-    CALLERS.values(),
-    ids=CALLERS,
+    [
+        pytest.param(*caller, id=name, marks=[pytest.mark.long] if name == "may do everything" else [])
+        for name, caller in CALLERS.items()
+    ],
 )
 def test_it_answers_as_its_document_says(
     tmp_path: Path, settings: dict[str, str], must_say_who: bool, phases: str

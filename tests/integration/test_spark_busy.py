@@ -43,6 +43,7 @@ def snapshots_job(directory: Path, *, late_starts: int) -> tuple[subprocess.Comp
     return done, len(starts.read_text().splitlines())
 
 
+@pytest.mark.long
 def test_a_job_starts_again(tmp_path: Path) -> None:
     """Nothing was begun: it is said, and the job does what it was to do."""
     done, starts = snapshots_job(tmp_path, late_starts=1)
@@ -52,6 +53,7 @@ def test_a_job_starts_again(tmp_path: Path) -> None:
     assert json.loads(line)["logs"][0]["endOffset"] == 281
 
 
+@pytest.mark.long
 def test_a_job_gives_up_at_last(tmp_path: Path) -> None:
     """Three times: whoever runs it is told what to do."""
     done, starts = snapshots_job(tmp_path, late_starts=9)

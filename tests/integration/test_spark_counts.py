@@ -478,6 +478,7 @@ def test_a_window_is_whole_minutes(spark: SparkSession, tmp_path: Path) -> None:
             by_window(deltas, window)
 
 
+@pytest.mark.long
 @pytest.mark.xdist_group("spark")
 def test_delta_tables_hold_each_batch_once(tmp_path: Path) -> None:
     """As the Parquet files: also a batch that failed before its commit, and then ended elsewhere."""

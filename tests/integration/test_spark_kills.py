@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC
 from itertools import count
@@ -158,7 +158,10 @@ def assert_stands(point: str, job: str, disk: OnDisk) -> None:
         assert bool(disk.counts) == (point in ("written", "stored"))
 
 
-def test_killed_at_every_point(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "points", [pytest.param(POINTS, marks=pytest.mark.long, id="every-point"), ("written",)], ids=str
+)
+def test_killed_at_every_point(spark: SparkSession, tmp_path: Path, points: Sequence[str]) -> None:
     """The same snapshots, each change once, the same counts, and nothing left over.
 
     One kill at each point, each in another batch; the batches before it, and those after all kills, are done
@@ -171,7 +174,7 @@ def test_killed_at_every_point(spark: SparkSession, tmp_path: Path) -> None:
         own.append_batches(list(zip(random_batches(1, 150), times_ms, strict=False)))
         log_end = own.high_watermark()
     after = 0
-    for point in POINTS:
+    for point in points:
         with standing(home, log, point, after):
             disks = {job: OnDisk(home, job, log) for job in JOBS}
             for job, disk in disks.items():
@@ -183,7 +186,7 @@ def test_killed_at_every_point(spark: SparkSession, tmp_path: Path) -> None:
         run(spark, home, job, str(log))
         disk = OnDisk(home, job, log)
         assert disk.is_committed
-        assert (disk.end, len(disk.ends) > len(POINTS)) == (log_end, True)
+        assert (disk.end, len(disk.ends) > len(points)) == (log_end, True)
         assert_snapshots(home / job / "state", log, disk.ends)
         if job == "changes":
             assert_changes(spark, home / job, log)

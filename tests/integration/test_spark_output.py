@@ -39,6 +39,7 @@ def descendants(pid: int) -> list[tuple[int, str]]:
     return found
 
 
+@pytest.mark.long
 def test_a_job_shows_its_own_lines_only(tmp_path: Path) -> None:
     """On standard error nothing at all: the JVM's warning about its modules helps nobody."""
     done = subprocess.run(job(tmp_path), capture_output=True, text=True, timeout=TIMEOUT_S, check=False)

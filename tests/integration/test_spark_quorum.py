@@ -94,6 +94,7 @@ def change(admin: AdminClient, added: Iterable[int] = (), removed: Iterable[int]
             deleted.result(SOON_S)
 
 
+@pytest.mark.long
 def test_jobs_read_a_clusters_own_log(
     spark: SparkSession, guarded: Broker, config: Path, tmp_path: Path
 ) -> None:

@@ -175,6 +175,7 @@ def write_everything(broker: Broker, url: str) -> int:
     return append(url, [removal(some[3]), *some[11:14]])
 
 
+@pytest.mark.long
 def test_every_batch_of_a_topic(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """Whatever the batches' sizes: each state is the fold of what is below its end, the last one a node's.
 
@@ -203,6 +204,7 @@ def test_every_batch_of_a_topic(spark: SparkSession, broker: Broker, tmp_path: P
     assert_continued(url, SnapshotStore(str(tmp_path / "2" / "state")), end)
 
 
+@pytest.mark.long
 def test_a_topic_that_was_compacted(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """The end is right from a checkpoint before the gap and from a new one; no state in between claims to be.
 
@@ -375,6 +377,7 @@ def test_a_topic_created_again_within_a_batch(spark: SparkSession, broker: Broke
     assert [status.manifest for status in job.store.survey(settings.logs[0].identity.cluster_id)] == [None]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fleet", ["two topics", "a directory and a topic"])
 def test_two_clusters_in_one_job(spark: SparkSession, broker: Broker, tmp_path: Path, fleet: str) -> None:
     """The same ids in both, with other content: states, changes and counts are each cluster's own."""
@@ -448,6 +451,7 @@ def assert_own_counts(spark: SparkSession, output: Path, cluster_id: str, last: 
     assert {kind: count for kind, count in found.items() if count} == dict(expected)
 
 
+@pytest.mark.long
 def test_a_message_that_cannot_be_decoded(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """The job fails with its offset, again and again, and no state goes beyond it."""
     topic = unique_topic("spark-bad")

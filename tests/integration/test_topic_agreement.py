@@ -73,6 +73,7 @@ class Writer:
             self.changes += len(delete(node, name))
 
 
+@pytest.mark.long
 def test_two_nodes_that_both_write_agree(broker: Broker) -> None:
     """Random operations of three threads on each of two nodes, the same and conflicting ones among them.
 

@@ -153,6 +153,7 @@ def test_a_slow_reader_never_shows_what_a_gap_hides(broker: Broker) -> None:
     history.close()
 
 
+@pytest.mark.long
 def test_a_removal_that_the_log_forgot_is_not_missed(broker: Broker, tmp_path: Path) -> None:
     """A reader and a snapshot from before a removal of which no trace is left: the ACL goes anyway (I10).
 

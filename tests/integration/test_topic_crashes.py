@@ -89,6 +89,7 @@ def caught_up(nodes: list[Node]) -> int:
     return end
 
 
+@pytest.mark.long
 def test_leaders_die_under_writes(cluster: KafkaCluster) -> None:
     """Two leaders in a row are killed while both nodes write with acks=all, and come back as followers."""
     servers, topic = cluster.bootstrap_servers, unique_topic("leaders")
@@ -158,6 +159,7 @@ def test_the_only_broker_dies_and_comes_back(cluster: KafkaCluster) -> None:
     history.close()
 
 
+@pytest.mark.long
 def test_a_commit_without_an_answer_has_no_known_outcome(
     cluster: KafkaCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -244,6 +246,7 @@ def test_a_sidecar_that_starts_before_its_brokers(cluster: KafkaCluster, tmp_pat
     cluster.wait_for_brokers()
 
 
+@pytest.mark.long
 def test_an_unclean_election_takes_back_what_was_shown(cluster: KafkaCluster, tmp_path: Path) -> None:
     """The log is shortened and written on: the node ends in the new history, without what was lost (I11).
 
@@ -283,6 +286,7 @@ def test_an_unclean_election_takes_back_what_was_shown(cluster: KafkaCluster, tm
         assert names(node.authorizer.acls(ANY_ACL)) == expected
 
 
+@pytest.mark.long
 def test_a_write_after_an_unclean_election_is_no_success_on_what_was_lost(
     cluster: KafkaCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -79,6 +79,7 @@ def test_a_snapshot_is_good_where_the_new_leader_wrote_only_an_abort(
         assert names(node.authorizer.acls(ANY_ACL)) == {"kept", "later"}
 
 
+@pytest.mark.long
 def test_writes_go_on_while_the_leader_changes(cluster: KafkaCluster) -> None:
     """None fails, though clients know the old leader for a moment ("Leader epoch is older ...")."""
     topic, url = new_topic(cluster)

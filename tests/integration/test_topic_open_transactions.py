@@ -93,6 +93,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.long
 def test_commands_wait_and_then_say_which_transaction_is_open(held_up: HeldUp) -> None:
     """Not bad data: exit code 3 in bounded time, and what was asked for is there once it has ended."""
     for command in COMMANDS:

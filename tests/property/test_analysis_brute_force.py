@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 
 import pytest
@@ -18,9 +17,9 @@ from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import AccessControlEntryRecord
 from support import naive
 from support.brute_force import EVERY_KIND, NAMES, OPERATIONS, PRINCIPALS, Asked, answers, random_pair, said
+from support.example_counts import examples
 
-#: Ten times as many where the profile is for hunting.
-PAIRS = 100_000 if os.environ.get("ACLOG_HYPOTHESIS_PROFILE") == "deep" else 10_000
+PAIRS = examples(gate=2_000, deep=20_000)
 GROUP = ResourceType.GROUP  # whose names may be any, `*` too
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from functools import reduce
 from itertools import product
@@ -27,8 +26,9 @@ from support.brute_force import (
     covered_by_name,
     random_set,
 )
+from support.example_counts import examples
 
-SETS = 30_000 if os.environ.get("ACLOG_HYPOTHESIS_PROFILE") == "deep" else 3_000
+SETS = examples(gate=1_000, deep=10_000)
 GROUP = ResourceType.GROUP
 #: Also names that a witness would have by itself, and one that an ACL has.
 NAMED = ("User:a", "User:b", "User:somebody", "User:somebody1")

@@ -23,6 +23,7 @@ from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import AccessControlEntryRecord
 from support import naive
 from support.acl_strategies import IDS, codes
+from support.example_counts import examples
 
 FRESH_HOST = "192.0.2.1"
 HOSTS = ("10.0.0.1", "10.0.0.2", FRESH_HOST)
@@ -157,7 +158,7 @@ def small_maps() -> st.SearchStrategy[dict[tuple[str, bool], int]]:
 
 
 @given(small_maps(), small_maps(), st.integers(0, 1), st.integers(0, 1))
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=examples(gate=500, deep=4000))
 def test_maps_of_few_characters_are_canonical(
     one: dict[tuple[str, bool], int], other: dict[tuple[str, bool], int], usual: int, usually: int
 ) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from records.entries import AccessControlEntryRecord
@@ -21,6 +21,7 @@ from snapshot.jobs.engine.schema import CHANGES_ARROW
 from snapshot.store.manifest import SnapshotManifest
 from snapshot.store.snapshot_store import SnapshotStore
 from snapshot.store.storage import Storage
+from support.example_counts import examples
 from support.histories import as_record, open_intervals
 from support.shard_folds import Counted, counted, folded, plan
 from support.sim_history import EMPTY_STATE, State, fold
@@ -76,6 +77,7 @@ def state_at(records: Sequence[Counted], offset: int, before: State = EMPTY_STAT
 
 
 @given(logs(), st.integers(1, 3))
+@settings(max_examples=examples(gate=30, deep=200))
 def test_the_intervals_are_the_state_at_every_offset(batches: list[list[LogRecord]], shards: int) -> None:
     """Records of a metadata transaction count together, however often they change one id."""
     history = FollowedHistory()
@@ -87,6 +89,7 @@ def test_the_intervals_are_the_state_at_every_offset(batches: list[list[LogRecor
 
 
 @given(logs())
+@settings(max_examples=examples(gate=30, deep=200))
 def test_the_changes_lead_from_state_to_state(batches: list[list[LogRecord]]) -> None:
     """Each (offset, id) is told once, in order, and tells just what became another."""
     history = FollowedHistory()
@@ -118,6 +121,7 @@ def test_the_changes_lead_from_state_to_state(batches: list[list[LogRecord]]) ->
 
 
 @given(logs(), logs())
+@settings(max_examples=examples(gate=30, deep=200))
 def test_a_state_built_anew_leaves_the_history_without_holes(
     first: list[list[LogRecord]], second: list[list[LogRecord]]
 ) -> None:
@@ -143,6 +147,7 @@ def test_a_state_built_anew_leaves_the_history_without_holes(
 
 
 @given(logs())
+@settings(max_examples=examples(gate=30, deep=200))
 def test_a_batch_that_comes_again_writes_the_same_files(batches: list[list[LogRecord]]) -> None:
     """Whatever the order in which its changes come: same names, same bytes."""
     history = FollowedHistory()

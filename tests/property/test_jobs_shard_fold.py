@@ -6,7 +6,7 @@ import uuid
 from collections import Counter
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from records.entries import (
@@ -22,6 +22,7 @@ from snapshot.jobs.engine.change_notes import _kind_of, _readable
 from snapshot.jobs.engine.job import LogResult
 from snapshot.store.manifest import SnapshotManifest
 from snapshot.store.snapshot_store import SnapshotStore
+from support.example_counts import examples
 from support.shard_folds import Counted, counted, folded, plan
 from support.snapshots import IDENTITY, contents, logged
 from support.strategies import record_lists, strange_acl_records
@@ -91,6 +92,7 @@ def told_kinds(result: LogResult) -> Counter[tuple[int, ...]]:
 
 
 @given(logs(), st.data())
+@settings(max_examples=examples(gate=30, deep=200))
 def test_every_batch_ends_in_the_state_of_the_plain_fold(
     batches: list[list[LogRecord]], data: st.DataObject
 ) -> None:
@@ -119,6 +121,7 @@ def test_every_batch_ends_in_the_state_of_the_plain_fold(
 
 
 @given(logs(), st.integers(1, 5))
+@settings(max_examples=examples(gate=30, deep=200))
 def test_the_changes_are_those_of_the_plain_fold(batches: list[list[LogRecord]], shards: int) -> None:
     """One by one, each from the offset on from which it counts; and by so much the counts change."""
     store = memory_store()
@@ -167,6 +170,7 @@ def test_what_was_told_before_is_not_told_again(
 
 
 @given(logs(), logs(), st.integers(1, 4))
+@settings(max_examples=examples(gate=30, deep=200))
 def test_a_state_built_anew_tells_the_difference(
     before: list[list[LogRecord]], after: list[list[LogRecord]], shards: int
 ) -> None:

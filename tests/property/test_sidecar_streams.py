@@ -8,7 +8,6 @@ to what came before, an evaluation goes to the application when it is complete.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,6 +36,7 @@ from support.driven_protocols import (
     server_state,
     when_complete,
 )
+from support.example_counts import examples
 from support.http_streams import EVALUATION, EVALUATIONS, random_stream
 from support.node_acls import topic_acl
 from support.nodes import config_of, create, running_node
@@ -44,9 +44,7 @@ from support.nodes import config_of, create, running_node
 LISTENER = Listener(name="PLAINTEXT", url="http://localhost:8181", checks_names=True)
 CALLERS = ("alice", "bob", "ANONYMOUS")
 
-#: Of CI, of a hunt, and of everyone's own runs.
-STREAMS = {"ci": 2_000, "deep": 20_000}
-PROFILE = os.environ.get("ACLOG_HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "fast")
+STREAMS = examples(gate=1_500, deep=6_000)
 
 
 class Both:
@@ -105,12 +103,11 @@ def both(tmp_path: Path) -> Iterator[Both]:
 @pytest.mark.slow
 def test_random_streams_are_answered_as_by_stock_uvicorn(both: Both) -> None:
     """Whose requests, decisions, order, and whether the connection is closed."""
-    count = STREAMS.get(PROFILE, 500)
     seen: Counter[str] = Counter()
 
     async def compare() -> None:
         await both.learn_tokens()
-        for seed in range(count):
+        for seed in range(STREAMS):
             stream = random_stream(seed, both.tokens, CALLERS)
             stock = await both.by_stock(stream.for_stock)
             ours = await both.by_ours(stream.reads)
@@ -120,8 +117,8 @@ def test_random_streams_are_answered_as_by_stock_uvicorn(both: Both) -> None:
             seen["answers"] += len(ours.answers)
 
     asyncio.run(compare())
-    print(f"{count} streams: {dict(seen)}")
+    print(f"{STREAMS} streams: {dict(seen)}")
     # It would be easy to compare nothing.
-    assert seen["answers"] > 2 * count
+    assert seen["answers"] > 2 * STREAMS
     assert min(seen[status] for status in ("100", "200", "400", "401", "403", "404", "405", "421")) > 0
-    assert count / 10 < seen["closed"] < count
+    assert STREAMS / 10 < seen["closed"] < STREAMS
