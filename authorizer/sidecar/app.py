@@ -82,10 +82,11 @@ class SidecarApp(RoutedApp):
         self._changes = ChangeRoutes(node, states)
         self.node_status = NodeStatus(node, peers)
         self.at_once = {
-            path.encode("ascii"): AtOnce(
-                self, evaluations.answer_at_once, path, requests.of("POST", path, 200)
+            path.encode("ascii"): AtOnce(self, answer, path, requests.of("POST", path, 200))
+            for path, answer in (
+                (EVALUATION_PATH, evaluations.answer_one_inline),
+                (EVALUATIONS_PATH, evaluations.answer_inline),
             )
-            for path in (EVALUATION_PATH, EVALUATIONS_PATH)
         }
         routes = [
             Route("/", self._front),

@@ -163,7 +163,7 @@ def test_a_batch_is_answered_as_its_questions_are_one_by_one(node: Node) -> None
     for each in asked:
         try:
             alone.append(
-                json.loads(evaluations.answer_at_once(EVALUATION_PATH, encoded(each), ORIGIN) or b"")
+                json.loads(evaluations.answer_one_inline(EVALUATION_PATH, encoded(each), ORIGIN) or b"")
             )
         except HttpError as error:
             alone.append(json.loads(refusal_json(error)))
@@ -177,19 +177,19 @@ def test_a_batch_is_answered_as_its_questions_are_one_by_one(node: Node) -> None
 def test_nothing_is_decided_after_what_stops_a_batch(node: Node, semantic: str) -> None:
     evaluations = evaluations_of(node)
     body = json.loads(batch(50)) | {"options": {"evaluations_semantic": semantic}}
-    answer = evaluations.answer_at_once(EVALUATIONS_PATH, encoded(body), ORIGIN)
+    answer = evaluations.answer_inline(EVALUATIONS_PATH, encoded(body), ORIGIN)
     count = len(json.loads(answer or b"")["evaluations"])
     assert count == {"deny_on_first_deny": 2, "permit_on_first_permit": 1}[semantic]
     assert node.authorizer.metrics.allowed + node.authorizer.metrics.denied == count
 
 
-@pytest.mark.parametrize(("count", "at_once"), [(AT_ONCE_MAX, True), (AT_ONCE_MAX + 1, False)])
-def test_only_a_small_batch_is_answered_at_once(node: Node, count: int, *, at_once: bool) -> None:
+@pytest.mark.parametrize(("count", "inline"), [(AT_ONCE_MAX, True), (AT_ONCE_MAX + 1, False)])
+def test_only_a_small_batch_is_answered_inline(node: Node, count: int, *, inline: bool) -> None:
     """A larger one is left undecided: nothing is counted or audited twice."""
-    answer = evaluations_of(node).answer_at_once(EVALUATIONS_PATH, batch(count), ORIGIN)
-    assert (answer is not None) is at_once
+    answer = evaluations_of(node).answer_inline(EVALUATIONS_PATH, batch(count), ORIGIN)
+    assert (answer is not None) is inline
     metrics = node.authorizer.metrics
-    assert metrics.allowed + metrics.denied == (count if at_once else 0)
+    assert metrics.allowed + metrics.denied == (count if inline else 0)
 
 
 def test_addresses_are_remembered_in_bounds() -> None:

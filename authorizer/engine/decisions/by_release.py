@@ -34,11 +34,11 @@ class ReleaseDifference(NamedTuple):
 
 def release_difference(answered: Answered) -> ReleaseDifference | None:
     """What the releases that it may be answer to one question, if that is not the same; else None."""
+    # A mask that is an int depends on no host; operations without a mask are decided ACL by ACL.
+    if type(answered.own.said) is type(answered.common.said) is int and ASKED[answered.action.operation]:
+        return None
     state, context, action = answered.state, answered.context, answered.action
     if state.index.rows.networks != STRICTEST or answered.is_allowed:
-        return None
-    # What is an int names no host. An operation without bits has to be looked at anyway.
-    if ASKED[action.operation] and type(answered.own.said) is type(answered.common.said) is int:
         return None
     found = ReleaseDifference(
         *(is_allowed_by(state, context, action, each) for each in (EXACT_HOSTS, NETWORK_HOSTS))

@@ -51,12 +51,12 @@ def unknown_release(state: AuthorizerState) -> tuple[str, ...]:
 
 def notes(answered: Answered) -> tuple[str, ...]:
     """The notes of one decision; none if it is ALLOWED, as no unknown setting denies."""
-    state = answered.state
-    unknown = state.settings.unknown
-    if answered.is_allowed or not (unknown or state.index.rows.networks == STRICTEST):
+    if answered.is_allowed:
+        return ()
+    difference, unknown = release_difference(answered), answered.state.settings.unknown
+    if difference is None and not unknown:
         return ()
     found = []
-    difference = release_difference(answered)
     if difference is not None:
         found.append(
             f"{difference}: an ACL has a network as its host, and the release of the brokers is not known "

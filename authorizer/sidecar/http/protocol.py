@@ -36,6 +36,7 @@ from contextlib import suppress
 from fcntl import ioctl
 from termios import TIOCOUTQ
 from time import perf_counter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
@@ -80,9 +81,8 @@ _JSON: Final = JSON.encode("ascii")
 #: Of an answer that is made here.
 _HEADERS: Final = ((b"content-type", _JSON), (b"cache-control", b"no-store"))
 _CLOSE: Final = (b"connection", b"close")
-#: The headers that decide whether a request is answered inline, and how.
 _EXPECT: Final = b"expect"
-_INLINE_HEADERS: Final = frozenset((b"host", b"content-type", b"authorization", b"x-request-id", _EXPECT))
+_NO_HEADERS: Final[Mapping[bytes, bytes]] = MappingProxyType({})
 
 
 class _EndedError(Exception):
@@ -129,34 +129,25 @@ class _Message:
 
     Attributes:
         url: as it stands in the first line.
-        headers: of the head, with names in lower case; what comes behind a body is none of them.
-        has_head: it is complete.
-        offers_upgrade: it is to be parsed again, without the offer of another protocol.
-        inline: its headers in ``_INLINE_HEADERS``, if it may be answered inline, once the head is complete.
-        body: as far as it has come, until the application has the request.
+        headers: of the head, with names in lower case; trailers are not among them.
+        has_head: whether the head is complete.
+        offers_upgrade: whether it is parsed again, without the offer of another protocol.
+        endpoint: the inline endpoint of its path, if its head allows an inline answer.
+        inline: its headers by name, if it has an inline endpoint: then each name comes once.
+        body: what has been received of it, until the application has the request.
         cycle: the request with the application; None: it does not have it yet.
     """
 
-    __slots__ = ("body", "cycle", "has_head", "headers", "inline", "offers_upgrade", "url")
+    url = b""
+    has_head = False
+    offers_upgrade = False
+    endpoint: AtOnce | None = None
+    inline = _NO_HEADERS
+    body = b""
+    cycle: _Cycle | None = None
 
     def __init__(self) -> None:
-        self.url = b""
         self.headers: list[tuple[bytes, bytes]] = []
-        self.has_head = self.offers_upgrade = False
-        self.inline: dict[bytes, bytes] | None = None
-        self.body = b""
-        self.cycle: _Cycle | None = None
-
-    def inline_headers(self) -> dict[bytes, bytes] | None:
-        """Those that decide how it is answered inline; None: they say that it is not."""
-        found: dict[bytes, bytes] = {}
-        for header in self.headers:
-            name = header[0]
-            if name in _INLINE_HEADERS:
-                if name in found or name == _EXPECT:
-                    return None
-                found[name] = header[1]
-        return found
 
 
 class SidecarProtocol(HttpToolsProtocol):
@@ -419,20 +410,28 @@ class SidecarProtocol(HttpToolsProtocol):
         if message is None:
             return
         message.has_head = True
-        self._require_small_head(message)
+        limits, headers = self._load.config, message.headers
+        # Never too little: the message began somewhere in a piece that is not counted.
+        size = _PIECE_BYTES + self._framing_bytes
+        if size > limits.sidecar_max_head_bytes or len(headers) > limits.sidecar_max_headers:
+            self._require_small_head(message)
         if self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT":
             message.offers_upgrade = True
             return
-        if message.url in self._at_once:
-            message.inline = message.inline_headers()
-        if message.inline is None:
-            self._hand_over(message)
+        endpoint = self._at_once.get(message.url)
+        if endpoint is not None:
+            inline = dict(headers)
+            if len(inline) == len(headers) and _EXPECT not in inline:
+                message.endpoint, message.inline = endpoint, inline
+                return
+        self._hand_over(message)
 
     def on_body(self, body: bytes) -> None:
         message = self._message
         if message is None:
             return
-        self._framing_bytes = max(0, self._framing_bytes - (1 + _FRAMING_PER_BODY_BYTE) * len(body))
+        framing_bytes = self._framing_bytes - (1 + _FRAMING_PER_BODY_BYTE) * len(body)
+        self._framing_bytes = max(0, framing_bytes)
         cycle = message.cycle
         if cycle is None:
             message.body += body
@@ -465,33 +464,25 @@ class SidecarProtocol(HttpToolsProtocol):
 
     # --- the fast path -----------------------------------------------------------------------------------
 
-    def _is_free(self) -> bool:
-        """Whether everything before was answered, and the client reads its answers."""
-        running = self._running
-        return (
-            (running is None or running.response_complete)
-            and not self.pipeline
-            and not self.flow.write_paused
-            and not self._load.is_late
-        )
-
     def _answer_inline(self, message: _Message) -> bool:
         """Answer the request whose end the parser has just seen; False: the application is to answer."""
-        parser = self.parser
+        parser, running = self.parser, self._running
         self._inline_left -= 1
         if (
             self._inline_left < 0
-            or not self._is_free()
+            # Everything before it was answered, and the client reads its answers.
+            or not (running is None or running.response_complete)
+            or self.pipeline
+            or self.flow.write_paused
+            or self._load.is_late
             or parser.get_method() != b"POST"
             or parser.get_http_version() != "1.1"
             or not parser.should_keep_alive()
         ):
             return False
-        asked, headers = self._at_once.get(message.url), message.inline
-        if headers is None:
-            return False
+        asked, headers = message.endpoint, message.inline
         host = headers.get(b"host")
-        origin = None if host is None else self._origin_by_host(host)
+        origin = self._origin if host == self._host else self._origin_by_host(host)
         if asked is None or origin is None or headers.get(b"content-type", _JSON) != _JSON:
             return False
         caller = asked.app.authenticator.known(
@@ -530,19 +521,17 @@ class SidecarProtocol(HttpToolsProtocol):
             counted.durations.add(perf_counter() - begun_s)
         return True
 
-    def _origin_by_host(self, host: bytes) -> Origin | None:
+    def _origin_by_host(self, host: bytes | None) -> Origin | None:
         """The origin of this connection's requests with that Host; None: the application says why not.
 
-        Found once for a connection, for clients do not change the Host.
+        Computed when the Host changes, which clients do not do on one connection.
         """
-        if host != self._host:
-            self._host = host
-            try:
+        self._host, self._origin = host, None
+        if host is not None:
+            with suppress(HttpError):
                 self._origin = find_origin(
                     {"state": self.app_state, "headers": [(b"host", host)], "client": self.client}
                 )
-            except HttpError:
-                self._origin = None
         return self._origin
 
     def _write(self, response: Response, extra: list[tuple[bytes, bytes]]) -> None:
@@ -657,12 +646,8 @@ class SidecarProtocol(HttpToolsProtocol):
 
     def _require_small_head(self, message: _Message) -> None:
         limits = self._load.config
-        size_max = limits.sidecar_max_head_bytes
-        # Cheap, and never too little: it began somewhere in a piece that is not counted.
-        size = _PIECE_BYTES + self._framing_bytes
-        if size > size_max:
-            size = len(message.url) + sum(len(name) + len(value) for name, value in message.headers)
-        if size > size_max or len(message.headers) > limits.sidecar_max_headers:
+        size = len(message.url) + sum(len(name) + len(value) for name, value in message.headers)
+        if size > limits.sidecar_max_head_bytes or len(message.headers) > limits.sidecar_max_headers:
             self._refuse_head()
             raise _EndedError
 

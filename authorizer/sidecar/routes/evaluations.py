@@ -4,7 +4,7 @@ Rules:
 - Decisions are refused with 503 until the node is ready (I4), but for super users on early-start listeners;
   never with ``decision: false``.
 - Every decision of one request is made on one state, and says at which offset (I1).
-- What can be answered at once is, in the protocol's own call (``answer_at_once``). What waits for an offset
+- What can be answered at once is, in the protocol's own call (``answer_inline``). What waits for an offset
   takes no thread, and a large batch lets others have their turn every few milliseconds.
 """
 
@@ -71,31 +71,43 @@ class Evaluations:
         self._states = states
         self._words = Vocabulary.of(node.config)
 
-    def answer_at_once(self, path: str, body: bytes, origin: Origin) -> bytes | None:
-        """The answer's JSON; None where it has to wait: then ``answer`` gives it, and nothing is decided yet.
+    def answer_one_inline(self, path: str, body: bytes, origin: Origin) -> bytes | None:
+        """The JSON answer to one evaluation; None if it has to wait: nothing is decided then.
 
         Raises:
-            HttpError: what was asked cannot be answered, or not to this caller.
-            AuthorizerNotReadyError: and no early-start listener.
+            HttpError: the request is invalid, or this caller may not ask.
+            AuthorizerNotReadyError: not loaded, and no early-start listener.
         """
-        asked = decode_body(body, _KINDS[path], path)
-        batch = self._batch_of(asked)
-        if len(batch) > AT_ONCE_MAX:
+        evaluation = decode_body(body, Evaluation, path)
+        context = evaluation.context
+        if context is not None and self._must_wait(context.min_offset, context.at_offset):
             return None
-        min_offset, at_offset = _offsets(asked, batch)
-        if at_offset is not None or (min_offset and min_offset > visible_end(self._node)):
+        state = self._inline_state(origin)
+        return self._one(evaluation, state, state, origin)
+
+    def answer_inline(self, path: str, body: bytes, origin: Origin) -> bytes | None:
+        """The same for a batch; None also if it is large. Raises as ``answer_one_inline``."""
+        request = decode_body(body, EvaluationsRequest, path)
+        batch = self._batch_of(request)
+        if len(batch) > AT_ONCE_MAX or self._must_wait(*_offsets(request, batch)):
             return None
+        state = self._inline_state(origin)
+        if not batch:
+            return self._one(request, state, state, origin)
+        caller = self._batch_caller(state, origin)
+        return _joined(chain.from_iterable(self._decided(request, batch, state, caller)))
+
+    def _must_wait(self, min_offset: int | None, at_offset: int | None) -> bool:
+        return at_offset is not None or bool(min_offset and min_offset > visible_end(self._node))
+
+    def _inline_state(self, origin: Origin) -> AuthorizerState:
         state = self._node.authorizer.state
         if not state.is_ready and not origin.listener.early_start:
             raise AuthorizerNotReadyError(state.not_ready_reason)
-        if batch:
-            return _joined(
-                chain.from_iterable(self._decided(asked, batch, state, self._batch_caller(state, origin)))
-            )
-        return self._one(asked, state, state, origin)
+        return state
 
     async def answer(self, path: str, body: bytes, origin: Origin) -> bytes:
-        """The answer's JSON. Raises as ``answer_at_once``."""
+        """The answer's JSON. Raises as ``answer_one_inline``."""
         asked = decode_body(body, _KINDS[path], path)
         batch = self._batch_of(asked)
         min_offset, at_offset = _offsets(asked, batch)
