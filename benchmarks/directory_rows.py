@@ -19,10 +19,10 @@ from records.columns.values import pieces
 from records.columns.walk import walk
 from records.ids import uuid_from_string
 from records.log.base import LogIdentity
-from snapshot.jobs.engine.schema import SOURCE_ARROW
 from snapshot.jobs.sources.log_ranges import open_ranged
 from snapshot.jobs.sources.logs import FollowedLog
 from snapshot.jobs.sources.range_source import RangeSource, RangeStreamReader, options_of
+from snapshot.jobs.sources.schema import SOURCE_ARROW
 
 _NAME = "aclog-directory-rows"
 

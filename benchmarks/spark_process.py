@@ -26,10 +26,10 @@ from pyspark.sql.streaming.listener import (
 from benchmarks.anchor import ROOT
 from benchmarks.directory_rows import read_rows_stream
 from benchmarks.spark_tasks import Batch, Done, Task, answer_tasks, done_of
-from snapshot.jobs.engine.job import BatchReport, JobSettings
+from snapshot.jobs.running.job import BatchReport, JobSettings
 from snapshot.jobs.session import jars
 from snapshot.jobs.session.spark_session import spark_session
-from snapshot.jobs.snapshots_job import run_snapshots
+from snapshot.jobs.snapshots.snapshots_job import run_snapshots
 from snapshot.jobs.sources.logs import FollowedLog, resolve_logs
 from snapshot.jobs.sources.topic_source import read_topics_stream
 from snapshot.store.snapshot_store import SnapshotStore

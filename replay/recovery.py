@@ -19,8 +19,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from replay.events import LoadedSnapshot, Recovered
+from snapshot.continuation import reason_diverged, reason_too_old
 from snapshot.errors import SnapshotError
-from snapshot.may_continue import reason_diverged, reason_too_old
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -91,7 +91,7 @@ def part_name(index: int, attempt: str) -> str:
 
 
 def shard_part_name(shard: int, shards: int, attempt: str) -> str:
-    """The name of a part that holds one shard's ACLs, all of them and no others (jobs.engine.sharding)."""
+    """The name of a part that holds exactly the ACLs of one shard (jobs.folding.stored_state)."""
     return f"part-{shard:05d}-of-{shards:05d}-{attempt}.parquet"
 
 

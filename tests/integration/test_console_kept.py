@@ -29,7 +29,7 @@ from snapshot.digest import digest_to_string
 from snapshot.jobs.changes.changes_job import run_changes
 from snapshot.jobs.changes.coverage import put_coverage, read_coverage
 from snapshot.jobs.counts.counts_job import run_counts
-from snapshot.jobs.engine.job import JobSettings
+from snapshot.jobs.running.job import JobSettings
 from snapshot.jobs.sources.logs import resolve_logs
 from snapshot.store.snapshot_store import SnapshotStore
 from snapshot.store.storage import Storage

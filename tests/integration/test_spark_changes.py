@@ -43,7 +43,7 @@ from snapshot.jobs.changes.history import (
     of_principal,
     of_resource,
 )
-from snapshot.jobs.engine.job import JobSettings
+from snapshot.jobs.running.job import JobSettings
 from snapshot.jobs.sources.logs import resolve_logs
 from snapshot.store.snapshot_store import SnapshotStore
 from support.data import real_log

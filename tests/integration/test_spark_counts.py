@@ -41,7 +41,7 @@ from snapshot.errors import SnapshotError, SparkJobError
 from snapshot.jobs.counts.count_tables import by_window, read_count_deltas, read_counts
 from snapshot.jobs.counts.counts_job import run_counts
 from snapshot.jobs.counts.plot import plot_counts
-from snapshot.jobs.engine.job import BatchReport, JobSettings
+from snapshot.jobs.running.job import BatchReport, JobSettings
 from snapshot.jobs.sources.logs import resolve_logs
 from snapshot.store.snapshot_store import SnapshotStore
 from support.data import TESTS, real_log

@@ -16,10 +16,11 @@ from pyspark.sql.types import StructType
 
 from records.entries import BeginTransactionRecord, ControlRecord, EndTransactionRecord
 from records.log.directory import DirectoryLog
-from snapshot.jobs.engine.schema import CHANGE, CHANGES_ARROW, SOURCE, SOURCE_ARROW
+from snapshot.jobs.folding.schema import CHANGE, CHANGES_ARROW
 from snapshot.jobs.sources.log_range import read_ranges
 from snapshot.jobs.sources.logs import FollowedLog
 from snapshot.jobs.sources.range_source import read_ranges_stream
+from snapshot.jobs.sources.schema import SOURCE, SOURCE_ARROW
 from support.data import real_log
 from support.directory_logs import (
     acl,

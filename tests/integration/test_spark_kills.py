@@ -35,7 +35,7 @@ from records.log.directory import DirectoryLog
 from replay.load import load_image
 from snapshot.jobs.changes.history import History
 from snapshot.jobs.counts.count_tables import read_count_deltas, read_counts
-from snapshot.jobs.engine.planned_offsets import parse_ends
+from snapshot.jobs.planning.planned_offsets import parse_ends
 from snapshot.store.layout import MANIFEST_NAME, parse_snapshot_name
 from snapshot.store.snapshot_store import SnapshotStore
 from support.data import TESTS

@@ -27,8 +27,8 @@ from replay.load import load_image
 from replay.snapshot_source import CheckpointFiles, StoredSnapshots
 from snapshot.digest import digest_to_string
 from snapshot.errors import SparkJobError
-from snapshot.jobs.engine.job import BatchReport
-from snapshot.jobs.snapshots_job import run_snapshots
+from snapshot.jobs.running.job import BatchReport
+from snapshot.jobs.snapshots.snapshots_job import run_snapshots
 from snapshot.store.layout import shard_part_name
 from support.data import real_log
 from support.directory_logs import batch_bytes, write_segment

@@ -20,8 +20,8 @@ from records.errors import LogError
 from records.ids import uuid_to_string
 from records.log.topic import create_topic
 from snapshot.errors import CheckpointForeignError
-from snapshot.jobs.engine.schema import SOURCE
 from snapshot.jobs.sources.logs import FollowedLog, bind_checkpoint, resolve_logs
+from snapshot.jobs.sources.schema import SOURCE
 from snapshot.jobs.sources.topic_source import read_topic, read_topics_stream
 from support.kafka_broker import Broker, running_jvm
 from support.kafka_cluster import wait_until

@@ -13,7 +13,7 @@ from records.entries import AccessControlEntryRecord, MetadataRecord, RemoveAcce
 from records.errors import DecodeError
 from records.ids import uuid_to_string
 from records.log.topic.message import decode_message
-from snapshot.jobs.engine.decode import decode_rows, rows_by_log
+from snapshot.jobs.folding.decode import decode_rows, rows_by_log
 from support.column_logs import frame_of
 from support.source_rows import Row, split_batches
 from support.strategies import acl_records, plain_records, strange_acl_records, transactions

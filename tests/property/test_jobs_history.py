@@ -17,7 +17,7 @@ from records.log_batch import LogRecord
 from snapshot.jobs.changes.change_files import write_changes
 from snapshot.jobs.changes.change_table import ended_intervals, net_changes
 from snapshot.jobs.changes.coverage import Coverage
-from snapshot.jobs.engine.schema import CHANGES_ARROW
+from snapshot.jobs.folding.schema import CHANGES_ARROW
 from snapshot.store.manifest import SnapshotManifest
 from snapshot.store.snapshot_store import SnapshotStore
 from snapshot.store.storage import Storage

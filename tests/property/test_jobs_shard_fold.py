@@ -18,8 +18,8 @@ from records.ids import uuid_to_string
 from records.log_batch import LogRecord
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage, Provenance
-from snapshot.jobs.engine.change_notes import _kind_of, _readable
-from snapshot.jobs.engine.job import LogResult
+from snapshot.jobs.folding.change_recorder import _kind_of, _readable
+from snapshot.jobs.folding.log_plan import LogResult
 from snapshot.store.manifest import SnapshotManifest
 from snapshot.store.snapshot_store import SnapshotStore
 from support.example_counts import examples

@@ -20,7 +20,7 @@ from records.log.base import LogIdentity
 from snapshot.delta import AclsDelta
 from snapshot.errors import SparkJobError
 from snapshot.image import AclsImage
-from snapshot.jobs.engine.log_states import LogStates
+from snapshot.jobs.planning.log_states import LogStates
 from snapshot.jobs.sources.log_range import LogRange, read_ranges
 from snapshot.jobs.sources.log_ranges import LogRanges, OffsetAndEpoch
 from snapshot.jobs.sources.logs import FollowedLog

@@ -19,7 +19,7 @@ from snapshot.errors import SnapshotError
 from snapshot.jobs.counts.count_tables import read_count_deltas, read_counts
 from snapshot.jobs.counts.counts_job import run_counts
 from snapshot.jobs.counts.delta_lake import SESSION_CONF
-from snapshot.jobs.engine.job import BatchReport, JobSettings
+from snapshot.jobs.running.job import BatchReport, JobSettings
 from snapshot.jobs.session.spark_session import spark_session
 from snapshot.jobs.sources.logs import resolve_logs
 from snapshot.store.snapshot_store import SnapshotStore

@@ -10,7 +10,7 @@ from records.columns.acl_table import AppliedAcl
 from records.entries import AccessControlEntryRecord
 from records.ids import Uuid
 from snapshot.code_names import code_from_name
-from snapshot.jobs.engine.change_notes import _readable
+from snapshot.jobs.folding.change_recorder import _readable
 
 
 def as_record(row: Mapping[str, Any]) -> AccessControlEntryRecord:

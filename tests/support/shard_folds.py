@@ -19,9 +19,8 @@ from records.ids import uuid_to_string
 from records.log.base import LogIdentity
 from records.log_batch import LogRecord
 from snapshot.image import Provenance
-from snapshot.jobs.engine.job import LogPlan, LogResult, LogSummary
-from snapshot.jobs.engine.log_fold import LogFold, fold_logs
-from snapshot.jobs.engine.log_result import log_result
+from snapshot.jobs.folding.log_fold import LogFold, fold_logs
+from snapshot.jobs.folding.log_plan import LogPlan, LogResult, LogSummary, log_result
 from snapshot.store.manifest import SnapshotManifest
 from snapshot.store.snapshot_store import SnapshotStore
 from support.column_logs import frame_of

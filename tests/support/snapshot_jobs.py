@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from records.log.directory import DirectoryLog
 from replay.load import load_image
 from snapshot.digest import digest_to_string
-from snapshot.jobs.engine.job import BatchReport, JobSettings, LogReport
-from snapshot.jobs.snapshots_job import run_snapshots
+from snapshot.jobs.running.job import BatchReport, JobSettings, LogReport
+from snapshot.jobs.snapshots.snapshots_job import run_snapshots
 from snapshot.jobs.sources.logs import resolve_logs
 from snapshot.store.layout import SnapshotRef
 from snapshot.store.manifest import SnapshotManifest

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from snapshot.jobs.engine.schema import SOURCE_ARROW
+from snapshot.jobs.sources.schema import SOURCE_ARROW
 
 CLUSTER_ID = "c-1"
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"

@@ -29,14 +29,14 @@ from pyspark.sql import SparkSession
 
 from snapshot.jobs.changes.changes_job import run_changes
 from snapshot.jobs.counts.counts_job import run_counts
-from snapshot.jobs.engine import micro_batch
-from snapshot.jobs.engine.job import BatchReport, JobSettings, LogPlan
-from snapshot.jobs.engine.log_fold import fold_logs
-from snapshot.jobs.engine.log_result import log_result
-from snapshot.jobs.engine.log_states import LogStates
-from snapshot.jobs.engine.stored_state import StoredState
+from snapshot.jobs.folding.log_fold import fold_logs
+from snapshot.jobs.folding.log_plan import LogPlan, log_result
+from snapshot.jobs.folding.stored_state import StoredState
+from snapshot.jobs.planning.log_states import LogStates
+from snapshot.jobs.running import micro_batch
+from snapshot.jobs.running.job import BatchReport, JobSettings
 from snapshot.jobs.session.spark_session import spark_session
-from snapshot.jobs.snapshots_job import run_snapshots
+from snapshot.jobs.snapshots.snapshots_job import run_snapshots
 from snapshot.jobs.sources.logs import resolve_logs
 from snapshot.store.snapshot_store import SnapshotStore
 

@@ -20,8 +20,8 @@ from snapshot.jobs.changes.change_messages import messages_of
 from snapshot.jobs.changes.change_table import net_changes
 from snapshot.jobs.changes.changes_job import ChangesSink, _may_come_again
 from snapshot.jobs.changes.coverage import Coverage, covered_clusters, put_coverage, read_coverage
-from snapshot.jobs.engine.job import LogPlan, LogResult
-from snapshot.jobs.engine.schema import CHANGES_ARROW
+from snapshot.jobs.folding.log_plan import LogPlan, LogResult
+from snapshot.jobs.folding.schema import CHANGES_ARROW
 from snapshot.store.storage import Storage
 from support.shard_folds import folded, plan
 from support.snapshots import CLUSTER, IDENTITY, acl_id

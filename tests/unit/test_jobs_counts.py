@@ -21,7 +21,7 @@ from snapshot.image import Provenance
 from snapshot.jobs.counts.count_files import CountFiles
 from snapshot.jobs.counts.count_rows import MINUTE_MS, AclKind, CountRows, count_rows, counts_by_kind
 from snapshot.jobs.counts.counts_job import CountsSink
-from snapshot.jobs.engine.job import AclCount, AclCountDelta, LogPlan, LogResult, LogSummary
+from snapshot.jobs.folding.log_plan import AclCount, AclCountDelta, LogPlan, LogResult, LogSummary
 from snapshot.store.manifest import SnapshotManifest
 from support.snapshots import IDENTITY
 

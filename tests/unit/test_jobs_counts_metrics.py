@@ -16,8 +16,8 @@ from records.log.base import LogIdentity
 from snapshot.fold import DeltaCounts
 from snapshot.jobs.counts.count_metrics import AclCountMetric
 from snapshot.jobs.counts.count_rows import AclKind
-from snapshot.jobs.engine.job import BatchReport, LogReport
-from snapshot.jobs.engine.progress_metrics import QueryProgress
+from snapshot.jobs.running.job import BatchReport, LogReport
+from snapshot.jobs.running.progress_metrics import QueryProgress
 from snapshot.jobs.sources.logs import FollowedLog
 from support.snapshots import TOPIC_ID
 

@@ -19,8 +19,8 @@ from records.entries import (
 from records.errors import DecodeError, UnsupportedVersionError
 from records.ids import uuid_from_string, uuid_to_string
 from records.log.base import LogIdentity
-from snapshot.jobs.engine.decode import decode_rows
-from snapshot.jobs.engine.log_fold import fold_logs
+from snapshot.jobs.folding.decode import decode_rows
+from snapshot.jobs.folding.log_fold import fold_logs
 from snapshot.store.snapshot_store import SnapshotStore
 from support.column_logs import frame_of
 from support.shard_folds import plan

@@ -6,7 +6,7 @@ import pytest
 
 from records.errors import LogUnreachableError
 from snapshot.errors import SparkBusyError
-from snapshot.jobs.engine.failure import job_failure
+from snapshot.jobs.running.failure import job_failure
 
 WORKER = """An exception was thrown from the Python worker:
 Traceback (most recent call last):

@@ -9,7 +9,7 @@ import pytest
 from records.ids import Uuid
 from records.log.base import LogIdentity
 from snapshot.errors import SparkJobError
-from snapshot.jobs.engine.planned_offsets import parse_ends
+from snapshot.jobs.planning.planned_offsets import parse_ends
 from snapshot.jobs.sources.logs import FollowedLog
 
 

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from snapshot.jobs.engine.sharding import shards_of
+from snapshot.jobs.folding.stored_state import shards_of
 
 
 def shard_of(acl_id: bytes, shards: int) -> int:

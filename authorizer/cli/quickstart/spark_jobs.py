@@ -26,7 +26,7 @@ from records.errors import AclogError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from snapshot.jobs.engine.job import LogReport
+    from snapshot.jobs.running.job import LogReport
 
 #: What the jobs write to, in the quickstart's directory, beside its snapshots.
 COUNTS: Final = "counts"
@@ -75,7 +75,7 @@ class _Jobs:
 
     def snapshots(self) -> None:
         """Into the node's own store."""
-        from snapshot.jobs.snapshots_job import run_snapshots
+        from snapshot.jobs.snapshots.snapshots_job import run_snapshots
 
         store = self._workspace.store().url
         with _timed(f"Snapshots in {store}"):
@@ -126,7 +126,7 @@ class _Jobs:
 
     def _run(self, start: StartJob, job: str, home: str, store: str) -> LogReport | None:
         """Where the log stands then; None if nothing was left to do."""
-        from snapshot.jobs.engine.job import JobSettings
+        from snapshot.jobs.running.job import JobSettings
         from snapshot.jobs.sources.logs import resolve_logs
 
         settings = JobSettings(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from authorizer.cli.rendering.output import answer, print_json, shown
 
 if TYPE_CHECKING:
-    from snapshot.jobs.engine.job import BatchReport, LogReport
+    from snapshot.jobs.running.job import BatchReport, LogReport
 
 
 class Batches:

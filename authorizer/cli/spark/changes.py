@@ -15,7 +15,7 @@ from records.log.open import TOPIC, kind_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from snapshot.jobs.engine.job import BatchReport, JobSettings
+    from snapshot.jobs.running.job import BatchReport, JobSettings
 
 
 @click.command("changes", cls=Command)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from snapshot.jobs.counts.count_tables import TableFormat
-    from snapshot.jobs.engine.job import BatchReport, JobSettings
+    from snapshot.jobs.running.job import BatchReport, JobSettings
 
 _PARQUET: Final = "parquet"
 _DELTA: Final = "delta"

@@ -22,7 +22,7 @@ from records.properties import parse_properties
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from snapshot.jobs.engine.job import BatchReport, JobSettings
+    from snapshot.jobs.running.job import BatchReport, JobSettings
 
 #: Given a Spark session, the settings and what takes each batch's report; returns when the job has ended.
 StartJob: TypeAlias = "Callable[[Any, JobSettings, Callable[[BatchReport], None]], None]"
@@ -77,8 +77,7 @@ def job_settings(
     flags: JobFlags, workspace: Workspace, *, job: str, home: str, store: str, keep: int | None = None
 ) -> JobSettings:
     """What the engine is to do; arguments as those of ``run``. Each log is looked at once."""
-    from snapshot.jobs.engine.job import JobSettings
-    from snapshot.jobs.engine.sharding import SHARDS_DEFAULT
+    from snapshot.jobs.running.job import SHARDS_DEFAULT, JobSettings
     from snapshot.jobs.sources.logs import resolve_logs
 
     interval_s = INTERVAL_S if flags.interval_s is None else flags.interval_s
@@ -110,7 +109,7 @@ def serving_metrics(
     if flags.metrics_port is None:
         yield on_batch
         return
-    from snapshot.jobs.engine.progress_metrics import serve_metrics
+    from snapshot.jobs.running.progress_metrics import serve_metrics
 
     with serve_metrics(spark, settings.logs, port=flags.metrics_port, host=flags.metrics_host) as (
         port,
@@ -144,7 +143,7 @@ def spark_session_of(
 
     It ends with the block, unless it was there before. What Spark raises there comes out as SparkJobError.
     """
-    from snapshot.jobs.engine.failure import as_job_failure
+    from snapshot.jobs.running.failure import as_job_failure
     from snapshot.jobs.session.spark_session import has_session, spark_session
 
     is_ours = not has_session()

@@ -15,7 +15,7 @@ from authorizer.cli.workspace import Workspace
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from snapshot.jobs.engine.job import BatchReport, JobSettings
+    from snapshot.jobs.running.job import BatchReport, JobSettings
 
 
 @click.command("snapshots", cls=Command)
@@ -41,7 +41,7 @@ def snapshots_command(*, keep: int | None, **flags: Any) -> None:
     store = workspace.store().url
 
     def start(spark: Any, settings: JobSettings, on_batch: Callable[[BatchReport], None]) -> None:
-        from snapshot.jobs.snapshots_job import run_snapshots
+        from snapshot.jobs.snapshots.snapshots_job import run_snapshots
 
         with serving_metrics(job, spark, settings, on_batch) as counted:
             run_snapshots(spark, settings, counted)

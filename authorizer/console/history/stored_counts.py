@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from snapshot.jobs.counts.count_files import CountFiles, state_store
 from snapshot.jobs.counts.count_rows import MINUTE_MS
-from snapshot.jobs.engine.committed import committed_state
+from snapshot.store.committed import committed_state
 
 if TYPE_CHECKING:
     from records.log.base import LogIdentity

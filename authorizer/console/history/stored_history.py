@@ -29,7 +29,7 @@ from snapshot.errors import HistoryMissingError, SnapshotCorruptError
 from snapshot.image import Provenance
 from snapshot.jobs.changes.change_files import CHANGES, history_files, state_url
 from snapshot.jobs.changes.coverage import read_coverage
-from snapshot.jobs.engine.committed import committed_state
+from snapshot.store.committed import committed_state
 from snapshot.store.snapshot_store import SnapshotStore
 from snapshot.store.storage import Storage
 

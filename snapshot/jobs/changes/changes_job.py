@@ -22,7 +22,7 @@ from snapshot.jobs.changes.change_files import STATE, history_files, state_url, 
 from snapshot.jobs.changes.change_messages import messages_of
 from snapshot.jobs.changes.change_table import net_changes
 from snapshot.jobs.changes.coverage import Coverage, put_coverage, read_coverage
-from snapshot.jobs.engine.query import run_job
+from snapshot.jobs.running.query import run_job
 from snapshot.store.storage import Storage
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from snapshot.jobs.engine.job import BatchReport, JobSettings, LogPlan, LogResult
+    from snapshot.jobs.folding.log_plan import LogPlan, LogResult
+    from snapshot.jobs.running.job import BatchReport, JobSettings
 
 # Spark's own, in a checkpoint: a batch is planned in the first, and done in the second.
 _PLANNED: Final = "offsets"

@@ -26,8 +26,8 @@ from snapshot.code_names import code_to_name
 from snapshot.errors import HistoryMissingError, HistoryRangeError
 from snapshot.jobs.changes.change_files import CHANGES, INTERVALS, cluster_path, state_url
 from snapshot.jobs.changes.coverage import Coverage, covered_clusters, read_coverage
-from snapshot.jobs.engine.committed import committed_state
-from snapshot.jobs.engine.schema import CHANGE
+from snapshot.jobs.folding.schema import CHANGE
+from snapshot.store.committed import committed_state
 from snapshot.store.storage import Storage
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from snapshot.code_names import code_to_name
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from snapshot.jobs.engine.job import AclCount, AclCountDelta, LogPlan, LogResult
+    from snapshot.jobs.folding.log_plan import AclCount, AclCountDelta, LogPlan, LogResult
 
 #: What is stored; `count_tables.by_window` makes longer windows of it.
 MINUTE_MS: Final = 60_000

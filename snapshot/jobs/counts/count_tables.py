@@ -19,7 +19,7 @@ from snapshot.errors import SparkJobError
 from snapshot.jobs.counts.count_files import COUNTS, COUNTS_BY_TIME, state_store
 from snapshot.jobs.counts.count_rows import MINUTE_MS, AclKind
 from snapshot.jobs.counts.delta_lake import MISSING
-from snapshot.jobs.engine.committed import committed_ends
+from snapshot.store.committed import committed_ends
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,9 +16,9 @@ from snapshot.jobs.counts.count_files import CountFiles, state_store
 from snapshot.jobs.counts.count_metrics import AclCountMetric
 from snapshot.jobs.counts.count_rows import AclKind, CountRows, count_rows, counted_from
 from snapshot.jobs.counts.delta_lake import DeltaTables, require_delta
-from snapshot.jobs.engine.committed import committed_ends
-from snapshot.jobs.engine.progress_metrics import LOOPBACK, serve_metrics
-from snapshot.jobs.engine.query import run_job
+from snapshot.jobs.running.progress_metrics import LOOPBACK, serve_metrics
+from snapshot.jobs.running.query import run_job
+from snapshot.store.committed import committed_ends
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from snapshot.jobs.counts.count_tables import TableFormat
-    from snapshot.jobs.engine.job import BatchReport, JobSettings, LogPlan, LogResult
+    from snapshot.jobs.folding.log_plan import LogPlan, LogResult
+    from snapshot.jobs.running.job import BatchReport, JobSettings
 
 
 def run_counts(

@@ -15,9 +15,9 @@ from records.columns.batches import to_log_batches
 from records.errors import LogError, OffsetOutOfRangeError
 from records.ids import uuid_from_string
 from records.log.base import BatchPlace, LogIdentity
-from snapshot.jobs.engine.schema import SOURCE_ARROW
 from snapshot.jobs.sources.log_ranges import open_ranged, out_of_range
 from snapshot.jobs.sources.logs import ends_early
+from snapshot.jobs.sources.schema import SOURCE_ARROW
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

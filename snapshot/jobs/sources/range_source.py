@@ -30,9 +30,9 @@ from records.log.base import LogIdentity
 from records.log.directory.log import directory_of
 from records.log.open import DIRECTORY, kind_of
 from snapshot.errors import CheckpointForeignError
-from snapshot.jobs.engine.schema import SOURCE
 from snapshot.jobs.sources.log_range import LogRange
 from snapshot.jobs.sources.log_ranges import LogRanges, OffsetAndEpoch, describe
+from snapshot.jobs.sources.schema import SOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

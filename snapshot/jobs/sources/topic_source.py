@@ -1,4 +1,4 @@
-"""Logs in topics as rows of schema.SOURCE, by Spark's own Kafka connector.
+"""Logs in topics as rows of sources.schema, by Spark's own Kafka connector.
 
 Only committed messages are rows: neither transaction markers nor what was aborted. The rows of one log are
 one task's, in offset order.

@@ -34,10 +34,10 @@ from snapshot.digest import DIGEST_MASK, digest_to_string
 from snapshot.errors import SparkJobError
 from snapshot.fold import DeltaCounts, Fold
 from snapshot.image import AclsImage
-from snapshot.jobs.engine.change_notes import ChangeNotes
-from snapshot.jobs.engine.decode import decode_rows, rows_by_log
-from snapshot.jobs.engine.job import AclCount, LogPlan, LogSummary
-from snapshot.jobs.engine.stored_state import StoredState
+from snapshot.jobs.folding.change_recorder import ChangeRecorder
+from snapshot.jobs.folding.decode import decode_rows, rows_by_log
+from snapshot.jobs.folding.log_plan import AclCount, LogPlan, LogSummary
+from snapshot.jobs.folding.stored_state import StoredState
 from snapshot.jobs.sources.log_range import read_ranges
 from snapshot.metadata_image import MetadataImage
 from snapshot.store.metadata_file import put_metadata
@@ -104,9 +104,9 @@ class LogFold:
         self._metadata = MetadataImage.EMPTY if plan.base is None else read_metadata(self._storage, plan.base)
         self._counts = DeltaCounts()
         self._fold = Fold(self._state.held)
-        self._notes = ChangeNotes(plan)
+        self._recorder = ChangeRecorder(plan)
         # Changes are noted one by one; against `before`, the difference at the end.
-        self._notes_each = (plan.wants_changes or plan.wants_count_deltas) and plan.before is None
+        self._is_recording = (plan.wants_changes or plan.wants_count_deltas) and plan.before is None
         self._waiting: list[LogRecord] = []
         self._transaction = Transaction[LogRecord]()
         self._marker = -1
@@ -161,10 +161,10 @@ class LogFold:
 
     def _count(self, records: tuple[LogRecord, ...] | LazyRecords) -> None:
         """What counts next."""
-        if self._notes_each:
+        if self._is_recording:
             self._waiting += records
             if len(self._waiting) >= _OBJECTS:
-                self._fold_noting()
+                self._fold_and_record()
             return
         single = (
             records if isinstance(records, tuple) else self._fold.take_records(cast("TableRecords", records))
@@ -178,7 +178,7 @@ class LogFold:
                 case FeatureLevelRecord() | OtherRecord() as record:
                     self._metadata = self._metadata.with_record(record)
 
-    def _fold_noting(self) -> None:
+    def _fold_and_record(self) -> None:
         """Fold what waits one by one, and note what each record changes."""
         plan, state = self._plan, self._state
         waiting, self._waiting = self._waiting, []
@@ -203,7 +203,9 @@ class LogFold:
             before = delta.get(logged.record.id)
             delta.replay(logged)
             if logged.offset >= plan.start:
-                self._notes.note(before, delta.get(logged.record.id), logged.offset, logged.timestamp_ms)
+                self._recorder.record_change(
+                    before, delta.get(logged.record.id), logged.offset, logged.timestamp_ms
+                )
         changed = delta.changes
         state.apply(changed, AclTable.of([acl for acl in changed.values() if acl is not None]))
         after = delta.apply(plan.provenance)
@@ -221,16 +223,16 @@ class LogFold:
         if self._transaction.is_open:
             raise self._misplaced("begins here that has no end in this batch of the query", self._marker)
         if self._waiting:
-            self._fold_noting()
+            self._fold_and_record()
         self._fold.settle()
         state.apply(self._fold.gone, self._fold.rows)
         self._digest = (self._digest + self._fold.digest) & DIGEST_MASK
         self._counts.add(self._fold.counts)
         if plan.before is not None:
             before = StoredState.read(self._storage, plan.before, plan.shards)
-            noted = self._notes.note_difference(before.rows(), state.rows())
+            recorded = self._recorder.record_difference(before.rows(), state.rows())
             if plan.wants_changes:
-                state = StoredState(plan.shards, noted)
+                state = StoredState(plan.shards, recorded)
         # Spark may run a task twice: each run has names of its own.
         attempt = f"{plan.attempt}-{uuid4().hex[:8]}"
         summary = LogSummary(
@@ -242,9 +244,9 @@ class LogFold:
             records=self._records,
             counts=self._counts,
             acl_counts=[AclCount(*kind, count) for kind, count in sorted(state.count_by_kind().items())],
-            count_deltas=self._notes.count_deltas(),
+            count_deltas=self._recorder.count_deltas(),
         )
-        changes = self._notes.changes()
+        changes = self._recorder.changes()
         if len(changes) and write_changes is not None:
             write_changes(plan, changes)
         return summary

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from snapshot.jobs.engine.query import run_job
+from snapshot.jobs.running.query import run_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pyspark.sql import SparkSession
 
-    from snapshot.jobs.engine.job import BatchReport, JobSettings, LogPlan, LogResult
+    from snapshot.jobs.folding.log_plan import LogPlan, LogResult
+    from snapshot.jobs.running.job import BatchReport, JobSettings
 
 
 def run_snapshots(

@@ -14,28 +14,28 @@ from snapshot.code_names import code_to_name
 from snapshot.columns import AclColumns
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage
-from snapshot.jobs.engine.job import AclCountDelta
-from snapshot.jobs.engine.schema import CHANGE_ADDED, CHANGE_REMOVED, CHANGE_REPLACED, CHANGES_ARROW
+from snapshot.jobs.folding.log_plan import AclCountDelta
+from snapshot.jobs.folding.schema import CHANGE_ADDED, CHANGE_REMOVED, CHANGE_REPLACED, CHANGES_ARROW
 
 if TYPE_CHECKING:
     from records.columns.acl_table import AclTable
     from records.entries import AccessControlEntryRecord
     from records.ids import Uuid
-    from snapshot.jobs.engine.job import LogPlan
+    from snapshot.jobs.folding.log_plan import LogPlan
 
 _MINUTE_MS: Final = 60_000
 # Changes that are objects at once: as rows of Arrow they take less.
 _OBJECTS: Final = 1 << 16
 
 
-class ChangeNotes:
+class ChangeRecorder:
     """The changes of one log's batch, as far as its plan wants them."""
 
     def __init__(self, plan: LogPlan) -> None:
         self._plan = plan
         self._topic_id = uuid_to_string(plan.identity.topic_id)
         self._count_deltas: Counter[tuple[int, int, int, int, int]] = Counter()
-        self._noted: list[dict[str, Any]] = []
+        self._recorded: list[dict[str, Any]] = []
         self._batches: list[pa.RecordBatch] = []
 
     def changes(self) -> pa.Table:
@@ -47,7 +47,7 @@ class ChangeNotes:
         """Those that are not zero, in order, where they are wanted."""
         return [AclCountDelta(*key, change) for key, change in sorted(self._count_deltas.items()) if change]
 
-    def note(
+    def record_change(
         self, before: AppliedAcl | None, after: AppliedAcl | None, offset: int, timestamp_ms: int
     ) -> None:
         """One change, if it is one: the same content written again is none."""
@@ -67,7 +67,7 @@ class ChangeNotes:
             if after is not None:
                 self._count_deltas[(minute_ms, *_kind_of(after.record))] += 1
         if self._plan.wants_changes:
-            self._noted.append(
+            self._recorded.append(
                 {
                     "topic_id": self._topic_id,
                     "offset": offset,
@@ -78,10 +78,10 @@ class ChangeNotes:
                     "after": None if after is None else _readable(after),
                 }
             )
-            if len(self._noted) >= _OBJECTS:
+            if len(self._recorded) >= _OBJECTS:
                 self._to_arrow()
 
-    def note_difference(self, before: AclTable, now: AclTable) -> AclTable:
+    def record_difference(self, before: AclTable, now: AclTable) -> AclTable:
         """Note what is another than it was; the log has forgotten when an ACL went.
 
         Returns the state that was noted: where nothing is noted of an ACL its place stays as well, though the
@@ -95,20 +95,20 @@ class ChangeNotes:
         noted: dict[Uuid, AppliedAcl | None] = {}
         for was, is_now in AclsDelta.between(was_there, there).changed():
             if is_now is None:
-                self.note(was, None, plan.end - 1, plan.provenance.timestamp_ms)
+                self.record_change(was, None, plan.end - 1, plan.provenance.timestamp_ms)
             elif was is not None and was.record == is_now.record:
                 noted[is_now.record.id] = was
             else:
                 offset = plan.start if is_now.offset is None else max(is_now.offset, plan.start)
                 placed = AppliedAcl(is_now.record, offset, is_now.timestamp_ms)
-                self.note(was, placed, offset, is_now.timestamp_ms)
+                self.record_change(was, placed, offset, is_now.timestamp_ms)
                 noted[is_now.record.id] = placed
         return there.columns.with_changes(noted)
 
     def _to_arrow(self) -> None:
-        if self._noted:
-            self._batches.append(pa.RecordBatch.from_pylist(self._noted, schema=CHANGES_ARROW))
-            self._noted = []
+        if self._recorded:
+            self._batches.append(pa.RecordBatch.from_pylist(self._recorded, schema=CHANGES_ARROW))
+            self._recorded = []
 
 
 def _kind_of(record: AccessControlEntryRecord) -> tuple[int, int, int, int]:

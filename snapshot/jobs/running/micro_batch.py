@@ -23,20 +23,21 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from snapshot.digest import digest_to_string
-from snapshot.jobs.engine.job import BatchReport, LogPlan, LogReport, LogSummary
-from snapshot.jobs.engine.log_fold import LogFold, fold_logs
-from snapshot.jobs.engine.log_result import log_result
-from snapshot.jobs.engine.log_states import LogStates
-from snapshot.jobs.engine.planned_offsets import OffsetLog, PlannedOffsets
-from snapshot.jobs.engine.schema import FOLDED
+from snapshot.jobs.folding.log_fold import LogFold, fold_logs
+from snapshot.jobs.folding.log_plan import LogPlan, LogSummary, log_result
+from snapshot.jobs.folding.schema import FOLDED
+from snapshot.jobs.planning.log_states import LogStates
+from snapshot.jobs.planning.planned_offsets import OffsetLog, PlannedOffsets
+from snapshot.jobs.running.job import BatchReport, LogReport
 from snapshot.jobs.sources.topic_source import read_topic
 from snapshot.store.snapshot_store import SnapshotStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from snapshot.jobs.engine.first_offsets import FirstOffsets
-    from snapshot.jobs.engine.job import JobSettings, JobSink, LogResult
+    from snapshot.jobs.folding.log_plan import LogResult
+    from snapshot.jobs.planning.first_offsets import FirstOffsets
+    from snapshot.jobs.running.job import JobSettings, JobSink
     from snapshot.jobs.sources.logs import FollowedLog
 
 

@@ -9,27 +9,6 @@ from typing import Final
 
 import pyarrow as pa
 
-#: Rows of a log. Of a topic: its messages, without control records; a null ``value`` is a tombstone. Of a
-#: directory or a quorum: one row for each batch, whose ``value`` says where the records are
-#: (sources.log_range).
-SOURCE: Final = (
-    "cluster_id string, topic_id string, partition int, offset long, timestamp timestamp, "
-    "key binary, value binary"
-)
-
-#: SOURCE in Arrow.
-SOURCE_ARROW: Final = pa.schema(
-    [
-        ("cluster_id", pa.string()),
-        ("topic_id", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("timestamp", pa.timestamp("us", tz="UTC")),
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-    ]
-)
-
 #: An ACL as people read it: names as snapshot.code_names gives them.
 ACL: Final = (
     "resource_type: string, resource_name: string, pattern_type: string, principal: string, host: string, "
@@ -72,5 +51,5 @@ CHANGES_ARROW: Final = pa.schema(
     ]
 )
 
-#: What folding gives: one row for each log (JSON of job.LogSummary).
+#: What folding gives: one row for each log (JSON of log_plan.LogSummary).
 FOLDED: Final = "cluster_id string, summary string"

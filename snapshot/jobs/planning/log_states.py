@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Final
 
 from records.errors import DecodeError, LogError, OffsetOutOfRangeError
 from records.ids import uuid_to_string
+from snapshot.continuation import reason_diverged, reason_too_old
 from snapshot.errors import SnapshotError, SparkJobError
 from snapshot.files.kraft_checkpoint import checkpoint_of
 from snapshot.image import Provenance
 from snapshot.jobs.sources.logs import ends_early
-from snapshot.may_continue import reason_diverged, reason_too_old
 from snapshot.store.stored import SnapshotState
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from prometheus_client.registry import Collector
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from snapshot.errors import SparkJobError
-from snapshot.jobs.engine.planned_offsets import end_of
+from snapshot.jobs.planning.planned_offsets import end_of
 from snapshot.jobs.sources.logs import sources_of
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         StreamingQueryProgress,
     )
 
-    from snapshot.jobs.engine.job import BatchReport
+    from snapshot.jobs.running.job import BatchReport
     from snapshot.jobs.sources.logs import FollowedLog
 
 #: Nobody else sees a metric unless the user says so.

@@ -14,11 +14,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from snapshot.errors import SparkBusyError, SparkJobError
-from snapshot.jobs.engine.failure import as_job_failure
-from snapshot.jobs.engine.first_offsets import read_first_offsets
-from snapshot.jobs.engine.log_states import LogStates
-from snapshot.jobs.engine.micro_batch import MicroBatches
-from snapshot.jobs.engine.planned_offsets import OffsetLog
+from snapshot.jobs.planning.first_offsets import read_first_offsets
+from snapshot.jobs.planning.log_states import LogStates
+from snapshot.jobs.planning.planned_offsets import OffsetLog
+from snapshot.jobs.running.failure import as_job_failure
+from snapshot.jobs.running.micro_batch import MicroBatches
 from snapshot.jobs.sources.logs import bind_checkpoint, sources_of
 from snapshot.jobs.sources.range_source import read_ranges_stream
 from snapshot.jobs.sources.topic_source import read_topics_stream
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from snapshot.jobs.engine.job import BatchReport, JobSettings, JobSink
+    from snapshot.jobs.running.job import BatchReport, JobSettings, JobSink
 
 # Plain logging: a program that sets none up gets warnings on stderr, and keeps stdout for its batches.
 _log: Final = logging.getLogger(__name__)

@@ -21,7 +21,6 @@ from records.columns.acl_table import CODES, AclTable
 from records.ids import UUID_BYTES
 from snapshot.columns import AclColumns, among, has_id, heads_of
 from snapshot.errors import SnapshotCorruptError
-from snapshot.jobs.engine.sharding import shards_of
 from snapshot.store.layout import parse_shard_part_name, shard_changes_name, shard_part_name
 from snapshot.store.manifest import ChangePart, SnapshotPart
 from snapshot.store.parquet import (
@@ -49,6 +48,22 @@ if TYPE_CHECKING:
 CHANGES_SHARE: Final = 8
 # Files that are read or written at once: an object store answers many as quickly as one.
 _FILES_AT_ONCE: Final = 4
+# Fibonacci hashing: 2^64 by the golden ratio. The upper half of the product depends on all bits of the id.
+_MULTIPLIER: Final = np.uint64(0x9E3779B97F4A7C15)
+_SHIFT: Final = np.uint64(32)
+
+
+def shards_of(ids: bytes, shards: int) -> npt.NDArray[np.int32]:
+    """The shard of each of the 16-byte ids that the blob holds, 0 to ``shards`` - 1.
+
+    Raises:
+        ValueError: no shard at all, or ids that are not 16 bytes each.
+    """
+    if shards < 1:
+        raise ValueError(f"at least 1 shard, not {shards}")
+    words = np.frombuffer(ids, ">u8").astype(np.uint64).reshape(-1, 2)
+    hashes = (words[:, 0] ^ words[:, 1]) * _MULTIPLIER >> _SHIFT
+    return (hashes % np.uint64(shards)).astype(np.int32)
 
 
 @dataclass(frozen=True, slots=True)
