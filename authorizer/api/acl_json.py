@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.entries import AccessControlEntryRecord, AclContent
@@ -14,6 +14,16 @@ if TYPE_CHECKING:
 
     from records.columns.acl_table import AppliedAcl
 
+_CONTENT_FIELDS: Final = (
+    "resourceType",
+    "resourceName",
+    "patternType",
+    "principal",
+    "host",
+    "operation",
+    "permissionType",
+)
+
 
 def acl_json(record: AccessControlEntryRecord) -> dict[str, str]:
     """One ACL; a code that this build has no name for is its number (architecture.md 8.4)."""
@@ -22,16 +32,21 @@ def acl_json(record: AccessControlEntryRecord) -> dict[str, str]:
 
 def content_json(content: AclContent) -> dict[str, str]:
     """The same without an id."""
+    return dict(zip(_CONTENT_FIELDS, content_texts(content), strict=True))
+
+
+def content_texts(content: AclContent) -> tuple[str, str, str, str, str, str, str]:
+    """The values of ``content_json``, in its order."""
     resource_type, name, pattern_type, principal, host, operation, permission_type = content
-    return {
-        "resourceType": code_to_name(ResourceType, resource_type),
-        "resourceName": name,
-        "patternType": code_to_name(PatternType, pattern_type),
-        "principal": principal,
-        "host": host,
-        "operation": code_to_name(AclOperation, operation),
-        "permissionType": code_to_name(AclPermissionType, permission_type),
-    }
+    return (
+        code_to_name(ResourceType, resource_type),
+        name,
+        code_to_name(PatternType, pattern_type),
+        principal,
+        host,
+        code_to_name(AclOperation, operation),
+        code_to_name(AclPermissionType, permission_type),
+    )
 
 
 def acl_from_json(acl: Mapping[str, str]) -> AccessControlEntryRecord:

@@ -15,9 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from authorizer.api.http.error_code import ErrorCode
 from authorizer.node.switch_interval import giving_way
 from authorizer.sidecar.http.client_presence import while_connected
-from authorizer.sidecar.http.errors import ErrorCode, HttpError
+from authorizer.sidecar.http.errors import HttpError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -20,8 +20,9 @@ from starlette.requests import Request
 from starlette.routing import Router
 
 from authorizer.api.errors import AuthorizerNotReadyError
+from authorizer.api.http.error_code import ErrorCode
 from authorizer.console.routes.pages import is_page
-from authorizer.sidecar.http.errors import RETRY, ErrorCode, HttpError
+from authorizer.sidecar.http.errors import RETRY, HttpError
 from authorizer.sidecar.http.limits import is_health
 from authorizer.sidecar.http.request_origin import find_origin
 from authorizer.sidecar.http.request_response import (

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Final
 from starlette.routing import Route
 
 from authorizer.api.cluster_name import CLUSTERS_PATH
+from authorizer.api.http.error_code import ErrorCode
 from authorizer.console.routes.access import require_console
 from authorizer.console.routes.pages import ASSETS_PATH, asset, fleet_page, is_page
 from authorizer.console.routes.paths import CLUSTERS_LIST_PATH
 from authorizer.sidecar.app import SidecarApp
 from authorizer.sidecar.base_app import FOR_EVERYONE, RoutedApp, not_ready
-from authorizer.sidecar.http.errors import ErrorCode, HttpError
+from authorizer.sidecar.http.errors import HttpError
 from authorizer.sidecar.http.request_response import error_response, json_response, origin_of
 from authorizer.sidecar.routes.metrics_text import MetricsText
 from authorizer.sidecar.routes.node_routes import AUTHZEN_CONFIGURATION_PATH, state_json

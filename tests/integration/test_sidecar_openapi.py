@@ -14,10 +14,10 @@ from jsonschema import Draft202012Validator, ValidationError
 
 from authorizer.analysis.changed_acls import ChangedAcls
 from authorizer.analysis.plan import AclPlan, PlanOrigin
+from authorizer.api.http.error_code import ErrorCode
 from authorizer.configuration.load import load_config
 from authorizer.engine.decisions.state import AuthorizerSettings
 from authorizer.node.node import Node
-from authorizer.sidecar.http.errors import ErrorCode
 from authorizer.sidecar.routes import changes, min_offset
 from authorizer.sidecar.routes.operations import OPERATIONS
 from records.acl import (

@@ -18,10 +18,11 @@ from authorizer.analysis.decision_changes import flips_by
 from authorizer.analysis.effective_permissions import Meaning
 from authorizer.analysis.plan import AclPlan, PlanOrigin
 from authorizer.api.acl_json import content_from_json
+from authorizer.api.http.error_code import ErrorCode
 from authorizer.console.comparison_scheduler import ComparisonScheduler
 from authorizer.console.process.console_proxy import ConsoleProxy
 from authorizer.engine.decisions.state import AuthorizerSettings
-from authorizer.sidecar.http.errors import ErrorCode, HttpError
+from authorizer.sidecar.http.errors import HttpError
 from authorizer.sidecar.workers.socket_directory import MeetingPlace
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import AccessControlEntryRecord

@@ -9,9 +9,10 @@ import pytest
 from starlette.datastructures import Headers
 from starlette.requests import Request
 
+from authorizer.api.http.error_code import ErrorCode
 from authorizer.console.routes.same_origin import require_same_origin
 from authorizer.sidecar.http.connection_peer import Peer
-from authorizer.sidecar.http.errors import ErrorCode, HttpError
+from authorizer.sidecar.http.errors import HttpError
 from authorizer.sidecar.http.listener import Listener
 from authorizer.sidecar.http.request_origin import Origin
 from records.principal import ANONYMOUS

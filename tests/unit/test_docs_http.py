@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from authorizer.sidecar.http.errors import ErrorCode
+from authorizer.api.http.error_code import ErrorCode
 from support.data import TESTS
 
 PAGE = (TESTS.parent / "docs" / "http.md").read_text(encoding="utf-8")

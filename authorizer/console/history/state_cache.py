@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from authorizer.analysis.matrix import Matrix
+from authorizer.api.http.error_code import ErrorCode
 from authorizer.console.history.history_scan import HistoryScan
 from authorizer.console.history.indexes import IndexCache
 from authorizer.console.history.scan_thread import ScanThread
@@ -19,7 +20,7 @@ from authorizer.console.process.thread_pool import run_in_console_thread
 from authorizer.console.routes.matrix_window import window
 from authorizer.console.routes.queries import MatrixQuery
 from authorizer.engine.decisions.state import AuthorizerState
-from authorizer.sidecar.http.errors import ErrorCode, HttpError
+from authorizer.sidecar.http.errors import HttpError
 from records.acl import ResourceType
 from records.log.open import open_log
 from replay.snapshot_source import CheckpointFiles, StoredSnapshots

@@ -15,12 +15,13 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from authorizer.api.http.error_code import ErrorCode
 from authorizer.api.unix_address import unix_address
 from authorizer.console.routes.access import require_console
 from authorizer.console.routes.paths import APPLY_PATH, console_routes
 from authorizer.sidecar.http.client_presence import while_connected
 from authorizer.sidecar.http.connection_peer import Peer
-from authorizer.sidecar.http.errors import RETRY, ErrorCode, HttpError
+from authorizer.sidecar.http.errors import RETRY, HttpError
 from authorizer.sidecar.http.request_response import origin_of, read_body
 from records.principal import KafkaPrincipal
 

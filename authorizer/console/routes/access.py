@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from authorizer.api.http.error_code import ErrorCode
 from authorizer.sidecar.auth.caller_authorization import Caller
-from authorizer.sidecar.http.errors import ErrorCode, HttpError
+from authorizer.sidecar.http.errors import HttpError
 from authorizer.sidecar.http.request_response import origin_of
 from authorizer.sidecar.routes.request_state import ready_state
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.responses import Response
 
+from authorizer.api.http.error_code import ErrorCode
 from authorizer.console.routes.access import require_console
-from authorizer.sidecar.http.errors import ErrorCode, HttpError
+from authorizer.sidecar.http.errors import HttpError
 
 if TYPE_CHECKING:
     from starlette.requests import Request

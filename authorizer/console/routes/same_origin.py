@@ -9,8 +9,9 @@ from __future__ import annotations
 import ipaddress
 from typing import TYPE_CHECKING, Final
 
+from authorizer.api.http.error_code import ErrorCode
 from authorizer.configuration.keys.names import PUBLIC_URL, TRUSTED_PROXIES
-from authorizer.sidecar.http.errors import ErrorCode, HttpError, invalid_request
+from authorizer.sidecar.http.errors import HttpError, invalid_request
 from authorizer.sidecar.http.host_header import parse_host
 from authorizer.sidecar.http.request_origin import misdirected
 from authorizer.sidecar.http.request_response import JSON, origin_of

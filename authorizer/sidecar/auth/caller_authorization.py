@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from authorizer.api.authorizer_api import Action, HttpRequestContext
+from authorizer.api.http.error_code import ErrorCode
 from authorizer.configuration.keys.names import DESCRIBE_PRINCIPALS
-from authorizer.sidecar.http.errors import ErrorCode, HttpError
+from authorizer.sidecar.http.errors import HttpError
 from records.acl import CLUSTER_NAME, AclOperation, PatternType, ResourcePattern, ResourceType
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
-from authorizer.sidecar.http.errors import ErrorCode, HttpError
+from authorizer.api.http.error_code import ErrorCode
+from authorizer.sidecar.http.errors import HttpError
 
 _REALM: Final = 'Bearer realm="aclog"'
 

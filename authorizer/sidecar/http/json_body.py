@@ -6,7 +6,8 @@ from typing import TypeVar
 
 import msgspec
 
-from authorizer.sidecar.http.errors import ErrorCode, HttpError
+from authorizer.api.http.error_code import ErrorCode
+from authorizer.sidecar.http.errors import HttpError
 
 _T = TypeVar("_T")
 

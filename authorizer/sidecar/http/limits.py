@@ -22,7 +22,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from authorizer.api.cluster_name import CLUSTERS_PATH
-from authorizer.sidecar.http.errors import RETRY, ErrorCode, HttpError
+from authorizer.api.http.error_code import ErrorCode
+from authorizer.sidecar.http.errors import RETRY, HttpError
 from authorizer.sidecar.http.fair_share import FairShare
 from authorizer.sidecar.http.open_files import allow_connections
 from authorizer.sidecar.http.systemd import alive

@@ -44,10 +44,11 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, par
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
+from authorizer.api.http.error_code import ErrorCode
 from authorizer.api.ip_address import host_address
 from authorizer.sidecar.base_app import RoutedApp
 from authorizer.sidecar.http.connection_peer import peer_of
-from authorizer.sidecar.http.errors import RETRY, ErrorCode, HttpError
+from authorizer.sidecar.http.errors import RETRY, HttpError
 from authorizer.sidecar.http.limits import Limit, is_health
 from authorizer.sidecar.http.request_origin import Origin, find_origin
 from authorizer.sidecar.http.request_response import JSON, can_be_repeated, error_response

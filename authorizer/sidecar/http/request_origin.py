@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from authorizer.api.http.error_code import ErrorCode
 from authorizer.api.ip_address import host_address
-from authorizer.sidecar.http.errors import ErrorCode, HttpError
+from authorizer.sidecar.http.errors import HttpError
 from authorizer.sidecar.http.listener import Listener
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ import msgspec
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from authorizer.sidecar.http.errors import ErrorCode, HttpError
+from authorizer.api.http.error_code import ErrorCode
+from authorizer.sidecar.http.errors import HttpError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

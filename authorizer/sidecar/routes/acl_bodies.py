@@ -9,8 +9,9 @@ import msgspec
 from authorizer.analysis.plan import PlanApplication
 from authorizer.api.errors import PlanUnreadableError
 from authorizer.api.http.acl_requests import ACLS_PATH, PLANS_PATH, AclCreation, AclDeletion, AclFilter
+from authorizer.api.http.error_code import ErrorCode
 from authorizer.node.writing.acl_control import RECORDS_PER_OPERATION_MAX
-from authorizer.sidecar.http.errors import ErrorCode, HttpError, invalid_request
+from authorizer.sidecar.http.errors import HttpError, invalid_request
 from authorizer.sidecar.http.json_body import decode_body
 from authorizer.sidecar.http.query import decode_query
 from authorizer.sidecar.routes.questions import Offset

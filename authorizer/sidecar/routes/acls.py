@@ -23,9 +23,10 @@ import structlog
 from starlette.responses import Response, StreamingResponse
 
 from authorizer.api.acl_json import applied_acl_json
+from authorizer.api.http.error_code import ErrorCode
 from authorizer.engine.decisions.listing import list_acls
 from authorizer.sidecar.auth.caller_authorization import Caller
-from authorizer.sidecar.http.errors import ErrorCode, HttpError, invalid_request
+from authorizer.sidecar.http.errors import HttpError, invalid_request
 from authorizer.sidecar.http.query import decode_query
 from authorizer.sidecar.http.request_response import (
     JSON,

@@ -25,8 +25,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from authorizer.api.errors import AuthorizerNotReadyError
+from authorizer.api.http.error_code import ErrorCode
 from authorizer.sidecar.auth.caller_authorization import Caller
-from authorizer.sidecar.http.errors import RETRY, ErrorCode, HttpError, invalid_request
+from authorizer.sidecar.http.errors import RETRY, HttpError, invalid_request
 from authorizer.sidecar.http.request_response import origin_of
 from authorizer.sidecar.routes.request_state import ready_state
 from records.acl import AclOperation

@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from authorizer.api.errors import ConfigError, RestartNeededError
+from authorizer.api.http.error_code import ErrorCode
 from authorizer.api.principal_lists import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
 from authorizer.api.secret_keys import is_secret
 from authorizer.configuration.keys.names import DESCRIBE_PRINCIPALS
 from authorizer.configuration.keys.table import BY_NAME
 from authorizer.node.reconfiguration import shown_text
 from authorizer.sidecar.auth.caller_authorization import Caller
-from authorizer.sidecar.http.errors import ErrorCode, HttpError
+from authorizer.sidecar.http.errors import HttpError
 from authorizer.sidecar.http.json_body import decode_body
 from authorizer.sidecar.http.request_response import json_response, origin_of, read_body, require_no_page
 from authorizer.sidecar.routes.request_state import ready_state

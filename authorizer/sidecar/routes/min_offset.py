@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from authorizer.sidecar.http.errors import RETRY, ErrorCode, HttpError, invalid_request
+from authorizer.api.http.error_code import ErrorCode
+from authorizer.sidecar.http.errors import RETRY, HttpError, invalid_request
 
 if TYPE_CHECKING:
     from authorizer.node.node import Node

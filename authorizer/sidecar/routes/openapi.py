@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from authorizer.api.cluster_name import CLUSTERS_PATH
-from authorizer.sidecar.http.errors import ErrorCode
+from authorizer.api.http.error_code import ErrorCode
 from authorizer.sidecar.http.request_response import AUTHZEN_PATH, JSON, PROBLEM_JSON, REQUEST_ID_BYTES_MAX
 from authorizer.sidecar.routes.operations import ANSWER_COMPONENTS, COMPONENTS, FLEET_OPERATIONS, OPERATIONS
 

@@ -10,7 +10,8 @@ import shlex
 from typing import TYPE_CHECKING
 
 from authorizer.api.errors import AuthorizerNotReadyError
-from authorizer.sidecar.http.errors import ErrorCode, HttpError
+from authorizer.api.http.error_code import ErrorCode
+from authorizer.sidecar.http.errors import HttpError
 from authorizer.sidecar.http.fair_share import FairShare
 from authorizer.sidecar.routes.min_offset import visible_end, wait_for_offset
 

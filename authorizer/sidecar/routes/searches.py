@@ -18,6 +18,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from authorizer.api.authorizer_api import Action, RequestContext
+from authorizer.api.http.error_code import ErrorCode
 from authorizer.configuration.keys.names import RESOURCE_NAMES
 from authorizer.engine.decisions.authorized_operations import authorized_operations
 from authorizer.engine.decisions.search import (
@@ -28,7 +29,7 @@ from authorizer.engine.decisions.search import (
     mentioned_names,
 )
 from authorizer.sidecar.auth.caller_authorization import Caller
-from authorizer.sidecar.http.errors import ErrorCode, HttpError
+from authorizer.sidecar.http.errors import HttpError
 from authorizer.sidecar.http.json_body import decode_body
 from authorizer.sidecar.http.request_response import end_offset_json, json_response, origin_of, read_json
 from authorizer.sidecar.routes.authzen import require_no_as_of

@@ -11,7 +11,8 @@ import queue
 import threading
 from typing import TYPE_CHECKING, Final
 
-from authorizer.sidecar.http.errors import ErrorCode, HttpError
+from authorizer.api.http.error_code import ErrorCode
+from authorizer.sidecar.http.errors import HttpError
 from authorizer.sidecar.workers.messages import Answered, NewSettings, Put, Taken
 
 if TYPE_CHECKING:
