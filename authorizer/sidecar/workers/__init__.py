@@ -9,5 +9,5 @@
     passed_on       requests of the console, from the workers to its process
     console_server  what that answers with; it is a worker without listeners
 
-Each worker follows the log by itself (docs/adr/0009-processes.md): nothing that a decision takes is shared between them.
+Each worker follows the log itself (docs/adr/0009-processes.md): decisions share nothing between workers.
 """
