@@ -308,6 +308,7 @@ def test_nothing_is_said_of_a_log_without_what_was_allowed(acls: Path, tmp_path:
     assert aclog("review", "--requests", log, "--acls", acls, *wrong).exit_code == 2
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.integration
 def test_a_real_brokers_log(tmp_path: Path) -> None:

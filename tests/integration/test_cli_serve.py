@@ -108,7 +108,7 @@ def listened_urls(process: subprocess.Popen[str]) -> list[str]:
     pytest.fail("it does not listen")
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.long)])
 def test_flags_say_where_it_listens(workers: str, tmp_path: Path) -> None:
     """--listener as often as there are listeners, over those of the file; --port for one on loopback."""
     config = tmp_path / "sidecar.properties"
@@ -256,6 +256,7 @@ def test_who_may_ask_about_others_is_a_flag(tmp_path: Path) -> None:
         assert answer_of(f"{url}/access/v1/evaluation", question)["decision"] is True
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_the_wait_for_a_cluster(number: signal.Signals, tmp_path: Path) -> None:
@@ -267,7 +268,9 @@ def test_a_signal_ends_the_wait_for_a_cluster(number: signal.Signals, tmp_path: 
         assert process.wait(TIMEOUT_S) == 0
 
 
-@pytest.mark.parametrize("mode", ["auto", "write", "create"])
+@pytest.mark.parametrize(
+    "mode", ["write", *(pytest.param(mode, marks=pytest.mark.long) for mode in ("auto", "create"))]
+)
 def test_a_full_disk_names_the_way_to_serve_without_writing(mode: str, tmp_path: Path) -> None:
     """What it names works: the same disk, served with aclog.log.mode=read."""
     log = tmp_path / "log"

@@ -123,7 +123,7 @@ def test_any_worker_answers_for_the_whole_sidecar(tmp_path: Path) -> None:
     assert len(serving.events("listening")) == 1
 
 
-@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("number", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_a_worker_that_is_killed_is_replaced_while_the_others_answer(
     number: int, tmp_path: Path, own_log: Path
 ) -> None:
@@ -159,6 +159,7 @@ def test_a_worker_that_is_killed_is_replaced_while_the_others_answer(
         assert (ended["worker"], ended["signal"]) == (number, "SIGKILL")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_worker_that_hangs_is_ended_and_started_again(number: int, tmp_path: Path, own_log: Path) -> None:
     """As one that dies: each of them answers again, and the log has its writer."""
@@ -178,6 +179,7 @@ def test_a_worker_that_hangs_is_ended_and_started_again(number: int, tmp_path: P
             assert all(decision(client, "orders", min_offset=offset) for client in clients.values())
 
 
+@pytest.mark.long
 def test_not_ready_while_one_worker_is_not(tmp_path: Path) -> None:
     """A worker that does not answer is said, by number, by the one that is asked."""
     with serving_workers(tmp_path, str(real_log("kraft-small")), OPEN) as serving:
@@ -277,6 +279,7 @@ def test_a_change_waits_for_a_writer_that_is_started_again(tmp_path: Path, own_l
             assert decision(clients[1], "orders", min_offset=offset)
 
 
+@pytest.mark.long
 def test_one_worker_keeps_the_snapshots(tmp_path: Path, own_log: Path) -> None:
     """Each starts from them."""
     store = tmp_path / "store"
@@ -294,6 +297,7 @@ def test_one_worker_keeps_the_snapshots(tmp_path: Path, own_log: Path) -> None:
             assert metrics(clients[0])["aclog_snapshots_loaded_total"] == [({}, 2)]
 
 
+@pytest.mark.long
 def test_a_stream_of_changes_goes_on_at_another_worker(tmp_path: Path, own_log: Path) -> None:
     """With Last-Event-ID, behind that event and without a reload."""
 
@@ -373,7 +377,7 @@ def test_lines_of_several_workers_stay_whole(tmp_path: Path) -> None:
     assert set(named.values()) == {1}
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
 def test_a_signal_ends_all_of_it(number: signal.Signals, tmp_path: Path, own_log: Path) -> None:
     """Whichever processes get it, as a service manager and a terminal send it to all: exit code 0."""
     socket_file = tmp_path / "gateway.sock"
@@ -458,6 +462,7 @@ def test_settings_change_in_all_workers_or_in_none(tmp_path: Path) -> None:
         assert serving.events("worker_ended") == []
 
 
+@pytest.mark.long
 def test_a_new_worker_begins_with_the_settings_of_now(tmp_path: Path) -> None:
     """Not with those of the start."""
     with serving_workers(tmp_path, real_log("kraft-small"), OPEN) as serving:
@@ -473,7 +478,9 @@ def test_a_new_worker_begins_with_the_settings_of_now(tmp_path: Path) -> None:
             assert {setting(client) for client in clients.values()} == {("INFO", "default")}
 
 
-@pytest.mark.parametrize("what", ["port", "tokens", "log", "lock"])
+@pytest.mark.parametrize(
+    "what", ["log", *(pytest.param(what, marks=pytest.mark.long) for what in ("port", "tokens", "lock"))]
+)
 def test_what_keeps_it_from_starting_is_said_once(what: str, tmp_path: Path) -> None:
     """The message and the exit code are those of one process."""
     log, settings = str(real_log("kraft-small")), {"ACLOG_LISTENERS": "PLAINTEXT://127.0.0.1:0"}
@@ -502,6 +509,7 @@ def test_what_keeps_it_from_starting_is_said_once(what: str, tmp_path: Path) -> 
         assert ended("3") == alone
 
 
+@pytest.mark.long
 def test_a_port_of_workers_is_taken(tmp_path: Path) -> None:
     """Another sidecar of the same user is refused, though the workers share the port among them."""
     log = str(real_log("kraft-small"))
@@ -521,6 +529,7 @@ def test_a_port_of_workers_is_taken(tmp_path: Path) -> None:
             assert "in use" in done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.integration
 def test_changes_of_a_topic_go_through_one_worker(tmp_path: Path, broker: Broker) -> None:
     """The topic is made by it, too, and written by one producer."""

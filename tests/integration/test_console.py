@@ -84,6 +84,7 @@ def test_the_matrix_says_what_the_library_decides(page: Page, url: str, node: No
     assert cells["orders.v1", "everyone else"] == "nothing"
 
 
+@pytest.mark.long
 def test_rows_open_and_filters_narrow_them_and_the_url_holds_the_view(page: Page, url: str) -> None:
     page.goto(url)
     page.get_by_role("button", name="payments.*").click()
@@ -119,6 +120,7 @@ def test_each_moment_shows_the_acls_of_that_time(page: Page, url: str, client: h
     expect(page).to_have_url(re.compile(f"at={moments[-2]['end_offset'] - 1}$"))
 
 
+@pytest.mark.long
 def test_a_key_is_heard_as_soon_as_the_track_is_there(page: Page, url: str, client: httpx.Client) -> None:
     moments = client.get("/console/v1/moments").json()["moments"]
     page.add_init_script("""new MutationObserver((_, observer) => {
@@ -152,6 +154,7 @@ def test_a_question_is_answered_with_what_decided_and_every_turn(page: Page, url
     expect(page.locator(".result")).to_have_text("✓ ALLOWED")
 
 
+@pytest.mark.long
 def test_a_host_that_is_assumed_is_named_and_what_others_get(page: Page, url: str) -> None:
     asked = f"view=ask&principal={quote(f'User:{HOSTILE[0]}')}&name=orders.v1"
     page.goto(f"{url}/#{asked}")
@@ -167,6 +170,7 @@ def test_a_host_that_is_assumed_is_named_and_what_others_get(page: Page, url: st
     expect(verdict).to_contain_text("Every host gets this answer.")
 
 
+@pytest.mark.long
 def test_what_an_answer_rests_on_that_is_not_known_is_said(chromium: Browser, tmp_path: Path) -> None:
     """The log of this node does not tell the release of any broker."""
     with running_node(tmp_path / "log", log_mode="create", describe_principals="User:ANONYMOUS") as node:
@@ -178,6 +182,7 @@ def test_what_an_answer_rests_on_that_is_not_known_is_said(chromium: Browser, tm
             expect(page.locator(".verdict")).to_contain_text("ALLOWED from Kafka 4.4 on, DENIED before")
 
 
+@pytest.mark.long
 def test_two_moments_are_compared_by_what_is_answered(page: Page, url: str, client: httpx.Client) -> None:
     moments = client.get("/console/v1/moments").json()["moments"]
     gone = next(each["end_offset"] for each in moments if each["removed"]) - 1
@@ -196,6 +201,7 @@ def test_two_moments_are_compared_by_what_is_answered(page: Page, url: str, clie
     expect(page.locator("main section")).to_contain_text("no question answered otherwise")
 
 
+@pytest.mark.long
 def test_what_is_amiss_stands_beside_each_acl(page: Page, url: str) -> None:
     page.goto(f"{url}/#view=acls&text=orders.v1")
     page.get_by_label("what is amiss").check()
@@ -233,6 +239,7 @@ def test_hostile_names_are_text_everywhere(page: Page, url: str) -> None:
     assert page.title() == "aclog"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("width", "scheme"), LOOKS)
 def test_everyone_can_use_it(chromium: Browser, url: str, width: int, scheme: ColorScheme) -> None:
     with console_page(chromium, url, width=width, color_scheme=scheme) as opened:

@@ -139,6 +139,7 @@ def joined(kept: SparkOutputs) -> tuple[DirectoryLog, HistoryState]:
     return log, HistoryState(stored.image, stored.image.provenance.timestamp_ms, (), 0, 0)
 
 
+@pytest.mark.long
 def test_each_moment_that_the_log_forgot_is_as_it_was(kept: SparkOutputs) -> None:
     log, first = joined(kept)
     with log:
@@ -160,6 +161,7 @@ def test_each_moment_that_the_log_forgot_is_as_it_was(kept: SparkOutputs) -> Non
         assert known.get(end) or expected[end] == known[max(each for each in ends if each <= end)]
 
 
+@pytest.mark.long
 def test_the_past_and_the_counts_are_shown_from_the_logs_beginning(
     chromium: Browser, kept: SparkOutputs, client: httpx.Client
 ) -> None:
@@ -211,6 +213,7 @@ class Compacted:
         return [each for each in self._left if each.end_offset > offset]
 
 
+@pytest.mark.long
 def test_holes_of_a_compacted_log_are_filled_by_what_was_kept(kept: SparkOutputs) -> None:
     expected = states(kept)
     with DirectoryLog.open(kept.whole) as log:
@@ -239,6 +242,7 @@ def test_holes_of_a_compacted_log_are_filled_by_what_was_kept(kept: SparkOutputs
     assert walked.at(end - 1) is not None
 
 
+@pytest.mark.long
 def test_where_the_history_is_coarse_the_track_is_hatched(
     chromium: Browser, kept: SparkOutputs, tmp_path: Path
 ) -> None:
@@ -276,6 +280,7 @@ def test_where_the_history_is_coarse_the_track_is_hatched(
             assert_everyone_can_use(page, "hole")
 
 
+@pytest.mark.long
 def test_what_cannot_be_read_is_said_and_the_rest_is_shown(
     chromium: Browser, kept: SparkOutputs, tmp_path: Path
 ) -> None:
@@ -304,6 +309,7 @@ def test_what_cannot_be_read_is_said_and_the_rest_is_shown(
         expect(page.locator(".facts")).to_contain_text("ready")
 
 
+@pytest.mark.long
 def test_a_history_that_does_not_fit_the_log_is_not_believed(kept: SparkOutputs) -> None:
     """Each change that is undone must have led to the state that is there."""
     log, first = joined(kept)
@@ -318,6 +324,7 @@ def test_a_history_that_does_not_fit_the_log_is_not_believed(kept: SparkOutputs)
     assert found.moments == ()
 
 
+@pytest.mark.long
 def test_counts_that_are_written_meanwhile_are_read_once(kept: SparkOutputs, tmp_path: Path) -> None:
     shutil.copytree(kept.counts, tmp_path / "counts")
     log, _ = joined(kept)

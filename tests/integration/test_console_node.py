@@ -164,6 +164,7 @@ def nodes_of(client: httpx.Client) -> dict[str, dict[str, Any]]:
     return {each["url"]: each for each in client.get("/console/v1/nodes").json()["nodes"]}
 
 
+@pytest.mark.long
 def test_other_nodes_agree_or_not_and_say_why(
     page: Page, url: str, client: httpx.Client, node: Node, peers: dict[str, str]
 ) -> None:
@@ -237,6 +238,7 @@ def test_a_node_whose_listener_takes_a_token_is_asked_with_one(peers: dict[str, 
         until(lambda: nodes_of(asking)[peer]["verdict"] == "agrees")
 
 
+@pytest.mark.long
 def test_what_is_no_node_is_shown_as_text_and_never_followed(
     chromium: Browser, peers: dict[str, str], tmp_path: Path
 ) -> None:
@@ -271,6 +273,7 @@ def test_what_is_no_node_is_shown_as_text_and_never_followed(
     assert {path.split("/")[2] for path in asked} == set(kinds)
 
 
+@pytest.mark.long
 def test_decisions_are_counted_by_rule_as_metrics_has_them(
     page: Page, url: str, client: httpx.Client
 ) -> None:
@@ -367,6 +370,7 @@ def fleet(peers: dict[str, str], tmp_path_factory: pytest.TempPathFactory, node:
         yield url
 
 
+@pytest.mark.long
 def test_a_fleets_root_shows_its_clusters_and_leads_to_them(
     chromium: Browser, fleet: str, node: Node
 ) -> None:
@@ -413,6 +417,7 @@ def test_where_it_is_not_switched_on_a_fleet_has_no_page(tmp_path: Path) -> None
             assert asking.get(path).status_code == httpx.codes.NOT_FOUND
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("width", "scheme"), LOOKS)
 def test_everyone_can_use_it(
     chromium: Browser, url: str, fleet: str, width: int, scheme: ColorScheme

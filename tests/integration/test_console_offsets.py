@@ -66,6 +66,7 @@ def checked(node: Node, offset: int) -> dict[str, Any]:
     return shown
 
 
+@pytest.mark.long
 def test_an_offset_means_the_same_to_the_page_the_command_and_over_http(
     page: Page, url: str, client: httpx.Client, node: Node
 ) -> None:
@@ -83,6 +84,7 @@ def test_an_offset_means_the_same_to_the_page_the_command_and_over_http(
             expect(page.locator(".moment")).to_contain_text(f"Then: offset {offset}, ")
 
 
+@pytest.mark.long
 def test_every_change_of_an_answer_is_reached_by_its_offset(page: Page, url: str) -> None:
     page.goto(f"{url}/#{ASKED}")
     turns = page.locator(".turns li")
@@ -99,6 +101,7 @@ def test_every_change_of_an_answer_is_reached_by_its_offset(page: Page, url: str
     expect(page.locator(".result")).to_have_text("✓ ALLOWED")
 
 
+@pytest.mark.long
 def test_the_state_before_the_first_record_is_named_start(page: Page, url: str) -> None:
     page.goto(f"{url}/#{ASKED}&at=0")
     expect(page.locator(".moment")).to_contain_text("Then: offset 0, ")
@@ -109,6 +112,7 @@ def test_the_state_before_the_first_record_is_named_start(page: Page, url: str) 
     expect(page.locator(".result")).to_have_text("✗ DENIED")
 
 
+@pytest.mark.long
 def test_within_a_batch_there_was_no_state(chromium: Browser, url: str, client: httpx.Client) -> None:
     """A batch becomes visible whole (I2), so no answer is given that no node ever gave."""
     for offset in (BATCH, BATCH + 1):
@@ -125,6 +129,7 @@ def test_within_a_batch_there_was_no_state(chromium: Browser, url: str, client: 
         expect(page.locator(".moment")).to_contain_text(f"inside a batch, of the offsets {BATCH} to {LAST}")
 
 
+@pytest.mark.long
 def test_a_removal_has_the_offset_of_the_record_that_removed(page: Page, url: str) -> None:
     page.goto(f"{url}/#since=0&at={REMOVED}")
     removed = page.locator(".changes li.removed")
@@ -154,6 +159,7 @@ def test_each_removal_of_a_batch_has_its_own_offset(client: httpx.Client, node: 
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("given", "says"),
     [
@@ -184,6 +190,7 @@ def test_what_the_url_says_wrong_is_named_and_now_is_shown(
     expect(page.locator(".error")).to_have_count(0)
 
 
+@pytest.mark.long
 def test_other_numbers_of_the_url_fall_back_to_the_first(page: Page, url: str) -> None:
     page.goto(f"{url}/#view=acls&first=abc")
     expect(page.locator("table.list tbody tr").first).to_be_visible()

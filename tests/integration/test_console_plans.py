@@ -123,6 +123,7 @@ def test_acls_are_added_and_removed_by_the_plan_that_was_shown(page: Page, url: 
     expect(page.locator("table.list")).not_to_contain_text("User:bob")
 
 
+@pytest.mark.long
 def test_a_plan_whose_meaning_has_moved_is_refused_and_made_anew(page: Page, url: str, node: Node) -> None:
     change = opened_change(page, url)
     page.get_by_label("Remove ALLOW User:bob Read on TOPIC orders from any host").check()
@@ -139,6 +140,7 @@ def test_a_plan_whose_meaning_has_moved_is_refused_and_made_anew(page: Page, url
     assert node.status().acl_count == 3
 
 
+@pytest.mark.long
 def test_what_cannot_be_changed_says_why(chromium: Browser, client: httpx.Client, tmp_path: Path) -> None:
     with running_node(tmp_path / "log", log_mode="create") as node:
         create(node, [on_cluster(AclOperation.DESCRIBE)])
@@ -227,6 +229,7 @@ def test_no_other_page_changes_anything(client: httpx.Client, url: str, node: No
     assert is_allowed(node, "User:mallory", READ, "orders")
 
 
+@pytest.mark.long
 def test_a_plan_that_removes_most_acls_says_the_share_before_it_is_applied(
     page: Page, client: httpx.Client, url: str, node: Node
 ) -> None:
@@ -292,6 +295,7 @@ def test_a_small_plan_waits_for_no_large_one_which_ends_with_its_client(
     assert ended.wait(SOON_S)
 
 
+@pytest.mark.long
 def test_hostile_names_are_text_in_a_change(page: Page, url: str, node: Node) -> None:
     change = opened_change(page, url)
     for name in HOSTILE:
@@ -311,6 +315,7 @@ def test_hostile_names_are_text_in_a_change(page: Page, url: str, node: Node) ->
     assert page.title() == "aclog"
 
 
+@pytest.mark.long
 def test_what_is_pasted_is_compared_with_the_moment_that_is_shown(
     page: Page, client: httpx.Client, url: str
 ) -> None:
@@ -367,6 +372,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Fleet, str
         yield running, url
 
 
+@pytest.mark.long
 def test_two_clusters_are_compared_and_asked(chromium: Browser, fleet: tuple[Fleet, str]) -> None:
     running, url = fleet
     with console_page(chromium, url) as page:
@@ -410,6 +416,7 @@ def test_both_clusters_must_let_one_describe_them(client: httpx.Client, fleet: t
     create(node_of(running, "west"), [on_cluster(AclOperation.DESCRIBE)])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("width", "scheme"), LOOKS)
 def test_everyone_can_use_it(
     chromium: Browser, fleet: tuple[Fleet, str], width: int, scheme: ColorScheme

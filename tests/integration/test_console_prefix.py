@@ -60,6 +60,7 @@ def asked(url: str, **question: object) -> dict[str, object]:
     return dict(answer.json())
 
 
+@pytest.mark.long
 def test_a_prefix_is_answered_by_classes_each_with_a_question_of_it(page: Page, url: str) -> None:
     page.goto(f"{url}/#view=ask")
     page.get_by_label("Principal", exact=True).fill("User:alice")
@@ -102,6 +103,7 @@ def test_what_is_answered_of_one_is_what_the_library_works_out(url: str, node: N
         assert [each["hosts"] for each in allowed] == [hosts(each) for each in expected]
 
 
+@pytest.mark.long
 def test_a_name_with_a_star_is_not_shown_as_a_prefix(page: Page, url: str) -> None:
     page.goto(f"{url}/#view=ask&principal=User:star&type=GROUP&prefix=yes")
     allowed = page.locator(".classes li.allowed")
@@ -110,6 +112,7 @@ def test_a_name_with_a_star_is_not_shown_as_a_prefix(page: Page, url: str) -> No
     expect(allowed).to_contain_text("ALLOW User:star Read on GROUP teams* from any host")
 
 
+@pytest.mark.long
 def test_each_class_lists_all_acls_that_decide_some_of_it(page: Page, url: str) -> None:
     """Of several names with the same answer the one of the witness is not said to decide all."""
     found = asked(url, principal="User:dave", operation="READ", name="", prefix=True)
@@ -131,6 +134,7 @@ def test_each_class_lists_all_acls_that_decide_some_of_it(page: Page, url: str) 
     expect(classes.first).not_to_contain_text("other questions")
 
 
+@pytest.mark.long
 def test_who_may_is_listed_page_by_page(page: Page, url: str, node: Node) -> None:
     page.goto(f"{url}/#view=ask&principal=User:alice&name=orders.&prefix=yes")
     expect(page.locator(".result")).to_contain_text("SOME")
@@ -147,6 +151,7 @@ def test_who_may_is_listed_page_by_page(page: Page, url: str, node: Node) -> Non
     assert_everyone_can_use(page, "who-may-1280-light")
 
 
+@pytest.mark.long
 def test_a_row_of_many_names_asks_about_them_all(page: Page, url: str) -> None:
     page.goto(f"{url}/#who=alice")
     page.locator("tr", has_text="orders.*").locator("td button.cell").click()
@@ -154,6 +159,7 @@ def test_a_row_of_many_names_asks_about_them_all(page: Page, url: str) -> None:
     expect(page.locator(".result")).to_contain_text("SOME")
 
 
+@pytest.mark.long
 def test_a_cell_asks_for_what_it_shows(page: Page, url: str, node: Node) -> None:
     """Not Read, of a cell that is filled for something else; what was asked before, where that is shown."""
     create(node, [acl("User:writer", AclOperation.WRITE, "filled.", prefixed=True)])

@@ -187,6 +187,7 @@ def meeting_place(serving: Serving) -> Path:
     return lock.parent
 
 
+@pytest.mark.long
 def test_where_it_cannot_start_the_page_says_why_and_nothing_else_ends(
     chromium: Browser, tmp_path: Path
 ) -> None:

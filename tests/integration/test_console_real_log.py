@@ -65,6 +65,7 @@ def may_be_a_clients(host: str) -> bool:
         return False
 
 
+@pytest.mark.long
 def test_cells_and_answers_are_the_librarys_at_every_moment_that_is_looked_at(
     page: Page, url: str, node: Node
 ) -> None:
@@ -105,6 +106,7 @@ def test_cells_and_answers_are_the_librarys_at_every_moment_that_is_looked_at(
     assert compared > len(OPERATIONS)
 
 
+@pytest.mark.long
 def test_the_acls_and_the_node_are_those_of_the_broker(page: Page, url: str, node: Node) -> None:
     state = state_at(node, node.status().end_offset)
     page.goto(f"{url}/#view=acls")
@@ -113,6 +115,7 @@ def test_the_acls_and_the_node_are_those_of_the_broker(page: Page, url: str, nod
     expect(page.locator(".facts")).to_contain_text(digest_to_string(state.index.image.digest))
 
 
+@pytest.mark.long
 def test_what_the_log_has_lost_is_hatched_and_said(page: Page, url: str, node: Node) -> None:
     page.goto(url)
     expect(page.locator(".moment")).to_be_visible()

@@ -167,6 +167,7 @@ _NARROWED: list[dict[str, str | bool]] = [
 ]
 
 
+@pytest.mark.long
 def test_the_file_answers_as_the_node_does(
     chromium: Browser, report: Path, client: httpx.Client, since: int
 ) -> None:
@@ -197,6 +198,7 @@ def test_the_file_answers_as_the_node_does(
         assert held(page, "changes", after=since) == client.get("changes", params={"after": since}).json()
 
 
+@pytest.mark.long
 def test_it_is_clicked_through_without_a_network(
     chromium: Browser, report: Path, node: Node, since: int
 ) -> None:
@@ -233,6 +235,7 @@ def test_it_is_clicked_through_without_a_network(
         assert page.title().startswith("aclog report: ")
 
 
+@pytest.mark.long
 def test_hostile_names_are_text_and_the_policy_lets_nothing_in(chromium: Browser, report: Path) -> None:
     text = report.read_text(encoding="utf-8")
     assert "unsafe" not in text.partition("<title>")[0]
@@ -246,6 +249,7 @@ def test_hostile_names_are_text_and_the_policy_lets_nothing_in(chromium: Browser
         assert page.title() != "taken"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("width", "scheme"), LOOKS)
 def test_everyone_can_use_it(
     chromium: Browser, report: Path, since: int, width: int, scheme: ColorScheme
@@ -263,6 +267,7 @@ def image_at(offset: int | None = None) -> AclsImage:
         return load_image(log, at_offset=offset).image
 
 
+@pytest.mark.long
 def test_a_real_log_is_the_librarys_cell_by_cell(chromium: Browser, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     aclog("--log", REAL, "--since", SINCE, "--output", file)
@@ -373,6 +378,7 @@ def test_csv_has_the_same_in_one_table() -> None:
 _SECTIONS = ("report", "access", "acl", "finding", "change", "flip")
 
 
+@pytest.mark.long
 def test_paper_has_every_row_and_no_script(chromium: Browser, tmp_path: Path, node: Node, since: int) -> None:
     file = tmp_path / "print.html"
     url = node.status().log_url
@@ -420,6 +426,7 @@ def test_it_is_narrowed_to_principals_and_names(node: Node, since: int) -> None:
     assert {each.get("name") for each in one if "access" in each} == {"orders.eu.v1"}
 
 
+@pytest.mark.long
 def test_a_narrowed_page_begins_at_its_names(
     chromium: Browser, node: Node, client: httpx.Client, tmp_path: Path
 ) -> None:

@@ -45,6 +45,7 @@ def cut_off(page: Page) -> None:
     page.route(EVERY_QUESTION, lambda route: route.abort("connectionrefused"))
 
 
+@pytest.mark.long
 def test_a_failed_poll_leaves_the_view_and_a_half_filled_form(page: Page, url: str) -> None:
     page.goto(f"{url}/#view=acls")
     page.locator("details.change summary").click()
@@ -69,6 +70,7 @@ def test_a_failed_poll_leaves_the_view_and_a_half_filled_form(page: Page, url: s
     expect(form.get_by_label("Principal")).to_have_value("User:half")
 
 
+@pytest.mark.long
 def test_an_answer_stays_beside_its_own_question_alone(page: Page, url: str) -> None:
     page.goto(f"{url}/#view=ask&principal=User:alice&name=orders")
     expect(page.locator(".result")).to_have_text("✓ ALLOWED")
@@ -83,6 +85,7 @@ def test_an_answer_stays_beside_its_own_question_alone(page: Page, url: str) -> 
     expect(page.get_by_role("alert")).to_have_count(0)
 
 
+@pytest.mark.long
 def test_a_node_that_cannot_answer_just_now_says_why_and_the_answer_stays(page: Page, url: str) -> None:
     page.goto(f"{url}/#view=ask&principal=User:alice&name=orders")
     expect(page.locator(".result")).to_have_text("✓ ALLOWED")
@@ -97,6 +100,7 @@ def test_a_node_that_cannot_answer_just_now_says_why_and_the_answer_stays(page: 
     expect(page.get_by_role("alert")).to_have_count(0)
 
 
+@pytest.mark.long
 def test_a_token_that_ran_out_is_asked_for_above_what_is_there(page: Page, url: str) -> None:
     page.goto(f"{url}/#view=ask&principal=User:alice&name=orders")
     expect(page.locator(".result")).to_have_text("✓ ALLOWED")

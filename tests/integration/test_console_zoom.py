@@ -54,6 +54,7 @@ def url(node: Node) -> Iterator[str]:
         yield address
 
 
+@pytest.mark.long
 def test_the_matrix_is_there_while_the_past_becomes_known(
     chromium: Browser, node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,6 +130,7 @@ def whole_past(client: httpx.Client) -> list[int]:
             return [each["end_offset"] for each in found["moments"]]
 
 
+@pytest.mark.long
 def test_rows_are_opened_down_to_one_topic_and_the_way_back_is_shown(page: Page, url: str) -> None:
     page.goto(url)
     page.get_by_role("button", name="orders.*").press("Enter")
@@ -143,6 +145,7 @@ def test_rows_are_opened_down_to_one_topic_and_the_way_back_is_shown(page: Page,
     expect(page.get_by_label("Open rows")).to_have_count(0)
 
 
+@pytest.mark.long
 def test_columns_are_teams_that_open(page: Page, url: str) -> None:
     page.goto(f"{url}/#under=orders.eu.")
     page.get_by_label("by team").check()
@@ -169,6 +172,7 @@ def test_columns_are_teams_that_open(page: Page, url: str) -> None:
     expect(head).to_contain_text("User:team1.*")
 
 
+@pytest.mark.long
 def test_columns_are_asked_for_where_they_are_seen(page: Page, url: str) -> None:
     page.goto(url)
     head = page.locator("table.matrix thead")
@@ -189,6 +193,7 @@ def test_columns_are_asked_for_where_they_are_seen(page: Page, url: str) -> None
     expect(head).to_contain_text("User:team5.")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("width", "scheme"), LOOKS)
 def test_everyone_can_use_teams(chromium: Browser, url: str, width: int, scheme: ColorScheme) -> None:
     with console_page(chromium, url, width=width, color_scheme=scheme) as page:

@@ -186,11 +186,13 @@ def test_every_state_of_a_real_log(fleet: ChangesJob) -> None:
     assert_is_history_of(fleet.history("aclogFixtureCluster001"), real_log("kraft-small"))
 
 
+@pytest.mark.long
 def test_every_state_of_a_random_log(fleet: ChangesJob) -> None:
     """Metadata transactions count whole, where they end; each life of an id is an interval."""
     assert_is_history_of(fleet.history("čluster/2"), fleet.home / "random")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("max_offsets", [None, 25])
 def test_the_history_does_not_depend_on_the_batches(
     spark: SparkSession, tmp_path: Path, fleet: ChangesJob, max_offsets: int | None
@@ -206,6 +208,7 @@ def test_the_history_does_not_depend_on_the_batches(
     assert len({(row.offset, bytes(row.id)) for row in told}) == len(told)
 
 
+@pytest.mark.long
 def test_the_tables_of_all_clusters(fleet: ChangesJob) -> None:
     """All histories in one table each, in directories by cluster and by the day of the change."""
     told = changes(fleet.spark, str(fleet.output))
@@ -229,6 +232,7 @@ def test_the_tables_of_all_clusters(fleet: ChangesJob) -> None:
         fleet.history("nobody")
 
 
+@pytest.mark.long
 def test_what_changed_between_two_offsets(fleet: ChangesJob) -> None:
     """Applied to the state at the first one, exclusive, it gives the state at the second, inclusive."""
     history = fleet.history("čluster/2")
@@ -255,6 +259,7 @@ def test_what_changed_between_two_offsets(fleet: ChangesJob) -> None:
         assert state == found[until]
 
 
+@pytest.mark.long
 def test_what_was_in_force_at_a_time(spark: SparkSession, tmp_path: Path) -> None:
     """After the last record that is not later; before the first one nothing was, and later nobody knows."""
     log_directory = tmp_path / "log"
@@ -300,6 +305,7 @@ def test_what_was_in_force_at_a_time(spark: SparkSession, tmp_path: Path) -> Non
         history.changed(after=2, until=1)
 
 
+@pytest.mark.long
 def test_questions_by_principal_and_resource(spark: SparkSession, tmp_path: Path) -> None:
     """Of ACLs in force and of changes: by what was before, or by what came after."""
     log_directory = tmp_path / "log"
@@ -349,6 +355,7 @@ def test_a_batch_that_comes_again_is_there_once(spark: SparkSession, tmp_path: P
     assert_is_history_of(job.history(), log_directory)
 
 
+@pytest.mark.long
 def test_a_new_checkpoint_goes_on_where_the_history_ends(spark: SparkSession, tmp_path: Path) -> None:
     """Also where a batch that never came to count was cut otherwise; what counts is never touched."""
     log_directory = tmp_path / "log"
@@ -373,6 +380,7 @@ def test_a_new_checkpoint_goes_on_where_the_history_ends(spark: SparkSession, tm
     assert job.files() == after
 
 
+@pytest.mark.long
 def test_a_history_that_begins_with_a_snapshot(spark: SparkSession, tmp_path: Path) -> None:
     """A node's, in the history's store: what was before it is refused, and said."""
     log_directory = tmp_path / "log"
@@ -394,6 +402,7 @@ def test_a_history_that_begins_with_a_snapshot(spark: SparkSession, tmp_path: Pa
         history.in_force(at_offset=begin - 2)
 
 
+@pytest.mark.long
 def test_another_log_in_the_place_of_this_one(spark: SparkSession, tmp_path: Path) -> None:
     """Its history would be mixed with the first one's: refused, with the way out."""
     log_directory = tmp_path / "log"
@@ -407,6 +416,7 @@ def test_another_log_in_the_place_of_this_one(spark: SparkSession, tmp_path: Pat
         job.run()
 
 
+@pytest.mark.long
 def test_changes_as_messages_of_a_topic(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """Each once, also where the batch comes again; the topic must be there."""
     log_directory = tmp_path / "log"
@@ -442,6 +452,7 @@ def test_changes_as_messages_of_a_topic(spark: SparkSession, broker: Broker, tmp
                 assert value[side]["permissionType"] == row[side].permission_type == "ALLOW"
 
 
+@pytest.mark.long
 def test_the_history_of_a_topic(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """Every state, but where only a difference is told, as the log had to be read anew (I10); with a note."""
     url = new_topic(broker)

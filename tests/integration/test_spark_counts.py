@@ -176,6 +176,7 @@ def assert_counts(job: Job, cluster_id: str, plain: PlainCounts, ends: list[int]
     assert job.deltas()[cluster_id] == plain.by_minute(max(ends))
 
 
+@pytest.mark.long
 def test_counts_of_two_clusters_at_every_batch_and_in_every_minute(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -270,6 +271,7 @@ def test_a_batch_that_failed_before_its_commit_counts_once(
     assert_counts(job, CITY, plain, ends)
 
 
+@pytest.mark.long
 def test_a_log_that_starts_later_is_counted_from_a_nodes_snapshot_on(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -363,6 +365,7 @@ def aclcount(permission_type: str, operation: str) -> str:
     )
 
 
+@pytest.mark.long
 def test_metrics_of_a_running_job(spark: SparkSession, tmp_path: Path) -> None:
     """The counts of the last committed batch, and Spark's progress, as the log grows; after a restart too."""
     end, lag = (
@@ -403,6 +406,7 @@ def test_metrics_of_a_running_job(spark: SparkSession, tmp_path: Path) -> None:
         assert (found[read], write in found) == (3, False)
 
 
+@pytest.mark.long
 def test_topics_of_a_fleet_are_counted_and_watched(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:

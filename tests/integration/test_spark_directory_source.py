@@ -110,7 +110,7 @@ def test_sparks_schemas_in_arrow(spark: SparkSession, ddl: str, arrow: object) -
     assert to_arrow_schema(schema, timezone="UTC") == arrow
 
 
-@pytest.mark.parametrize("name", ["kraft-small", "kraft-trimmed"])
+@pytest.mark.parametrize("name", ["kraft-small", pytest.param("kraft-trimmed", marks=pytest.mark.long)])
 def test_a_real_log_through_spark(spark: SparkSession, tmp_path: Path, name: str) -> None:
     """Every record but control records, once; whichever of Spark's sessions is the thread's active one."""
     with DirectoryLog.open(real_log(name)) as log:
@@ -124,6 +124,7 @@ def test_a_real_log_through_spark(spark: SparkSession, tmp_path: Path, name: str
         assert len(query.batches) > 2
 
 
+@pytest.mark.long
 def test_a_stream_goes_on_where_it_ended(spark: SparkSession, tmp_path: Path) -> None:
     """Batches of limited size, transactions whole, nothing read twice, also not by the next run."""
     path = tmp_path / "log"
@@ -146,6 +147,7 @@ def test_a_stream_goes_on_where_it_ended(spark: SparkSession, tmp_path: Path) ->
     assert query.batches[3:] == [(3, [18])]
 
 
+@pytest.mark.long
 def test_a_stream_follows_a_log(spark: SparkSession, tmp_path: Path) -> None:
     """From an empty log on; a metadata transaction is seen when it has ended."""
     path = tmp_path / "log"
@@ -172,6 +174,7 @@ def test_a_stream_follows_a_log(spark: SparkSession, tmp_path: Path) -> None:
             running.stop()
 
 
+@pytest.mark.long
 def test_available_now_ends_where_the_log_ended_at_the_start(spark: SparkSession, tmp_path: Path) -> None:
     """A writer who is always ahead does not keep the query running."""
     path = tmp_path / "log"
@@ -233,6 +236,7 @@ def create_again(path: Path) -> None:
         log.append_batches((acls(at, at + 2), None) for at in (0, 2, 4))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("change", "says"),
     [

@@ -58,6 +58,7 @@ def test_a_spark_that_does_not_start_says_why(tmp_path: Path) -> None:
     assert "Too small maximum heap" in done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seconds_later", [0.5, 4.0])
 def test_sigterm_ends_a_job_without_a_word(tmp_path: Path, seconds_later: float) -> None:
     """It goes to every process of the group, as from a terminal, `timeout` or an init system.

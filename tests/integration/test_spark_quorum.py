@@ -156,6 +156,7 @@ def follow(spark: SparkSession, url: str, admin: AdminClient, home: Path) -> Non
         running.result(SOON_S)
 
 
+@pytest.mark.long
 def test_a_wrong_password_stops_a_job(
     spark: SparkSession, guarded: Broker, config: Path, tmp_path: Path
 ) -> None:

@@ -143,6 +143,7 @@ def test_the_answer_is_the_commands(
     assert bool(window) == bool(summary["outside"] and summary["untimed"])
 
 
+@pytest.mark.long
 def test_a_fleet(spark: SparkSession, acls: Path, tmp_path: Path) -> None:
     """By directories, by a column of a table, and by a pattern; one answer for each cluster that has ACLs."""
     rng = random.Random(11)
@@ -187,6 +188,7 @@ def test_a_fleet(spark: SparkSession, acls: Path, tmp_path: Path) -> None:
     assert by_pattern == of_table == found
 
 
+@pytest.mark.long
 def test_a_store_has_the_acls_of_all(spark: SparkSession, tmp_path: Path) -> None:
     """As `aclog spark snapshots` makes it of a fleet: each cluster's newest."""
     log, store = tmp_path / "log", tmp_path / "store"

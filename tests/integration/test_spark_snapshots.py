@@ -88,6 +88,7 @@ def test_every_batch_of_a_real_log(
     assert ends == [end for _, end in ranges][-3:]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [1, 2])
 def test_every_batch_of_a_random_log(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     """Batches of any size, the shards another number after a restart, and a node that recovers."""
@@ -110,6 +111,7 @@ def test_every_batch_of_a_random_log(spark: SparkSession, tmp_path: Path, seed: 
         assert node.status().digest == digest_to_string(alone.image.digest)
 
 
+@pytest.mark.long
 def test_batches_without_records_and_a_log_without_acls(spark: SparkSession, tmp_path: Path) -> None:
     """Each has its snapshot; shards that did not change are copied as they are."""
     log_directory = tmp_path / "log"
@@ -124,6 +126,7 @@ def test_batches_without_records_and_a_log_without_acls(spark: SparkSession, tmp
     assert same.parts == full.parts
 
 
+@pytest.mark.long
 def test_a_batch_is_one_action(spark: SparkSession, tmp_path: Path) -> None:
     """Reading, folding and writing of a batch is one job of Spark's."""
     log_directory = tmp_path / "log"
@@ -140,6 +143,7 @@ def test_a_batch_is_one_action(spark: SparkSession, tmp_path: Path) -> None:
     assert jobs == [1, 2, 3]
 
 
+@pytest.mark.long
 def test_the_callers_session_stays_the_active_one(spark: SparkSession, tmp_path: Path) -> None:
     """A batch has a session of its own: who asks Spark for the active one afterwards must not get that."""
     log_directory = tmp_path / "log"
@@ -175,6 +179,7 @@ def test_a_batch_that_died_on_its_way_comes_again(spark: SparkSession, tmp_path:
     assert all(job.writer in part.name for part in again[-1].parts)
 
 
+@pytest.mark.long
 def test_lost_snapshots_are_made_up_for(spark: SparkSession, tmp_path: Path) -> None:
     """The log is read again, from the newest snapshot that is left, or from its start."""
     log_directory = tmp_path / "log"
@@ -192,6 +197,7 @@ def test_lost_snapshots_are_made_up_for(spark: SparkSession, tmp_path: Path) -> 
     assert [log.is_read_again for log in job.logs] == [True]
 
 
+@pytest.mark.long
 def test_a_log_that_has_lost_its_start_needs_a_snapshot(spark: SparkSession, tmp_path: Path) -> None:
     """Of Kafka's own the newest, or a node's that is newer: the job begins there. Else it says what to do."""
     trimmed = tmp_path / real_log("kraft-trimmed").name
@@ -217,6 +223,7 @@ def test_a_log_that_has_lost_its_start_needs_a_snapshot(spark: SparkSession, tmp
         job.run()
 
 
+@pytest.mark.long
 def test_two_clusters_do_not_mix(spark: SparkSession, tmp_path: Path) -> None:
     """The same ids and names in both; one of them is ahead, one is quiet for a batch."""
     first, second = tmp_path / "first", tmp_path / "second"
@@ -231,6 +238,7 @@ def test_two_clusters_do_not_mix(spark: SparkSession, tmp_path: Path) -> None:
     assert job.store.clusters() == ("c-1", "c-2")
 
 
+@pytest.mark.long
 def test_a_job_follows_its_log(spark: SparkSession, tmp_path: Path) -> None:
     """With an interval: what is appended meanwhile is in the next batch's snapshot."""
     log_directory = tmp_path / "log"
@@ -249,6 +257,7 @@ def test_a_job_follows_its_log(spark: SparkSession, tmp_path: Path) -> None:
     assert job.manifests()[-1].count == 1
 
 
+@pytest.mark.long
 def test_a_record_that_cannot_be_decoded_ends_the_job(spark: SparkSession, tmp_path: Path) -> None:
     """I7: it says which and why, without stacks; the batches before it stay, and nothing is skipped."""
     log_directory = tmp_path / "log"

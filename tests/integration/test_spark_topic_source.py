@@ -136,6 +136,7 @@ def test_rows_are_what_was_committed(
     assert [row["offset"] for row in read_topic(spark, log, 5, 7, {}).collect()] == [6]
 
 
+@pytest.mark.long
 def test_an_open_transaction_holds_rows_back(
     spark: SparkSession, broker: Broker, topic: str, log: FollowedLog, tmp_path: Path
 ) -> None:
@@ -152,6 +153,7 @@ def test_an_open_transaction_holds_rows_back(
     assert follow(spark, [log], tmp_path).offsets == [[1, 2]]
 
 
+@pytest.mark.long
 def test_a_batch_holds_as_many_offsets_as_it_may(
     spark: SparkSession, broker: Broker, topic: str, log: FollowedLog, tmp_path: Path
 ) -> None:
@@ -165,6 +167,7 @@ def test_a_batch_holds_as_many_offsets_as_it_may(
     assert follow(spark, [log], tmp_path, max_offsets=1).offsets == [[0], [], [2], []]
 
 
+@pytest.mark.long
 def test_a_fleet_is_told_apart_by_its_topics_names(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
@@ -255,6 +258,7 @@ def test_a_pattern_that_java_reads_otherwise_is_refused(
             )
 
 
+@pytest.mark.long
 def test_a_topic_created_again_is_refused_though_spark_goes_on(
     spark: SparkSession, broker: Broker, topic: str, log: FollowedLog, tmp_path: Path
 ) -> None:
@@ -275,6 +279,7 @@ def test_a_topic_created_again_is_refused_though_spark_goes_on(
     assert values_of(rows) == ["new-2"]
 
 
+@pytest.mark.long
 def test_a_shorter_topic_created_again_fails_the_query(
     spark: SparkSession, broker: Broker, topic: str, log: FollowedLog, tmp_path: Path
 ) -> None:
@@ -287,6 +292,7 @@ def test_a_shorter_topic_created_again_fails_the_query(
         follow(spark, [log], tmp_path)
 
 
+@pytest.mark.long
 def test_a_topic_deleted_under_a_task_is_not_created_by_it(
     spark: SparkSession, broker: Broker, topic: str, log: FollowedLog
 ) -> None:
@@ -313,6 +319,7 @@ def test_a_topic_deleted_under_a_task_is_not_created_by_it(
         assert type(counting.exception()).__name__ == "Py4JJavaError"
 
 
+@pytest.mark.long
 def test_records_deleted_past_the_checkpoint_fail_the_query(
     spark: SparkSession, broker: Broker, topic: str, log: FollowedLog, tmp_path: Path
 ) -> None:
@@ -325,6 +332,7 @@ def test_records_deleted_past_the_checkpoint_fail_the_query(
         follow(spark, [log], tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.xdist_group("spark")
 def test_the_nodes_own_settings_reach_a_guarded_cluster(spark: SparkSession, tmp_path: Path) -> None:
     """SASL over TLS: one configuration for librdkafka and for Spark, with a password full of quotes."""

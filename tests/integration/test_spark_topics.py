@@ -267,6 +267,7 @@ def stored(store: Path) -> dict[str, bytes]:
     return {str(path.relative_to(store)): path.read_bytes() for path in store.glob("[!.]*/*/*")}
 
 
+@pytest.mark.long
 def test_records_deleted_past_the_checkpoint(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """The job stops, each time, and stores nothing; it goes on from a node's snapshot, as documented."""
     topic = unique_topic("spark-cut")
@@ -301,6 +302,7 @@ def test_records_deleted_past_the_checkpoint(spark: SparkSession, broker: Broker
     assert (line["endOffset"], line["digest"]) == (end, digest_to_string(digest_of(kept.values())))
 
 
+@pytest.mark.long
 def test_a_topic_created_again(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """Its checkpoint is refused, with both ids, and so is its store's state; a new pair begins anew."""
     topic = unique_topic("spark-again")
@@ -323,6 +325,7 @@ def test_a_topic_created_again(spark: SparkSession, broker: Broker, tmp_path: Pa
     assert json.loads(done.stdout.splitlines()[-1])["logs"][0]["digest"] == loaded(url)
 
 
+@pytest.mark.long
 def test_a_topic_created_again_under_a_running_job(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
@@ -367,6 +370,7 @@ class Swapping:
         raise AssertionError("the rows are of another topic")
 
 
+@pytest.mark.long
 def test_a_topic_created_again_within_a_batch(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """Between its planning and its reading: the rows are the other one's, and nothing is stored."""
     url = raw_topic(broker.bootstrap_servers, unique_topic("spark-within"))

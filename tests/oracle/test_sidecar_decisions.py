@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from authorizer.api.errors import ConfigError, SidecarRequestError
 from authorizer.api.ip_address import host_address
@@ -43,6 +44,17 @@ STRANGE = ("dups", "weird-records")
 #: Asked before the log is loaded: over HTTP that is a 503, whatever is asked (test_sidecar_start.py).
 UNREADY = ("0074-super", "0114-super")
 NAMES = [name for name in case_names() if name not in UNREADY]
+
+
+def cases() -> list[ParameterSet]:
+    """All of them; the gate has the first one of each kind, for test_authorizer_decisions has all of them."""
+    kinds: set[str] = set()
+    found = []
+    for name in NAMES:
+        kind = name.partition("-")[2]
+        found.append(pytest.param(name, marks=[pytest.mark.long] if kind in kinds else []))
+        kinds.add(kind)
+    return found
 
 
 @contextmanager
@@ -74,7 +86,7 @@ def sidecar_of_case(case: Case, home: Path) -> Iterator[tuple[Node, Client]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", cases())
 def test_answers_over_http_are_the_real_kafkas(
     name: str, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
