@@ -73,7 +73,8 @@ def random_batches(seed: int, count: int) -> Iterator[list[MetadataRecord]]:
 
 
 @pytest.mark.parametrize(
-    ("name", "max_offsets", "shards"), [("kraft-small", 100, 3), ("kraft-large", 40_000, 8)]
+    ("name", "max_offsets", "shards"),
+    [("kraft-small", 100, 3), pytest.param("kraft-large", 40_000, 8, marks=pytest.mark.long)],
 )
 def test_every_batch_of_a_real_log(
     spark: SparkSession, tmp_path: Path, name: str, max_offsets: int, shards: int

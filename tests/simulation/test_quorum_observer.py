@@ -27,10 +27,11 @@ from replay.manifest import LoaderManifest
 from replay.snapshot_source import CheckpointFiles
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage
+from support.example_counts import examples
 from support.sim_quorum import CLUSTER_ID, SimQuorum
 from support.sim_quorum import Node as SimNode
 
-RUNS = int(os.environ.get("ACLOG_QUORUM_RUNS", "300"))
+RUNS = int(os.environ.get("ACLOG_QUORUM_RUNS", examples(gate=100, deep=600)))
 STEPS_MIN, STEPS_MAX = 4, 30
 TURNS_MAX = 300
 TAMPERED_RUNS, READS = 60, 12

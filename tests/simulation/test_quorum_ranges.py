@@ -25,10 +25,11 @@ from snapshot.jobs.sources.log_range import LogRange, read_ranges
 from snapshot.jobs.sources.log_ranges import LogRanges, OffsetAndEpoch
 from snapshot.jobs.sources.logs import FollowedLog
 from snapshot.store.snapshot_store import SnapshotStore
+from support.example_counts import examples
 from support.nodes import SOON_S
 from support.sim_quorum import CLUSTER_ID, SimQuorum
 
-RUNS = int(os.environ.get("ACLOG_QUORUM_RUNS", "40"))
+RUNS = int(os.environ.get("ACLOG_QUORUM_RUNS", examples(gate=12, deep=80)))
 STEPS = 40
 TURNS_MAX = 100
 IDENTITY = LogIdentity(CLUSTER_ID, METADATA_TOPIC_ID)

@@ -17,9 +17,10 @@ from records.errors import LogError, LogOutcomeUnknownError
 from records.log.cluster_writer import Refusal
 from records.log.quorum import QuorumLog, session
 from records.log.quorum.writer import QuorumWriter
+from support.example_counts import examples
 from support.sim_controllers import SimControllers
 
-RUNS = int(os.environ.get("ACLOG_QUORUM_RUNS", "40"))
+RUNS = int(os.environ.get("ACLOG_QUORUM_RUNS", examples(gate=24, deep=120)))
 STEPS = 40
 TRIES = 500
 
