@@ -20,7 +20,7 @@ from authorizer.engine.decisions.decision import Rule
 from authorizer.engine.decisions.reason import acl_principals, allows, covers_operation, matching_acls
 from authorizer.engine.decisions.state import AuthorizerState
 from authorizer.engine.index.acl_index import AclIndex
-from authorizer.engine.index.places import LITERAL_PATTERN
+from authorizer.engine.index.pattern_keys import LITERAL_PATTERN
 from records.acl import WILDCARD
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import (

@@ -16,7 +16,7 @@ from authorizer.analysis.host_tree import place_of
 from authorizer.analysis.related_acls import near
 from authorizer.engine.decisions.reason import allows
 from authorizer.engine.index.masks import EVERYTHING, acl_mask, denied
-from authorizer.engine.index.places import LITERAL_PATTERN
+from authorizer.engine.index.pattern_keys import LITERAL_PATTERN
 from records.acl import WILDCARD
 
 if TYPE_CHECKING:

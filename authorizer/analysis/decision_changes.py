@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from authorizer.analysis.access_queries import Asker, Questions, questions_of
-from authorizer.analysis.changed_acls import for_networks
+from authorizer.analysis.acl_comparison import for_networks
 from authorizer.analysis.effective_permissions import EVERYBODY, Meaning, never_cancelled
 from authorizer.analysis.host_answers import NOTHING, without
 from authorizer.analysis.name_map import NameMap, overlay
@@ -16,7 +16,7 @@ from authorizer.api.kafka_version import NEWEST
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from authorizer.analysis.changed_acls import ChangedAcls
+    from authorizer.analysis.acl_comparison import ChangedAcls
     from authorizer.analysis.effective_permissions import Answers, Departures
     from authorizer.analysis.host_answers import Answer
     from authorizer.analysis.name_space import NameSpace

@@ -11,15 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Self
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
+import msgspec
 import numpy as np
 
 from authorizer.analysis.host_answers import Answer
 from authorizer.analysis.name_map import NameMap
 from authorizer.analysis.name_space import NAME_SPACES
 from authorizer.analysis.patterns import covered, patterns_of
-from authorizer.analysis.semantic_digest import MeaningDigest, digest_of
 from authorizer.analysis.wildcard_principal import Everybody
 from records.acl import ResourceType
 
@@ -180,3 +181,40 @@ def _supers(
     supers = {each: theirs.to_everything() for each, theirs in everybody.items()}
     supers = {each: theirs for each, theirs in supers.items() if theirs != _NONE}
     return dict.fromkeys(settings.super_users, supers) if supers else {}
+
+
+_DIGEST_BYTES: Final = 16
+
+
+class MeaningDigest(NamedTuple):
+    """See the module; 16 bytes each.
+
+    Attributes:
+        everybody: of what a principal without ACLs of its own is answered.
+        principals: of where the others are answered otherwise, and how; none for one that is nowhere.
+    """
+
+    everybody: bytes
+    principals: Mapping[str, bytes]
+
+    @property
+    def whole(self) -> bytes:
+        """Of all answers to all principals: equal if and only if each of them is."""
+        return _digest([self.everybody, sorted(self.principals.items())])
+
+    def changed(self, part: MeaningDigest, principals: Collection[str]) -> MeaningDigest:
+        """With ``part`` in place of what was of these principals, and of everybody."""
+        kept = {each: digest for each, digest in self.principals.items() if each not in principals}
+        return MeaningDigest(part.everybody, {**kept, **part.principals})
+
+
+def digest_of(maps: Mapping[ResourceType, NameMap[Any]]) -> bytes:
+    """Of what is said for each resource type."""
+    return _digest([(int(each), maps[each].default, maps[each].places) for each in sorted(maps)])
+
+
+def _digest(value: object) -> bytes:
+    return blake2b(_encoder.encode(value), digest_size=_DIGEST_BYTES).digest()
+
+
+_encoder: Final = msgspec.msgpack.Encoder()

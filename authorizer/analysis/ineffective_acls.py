@@ -9,7 +9,7 @@ from authorizer.analysis.name_space import NAME_SPACES
 from authorizer.api.ip_address import host_address
 from authorizer.api.ip_network import network_of
 from authorizer.engine.index.masks import acl_mask
-from authorizer.engine.index.places import LITERAL_PATTERN
+from authorizer.engine.index.pattern_keys import LITERAL_PATTERN
 from records.acl import CLUSTER_NAME, WILDCARD, AclOperation, ResourceType
 from snapshot.code_names import code_to_name
 

@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from authorizer.analysis.distinct_acls import DistinctAcls
+from authorizer.analysis.acl_comparison import DistinctAcls
 from authorizer.analysis.ineffective_acls import dead_because
 from authorizer.analysis.lint_rules import RULES, LintRules, Rule
 from authorizer.analysis.removable_acls import Needless, needless_acls
 from authorizer.engine.decisions.reason import allows
-from authorizer.engine.index.places import PATTERNS, PERMISSIONS
+from authorizer.engine.index.pattern_keys import PATTERNS, PERMISSIONS
 from records.acl import WILDCARD, PatternType, ResourceType
 
 if TYPE_CHECKING:

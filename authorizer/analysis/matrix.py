@@ -15,15 +15,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from authorizer.analysis.acls_by_principal import acls_of, changes_between
 from authorizer.analysis.effective_permissions import EVERYBODY, Meaning
 from authorizer.analysis.host_answers import NOTHING, by_host, without
-from authorizer.analysis.name_map import NameMap
+from authorizer.analysis.name_map import NameMap, Within
 from authorizer.analysis.name_space import NAME_SPACES
-from authorizer.analysis.prefix_lookup import Within
+from authorizer.analysis.related_acls import acls_of, changes_between
 from authorizer.analysis.rights_below_prefix import answers_of
 from authorizer.engine.index.masks import EVERYTHING
-from authorizer.engine.index.places import PREFIXED
+from authorizer.engine.index.pattern_keys import PREFIXED
 from records.acl import CLUSTER_NAME, WILDCARD, ResourceType
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from authorizer.analysis.name_space import Key, NameSpace
     from authorizer.engine.decisions.state import AuthorizerSettings
     from authorizer.engine.index.acl_index import AclIndex
-    from authorizer.engine.index.places import Place
+    from authorizer.engine.index.pattern_keys import Place
     from authorizer.engine.index.resource_index import Change
 
 #: Characters that end a part of a name.

@@ -10,6 +10,7 @@ below one prefix are more than half of a topic's 65 characters.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -150,3 +151,33 @@ def _by_most(
                     values[name, ends] = value
             counts(prefix, is_name=False)
     return _reduced(default, [(*key, values[key]) for key in sorted(values)])
+
+
+class Within(Generic[Value]):
+    """Of one map."""
+
+    __slots__ = ("_default", "_keys", "_prefixes", "_values")
+
+    def __init__(self, names: NameMap[Value]) -> None:
+        self._default = names.default
+        self._keys = names.keys
+        self._values = [value for _, _, value in names.places]
+        self._prefixes = {name: value for name, is_name, value in names.places if not is_name}
+
+    def values(self, key: Key) -> Iterator[Value]:
+        """The value at a name; or that of names with a prefix, and those of all places below it."""
+        text, is_name = key
+        at = bisect_left(self._keys, key)
+        is_place = at < len(self._keys) and self._keys[at] == key
+        yield self._values[at] if is_place else self._around(text)
+        if not is_name:
+            for below in range(at + is_place, len(self._keys)):
+                if not self._keys[below][0].startswith(text):
+                    return
+                yield self._values[below]
+
+    def _around(self, text: str) -> Value:
+        for length in range(len(text), 0, -1):
+            if text[:length] in self._prefixes:
+                return self._prefixes[text[:length]]
+        return self._default

@@ -15,7 +15,7 @@ from authorizer.analysis.host_answers import can_be_asked_from
 from authorizer.analysis.name_space import NAME_SPACES
 from authorizer.api.ip_network import EXACT_HOSTS
 from authorizer.engine.index.masks import ALLOW_MASKS, DENY_MASKS, OwnLeaf, add_to_leaf, said_to, shared_masks
-from authorizer.engine.index.places import LITERAL_PATTERN
+from authorizer.engine.index.pattern_keys import LITERAL_PATTERN
 from records.acl import CLUSTER_NAME, WILDCARD, AclPermissionType, ResourceType
 
 if TYPE_CHECKING:

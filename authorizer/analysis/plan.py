@@ -9,15 +9,17 @@ applied to. Other writes may come between, if they leave the meaning as it is.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Annotated, Any, Final, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, Self
 
 import msgspec
 import numpy as np
 
-from authorizer.analysis.changed_acls import ChangedAcls, for_networks
+from authorizer.analysis.acl_comparison import ChangedAcls, for_networks
 from authorizer.analysis.effective_permissions import Meaning, never_cancelled
 from authorizer.api.acl_json import content_from_json, content_json
+from authorizer.api.authorizer_api import AclMutator
 from authorizer.api.errors import PlanOutdatedError, PlanUnreadableError
 from authorizer.api.kafka_version import KafkaVersion
 from authorizer.engine.decisions.state import AuthorizerSettings
@@ -28,8 +30,10 @@ from records.ids import content_uuid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
+    from concurrent.futures import Future
 
-    from authorizer.analysis.semantic_digest import MeaningDigest
+    from authorizer.analysis.effective_permissions import MeaningDigest
+    from authorizer.api.errors import ApiError
     from snapshot.image import AclsImage
 
 #: Of the file; another one is refused.
@@ -313,3 +317,33 @@ def replaced(table: AclTable, less: Sequence[AclContent], more: Sequence[AclCont
 def _table_of(contents: Iterable[AclContent]) -> AclTable:
     records = [AccessControlEntryRecord(content_uuid(content), *content) for content in contents]
     return AclTable.of([AppliedAcl(record, None, 0) for record in records])
+
+
+@dataclass(frozen=True, slots=True)
+class PlanResult:
+    """Outcome of a plan, which is carried out whole or not at all; but by a cluster in part, which is said.
+
+    Attributes:
+        exception: None on success; then nothing is in the other two where nothing was left to be done.
+        removed: what was, once for each id.
+        added: what was.
+        acl_count: the ACLs that were in force before; None where a node of an earlier release answered.
+    """
+
+    exception: ApiError | None = None
+    removed: tuple[AccessControlEntryRecord, ...] = ()
+    added: tuple[AccessControlEntryRecord, ...] = ()
+    acl_count: int | None = None
+
+
+class PlanMutator(AclMutator, Protocol):
+    """The same for whole plans, which Kafka does not have."""
+
+    def apply_plan(self, plan: AclPlan, max_removed_percent: int | None = None) -> Future[PlanResult]:
+        """Carry out a plan if its log still means what it was made on, whole or not at all; authorized.
+
+        Args:
+            plan: what to carry out.
+            max_removed_percent: the largest share of the ACLs that it may remove; None: what the settings
+                say (aclog.plan.max.removed.percent).
+        """

@@ -13,13 +13,15 @@ import numpy as np
 
 from authorizer.analysis.effective_permissions import EVERYBODY, is_of
 from records.acl import WILDCARD
+from records.columns.acl_table import AclTable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from authorizer.analysis.name_space import Key
+    from authorizer.engine.index.acl_index import AclIndex
+    from authorizer.engine.index.resource_index import Change
     from records.acl import ResourceType
-    from records.columns.acl_table import AclTable
 
 #: Each name is compared with each prefix: with more prefixes all ACLs are taken instead.
 _PREFIXES_MAX: Final = 100
@@ -49,3 +51,27 @@ def near(
             is_near |= np.fromiter(map(str.startswith, names, repeat(below)), np.bool_, len(names))
         is_kept &= is_near[table.names.codes]
     return table.taken(np.flatnonzero(is_kept))
+
+
+def acls_of(index: AclIndex, principals: Collection[str]) -> AclTable:
+    """The ACLs for exactly these principals."""
+    rows = [index.rows_of(principal) for principal in principals]
+    added = [acl for principal in principals for acl in index.added_of(principal)]
+    return AclTable.joined([index.image.columns.taken(np.concatenate(rows)), AclTable.of(added)])
+
+
+def changed_principals(before: AclIndex, after: AclIndex) -> set[str] | None:
+    """Whose ACLs are others; None if that is not to be had for less than all of it."""
+    changes = changes_between(before, after)
+    if changes is None:
+        return None
+    return {acl.record.principal for change in changes for acl in change if acl is not None}
+
+
+def changes_between(before: AclIndex, after: AclIndex) -> list[Change] | None:
+    """What makes the one of the other; None if that is not to be had for less than all of it."""
+    if before.image.columns is not after.image.columns:
+        return None
+    ids = {*before.image.changes, *after.image.changes}
+    pairs = ((before.image.get(each), after.image.get(each)) for each in ids)
+    return [(was, now) for was, now in pairs if was is not now]

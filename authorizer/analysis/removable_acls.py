@@ -22,14 +22,13 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import numpy as np
 
+from authorizer.analysis.acl_comparison import for_networks
 from authorizer.analysis.acl_tree import EVERY_HOST, Acls, AclTree, Forest
-from authorizer.analysis.allow_everyone_coverage import LastCovers
-from authorizer.analysis.by_resource_type_effect import counts, stands_in, stated
-from authorizer.analysis.changed_acls import for_networks
 from authorizer.analysis.effective_permissions import EVERYBODY
-from authorizer.analysis.host_union import Part, cover
+from authorizer.analysis.host_tree import Part, cover
 from authorizer.analysis.ineffective_acls import why_dead
 from authorizer.analysis.patterns import Rows
+from authorizer.analysis.removal_side_effects import LastCovers, counts, stands_in, stated
 from authorizer.api.ip_network import NETWORK_HOSTS
 from authorizer.engine.index.masks import ALLOW_MASKS, EVERYTHING, denied, settled
 from records.acl import AclOperation, ResourceType

@@ -25,11 +25,10 @@ from authorizer.api.ip_network import address_of, network_of
 from authorizer.engine.decisions.audit import AuditLog
 from authorizer.engine.decisions.authorize import authorize_actions
 from authorizer.engine.decisions.by_resource_type import allows_some_resource
-from authorizer.engine.decisions.decision import BY_SUPER_USER, Answered
-from authorizer.engine.decisions.decision_counts import DecisionCounts
+from authorizer.engine.decisions.decision import BY_SUPER_USER, Answered, DecisionCounts
 from authorizer.engine.decisions.reason import allows, matching_acls
 from authorizer.engine.index.masks import ALLOW_MASKS, EVERYTHING, acl_mask
-from authorizer.engine.index.places import LITERAL_PATTERN, is_odd
+from authorizer.engine.index.pattern_keys import LITERAL_PATTERN, is_odd
 from records.acl import WILDCARD, AclOperation
 from records.principal import WILDCARD_PRINCIPAL
 from records.request_line import DEFAULT_ALLOW, SUPER_USER

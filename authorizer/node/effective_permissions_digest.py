@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 
-from authorizer.analysis.acls_by_principal import acls_of, changed_principals
 from authorizer.analysis.effective_permissions import EVERYBODY, Meaning
+from authorizer.analysis.related_acls import acls_of, changed_principals
 from authorizer.api.errors import AuthorizerNotReadyError
 from authorizer.node.switch_interval import giving_way
 
 if TYPE_CHECKING:
-    from authorizer.analysis.semantic_digest import MeaningDigest
+    from authorizer.analysis.effective_permissions import MeaningDigest
     from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
     from authorizer.node.standard_authorizer import StandardAuthorizer
 

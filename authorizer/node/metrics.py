@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from prometheus_client import Metric
 
     from authorizer.engine.decisions.audit import AuditLog
-    from authorizer.engine.decisions.decision_counts import DecisionCounts
+    from authorizer.engine.decisions.decision import DecisionCounts
     from authorizer.node.writing.purgatory import Purgatory
     from records.log.base import Freshness
     from replay.clock import Clock

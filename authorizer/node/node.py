@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from prometheus_client import CollectorRegistry
 
-    from authorizer.analysis.plan_mutator import PlanMutator
+    from authorizer.analysis.plan import PlanMutator
     from authorizer.api.authorizer_api import Endpoint
     from authorizer.configuration.load import Config
     from authorizer.node.writing.remote_writer import RemoteWriter

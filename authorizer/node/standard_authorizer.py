@@ -33,7 +33,7 @@ from authorizer.engine.decisions.by_resource_type import (
     check_arguments,
     probe,
 )
-from authorizer.engine.decisions.decision_counts import DecisionCounts
+from authorizer.engine.decisions.decision import DecisionCounts
 from authorizer.engine.decisions.listing import list_acls
 from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
 from authorizer.engine.explanation.explain import explain

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from authorizer.analysis.changed_acls import ChangedAcls
+from authorizer.analysis.acl_comparison import ChangedAcls
 from authorizer.analysis.decision_changes import flips_by
 from authorizer.analysis.effective_permissions import Meaning
 from authorizer.analysis.rights_below_prefix import who_can

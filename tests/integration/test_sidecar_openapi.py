@@ -12,7 +12,7 @@ import httpx
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
-from authorizer.analysis.changed_acls import ChangedAcls
+from authorizer.analysis.acl_comparison import ChangedAcls
 from authorizer.analysis.plan import AclPlan, PlanOrigin
 from authorizer.api.http.error_code import ErrorCode
 from authorizer.configuration.load import load_config

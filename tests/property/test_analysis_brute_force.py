@@ -7,7 +7,7 @@ import random
 import pytest
 
 from authorizer.analysis.access_queries import Asker, questions_of
-from authorizer.analysis.changed_acls import ChangedAcls
+from authorizer.analysis.acl_comparison import ChangedAcls
 from authorizer.analysis.decision_changes import flips_between, flips_by
 from authorizer.analysis.effective_permissions import Meaning
 from authorizer.analysis.rights_below_prefix import answers_of, who_can

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from authorizer.analysis.access_queries import Names, Questions
-from authorizer.analysis.changed_acls import ChangedAcls
+from authorizer.analysis.acl_comparison import ChangedAcls
 from authorizer.analysis.decision_changes import flips_between
 from authorizer.analysis.effective_permissions import Meaning
 from authorizer.analysis.host_answers import by_host, operations_of

@@ -7,7 +7,7 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from authorizer.analysis.changed_acls import ChangedAcls
+from authorizer.analysis.acl_comparison import ChangedAcls
 from authorizer.analysis.effective_permissions import Meaning
 from authorizer.analysis.plan import AclPlan, PlanOrigin, replaced
 from authorizer.api.authorizer_api import Action, AuthorizationResult, RequestContext

@@ -16,7 +16,7 @@ from authorizer.api.audit_levels import AUDIT_LEVELS, AUDIT_LOGGER_NAME
 from authorizer.api.authorizer_api import Action, AuthorizationResult, RequestContext
 from authorizer.api.errors import AuthorizerNotReadyError
 from authorizer.engine.decisions.audit import AuditLog
-from authorizer.engine.decisions.decision_counts import DecisionCounts
+from authorizer.engine.decisions.decision import DecisionCounts
 from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 from records.entries import AccessControlEntryRecord, AclRecord, RemoveAccessControlEntryRecord
 from records.principal import KafkaPrincipal

@@ -13,7 +13,7 @@ from authorizer.api.audit_levels import OFF
 from authorizer.api.authorizer_api import AuthorizationResult
 from authorizer.engine.decisions.audit import AuditLog
 from authorizer.engine.decisions.authorize import authorize_actions
-from authorizer.engine.decisions.decision_counts import DecisionCounts
+from authorizer.engine.decisions.decision import DecisionCounts
 from authorizer.engine.decisions.state import AuthorizerState
 from authorizer.node.standard_authorizer import StandardAuthorizer
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType

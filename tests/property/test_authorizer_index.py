@@ -13,7 +13,7 @@ from authorizer.api.audit_levels import OFF
 from authorizer.api.authorizer_api import AuthorizationResult
 from authorizer.engine.decisions.audit import AuditLog
 from authorizer.engine.decisions.authorize import authorize_actions
-from authorizer.engine.decisions.decision_counts import DecisionCounts
+from authorizer.engine.decisions.decision import DecisionCounts
 from authorizer.engine.decisions.kafka_order import entry_order, utf16
 from authorizer.engine.decisions.listing import list_acls
 from authorizer.engine.decisions.state import AuthorizerState

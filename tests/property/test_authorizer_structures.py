@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from authorizer.engine.index.covers import NOTHING, Cover, alone
 from authorizer.engine.index.masks import HostMasks, Leaf, OwnLeaf, leaf_mask
-from authorizer.engine.index.places import PREFIXED
+from authorizer.engine.index.pattern_keys import PREFIXED
 from authorizer.engine.index.prefix_ranges import PrefixRanges, successor
 from authorizer.engine.index.rights import NO_RIGHTS_OF_TYPE, MadeRights, Rights, WholeRights, cover_of
 from support.limits import make_small

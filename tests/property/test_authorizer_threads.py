@@ -14,7 +14,7 @@ from authorizer.api.audit_levels import OFF
 from authorizer.api.authorizer_api import Action, AuthorizationResult
 from authorizer.engine.decisions.audit import AuditLog
 from authorizer.engine.decisions.authorize import authorize_actions
-from authorizer.engine.decisions.decision_counts import DecisionCounts
+from authorizer.engine.decisions.decision import DecisionCounts
 from records.acl import AclOperation
 from records.entries import AccessControlEntryRecord, AclRecord, RemoveAccessControlEntryRecord
 from records.ids import Uuid

@@ -7,17 +7,17 @@ import pytest
 from authorizer.engine.index import limits
 from authorizer.engine.index.acl_index import AclIndex
 from authorizer.engine.index.masks import leaf_mask
-from authorizer.engine.index.places import PREFIXED
+from authorizer.engine.index.pattern_keys import PREFIXED
 from authorizer.engine.index.principal_index import PrincipalRights
 from authorizer.engine.index.rights import (
     NO_RIGHTS_OF_TYPE,
     ChangedRights,
     MadeRights,
     Rights,
+    RowRights,
     WholeRights,
     cover_of,
 )
-from authorizer.engine.index.row_rights import RowRights
 from records.columns.acl_table import AppliedAcl
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from records.log_batch import LogRecord

@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from authorizer.api.audit_levels import OFF
 from authorizer.engine.decisions.audit import AuditLog
-from authorizer.engine.decisions.decision_counts import DecisionCounts
+from authorizer.engine.decisions.decision import DecisionCounts
 from authorizer.node.metrics import MetricSources, NodeCollector, RatePerMinute, metrics_registry
 from authorizer.node.writing.purgatory import DelayedOperation, Purgatory
 from records.entries import METADATA_VERSION_FEATURE as VERSION

@@ -12,9 +12,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from authorizer.analysis.changed_acls import ChangedAcls
-from authorizer.analysis.plan import AclPlan, PlanOrigin
-from authorizer.analysis.plan_mutator import PlanResult
+from authorizer.analysis.acl_comparison import ChangedAcls
+from authorizer.analysis.plan import AclPlan, PlanOrigin, PlanResult
 from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult
 from authorizer.api.errors import (
     AuthorizerNotReadyError,

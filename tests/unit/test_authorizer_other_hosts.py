@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from authorizer.api.authorizer_api import Action
-from authorizer.engine.explanation.explain import Explanation
-from authorizer.engine.explanation.from_json import explanation_from_json
+from authorizer.engine.explanation.explain import Explanation, explanation_from_json
 from records.entries import AccessControlEntryRecord
 from support.decisions import READ, Fed, allow, context, deny, topic, topics
 

@@ -6,7 +6,7 @@ import gc
 
 from authorizer.engine.index.covers import NOTHING, Cover, alone
 from authorizer.engine.index.masks import HostMasks, OwnLeaf
-from authorizer.engine.index.places import PREFIXED
+from authorizer.engine.index.pattern_keys import PREFIXED
 from authorizer.engine.index.prefix_ranges import PrefixRanges
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from authorizer.engine.index.masks import ALLOW_BITS, ASKED, DENY_BITS, OwnLeaf, acl_mask, add_to_leaf
-from authorizer.engine.index.places import KINDS, PREFIXED, is_odd, place_of
+from authorizer.engine.index.pattern_keys import KINDS, PREFIXED, is_odd, place_of
 from authorizer.engine.index.row_index import RowIndex
 from records.acl import AclOperation
 from records.columns.acl_table import AppliedAcl

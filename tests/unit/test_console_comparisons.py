@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 from starlette.requests import Request
 
-from authorizer.analysis.changed_acls import ChangedAcls
+from authorizer.analysis.acl_comparison import ChangedAcls
 from authorizer.analysis.decision_changes import flips_by
 from authorizer.analysis.effective_permissions import Meaning
 from authorizer.analysis.plan import AclPlan, PlanOrigin

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from authorizer.analysis.changed_acls import ChangedAcls
+from authorizer.analysis.acl_comparison import ChangedAcls
 from authorizer.analysis.plan import AclPlan, PlanOrigin, application_body
 from authorizer.engine.decisions.state import AuthorizerSettings
 from authorizer.node.writing.acl_control import RECORDS_PER_OPERATION_MAX

@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from authorizer.analysis.plan import PlanOrigin
-from authorizer.analysis.plan_mutator import PlanResult
+from authorizer.analysis.plan import PlanOrigin, PlanResult
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.rendering.output import note
 from authorizer.cli.workspace import load_state, wait_until_readable

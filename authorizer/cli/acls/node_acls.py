@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from authorizer.analysis.plan import AclPlan
-    from authorizer.analysis.plan_mutator import PlanResult
+    from authorizer.analysis.plan import AclPlan, PlanResult
     from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult
     from authorizer.client.answers import Application, Applied, Created, Creation, Deleted, Deletion, Listing
     from records.acl import AclBinding, ResourcePatternFilter

@@ -243,7 +243,7 @@ def _explained_by_sidecar(
     import msgspec
 
     from authorizer.client import Question, calls
-    from authorizer.engine.explanation.from_json import explanation_from_json
+    from authorizer.engine.explanation.explain import explanation_from_json
 
     pattern = action.resource_pattern
     question = Question(

@@ -17,7 +17,7 @@ from authorizer.cli.sidecar import sidecar_options
 from authorizer.cli.workspace import Workspace
 
 if TYPE_CHECKING:
-    from authorizer.analysis.plan_mutator import PlanResult
+    from authorizer.analysis.plan import PlanResult
 
 
 @click.command("apply", cls=Command)
@@ -71,7 +71,7 @@ def apply_command(
       aclog apply plan.json --sidecar http://127.0.0.1:8180 --token-file admin.token
       aclog apply plan.json --bootstrap-server HOST:9092 --config client.properties
     """
-    from authorizer.analysis.plan_counts import ALL_PERCENT
+    from authorizer.analysis.plan_checks import ALL_PERCENT
     from authorizer.cli.plans.plan_file import read_plan
 
     wanted = read_plan(plan)
@@ -86,7 +86,7 @@ def apply_command(
 
 
 def _print(end_offset: int | None, result: PlanResult, *, as_json: bool) -> None:
-    from authorizer.analysis.plan_counts import PlanCounts
+    from authorizer.analysis.plan_checks import PlanCounts
     from authorizer.api.acl_json import acl_json
 
     removed, added = len(result.removed), len(result.added)

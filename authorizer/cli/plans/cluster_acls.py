@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
-from authorizer.analysis.plan import PlanOrigin
-from authorizer.analysis.plan_mutator import PlanResult
+from authorizer.analysis.plan import PlanOrigin, PlanResult
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.rendering.output import note
 from authorizer.cli.sets.source import load_set

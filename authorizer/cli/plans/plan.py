@@ -31,8 +31,7 @@ from records.errors import RecordError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from authorizer.analysis.plan_counts import PlanCounts
-    from authorizer.analysis.plan_warnings import Warned
+    from authorizer.analysis.plan_checks import PlanCounts, Warned
     from authorizer.cli.sets.diff_report import Report
 
 
@@ -136,8 +135,7 @@ def plan_command(
     """
     from authorizer.analysis.decision_changes import flips_by
     from authorizer.analysis.plan import AclPlan
-    from authorizer.analysis.plan_counts import PlanCounts
-    from authorizer.analysis.plan_warnings import denied_traffic, warnings_of
+    from authorizer.analysis.plan_checks import PlanCounts, denied_traffic, warnings_of
     from authorizer.cli.plans.plan_file import write_plan
     from authorizer.cli.plans.scope import Scope
     from authorizer.cli.plans.wanted import WantedFile

@@ -10,8 +10,7 @@ from authorizer.cli.options import shared
 from authorizer.cli.sidecar import require_one_source
 
 if TYPE_CHECKING:
-    from authorizer.analysis.plan import AclPlan, PlanOrigin
-    from authorizer.analysis.plan_mutator import PlanResult
+    from authorizer.analysis.plan import AclPlan, PlanOrigin, PlanResult
     from authorizer.cli.workspace import Workspace
     from snapshot.image import AclsImage
 

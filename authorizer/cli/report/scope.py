@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from authorizer.analysis.effective_permissions import EVERYBODY
 from authorizer.analysis.name_space import NAME_SPACES
 from authorizer.analysis.related_acls import near
-from authorizer.engine.index.places import LITERAL_PATTERN
+from authorizer.engine.index.pattern_keys import LITERAL_PATTERN
 from records.acl import ResourceType
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from authorizer.analysis.matrix import Column, Matrix, each_once, gained, outline, range_of
+from authorizer.analysis.name_map import Within
 from authorizer.analysis.name_space import NAME_SPACES
-from authorizer.analysis.prefix_lookup import Within
 from authorizer.analysis.rights_below_prefix import answers_of
 
 if TYPE_CHECKING:

@@ -62,7 +62,7 @@ def diff_command(*, before: str, after: str | None, releases: tuple[str, ...], a
       aclog diff describe://HOST:9092 wanted-acls.txt --config client.properties
       kafka-acls --bootstrap-server HOST:9092 --list | aclog diff - kafka://HOST:9092/acls --json
     """
-    from authorizer.analysis.changed_acls import ChangedAcls, with_networks
+    from authorizer.analysis.acl_comparison import ChangedAcls, with_networks
     from authorizer.analysis.decision_changes import flips_between, flips_by
     from authorizer.analysis.effective_permissions import EVERYBODY, Meaning
     from authorizer.cli.sets.diff_report import Report

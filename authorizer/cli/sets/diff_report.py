@@ -23,7 +23,7 @@ from authorizer.cli.rendering.terminal import bad, good
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from authorizer.analysis.changed_acls import ChangedAcls
+    from authorizer.analysis.acl_comparison import ChangedAcls
     from authorizer.analysis.decision_changes import Flip
     from authorizer.cli.sets.source import AclSet
     from authorizer.engine.decisions.decision import Decision

@@ -53,7 +53,7 @@ def test_command(*, file: Path, source: str | None, as_json: bool, junit: Path |
       aclog test access.toml --acls wanted-acls.txt --junit report.xml
       aclog test access.toml --acls plan.json          # before it is applied
     """
-    from authorizer.analysis.changed_acls import for_networks
+    from authorizer.analysis.acl_comparison import for_networks
     from authorizer.analysis.expectations import violations
     from authorizer.cli.sets.expectation_file import read_tests
     from authorizer.cli.sets.junit import write_junit

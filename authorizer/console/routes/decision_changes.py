@@ -6,7 +6,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from authorizer.analysis.changed_acls import ChangedAcls
+from authorizer.analysis.acl_comparison import ChangedAcls
 from authorizer.analysis.classes import decided, decision_json, state_about, what, who
 from authorizer.analysis.decision_changes import flips_between, flips_of_states
 from authorizer.analysis.effective_permissions import Meaning, never_cancelled

@@ -13,12 +13,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.analysis.changed_acls import ChangedAcls
+from authorizer.analysis.acl_comparison import ChangedAcls
 from authorizer.analysis.classes import state_about
 from authorizer.analysis.decision_changes import flips_by
 from authorizer.analysis.plan import AclPlan, PlanOrigin, replaced
-from authorizer.analysis.plan_counts import PlanCounts
-from authorizer.analysis.plan_warnings import warnings_of
+from authorizer.analysis.plan_checks import PlanCounts, warnings_of
 from authorizer.api.acl_json import acl_json, content_from_json
 from authorizer.api.errors import ApiError
 from authorizer.console.comparison_scheduler import ComparisonScheduler
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from authorizer.analysis.plan_warnings import Warned
+    from authorizer.analysis.plan_checks import Warned
     from authorizer.console.history.state_cache import StateCache
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.node.node import Node

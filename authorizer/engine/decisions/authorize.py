@@ -11,8 +11,13 @@ from typing import TYPE_CHECKING, Final
 from authorizer.api.audit_levels import DEBUG, INFO, OFF, TRACE, audit_level
 from authorizer.api.authorizer_api import AuthorizationResult
 from authorizer.engine.decisions.audit import AuditLog
-from authorizer.engine.decisions.decision import BY_SUPER_USER, Answered, require_literal, require_ready
-from authorizer.engine.decisions.decision_counts import DecisionCounts
+from authorizer.engine.decisions.decision import (
+    BY_SUPER_USER,
+    Answered,
+    DecisionCounts,
+    require_literal,
+    require_ready,
+)
 from authorizer.engine.decisions.reason import answer_acl_by_acl
 from authorizer.engine.index.covers import NOTHING
 from authorizer.engine.index.masks import ASKED, denies, leaf_mask

@@ -32,7 +32,7 @@ from authorizer.engine.index.masks import (
     leaf_mask,
     said_to,
 )
-from authorizer.engine.index.places import is_odd, place_of
+from authorizer.engine.index.pattern_keys import is_odd, place_of
 from authorizer.engine.index.rights import MadeRights, cover_of
 from records.acl import (
     WILDCARD,
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.engine.index.acl_index import AclIndex
     from authorizer.engine.index.covers import Cover
-    from authorizer.engine.index.places import Place
+    from authorizer.engine.index.pattern_keys import Place
     from authorizer.engine.index.rights import WholeRights
     from records.principal import KafkaPrincipal
 

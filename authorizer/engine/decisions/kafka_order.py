@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from authorizer.engine.index.places import known_codes
+from authorizer.engine.index.pattern_keys import known_codes
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 
 if TYPE_CHECKING:

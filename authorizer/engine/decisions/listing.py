@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from authorizer.engine.decisions.kafka_order import in_kafka_order
-from authorizer.engine.index.places import PREFIXED, known_codes
+from authorizer.engine.index.pattern_keys import PREFIXED, known_codes
 from records.acl import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
 from records.columns.acl_table import AclTable, in_pieces
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from authorizer.engine.index.acl_index import AclIndex
-    from authorizer.engine.index.places import Place
+    from authorizer.engine.index.pattern_keys import Place
     from records.acl import AclBinding, AclBindingFilter, ResourcePatternFilter
     from records.columns.acl_table import AppliedAcl
     from records.columns.text_column import TextColumn

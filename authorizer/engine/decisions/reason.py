@@ -17,7 +17,7 @@ from authorizer.api.ip_network import matches_host
 from authorizer.engine.decisions.kafka_order import entry_order, utf16
 from authorizer.engine.index.covers import NOTHING, Cover
 from authorizer.engine.index.masks import ALLOW_BITS, ASKED, DENY_BITS, acl_mask, leaf_mask
-from authorizer.engine.index.places import PREFIXED
+from authorizer.engine.index.pattern_keys import PREFIXED
 from authorizer.engine.index.rights import cover_of
 from records.acl import (
     IMPLIES_DESCRIBE,

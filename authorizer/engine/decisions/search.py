@@ -17,8 +17,8 @@ from authorizer.api.audit_levels import OFF
 from authorizer.api.authorizer_api import Action, AuthorizationResult, RequestContext
 from authorizer.engine.decisions.audit import AuditLog
 from authorizer.engine.decisions.authorize import authorize_actions
-from authorizer.engine.decisions.decision_counts import DecisionCounts
-from authorizer.engine.index.places import LITERAL_PATTERN, PREFIXED
+from authorizer.engine.decisions.decision import DecisionCounts
+from authorizer.engine.index.pattern_keys import LITERAL_PATTERN, PREFIXED
 from authorizer.engine.index.principal_index import NO_RIGHTS
 from records.acl import WILDCARD, PatternType, ResourcePattern
 from records.principal import WILDCARD_PRINCIPAL, KafkaPrincipal
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.engine.index.acl_index import AclIndex
-    from authorizer.engine.index.places import Place
+    from authorizer.engine.index.pattern_keys import Place
     from records.acl import AclOperation, ResourceType
     from records.columns.acl_table import AppliedAcl
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from authorizer.engine.decisions.reason import allows
-from authorizer.engine.index.places import is_odd
+from authorizer.engine.index.pattern_keys import is_odd
 from records.acl import CLUSTER_NAME, SUPPORTED_OPERATIONS, AclOperation, PatternType, ResourceType
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from authorizer.api.ip_network import matches_host
 from authorizer.engine.decisions.listing import list_acls
 from authorizer.engine.decisions.reason import acl_principals, allows, covers_operation
-from authorizer.engine.index.places import PREFIXED
+from authorizer.engine.index.pattern_keys import PREFIXED
 from records.acl import (
     WILDCARD,
     AccessControlEntryFilter,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from authorizer.api.authorizer_api import Action, AuthorizableRequestContext
     from authorizer.engine.index.acl_index import AclIndex
-    from authorizer.engine.index.places import Place
+    from authorizer.engine.index.pattern_keys import Place
     from authorizer.engine.index.resource_index import ResourceIndex
     from records.acl import AclOperation
     from records.columns.acl_table import AppliedAcl

@@ -22,16 +22,15 @@ import msgspec
 
 from authorizer.engine.index import limits
 from authorizer.engine.index.covers import NOTHING
-from authorizer.engine.index.places import PREFIXED
-from authorizer.engine.index.rights import NO_RIGHTS_OF_TYPE, MadeRights, Rights, WholeRights
-from authorizer.engine.index.row_rights import RowRights
+from authorizer.engine.index.pattern_keys import PREFIXED
+from authorizer.engine.index.rights import NO_RIGHTS_OF_TYPE, MadeRights, Rights, RowRights, WholeRights
 from records.principal import EVERYONE, WILDCARD_PRINCIPAL, KafkaPrincipal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from authorizer.engine.index.masks import OwnLeaf
-    from authorizer.engine.index.places import Place
+    from authorizer.engine.index.pattern_keys import Place
     from authorizer.engine.index.resource_index import ResourceIndex
     from authorizer.engine.index.row_index import RowIndex
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from authorizer.api.ip_network import host_matches, matches_host
 from authorizer.engine.index.masks import HostMasks, OwnLeaf, acl_mask, add_to_leaf
-from authorizer.engine.index.places import PREFIXED, Place, is_odd, place_of
+from authorizer.engine.index.pattern_keys import PREFIXED, Place, is_odd, place_of
 from records.acl import WILDCARD
 from records.columns.acl_table import in_pieces
 

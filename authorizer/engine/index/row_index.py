@@ -35,7 +35,7 @@ from authorizer.engine.index.masks import (
     said_to,
     shared_masks,
 )
-from authorizer.engine.index.places import LITERAL_PATTERN, PATTERNS, PERMISSIONS, PREFIXED, known_codes
+from authorizer.engine.index.pattern_keys import LITERAL_PATTERN, PATTERNS, PERMISSIONS, PREFIXED, known_codes
 from records.acl import WILDCARD, AclPermissionType, ResourceType
 
 if TYPE_CHECKING:

@@ -36,8 +36,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import structlog
 
-from authorizer.analysis.plan_counts import MAX_REMOVED_PERCENT
-from authorizer.analysis.plan_mutator import PlanResult
+from authorizer.analysis.plan import PlanResult
+from authorizer.analysis.plan_checks import MAX_REMOVED_PERCENT
 from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult
 from authorizer.api.errors import (
     ApiError,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from authorizer.analysis.effective_permissions import Meaning, never_cancelled
-from authorizer.analysis.plan_counts import MAX_REMOVED_PERCENT, PlanCounts
-from authorizer.analysis.plan_mutator import PlanResult
+from authorizer.analysis.plan import PlanResult
+from authorizer.analysis.plan_checks import MAX_REMOVED_PERCENT, PlanCounts
 from authorizer.api.errors import PlanOutdatedError
 from authorizer.node.writing.cluster_change import writer_of
 from authorizer.node.writing.cluster_requests import WriterRequests, carry_out

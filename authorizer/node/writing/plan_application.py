@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from authorizer.analysis.effective_permissions import never_cancelled
-from authorizer.analysis.plan_counts import MAX_REMOVED_PERCENT, PlanCounts
-from authorizer.analysis.plan_mutator import PlanResult
+from authorizer.analysis.plan import PlanResult
+from authorizer.analysis.plan_checks import MAX_REMOVED_PERCENT, PlanCounts
 from authorizer.node.writing.acl_control import Change, validate_binding
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from records.ids import content_uuid, uuid_to_string

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from authorizer.analysis.plan_mutator import PlanMutator
+from authorizer.analysis.plan import PlanMutator
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from authorizer.analysis.plan_mutator import PlanResult
+from authorizer.analysis.plan import PlanResult
 from authorizer.api.acl_json import acl_from_json, acl_json
 from authorizer.api.authorizer_api import AclBindingDeleteResult, AclCreateResult, AclDeleteResult
 from authorizer.api.errors import api_error

@@ -16,8 +16,7 @@ from contextlib import closing
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
-from authorizer.analysis.plan import application_body
-from authorizer.analysis.plan_mutator import PlanResult
+from authorizer.analysis.plan import PlanResult, application_body
 from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult
 from authorizer.api.cluster_name import CLUSTERS_PATH
 from authorizer.api.errors import ApiError, OperationTimedOutError, UnknownServerError
