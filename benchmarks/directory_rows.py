@@ -52,7 +52,7 @@ class _RowsReader(RangeStreamReader):
             open_ranged(wanted.url, LogIdentity(wanted.cluster_id, uuid_from_string(wanted.topic_id)), {})
         ) as log:
             if wanted.near is not None:
-                log.start_near(wanted.near)
+                log.use_position_hint(wanted.near)
             position = wanted.start
             while position < wanted.end:
                 batches = [batch for batch in log.read_raw(position) if batch.base_offset < wanted.end]

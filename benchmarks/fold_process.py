@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks.spark_tasks import Done, Task, answer_tasks, done_of
 from records.log.open import open_log
-from replay.load import load_image
+from replay.load_image import load_image
 from snapshot.store.snapshot_store import SnapshotStore
 
 

@@ -20,7 +20,7 @@ from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRe
 from records.ids import Uuid
 from records.log.directory import DirectoryLog
 from records.log_batch import LogRecord
-from replay.load import load_image
+from replay.load_image import load_image
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage
 from snapshot.store.snapshot_store import SnapshotStore

@@ -13,7 +13,7 @@ from benchmarks.anchor import ROOT
 from benchmarks.stored import MANY_RECORDS, read_acls
 from records.log.base import MetadataLog
 from records.log.topic import TopicLog, TopicSettings, create_topic
-from replay.load import load_image
+from replay.load_image import load_image
 from snapshot.store.snapshot_store import SnapshotStore
 
 _ONE_COPY = TopicSettings(replication_factor=1, min_insync_replicas=1)

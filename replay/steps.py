@@ -21,7 +21,7 @@ from records.entries import (
     RemoveAccessControlEntryRecord,
 )
 from records.errors import OffsetOutOfRangeError
-from records.log.patience import read_patiently
+from records.log.read_with_retry import read_with_retry
 from records.log_batch import LogRecord
 from records.transactions import Marker, Transaction, misplaced
 from replay.core import LOG_START
@@ -138,7 +138,7 @@ def steps(
     """
     walk = _Walk(beginning, wanted, ids)
     try:
-        while walk.position < beginning.end and (batches := read_patiently(log, walk.position)):
+        while walk.position < beginning.end and (batches := read_with_retry(log, walk.position)):
             for batch in batches:
                 if batch.base_offset >= beginning.end:
                     break

@@ -3,8 +3,8 @@
 Nothing is decided by it but whose release's rules are followed: brokers and metadata.version say that.
 
 Source: org.apache.kafka.image.{FeaturesImage, ClusterImage, TopicsImage, ScramImage, DelegationTokenImage}.
-Of each the names are kept, and no secret: there is none in the records that it is made of (kraft_others).
-A removal of what is not there has no effect. Pure.
+The names are stored, and no secret: decoded records have none (kraft_cluster_records). A removal of what is
+not there has no effect. Pure.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import immutables
 import msgspec
 
-from records.codecs.kraft_others import is_unread
+from records.codecs.kraft_cluster_records import is_unread
 from records.entries import (
     METADATA_VERSION_FEATURE,
     BrokerRecord,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from authorizer.engine.decisions.state import AuthorizerSettings
     from records.log.base import MetadataLog, TrailingBytes
     from records.log.directory.log import Mode
-    from replay.load import LoadResult
+    from replay.load_image import LoadResult
     from replay.snapshot_source import SnapshotSource
     from snapshot.store.snapshot_store import SnapshotStore
     from snapshot.store.stored import SkippedSnapshot
@@ -168,7 +168,7 @@ def load_state(
         with_offsets: do without checkpoints, in which ACLs have lost their offsets, if the log reaches back
             far enough.
     """
-    from replay.load import load_image
+    from replay.load_image import load_image
     from replay.snapshot_source import CheckpointFiles
 
     sources = [*snapshots, CheckpointFiles(log, only_if_trimmed=with_offsets)]
@@ -224,7 +224,7 @@ def _ago(age_ms: int | None) -> str:
 
 def note_trailing(log: MetadataLog) -> None:
     """Say that a log ends with something that does not count, and will not."""
-    trailing = log.trailing()
+    trailing = log.trailing_bytes()
     if trailing is not None and not trailing.is_being_written:
         note(f"note: {described(trailing)}; they do not count, and the state is that before this offset")
 

@@ -169,7 +169,7 @@ class Node:
         self.authorizer = StandardAuthorizer(
             audit=self.audit,
             mutator=self.mutator,
-            of_brokers=log.is_clusters_own and config.brokers_log is None,
+            of_brokers=log.is_cluster_metadata_log and config.brokers_log is None,
         )
         self.authorizer.configure(config.properties)
         self.recent = RecentStates(self.authorizer)
@@ -444,7 +444,7 @@ def _can_be_read(url: str) -> bool:
 
 def _refusal(log: MetadataLog) -> str:
     """What a node that cannot write answers to a write: why, and the way out."""
-    if log.is_only_read:
+    if log.is_read_only:
         why = (
             f"`{log.url}` has what a cluster's brokers have: change its ACLs with kafka-acls, on it, "
             "or follow its controllers (kraft://HOST:PORT), which are asked to"

@@ -13,7 +13,7 @@ from benchmarks.figures import Goal, Row, alternate
 from benchmarks.settings import progress
 from benchmarks.stored import FEW_RECORDS, MANY_RECORDS, log_directory, log_with_history
 from records.log.directory import DirectoryLog
-from replay.load import load_image
+from replay.load_image import load_image
 
 # A part of the log says what its rate is.
 _KIO_RECORDS = 100_000

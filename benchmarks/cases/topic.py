@@ -29,7 +29,7 @@ from benchmarks.settings import progress
 from benchmarks.stored import FEW_RECORDS, MANY_RECORDS, read_acls
 from benchmarks.topic import broker, fill, new_topic, until_visible, write_snapshot
 from records.log.topic import TopicLog
-from replay.load import load_image
+from replay.load_image import load_image
 from replay.loader import Loader
 from replay.manifest import LoaderManifest
 from snapshot.delta import AclsDelta

@@ -7,7 +7,7 @@ Reading is strict about what a record is made of: a missing, unknown or ill-type
 beyond int8 or text that UTF-8 cannot hold is a DecodeError, as a guess could turn a DENY into nothing. Keys
 beside ``type``, ``version`` and ``data`` say where a record was found (``offset``, ``file``, ``batch``) and
 are not looked at. Records other than ACLs, features and transactions are written without ``data``; what is
-read of it is what is read of their frames (records.codecs.kraft_others), with the same leniency.
+read of it is what is read of their frames (records.codecs.kraft_cluster_records), with the same leniency.
 """
 
 from __future__ import annotations

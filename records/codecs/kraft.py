@@ -6,7 +6,7 @@ kafka-metadata-4.3.1.jar. Rules of this file:
 
 - The two ACL records and the transaction markers (KIP-868) are understood at version 0, the only one there
   is. Another version of these raises: to skip one could drop a DENY (I7).
-- All others pass by, whatever they are; what is read of some of them is in records.codecs.kraft_others.
+- All others are skipped; records.codecs.kraft_cluster_records reads the names in some of them.
 - Any bytes give a record or a DecodeError.
 """
 
@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, assert_never
 
-from records.codecs.kraft_others import read_other
+from records.codecs.kraft_cluster_records import read_other
 from records.entries import (
     ABORT_TRANSACTION_API_KEY,
     ACCESS_CONTROL_ENTRY_API_KEY,

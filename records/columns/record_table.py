@@ -21,8 +21,7 @@ import pyarrow as pa
 from records.codecs.kraft import FRAME_VERSION
 from records.columns.acl_table import AclTable
 from records.columns.arrow_arrays import dictionary_encoded
-from records.columns.keys import KeyIds
-from records.columns.kraft import frame_fields
+from records.columns.layouts import KeyIds, frame_fields
 from records.columns.text_column import TextColumn
 from records.columns.values import texts
 from records.entries import TRANSACTION_MARKERS, OtherRecord, RemoveAccessControlEntryRecord
@@ -186,7 +185,7 @@ def _plain_fields(values: Values, is_unread: Mask) -> tuple[bool, Fields]:
     is_unread |= ~is_plain if values.is_null is None else ~is_plain & ~values.is_null
     if is_framed:
         return True, frame_fields(values, np.flatnonzero(is_plain))
-    from records.columns.avro import avro_fields  # noqa: PLC0415
+    from records.columns.layouts import avro_fields  # noqa: PLC0415
 
     return False, avro_fields(values, np.flatnonzero(is_plain))
 

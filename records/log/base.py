@@ -52,7 +52,7 @@ class CheckpointId:
 
 
 @dataclass(frozen=True, slots=True)
-class BatchPlace:
+class BatchPosition:
     """Where in a directory the batch that begins at ``base_offset`` was met."""
 
     segment_base_offset: int
@@ -122,10 +122,10 @@ class MetadataLog(Protocol):
 
     @property
     def is_shared(self) -> bool:
-        """Whether several nodes may append to it: then ``followed_end`` has what others wrote."""
+        """Whether several nodes may append to it: then ``verified_high_watermark`` has what others wrote."""
 
     @property
-    def is_clusters_own(self) -> bool:
+    def is_cluster_metadata_log(self) -> bool:
         """Whether it is the metadata log of a Kafka cluster, which alone changes the ACLs in it."""
 
     @property
@@ -133,7 +133,7 @@ class MetadataLog(Protocol):
         """Who is asked to change ACLs, where none but the cluster appends records."""
 
     @property
-    def is_only_read(self) -> bool:
+    def is_read_only(self) -> bool:
         """Whether no opening of it can change ACLs: a broker's directory, and what brokers describe."""
 
     @property
@@ -146,7 +146,7 @@ class MetadataLog(Protocol):
         """
 
     @property
-    def holds_back(self) -> bool:
+    def blocks_readers(self) -> bool:
         """Whether the last ``read`` kept back something below the high watermark.
 
         A part of a Kafka transaction is committed, and the rest may be behind another one, which is open.
@@ -169,7 +169,7 @@ class MetadataLog(Protocol):
     def high_watermark(self) -> int:
         """One past the last committed offset, looked up anew on each call."""
 
-    def followed_end(self) -> int | None:
+    def verified_high_watermark(self) -> int | None:
         """As ``high_watermark``, from any thread.
 
         None as long as it is not known whether what was read is still the log's history: it has a new leader.
@@ -206,10 +206,10 @@ class MetadataLog(Protocol):
             LogError, OSError: it cannot be had any more; there may be a newer one.
         """
 
-    def trailing(self, *, patience_s: float = ...) -> TrailingBytes | None:
+    def trailing_bytes(self, *, settle_s: float = ...) -> TrailingBytes | None:
         """What stands behind the last whole batch, if anything: an unfinished write, or damage.
 
-        Blocks for up to ``patience_s`` to see whether it changes.
+        Blocks for up to ``settle_s`` to see whether it changes.
 
         Raises:
             LogError: the log cannot be read.
@@ -273,11 +273,11 @@ class BatchLog(MetadataLog, Protocol):
     def read_raw(self, offset: int, *, max_bytes: int = READ_BYTES_MAX) -> Sequence[RecordBatch]:
         """As ``read``, with the records of each batch still encoded: what is wrong inside is not met here."""
 
-    def place_near(self, offset: int) -> BatchPlace | None:
-        """Where a batch at or below ``offset`` begins: for another reader of this log (``start_near``).
+    def position_hint(self, offset: int) -> BatchPosition | None:
+        """Where a batch at or below ``offset`` begins, for ``use_position_hint`` of another reader.
 
         None: no reader needs it.
         """
 
-    def start_near(self, place: BatchPlace) -> None:
+    def use_position_hint(self, place: BatchPosition) -> None:
         """Look for offsets from there on: it was met by a reader of the same log."""

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from records.errors import LogError
-from records.log.servers import BOOTSTRAP
+from records.log.bootstrap_servers import BOOTSTRAP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from records.log.base import BatchLog, MetadataLog
     from records.log.directory.committed import CommittedEnd
     from records.log.directory.log import Mode
+    from records.log.topic.async_producer import AsyncTopicProducer
     from records.log.topic.cluster_acls import ClusterAcls
-    from records.log.topic.feed import TopicFeed
-    from records.log.topic.outlet import TopicOutlet
+    from records.log.topic.exactly_once_producer import ExactlyOnceProducer
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _NO_SETTINGS: Final[Mapping[str, str]] = MappingProxyType({})
@@ -83,7 +83,7 @@ def open_log(
             from records.log.directory import DirectoryLog  # noqa: PLC0415
 
             log = DirectoryLog.open(url, mode=mode)
-            if log.is_clusters_own and BOOTSTRAP in client:
+            if log.is_cluster_metadata_log and BOOTSTRAP in client:
                 try:
                     log.ask(_committed_end(url, log.identity.cluster_id, client))
                 except LogError:
@@ -114,15 +114,15 @@ def open_batches(url: str, *, client: Mapping[str, str] = _NO_SETTINGS) -> Batch
 def matching_topics(
     bootstrap_servers: str, pattern: JavaPattern, *, client: Mapping[str, str] = _NO_SETTINGS
 ) -> list[str]:
-    """The topics whose whole names match, of one cluster; see records.log.topic.listing.
+    """The topics whose whole names match, of one cluster; see records.log.topic.topic_admin.
 
     Raises:
         LogError: the servers or a client setting make no sense, or the Kafka client is not installed.
         LogUnreachableError, LogRefusedError: the cluster is out of reach, or does not let us in.
     """
     with _kafka_extra():
-        from records.log.topic import listing  # noqa: PLC0415
-    return listing.matching_topics(bootstrap_servers, pattern, client)
+        from records.log.topic import topic_admin  # noqa: PLC0415
+    return topic_admin.matching_topics(bootstrap_servers, pattern, client)
 
 
 def open_cluster_acls(bootstrap_servers: str, *, client: Mapping[str, str] = _NO_SETTINGS) -> ClusterAcls:
@@ -136,7 +136,9 @@ def open_cluster_acls(bootstrap_servers: str, *, client: Mapping[str, str] = _NO
     return ClusterAcls(bootstrap_servers, {key: client[key] for key in client if key != BOOTSTRAP})
 
 
-def open_feed(url: str, *, name: str, client: Mapping[str, str] = _NO_SETTINGS) -> TopicFeed:
+def open_exactly_once_producer(
+    url: str, *, name: str, client: Mapping[str, str] = _NO_SETTINGS
+) -> ExactlyOnceProducer:
     """A topic that results are appended to, each once, by the writer of this name.
 
     Raises:
@@ -145,20 +147,22 @@ def open_feed(url: str, *, name: str, client: Mapping[str, str] = _NO_SETTINGS) 
         LogUnreachableError, LogRefusedError: the cluster is out of reach, or does not let us in.
     """
     with _kafka_extra():
-        from records.log.topic.feed import TopicFeed  # noqa: PLC0415
-    return TopicFeed(url, name=name, client=client)
+        from records.log.topic.exactly_once_producer import ExactlyOnceProducer  # noqa: PLC0415
+    return ExactlyOnceProducer(url, name=name, client=client)
 
 
-def open_outlet(url: str, *, client: Mapping[str, str], headers: Mapping[str, bytes]) -> TopicOutlet:
+def open_async_producer(
+    url: str, *, client: Mapping[str, str], headers: Mapping[str, bytes]
+) -> AsyncTopicProducer:
     """A topic that messages are put on without waiting; nothing is asked of its cluster yet.
 
     Raises:
         LogError: the URL or a setting makes no sense, or the Kafka client is not installed.
     """
     with _kafka_extra():
-        from records.log.topic.outlet import TopicOutlet  # noqa: PLC0415
+        from records.log.topic.async_producer import AsyncTopicProducer  # noqa: PLC0415
         from records.log.topic.url import parse_topic_url  # noqa: PLC0415
-    return TopicOutlet(parse_topic_url(url), client, headers)
+    return AsyncTopicProducer(parse_topic_url(url), client, headers)
 
 
 def _committed_end(url: str, cluster_id: str, client: Mapping[str, str]) -> CommittedEnd:

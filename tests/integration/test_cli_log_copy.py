@@ -21,7 +21,7 @@ from records.ids import Uuid, content_uuid
 from records.log.base import MetadataLog
 from records.log.directory import DirectoryLog
 from records.log.open import open_log
-from replay.load import load_image
+from replay.load_image import load_image
 from replay.snapshot_source import CheckpointFiles
 from support.data import real_log
 from support.kafka_broker import Broker, jar_broker, wait_until_ready

@@ -45,7 +45,7 @@ ALTER_THIS = {
 #: Ends itself with SIGKILL where it would sync for the nth time.
 KILLED_AT_SYNC = """
 import os, signal, sys
-import records.log.directory.appender as appender, records.log.directory.storage as storage
+import records.log.directory.appender as appender, records.log.directory.files as storage
 left = [int(sys.argv[1])]
 def killing(sync):
     def counted(*args):

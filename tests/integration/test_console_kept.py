@@ -23,7 +23,7 @@ from records.columns.acl_table import AppliedAcl
 from records.entries import MetadataRecord, RemoveAccessControlEntryRecord
 from records.log.directory import DirectoryLog
 from records.log_batch import LogBatch
-from replay.load import load_image
+from replay.load_image import load_image
 from snapshot.delta import AclsDelta
 from snapshot.digest import digest_to_string
 from snapshot.jobs.changes.changes_job import run_changes

@@ -16,7 +16,7 @@ from authorizer.engine.index.acl_index import AclIndex
 from authorizer.node.node import Node
 from records.acl import AclOperation, ResourceType
 from records.log.open import open_log
-from replay.load import load_image
+from replay.load_image import load_image
 from replay.snapshot_source import CheckpointFiles
 from snapshot.digest import digest_to_string
 from support.console_page import shown_cells

@@ -33,7 +33,7 @@ from records.acl import (
     ResourceType,
 )
 from records.log.open import open_log
-from replay.load import load_image
+from replay.load_image import load_image
 from snapshot.digest import digest_to_string
 from snapshot.image import AclsImage
 from support.console_page import LOOKS, ColorScheme, assert_everyone_can_use

@@ -25,11 +25,11 @@ from authorizer.node.node import Node
 from records.errors import LogError, LogNotFoundError, LogUnreachableError
 from records.log.base import MetadataLog
 from records.log.open import open_log
-from records.log.wire import responses
-from records.log.wire.connection import Connection
-from records.log.wire.failure import Failure
-from records.log.wire.settings import quorum_settings
-from replay.load import load_image
+from records.log.protocol import responses
+from records.log.protocol.connection import Connection
+from records.log.protocol.failure import Failure
+from records.log.protocol.settings import protocol_settings
+from replay.load_image import load_image
 from support.kafka_cluster import wait_until
 from support.kafka_quorum import BROKER_NUMBER, CONTROLLERS, KafkaQuorum, kafka_quorum
 from support.nodes import SOON_S, running_node
@@ -72,7 +72,7 @@ def write_to_leader_alone(quorum: KafkaQuorum, leader: int, name: str) -> None:
         resource_type=i8(2), resource_name=name, resource_pattern_type=i8(3), principal="User:a", host="*",
         operation=i8(3), permission_type=i8(3),
     )  # fmt: skip
-    settings = quorum_settings({"socket.timeout.ms": "500"})
+    settings = protocol_settings({"socket.timeout.ms": "500"})
     connection = Connection(quorum.address(leader), settings, Failure("kraft", "User:ANONYMOUS"))
     with suppress(LogUnreachableError):
         connection.ask(CreateAclsRequest(creations=(acl,)), responses.describe_acls())

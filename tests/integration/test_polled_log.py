@@ -30,11 +30,11 @@ from authorizer.node.node import Node
 from records.entries import AccessControlEntryRecord, AclContent
 from records.errors import LogError, LogNotFoundError, LogReadOnlyError, LogRefusedError, LogUnreachableError
 from records.log.base import Freshness, MetadataLog
+from records.log.bootstrap_servers import Address, parse_bootstrap_servers
 from records.log.open import open_log
-from records.log.servers import Address, parse_servers
-from records.log.wire.brokers import Brokers
-from records.log.wire.settings import quorum_settings
-from replay.load import load_image
+from records.log.protocol.brokers import Brokers
+from records.log.protocol.settings import protocol_settings
+from replay.load_image import load_image
 from support.kafka_broker import Broker, free_ports, jar_broker
 from support.kafka_cluster import wait_until
 from support.kafka_quorum import BROKER_NUMBER, KafkaQuorum
@@ -104,10 +104,10 @@ class Advertising(Brokers):
 
 def test_each_broker_is_asked_for_its_release_where_it_listens(cluster: Broker) -> None:
     """One alone is not asked again; where nobody listens nothing is known of the release."""
-    servers = parse_servers("", cluster.bootstrap_servers, "")
+    servers = parse_bootstrap_servers("", cluster.bootstrap_servers, "")
     with closing(open_log(str(cluster.metadata_dir))) as log:
         (registered,) = load_image(log).image.metadata.brokers.values()
-    brokers = Advertising("describe://", servers, quorum_settings({}), threading.Event())
+    brokers = Advertising("describe://", servers, protocol_settings({}), threading.Event())
     (there,), nobody = servers, Address("127.0.0.1", free_ports(1)[0])
     try:
         for nodes, expected in (
@@ -151,8 +151,8 @@ def test_after_each_poll_it_is_what_the_cluster_has(cluster: Broker, tmp_path: P
         (refused,) = node.authorizer.delete_acls(CONTEXT, [ANY_ACL])
         assert "change its ACLs with kafka-acls" in str(refused.result(SOON_S).exception)
         # Nor is it read again.
-        servers = parse_servers(url, cluster.bootstrap_servers, "")
-        brokers = Brokers(url, servers, quorum_settings({}), threading.Event())
+        servers = parse_bootstrap_servers(url, cluster.bootstrap_servers, "")
+        brokers = Brokers(url, servers, protocol_settings({}), threading.Event())
         known = brokers.acls()
         assert set(known.acls or ()) == in_cluster(cluster)
         assert brokers.acls(known.digest).acls is None

@@ -26,7 +26,7 @@ from authorizer.api.errors import ClusterAuthorizationError
 from authorizer.cli.main import cli
 from records.errors import LogError, LogNotFoundError, LogRefusedError
 from records.log.open import open_log
-from replay.load import load_image
+from replay.load_image import load_image
 from replay.loader import Loader
 from replay.snapshot_source import CheckpointFiles
 from replay.status import LoaderStatus

@@ -151,7 +151,7 @@ def test_commands_and_the_sidecar_write_as_kafka_acls_does(
                 for grant in ("Alter", "Describe"):
                     flags = ("--allow-principal", "User:ANONYMOUS", "--operation", grant, "--cluster")
                     aclog("acls", "--log", url, "--add", *flags)
-                assert node.wait_for(node.log.followed_end() or 0, SOON_S)
+                assert node.wait_for(node.log.verified_high_watermark() or 0, SOON_S)
             added = ("--add", "--allow-principal", "User:c", "--operation", "Read", "--topic")
             (first,) = changed("added", *where, *added, "quorum-c")
             assert changed("added", *where, *added, "quorum-c") == []

@@ -31,7 +31,7 @@ from records.log.directory import DirectoryLog
 from records.log.directory.identity import random_id, write_owner
 from records.log.open import open_log
 from records.log_batch import LogRecord
-from replay.load import load_image
+from replay.load_image import load_image
 from snapshot.errors import HistoryForeignError, HistoryMissingError, HistoryRangeError
 from snapshot.jobs.changes.changes_job import ChangeTopic, run_changes
 from snapshot.jobs.changes.history import (

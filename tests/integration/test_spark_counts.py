@@ -35,7 +35,7 @@ from records.log.base import LogIdentity
 from records.log.directory import DirectoryLog
 from records.log.directory.identity import random_id, write_owner
 from records.log.topic import TopicLog
-from replay.load import load_image
+from replay.load_image import load_image
 from replay.snapshot_source import CheckpointFiles
 from snapshot.errors import SnapshotError, SparkJobError
 from snapshot.jobs.counts.count_tables import by_window, read_count_deltas, read_counts

@@ -32,7 +32,7 @@ from records.entries import (
 )
 from records.ids import Uuid
 from records.log.directory import DirectoryLog
-from replay.load import load_image
+from replay.load_image import load_image
 from snapshot.jobs.changes.history import History
 from snapshot.jobs.counts.count_tables import read_count_deltas, read_counts
 from snapshot.jobs.planning.planned_offsets import parse_ends

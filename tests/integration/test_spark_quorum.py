@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 
 from authorizer.cli.main import cli
 from records.log.open import open_log
-from replay.load import load_image
+from replay.load_image import load_image
 from snapshot.jobs.running.job import BatchReport, JobSettings
 from snapshot.jobs.snapshots.snapshots_job import run_snapshots
 from snapshot.jobs.sources.logs import resolve_logs

@@ -23,7 +23,7 @@ from records.entries import (
 )
 from records.errors import AclogError
 from records.log.directory import DirectoryLog
-from replay.load import load_image
+from replay.load_image import load_image
 from replay.snapshot_source import CheckpointFiles, StoredSnapshots
 from snapshot.digest import digest_to_string
 from snapshot.errors import SparkJobError

@@ -28,7 +28,7 @@ from records.ids import uuid_to_string
 from records.log.directory import DirectoryLog
 from records.log.open import open_log
 from records.log.topic import TopicLog
-from replay.load import load_image
+from replay.load_image import load_image
 from replay.snapshot_source import StoredSnapshots
 from snapshot.digest import digest_to_string
 from snapshot.errors import SparkJobError

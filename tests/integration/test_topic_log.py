@@ -26,9 +26,9 @@ from records.errors import (
 )
 from records.ids import uuid_to_string
 from records.log.topic import TopicLog, TopicSettings, create_topic
-from records.log.topic.transactions import HEADER
+from records.log.topic.transaction_assembler import HEADER
 from records.log_batch import LogBatch
-from replay.load import load_image
+from replay.load_image import load_image
 from support.kafka_broker import Broker
 from support.kafka_cluster import wait_until
 from support.nodes import SOON_S

@@ -24,7 +24,7 @@ from records.entries import (
 )
 from records.log.directory import DirectoryLog
 from replay.errors import LogGapError, OffsetUnavailableError
-from replay.load import LoadResult, load_image
+from replay.load_image import LoadResult, load_image
 from replay.loader import Loader
 from replay.snapshot_source import CheckpointFiles, SnapshotSource, StoredSnapshots
 from snapshot.files.kraft_checkpoint import read_checkpoint

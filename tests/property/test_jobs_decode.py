@@ -12,7 +12,7 @@ from records.codecs.avro import encode
 from records.entries import AccessControlEntryRecord, MetadataRecord, RemoveAccessControlEntryRecord
 from records.errors import DecodeError
 from records.ids import uuid_to_string
-from records.log.topic.message import decode_message
+from records.log.topic.codec import decode_message
 from snapshot.jobs.folding.decode import decode_rows, rows_by_log
 from support.column_logs import frame_of
 from support.source_rows import Row, split_batches

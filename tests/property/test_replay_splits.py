@@ -15,7 +15,7 @@ from records.entries import MetadataRecord
 from records.log_batch import LogBatch
 from replay.core import Core
 from replay.events import BatchesRead, Fail, LoadedSnapshot, Publish, Recovered, ReportReady
-from replay.load import load_image
+from replay.load_image import load_image
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage
 from support.digests import digest_of

@@ -108,7 +108,7 @@ def follow(monkeypatch: pytest.MonkeyPatch) -> Follow:
     def started(
         quorum: SimQuorum, controllers: Sequence[int] = (0, 1, 2)
     ) -> tuple[QuorumLog, Loader, Witness]:
-        monkeypatch.setattr("records.log.wire.connection.socket.create_connection", quorum.connect)
+        monkeypatch.setattr("records.log.protocol.connection.socket.create_connection", quorum.connect)
         names = ",".join(str(quorum.nodes[number].address) for number in controllers)
         log, witness = QuorumLog.open(f"kraft://{names}", lazily=True), Witness(quorum)
         clock = JumpingClock(quorum.committed)

@@ -49,7 +49,7 @@ def url_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[SimQuorum, float], str]
 
     def found(quorum: SimQuorum, patience_s: float) -> str:
         monkeypatch.setattr("records.log.quorum.session.PATIENCE_S", patience_s)
-        monkeypatch.setattr("records.log.wire.connection.socket.create_connection", quorum.connect)
+        monkeypatch.setattr("records.log.protocol.connection.socket.create_connection", quorum.connect)
         return "kraft://" + ",".join(str(node.address) for node in quorum.nodes)
 
     return found

@@ -35,7 +35,7 @@ def writer_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[SimControllers], Quo
         monkeypatch.setattr(f"records.log.quorum.{module}.PATIENCE_S", 0.02)
 
     def opened(quorum: SimControllers) -> QuorumWriter:
-        monkeypatch.setattr("records.log.wire.connection.socket.create_connection", quorum.connect)
+        monkeypatch.setattr("records.log.protocol.connection.socket.create_connection", quorum.connect)
         names = ",".join(str(node.address) for node in quorum.nodes)
         writer = QuorumLog.open(f"kraft://{names}", mode="write", lazily=True).cluster_writer
         assert writer is not None

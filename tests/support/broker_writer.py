@@ -17,7 +17,7 @@ from pathlib import Path
 from records.batch import encode_batch
 from records.codecs.kraft import encode_frame
 from records.log.directory import DirectoryLog
-from replay.load import load_image
+from replay.load_image import load_image
 from replay.snapshot_source import CheckpointFiles
 from snapshot.files.kraft_checkpoint import write_checkpoint
 from support.directory_logs import TIMESTAMP_MS, acl, segment_path

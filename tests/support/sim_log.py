@@ -23,8 +23,7 @@ from records.entries import (
 from records.errors import DecodeError, LogError, LogMovedError, OffsetOutOfRangeError
 from records.ids import METADATA_TOPIC_ID, Uuid
 from records.log.base import READ_BYTES_MAX, LogIdentity
-from records.log.history import shows_epoch
-from records.log.plain import PlainLog
+from records.log.defaults import LogDefaults, has_epoch_at
 from records.log_batch import LogBatch, LogRecord
 from support.sim_history import History
 
@@ -52,7 +51,7 @@ def batch_of(records: Sequence[MetadataRecord | ControlRecord], base_offset: int
     )
 
 
-class SimLog(PlainLog):
+class SimLog(LogDefaults):
     """``history`` is what the log really was, whatever is left of it.
 
     ``after_look`` is called at the end of each look at the log, for what happens between two of them;
@@ -124,7 +123,7 @@ class SimLog(PlainLog):
             return found
 
     def is_history(self, end_offset: int, epoch: int, *, empty_tail: int = 0) -> bool | None:
-        return shows_epoch(self, end_offset, epoch)
+        return has_epoch_at(self, end_offset, epoch)
 
     def wait(self, offset: int, timeout_s: float) -> bool:
         with self._changed:

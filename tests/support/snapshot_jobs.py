@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from records.log.directory import DirectoryLog
-from replay.load import load_image
+from replay.load_image import load_image
 from snapshot.digest import digest_to_string
 from snapshot.jobs.running.job import BatchReport, JobSettings, LogReport
 from snapshot.jobs.snapshots.snapshots_job import run_snapshots

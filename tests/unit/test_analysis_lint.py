@@ -22,7 +22,7 @@ from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import AccessControlEntryRecord
 from records.ids import Uuid, uuid_from_string
 from records.log.open import open_log
-from replay.load import load_image
+from replay.load_image import load_image
 from replay.snapshot_source import CheckpointFiles
 from support.data import REAL_LOGS, real_log
 

@@ -33,7 +33,7 @@ from records.principal import parse_kafka_principal
 from records.transactions import is_open_after
 from replay.clock import SystemClock
 from replay.errors import LogGapError, ReplayError
-from replay.load import load_image
+from replay.load_image import load_image
 from replay.steps import Beginning, Step, first_state, steps
 from snapshot.image import AclsImage
 from support.acl_strategies import IDS

@@ -49,7 +49,7 @@ from records.errors import (
 )
 from records.ids import Uuid, binding_uuid, uuid_to_string
 from records.log.base import LogIdentity
-from records.log.plain import PlainLog
+from records.log.defaults import LogDefaults
 from records.log_batch import LogBatch, LogRecord
 from replay.clock import SystemClock
 from replay.manifest import LogDeltaManifest, ReloadManifest
@@ -58,7 +58,7 @@ from snapshot.image import AclsImage, Provenance
 from support.nodes import SOON_S
 
 
-class MemoryLog(PlainLog):
+class MemoryLog(LogDefaults):
     """A MetadataLog that holds its batches in a list.
 
     ``stuck`` blocks appends until it is set again; ``failure`` is raised by the next append.
@@ -455,7 +455,7 @@ class SharedMemoryLog(MemoryLog):
         self.is_followed = not self.elects
         return end_offset
 
-    def followed_end(self) -> int | None:
+    def verified_high_watermark(self) -> int | None:
         if self.away is not None and self.times:
             self.times -= 1
             raise self.away
@@ -586,7 +586,7 @@ def test_an_operation_whose_time_is_up_before_the_append_is_never_appended() -> 
             assert answer.wait(SOON_S)
             return log.end
 
-        log.followed_end = slow_end  # type: ignore[method-assign]
+        log.verified_high_watermark = slow_end  # type: ignore[method-assign]
         (future,) = writing.mutator.create_acls([topic("t")])
         assert asked.wait(SOON_S)
         assert "Nothing was written, and nothing will be." in str(future.result(SOON_S).exception)

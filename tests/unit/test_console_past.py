@@ -16,7 +16,7 @@ from authorizer.engine.decisions.listing import list_acls
 from authorizer.engine.index.acl_index import AclIndex
 from records.acl import AclBindingFilter, ResourceType
 from records.log.open import open_log
-from replay.load import load_image
+from replay.load_image import load_image
 from replay.snapshot_source import CheckpointFiles
 from snapshot.image import AclsImage
 from support.node_acls import topic_acl

@@ -13,15 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from records.errors import LogError, LogRefusedError, LogUnreachableError
-from records.log.servers import Address
-from records.log.wire import requests, responses, sasl
-from records.log.wire.connection import FRAME_BYTES_MAX, Connection
-from records.log.wire.failure import Failure
-from records.log.wire.settings import quorum_settings
+from records.log.bootstrap_servers import Address
+from records.log.protocol import requests, responses, sasl
+from records.log.protocol.connection import FRAME_BYTES_MAX, Connection
+from records.log.protocol.failure import Failure
+from records.log.protocol.settings import protocol_settings
 from support.sim_quorum import SimQuorum
 
 FAILURE = Failure("kraft://c:1", "User:a")
-QUICK = quorum_settings({"socket.timeout.ms": "200"})
+QUICK = protocol_settings({"socket.timeout.ms": "200"})
 ANSWERS: list[responses.Answering[Any]] = [
     responses.API_VERSIONS,
     responses.DESCRIBE_CLUSTER,
@@ -121,7 +121,7 @@ def test_a_plain_listener_is_no_tls() -> None:
         listener(b"\0\0\0\4\0\0\0\1") as address,
         pytest.raises(LogRefusedError, match=r"TLS: .*aclog\.kafka\.security\.protocol"),
     ):
-        Connection(address, quorum_settings({"security.protocol": "SSL"}), FAILURE)
+        Connection(address, protocol_settings({"security.protocol": "SSL"}), FAILURE)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_plain_listener_is_no_tls() -> None:
 def test_a_setting_that_cannot_be_names_the_key(client: dict[str, str], why: str) -> None:
     """Before anybody is asked."""
     with pytest.raises(LogError, match=why):
-        quorum_settings(client)
+        protocol_settings(client)
 
 
 def test_scram_is_that_of_its_rfc() -> None:

@@ -15,7 +15,7 @@ from records.codecs.kraft import encode_frame
 from records.entries import AccessControlEntryRecord
 from records.errors import LogNotFoundError
 from records.log.directory import DirectoryLog
-from replay.load import load_image
+from replay.load_image import load_image
 from replay.snapshot_source import CheckpointFiles
 from snapshot.files.kraft_checkpoint import write_checkpoint
 from support.directory_logs import (

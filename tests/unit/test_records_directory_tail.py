@@ -112,7 +112,7 @@ def test_trailing_bytes_are_named(tmp_path: Path) -> None:
         path = write_segment(tmp_path, 0, whole, last[:length])
         settle(path)
         with DirectoryLog.open(tmp_path) as log:
-            found = log.trailing()
+            found = log.trailing_bytes()
         if not length:
             assert found is None
             continue
@@ -130,16 +130,16 @@ def test_trailing_bytes_that_change_are_being_written(
     ahead = time.time() + 3600
     os.utime(path, (ahead, ahead))
     with DirectoryLog.open(tmp_path) as log:
-        found = log.trailing(patience_s=0.01)
+        found = log.trailing_bytes(settle_s=0.01)
         assert found is not None
         assert not found.is_being_written
         monkeypatch.setattr(time, "sleep", lambda _: append_bytes(path, last[100:101]))
-        found = log.trailing(patience_s=60)
+        found = log.trailing_bytes(settle_s=60)
         assert found is not None
         assert found.is_being_written
         assert found.size_bytes == 101
         monkeypatch.setattr(time, "sleep", lambda _: append_bytes(path, last[101:]))
-        assert log.trailing(patience_s=60) is None
+        assert log.trailing_bytes(settle_s=60) is None
 
 
 def test_trailing_bytes_of_an_own_log_are_its_writers_while_it_is_open(tmp_path: Path) -> None:
@@ -148,16 +148,16 @@ def test_trailing_bytes_of_an_own_log_are_its_writers_while_it_is_open(tmp_path:
         log.append(acls(0, 3))
         append_bytes(segment_path(tmp_path, 0), b"being written")
         with DirectoryLog.open(tmp_path) as reader:
-            found = reader.trailing()
+            found = reader.trailing_bytes()
         assert found is not None
         assert found.is_being_written
     with DirectoryLog.open(tmp_path) as reader:
-        found = reader.trailing()
+        found = reader.trailing_bytes()
         assert found is not None
         assert not found.is_being_written
         assert (found.size_bytes, found.offset) == (len(b"being written"), 3)
         DirectoryLog.open(tmp_path, mode="write").close()
-        assert reader.trailing() is None
+        assert reader.trailing_bytes() is None
 
 
 def test_who_asks_for_the_lock_keeps_no_writer_away(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from records.codecs.kraft import (
     encode_frame,
     record_type_name,
 )
-from records.codecs.kraft_others import _READERS, PASSING_VERSIONS, is_unread
+from records.codecs.kraft_cluster_records import _READERS, PASSING_VERSIONS, is_unread
 from records.entries import (
     AbortTransactionRecord,
     AccessControlEntryRecord,

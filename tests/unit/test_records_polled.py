@@ -15,19 +15,19 @@ from hypothesis import strategies as st
 
 from records.entries import AclContent, BeginTransactionRecord, SupportedLevels
 from records.errors import LogError, LogReadOnlyError, LogStorageError
+from records.log.bootstrap_servers import Address
 from records.log.directory import DirectoryLog
 from records.log.directory.writer import Writer
 from records.log.open import open_log
-from records.log.polled import kept as kept_module
-from records.log.polled.kept import LAST_POLL_FILE, KeptLog
+from records.log.polled import poll_store as kept_module
+from records.log.polled.poll_store import LAST_POLL_FILE, PollStore
 from records.log.polled.url import parse_polled_url
-from records.log.servers import Address
-from records.log.wire import brokers as brokers_module
-from records.log.wire.answers import ClusterLevels, DescribedAcls
-from records.log.wire.brokers import Brokers
-from records.log.wire.responses import API_VERSIONS, ApiVersions, decode_answer
-from records.log.wire.settings import quorum_settings
-from replay.load import load_image
+from records.log.protocol import brokers as brokers_module
+from records.log.protocol.answers import ClusterLevels, DescribedAcls
+from records.log.protocol.brokers import Brokers
+from records.log.protocol.responses import API_VERSIONS, ApiVersions, decode_answer
+from records.log.protocol.settings import protocol_settings
+from replay.load_image import load_image
 
 NOW_MS = 1_700_000_000_000
 
@@ -50,7 +50,7 @@ def test_each_answer_is_what_is_in_force(answers: list[set[str]]) -> None:
     """And a new opening goes on from there; what did not change is not written."""
     with tempfile.TemporaryDirectory() as home:
         for names in answers:
-            kept = KeptLog.make(Path(home, "kept"), "cluster")
+            kept = PollStore.make(Path(home, "kept"), "cluster")
             with closing(kept):
                 before, was = kept.log.high_watermark(), in_force(kept.log)
                 wanted = {acl(name, 99) for name in names}
@@ -66,7 +66,7 @@ def test_a_large_answer_counts_whole_or_not_at_all(tmp_path: Path, monkeypatch: 
     """It is a transaction; what is written of it by halves does not count, and the next is taken."""
     monkeypatch.setattr(kept_module, "_BATCH_BYTES", 300)
     many = [acl(f"t{number}") for number in range(20)]
-    with closing(KeptLog.make(tmp_path / "kept", "cluster")) as kept:
+    with closing(PollStore.make(tmp_path / "kept", "cluster")) as kept:
         kept.take(answer([acl("first")]), None, NOW_MS)
         append = Writer.append
 
@@ -81,11 +81,11 @@ def test_a_large_answer_counts_whole_or_not_at_all(tmp_path: Path, monkeypatch: 
                 kept.take(answer(many), None, NOW_MS)
         records = [logged.record for batch in kept.log.read(0) for logged in batch.records]
         assert any(isinstance(record, BeginTransactionRecord) for record in records)
-    with closing(KeptLog.make(tmp_path / "kept", None)) as kept:
+    with closing(PollStore.make(tmp_path / "kept", None)) as kept:
         assert in_force(kept.log) == {acl("first")}
         kept.take(answer(many), None, NOW_MS)
         assert in_force(kept.log) == set(many)
-    with closing(KeptLog.make(tmp_path / "kept", None)) as kept:
+    with closing(PollStore.make(tmp_path / "kept", None)) as kept:
         kept.take(answer([]), None, NOW_MS)
         assert in_force(kept.log) == set()
 
@@ -93,15 +93,15 @@ def test_a_large_answer_counts_whole_or_not_at_all(tmp_path: Path, monkeypatch: 
 def test_one_opening_writes_and_others_read(tmp_path: Path) -> None:
     """And the next one writes when that is closed."""
     directory = tmp_path / "kept"
-    with closing(KeptLog.make(directory, "cluster")) as writer:
+    with closing(PollStore.make(directory, "cluster")) as writer:
         writer.take(answer([acl("t")]), None, NOW_MS)
-        beside = KeptLog.find(directory)
+        beside = PollStore.find(directory)
         assert beside is not None
         with closing(beside):
             assert not beside.is_written_here
             assert in_force(beside.log) == {acl("t")}
             assert beside.answered_at_ms() == writer.answered_at_ms()
-    after = KeptLog.find(directory)
+    after = PollStore.find(directory)
     assert after is not None
     with closing(after):
         assert after.is_written_here
@@ -110,15 +110,15 @@ def test_one_opening_writes_and_others_read(tmp_path: Path) -> None:
 def test_a_directory_of_another_kind_is_left_alone(tmp_path: Path) -> None:
     """A log that people write to would lose its ACLs to the first answer."""
     with closing(DirectoryLog.open(tmp_path / "own", mode="create")) as log:
-        KeptLog.make(tmp_path / "kept", "cluster").close()
+        PollStore.make(tmp_path / "kept", "cluster").close()
         log.append([BeginTransactionRecord()])
     with pytest.raises(LogError, match=f"there is no {LAST_POLL_FILE}"):
-        KeptLog.find(tmp_path / "own")
+        PollStore.find(tmp_path / "own")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "letter").touch()
     with pytest.raises(LogError, match="not empty and not a log"):
-        KeptLog.make(tmp_path / "full", "cluster")
-    assert KeptLog.find(tmp_path / "nothing") is None
+        PollStore.make(tmp_path / "full", "cluster")
+    assert PollStore.find(tmp_path / "nothing") is None
 
 
 def test_what_a_url_says() -> None:
@@ -138,7 +138,7 @@ def test_the_release_of_each_broker_is_kept(tmp_path: Path) -> None:
     """As records that tell the release; what did not change is not written, also by a new opening."""
     old, new = SupportedLevels(7, 30), SupportedLevels(7, 33)
     several = ClusterLevels(30, {1: old, 2: new})
-    with closing(KeptLog.make(tmp_path / "kept", "cluster")) as kept:
+    with closing(PollStore.make(tmp_path / "kept", "cluster")) as kept:
         kept.take(answer([acl("t")]), several, NOW_MS)
         assert load_image(kept.log).image.metadata.brokers == {1: old, 2: new}
         assert load_image(kept.log).image.metadata.metadata_version == 30
@@ -146,7 +146,7 @@ def test_the_release_of_each_broker_is_kept(tmp_path: Path) -> None:
         kept.take(answer([acl("t")]), several, NOW_MS)
         kept.take(answer([acl("t")]), None, NOW_MS)
         assert kept.log.high_watermark() == end
-    with closing(KeptLog.make(tmp_path / "kept", None)) as kept:
+    with closing(PollStore.make(tmp_path / "kept", None)) as kept:
         assert kept.brokers == {1: old, 2: new}
         kept.take(answer([acl("t")]), several, NOW_MS)
         assert kept.log.high_watermark() == end
@@ -162,7 +162,9 @@ class SilentBrokers(Brokers):
     """Three brokers, of which some do not answer."""
 
     def __init__(self) -> None:
-        super().__init__("describe://b1:9092", [Address("b1", 9092)], quorum_settings({}), threading.Event())
+        super().__init__(
+            "describe://b1:9092", [Address("b1", 9092)], protocol_settings({}), threading.Event()
+        )
         self.nodes = {each: Address(f"b{each}", 9092) for each in (1, 2, 3)}
         self.supported = {"b1": SupportedLevels(7, 30), "b2": SupportedLevels(7, 33)}
 

@@ -13,8 +13,8 @@ from records.errors import (
     LogUnreachableError,
 )
 from records.log.topic.client import ClientErrors, ClientSettings
-from records.log.topic.description import TopicDescription, check_topic
 from records.log.topic.failure import Failure, NoLeaderError
+from records.log.topic.topic_admin import TopicDescription, check_topic
 from records.log.topic.url import TopicUrl, parse_topic_url
 
 WHERE = TopicUrl("kafka://h:1/acls", "h:1", "acls")

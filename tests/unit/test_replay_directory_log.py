@@ -15,7 +15,7 @@ from records.errors import ChecksumMismatchError, LogError
 from records.log.base import LogIdentity, MetadataLog
 from records.log.directory import DirectoryLog
 from replay.core import Phase
-from replay.load import load_image
+from replay.load_image import load_image
 from replay.loader import Loader
 from replay.manifest import ReloadManifest
 from replay.snapshot_generator import SnapshotGenerator

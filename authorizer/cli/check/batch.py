@@ -177,7 +177,7 @@ class _LogStates(_States):
 
     def _note_unknown(self, state: AuthorizerState) -> None:
         """Say once what the answers rest on that is not known."""
-        settings = self._workspace.settings(is_own=not (self._from_file or self._log.is_clusters_own))
+        settings = self._workspace.settings(is_own=not (self._from_file or self._log.is_cluster_metadata_log))
         for each in (*unknown_settings(settings), *unknown_release(state)):
             if each not in self._noted:
                 self._noted.add(each)

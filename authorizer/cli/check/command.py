@@ -177,7 +177,7 @@ def check_command(
     elif explain:
         # What only a broker writes, only a broker's tool can change.
         named = words("--log", "--config") if sidecar is None else ("--sidecar", sidecar)
-        flags = None if standing.is_only_read else named
+        flags = None if standing.is_read_only else named
         certain_end = standing.uncommitted_from
         for line in explanation_lines(
             explanation,
@@ -199,13 +199,13 @@ class _Standing(NamedTuple):
     """What an answer is worth.
 
     Attributes:
-        is_only_read: whether the cluster's own tools alone change the ACLs, as far as is known.
+        is_read_only: whether the cluster's own tools alone change the ACLs, as far as is known.
         uncommitted_from: as of MetadataLog.
         age_ms: how old it may be; None: the log is not one of polls, or it is one of its past.
         is_polled: whether the ACLs are what brokers answered, who do not say when each was written.
     """
 
-    is_only_read: bool
+    is_read_only: bool
     uncommitted_from: int | None
     age_ms: int | None = None
     is_polled: bool = False
@@ -230,8 +230,8 @@ def _explained_by_log(
         found = workspace.state(log, at_offset=at_offset, with_offsets=True)
         freshness = log.freshness()
         age_ms = None if freshness is None or at_offset is not None else freshness.age_ms
-        standing = _Standing(log.is_only_read, found.uncommitted_from, age_ms, freshness is not None)
-        settings = workspace.settings(is_own=not log.is_clusters_own)
+        standing = _Standing(log.is_read_only, found.uncommitted_from, age_ms, freshness is not None)
+        settings = workspace.settings(is_own=not log.is_cluster_metadata_log)
     state = AuthorizerState(settings.index(found.image), settings, is_ready=True, not_ready_reason="")
     return explain(state, context, action), standing
 

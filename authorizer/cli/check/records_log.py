@@ -13,8 +13,7 @@ from records.codecs.json import from_json
 from records.errors import DecodeError, LogReadOnlyError, OffsetOutOfRangeError
 from records.ids import METADATA_TOPIC_ID
 from records.log.base import READ_BYTES_MAX, LogIdentity
-from records.log.history import shows_epoch
-from records.log.plain import PlainLog
+from records.log.defaults import LogDefaults, has_epoch_at
 from records.log_batch import LogBatch, LogRecord
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 _RECORDS_PER_READ: Final = 10_000
 
 
-class RecordsLog(PlainLog):
+class RecordsLog(LogDefaults):
     """Implements MetadataLog over lines that were read before.
 
     Raises:
@@ -74,7 +73,7 @@ class RecordsLog(PlainLog):
         return self._batches[offset : offset + _RECORDS_PER_READ]
 
     def is_history(self, end_offset: int, epoch: int, *, empty_tail: int = 0) -> bool | None:
-        return shows_epoch(self, end_offset, epoch)
+        return has_epoch_at(self, end_offset, epoch)
 
     def wait(self, offset: int, timeout_s: float) -> bool:
         return offset < len(self._batches)

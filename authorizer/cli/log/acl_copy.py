@@ -125,7 +125,7 @@ def open_target(
         yield None
         return
     with closing(log):
-        if log.is_clusters_own and log.directory is not None:
+        if log.is_cluster_metadata_log and log.directory is not None:
             raise LogReadOnlyError(f"{log.url}: only the cluster of this broker writes it")
         yield log
 
@@ -142,7 +142,7 @@ def write_copy(
     """
     total = len(add) + len(remove)
     with Progress("ACLs written") as progress:
-        if log.is_clusters_own:
+        if log.is_cluster_metadata_log:
             _require_taken(add)
             requests = WriterRequests(writer_of(log))
             attempt.appends = True

@@ -200,7 +200,7 @@ class _Plan:
                     # Not JSON, so that no line has this key.
                     self._add(each, None, f"transaction to line {self._line_count}")
                 return
-            from records.log.topic.message import encode_messages
+            from records.log.topic.codec import encode_messages
 
             encode_messages([record])
             if transaction.is_open:

@@ -24,7 +24,7 @@ from records.ids import uuid_to_string
 from records.log.open import open_log
 from replay.core import LOG_START
 from replay.errors import OffsetUnavailableError
-from replay.load import load_image
+from replay.load_image import load_image
 from replay.snapshot_source import StoredSnapshots
 from snapshot.digest import digest_to_string
 from snapshot.errors import SnapshotMissingError

@@ -97,7 +97,7 @@ def copy_command(
     end_offset = None
     with write_attempt() as attempt, open_target(target, client, mode, cluster_id, create=create) as log:
         there = [] if log is None else [acl.record for acl in load_state(log).image]
-        copy = AclCopy.between(wanted, there, keeps_ids=log is None or not log.is_clusters_own)
+        copy = AclCopy.between(wanted, there, keeps_ids=log is None or not log.is_cluster_metadata_log)
         if copy.others and others is None:
             raise Failure(
                 f"{shown(target)} has {len(copy.others)} ACLs that {shown(source)} has not, such as "

@@ -15,7 +15,7 @@ from records.codecs.json import to_json
 from records.control import describe_control
 from records.entries import ControlRecord, OtherRecord
 from records.errors import OffsetOutOfRangeError
-from records.log.patience import read_patiently
+from records.log.read_with_retry import read_with_retry
 from replay.errors import LogChangedError
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def dump_command(*, first: int | None, last: int | None, skip_others: bool) -> N
 def _read(log: MetadataLog, position: int) -> Sequence[LogBatch]:
     """The next batches; they were there when the dump began."""
     try:
-        return read_patiently(log, position)
+        return read_with_retry(log, position)
     except OffsetOutOfRangeError as error:
         raise LogChangedError(f"{log.url} was trimmed or truncated while it was dumped: {error}") from error
 

@@ -19,7 +19,7 @@ from authorizer.cli.workspace import Workspace, described, has_beginning, load_s
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from records.errors import OffsetOutOfRangeError
 from records.ids import uuid_to_string
-from records.log.patience import read_patiently
+from records.log.read_with_retry import read_with_retry
 from replay.errors import LogChangedError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 # A broker writes a batch in one call, which may be held up, but not for so long.
-_PATIENCE_S: Final = 2.0
+_SETTLE_S: Final = 2.0
 
 _TRAILING: Final = (
     "All before them is whole. A broker cuts them off when it starts, and aclog when it opens a log of its "
@@ -99,7 +99,7 @@ def verify_command(
         if not sources and not has_beginning(log):
             sources = stores_among(others)
         image = load_state(log, sources).image
-        trailing = log.trailing(patience_s=_PATIENCE_S)
+        trailing = log.trailing_bytes(settle_s=_SETTLE_S)
         report = _report(log, walk, image, trailing) | _meaning(image, workspace, per_principal=per_principal)
         comparisons = [compare(log, sources, other, at_offset, workspace.config.kafka) for other in others]
     if as_json:
@@ -152,7 +152,7 @@ class _Walk:
     def _through(cls, log: MetadataLog, progress: Progress) -> _Walk:
         walk = cls(log.start_offset(), log.high_watermark())
         position = walk.start
-        while position < walk.end and (batches := read_patiently(log, position)):
+        while position < walk.end and (batches := read_with_retry(log, position)):
             for batch in batches:
                 # Not an error by itself: a transaction marker or compaction leaves holes (I6).
                 walk.missing += max(batch.base_offset - position, 0)

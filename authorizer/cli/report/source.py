@@ -9,7 +9,7 @@ from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.rendering.output import Progress, utc
 from authorizer.cli.sets.source import load_set
 from authorizer.console.history.history_states import scan_states
-from records.log.patience import read_patiently
+from records.log.read_with_retry import read_with_retry
 
 if TYPE_CHECKING:
     from authorizer.cli.workspace import Workspace
@@ -80,7 +80,7 @@ def _offset(log: MetadataLog, at: int | datetime | None) -> int | None:
     wanted_ms = round(at.astimezone(UTC).timestamp() * 1000)
     position, end, last = log.start_offset(), log.high_watermark(), None
     with Progress("offsets") as shown:
-        while position < end and (batches := read_patiently(log, position)):
+        while position < end and (batches := read_with_retry(log, position)):
             for batch in batches:
                 if batch.timestamp_ms > wanted_ms:
                     return _known(last, log, wanted_ms)

@@ -110,9 +110,11 @@ def _of_log(name: str, url: str, at_offset: int | None, client: Mapping[str, str
         note_guess(log)
         note_age(log)
         image = load_state(log, at_offset=at_offset, with_offsets=True).image
-        is_changed_here = at_offset is None and not log.is_only_read
+        is_changed_here = at_offset is None and not log.is_read_only
         flags = ("--log", url, *words("--config")) if is_changed_here else None
-        return AclSet(name, image, log.identity.cluster_id, is_own=not log.is_clusters_own, acls_flags=flags)
+        return AclSet(
+            name, image, log.identity.cluster_id, is_own=not log.is_cluster_metadata_log, acls_flags=flags
+        )
 
 
 def _of_store(name: str, url: str, end_offset: int | None, cluster_id: str | None) -> AclSet:

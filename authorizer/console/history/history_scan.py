@@ -29,11 +29,11 @@ from authorizer.console.history.history_states import (
     acls_in,
     scan_states,
 )
-from records.log.patience import read_patiently
+from records.log.read_with_retry import read_with_retry
 from replay.clock import SystemClock
 from replay.core import LOG_START
 from replay.errors import LogGapError, OffsetUnavailableError, ReplayError
-from replay.load import load_image
+from replay.load_image import load_image
 from replay.steps import first_state
 from snapshot.image import Provenance
 
@@ -241,7 +241,7 @@ class HistoryScan:
         start, size = log.start_offset(), PART if self._parts else FIRST_PART
         self._progress = self._end - end, self._end - start
         at = self._part_begin = end - size
-        if at > start and (batches := read_patiently(log, at)):
+        if at > start and (batches := read_with_retry(log, at)):
             try:
                 at = batches[0].base_offset
                 found = load_image(

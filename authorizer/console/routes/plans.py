@@ -115,7 +115,7 @@ class PlanRoutes:
             "notes": notes,
         }
         if asked.to_apply:
-            if self._node.log.is_clusters_own:
+            if self._node.log.is_cluster_metadata_log:
                 notes.append(NOT_ATOMIC)
             origin = self._origin(state.end_offset)
             known = self._node.meaning.digest_of(state)

@@ -31,7 +31,7 @@ from authorizer.node.decision_log.lines import FileDestination, StdoutDestinatio
 from authorizer.node.decision_log.topic import HEADERS, TopicDestination
 from authorizer.node.dropped_event_counter import Losses
 from records.errors import LogError
-from records.log.open import open_outlet
+from records.log.open import open_async_producer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -196,6 +196,8 @@ def _opened(config: Config, settings: DestinationSettings, worker: int | None) -
         case DestinationKind.TOPIC:
             url, client = event_topic(config, settings)
             try:
-                return TopicDestination(settings.text, open_outlet(url, client=client, headers=HEADERS))
+                return TopicDestination(
+                    settings.text, open_async_producer(url, client=client, headers=HEADERS)
+                )
             except LogError as error:
                 raise ConfigError(DECISION_LOG, settings.text, str(error)) from error

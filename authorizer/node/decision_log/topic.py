@@ -10,7 +10,7 @@ from authorizer.node.decision_log.event import EVENT_CONTENT_TYPE
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from records.log.topic.outlet import TopicOutlet
+    from records.log.topic.async_producer import AsyncTopicProducer
 
 #: Of every message.
 HEADERS: Final = {"content-type": EVENT_CONTENT_TYPE.encode("ascii")}
@@ -21,7 +21,7 @@ _CLOSE_S: Final = 5.0
 class TopicDestination(Destination):
     """An outlet's messages: they wait in its queue, which is bounded, and are counted when they are there."""
 
-    def __init__(self, name: str, outlet: TopicOutlet) -> None:
+    def __init__(self, name: str, outlet: AsyncTopicProducer) -> None:
         super().__init__(name)
         self._outlet = outlet
 

@@ -385,7 +385,7 @@ class LogAclMutator:
         while True:
             is_late = self._clock.monotonic_s() > give_up_s
             try:
-                end_offset = self._log.followed_end()
+                end_offset = self._log.verified_high_watermark()
             except LogUnreachableError:
                 if is_late:
                     raise

@@ -115,7 +115,7 @@ class Caller(msgspec.Struct, gc=False):
 
     def _acls_command(self) -> str:
         """What writes to this node's log: a broker's own directory is its cluster's to write."""
-        if self._node.log.is_only_read:
+        if self._node.log.is_read_only:
             return "kafka-acls --bootstrap-server HOST:PORT"
         return shlex.join(["aclog", "acls", "--log", self._node.config.require_log_url()])
 

@@ -1,18 +1,15 @@
-"""file:DIR: a log in Kafka's own segment format, read from a broker's directory or written as aclog's own.
+"""file:DIR: a log in Kafka's segment format: a broker's directory, or one that aclog writes.
 
-What belongs to whom, from the bytes up:
-
-    files          names of files, listing a directory
-    storage        OSError -> LogError; small durable files
-    segment        one segment: bytes, headers, sparse index
-    segments       those that the directory holds now
-    reader         whole batches in offset order                    tail    the end of a broker's log
-    identity       which log it is, and whose                       high_watermark, leader_epochs, writer_lock
-    creation, recovery, appender, writer                            an own log, written by one writer
+    files          names of files, listing a directory, durable writes, OSError -> LogError
+    segments       segment files: bytes, headers, sparse index
+    reader         complete batches in offset order                 tail    end of a broker's log
+    committed      committed end of a broker's log, asked from its cluster
+    identity       cluster id and topic id                          high_watermark, leader_epochs, writer_lock
+    creation, recovery, appender, writer                            an aclog-managed log with one writer
     log            DirectoryLog, the MetadataLog made of these
 
-Committed, in an own log: written to the segment and synced, then recorded in the high-watermark file and
-synced; then it is acknowledged and readers see it. A broker's directory has no such file: tail.py.
+Committed, in an aclog-managed log: a write is synced to the segment, then recorded in ``high-watermark``.
+Then it is acknowledged, and readers see it. A broker's directory has no such file: see tail.py.
 """
 
 from __future__ import annotations

@@ -16,12 +16,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
 from records.errors import LogCorruptError, LogStorageError
-from records.log.directory.files import HIGH_WATERMARK_FILE, LEADER_EPOCHS_FILE, segment_name
+from records.log.directory.files import (
+    HIGH_WATERMARK_FILE,
+    LEADER_EPOCHS_FILE,
+    create_file,
+    segment_name,
+    storage_errors,
+    sync_data,
+    write_all,
+)
 from records.log.directory.high_watermark import HighWatermarkRecorder
 from records.log.directory.leader_epochs import begin_epoch
 from records.log.directory.recovery import recover
 from records.log.directory.segments import Segments
-from records.log.directory.storage import create_file, storage_errors, sync_data, write_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

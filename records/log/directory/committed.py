@@ -15,9 +15,9 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from records.errors import LogNotFoundError, LogUnreachableError
-from records.log.servers import BOOTSTRAP, parse_servers
-from records.log.wire.brokers import Brokers
-from records.log.wire.settings import PREFIX, quorum_settings
+from records.log.bootstrap_servers import BOOTSTRAP, parse_bootstrap_servers
+from records.log.protocol.brokers import Brokers
+from records.log.protocol.settings import PREFIX, protocol_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,7 +42,7 @@ class CommittedEnd:
         """
         self._url = url
         servers = client[BOOTSTRAP]
-        settings = quorum_settings({key: client[key] for key in client if key != BOOTSTRAP})
+        settings = protocol_settings({key: client[key] for key in client if key != BOOTSTRAP})
         if settings.cluster_id not in (None, cluster_id):
             raise LogNotFoundError(
                 f"{url}: this log belongs to cluster {cluster_id}, not to {settings.cluster_id}"
@@ -50,7 +50,7 @@ class CommittedEnd:
         self._closing = threading.Event()
         self._brokers = Brokers(
             url,
-            parse_servers(f"{PREFIX}{BOOTSTRAP}={servers}", servers, "HOST:PORT[,HOST:PORT...]"),
+            parse_bootstrap_servers(f"{PREFIX}{BOOTSTRAP}={servers}", servers, "HOST:PORT[,HOST:PORT...]"),
             settings,
             self._closing,
             cluster_id=cluster_id,

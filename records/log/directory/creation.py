@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Final
 from records.errors import LogCorruptError, LogError, LogNotFoundError, LogReadOnlyError
 from records.ids import parse_cluster_id, uuid_to_string
 from records.log.base import LogIdentity
-from records.log.directory.copy_command import copy_command
 from records.log.directory.files import (
     HIGH_WATERMARK_FILE,
     LOCK_FILE,
     OWNER_FILE,
+    copy_command,
+    create_file,
     list_directory,
     segment_name,
+    sync_directory,
 )
 from records.log.directory.high_watermark import create_high_watermark, read_high_watermark
 from records.log.directory.identity import (
@@ -29,7 +31,6 @@ from records.log.directory.identity import (
     write_owner,
     write_partition_metadata,
 )
-from records.log.directory.storage import create_file, sync_directory
 
 if TYPE_CHECKING:
     from pathlib import Path

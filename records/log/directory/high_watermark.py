@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, Self
 from google_crc32c import value as crc32c
 
 from records.errors import LogCorruptError
-from records.log.directory.storage import sync_data, write_all, write_file
+from records.log.directory.files import sync_data, write_all, write_file
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -30,9 +30,9 @@ from records.log.directory.files import (
     PARTITION_METADATA_FILE,
     list_directory,
     segment_name,
+    write_file,
 )
-from records.log.directory.segment import parse_header
-from records.log.directory.storage import write_file
+from records.log.directory.segments import parse_header
 from records.properties import escape_property, parse_properties
 
 if TYPE_CHECKING:

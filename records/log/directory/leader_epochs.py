@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from records.errors import LogCorruptError
-from records.log.directory.storage import write_file
+from records.log.directory.files import write_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

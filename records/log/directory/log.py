@@ -19,25 +19,28 @@ from records.errors import (
     OffsetOutOfRangeError,
 )
 from records.log.base import READ_BYTES_MAX
+from records.log.defaults import LogDefaults, has_epoch_at
 from records.log.directory.appender import SEGMENT_BYTES, SEGMENT_BYTES_MAX
-from records.log.directory.files import HIGH_WATERMARK_FILE, METADATA_LOG_DIRECTORY, list_directory
+from records.log.directory.files import (
+    HIGH_WATERMARK_FILE,
+    METADATA_LOG_DIRECTORY,
+    list_directory,
+    storage_errors,
+)
 from records.log.directory.high_watermark import read_high_watermark
 from records.log.directory.identity import identity_stamp, is_own, read_identity
 from records.log.directory.reader import SegmentReader
 from records.log.directory.segments import FilesChangedError, Segments
-from records.log.directory.storage import storage_errors
 from records.log.directory.tail import SETTLE_S, LastWholeBatch
 from records.log.directory.writer import Writer, now_ms
 from records.log.directory.writer_lock import has_writer
-from records.log.history import shows_epoch
-from records.log.plain import PlainLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from records.batch import RecordBatch
     from records.entries import MetadataRecord
-    from records.log.base import BatchPlace, CheckpointId, LogIdentity, TrailingBytes
+    from records.log.base import BatchPosition, CheckpointId, LogIdentity, TrailingBytes
     from records.log.directory.committed import CommittedEnd
     from records.log_batch import LogBatch
 
@@ -59,7 +62,7 @@ _LOOK_AGAIN_S: Final = 0.002
 _T = TypeVar("_T")
 
 
-class DirectoryLog(PlainLog):
+class DirectoryLog(LogDefaults):
     """A log in a directory; made by ``open``.
 
     Any number of threads may use it, one at a time for what reads; ``wait`` and ``append`` do not
@@ -144,12 +147,12 @@ class DirectoryLog(PlainLog):
         return self._identity
 
     @property
-    def is_clusters_own(self) -> bool:
+    def is_cluster_metadata_log(self) -> bool:
         """As MetadataLog: a broker's or controller's directory is, and so is a copy of one."""
         return not self._is_recorded
 
     @property
-    def is_only_read(self) -> bool:
+    def is_read_only(self) -> bool:
         """As MetadataLog: but for aclog's own."""
         return not self._is_recorded
 
@@ -167,11 +170,11 @@ class DirectoryLog(PlainLog):
         if self._committed is not None:
             self.high_watermark()
 
-    def trailing(self, *, patience_s: float = SETTLE_S) -> TrailingBytes | None:
+    def trailing_bytes(self, *, settle_s: float = SETTLE_S) -> TrailingBytes | None:
         """What stands behind the last whole batch, if there is anything.
 
         An own log is being written as long as its writer has it open. A broker's is if they change: unless it
-        has not been written to for ``patience_s`` already, they are looked at for so long. Raises as
+        has not been written to for ``settle_s`` already, they are looked at for so long. Raises as
         ``high_watermark``.
         """
         began_s = time.monotonic()
@@ -181,7 +184,7 @@ class DirectoryLog(PlainLog):
                 return replace(found, is_being_written=has_writer(self._directory))
             if before and (found.position, found.size_bytes) != (before.position, before.size_bytes):
                 return replace(found, is_being_written=True)
-            if max(found.still_s, time.monotonic() - began_s) >= patience_s:
+            if max(found.still_s, time.monotonic() - began_s) >= settle_s:
                 return found
             before = found
             time.sleep(_POLL_MIN_S)
@@ -215,11 +218,11 @@ class DirectoryLog(PlainLog):
         """As ``read``, with the records of each batch still encoded: what is wrong inside is not met here."""
         return self._on_files(lambda: self._read(offset, max_bytes, self._reader.read_raw))
 
-    def place_near(self, offset: int) -> BatchPlace:
-        """Where a batch at or below ``offset`` begins: for another reader of this log (``start_near``)."""
+    def position_hint(self, offset: int) -> BatchPosition:
+        """Where a batch at or below ``offset`` begins, for ``use_position_hint`` of another reader."""
         return self._on_files(lambda: self._near(offset))
 
-    def start_near(self, place: BatchPlace) -> None:
+    def use_position_hint(self, place: BatchPosition) -> None:
         """Look for offsets, and for the log's end, from there on: it was met by a reader of the same log.
 
         Without it all headers of a segment are looked at once, which takes a second for a million batches.
@@ -229,7 +232,7 @@ class DirectoryLog(PlainLog):
 
     def is_history(self, end_offset: int, epoch: int, *, empty_tail: int = 0) -> bool | None:
         """As MetadataLog.is_history: the batches there say it, control batches too. Raises as ``read``."""
-        return shows_epoch(self, end_offset, epoch)
+        return has_epoch_at(self, end_offset, epoch)
 
     def wait(self, offset: int, timeout_s: float) -> bool:
         """Block until there is something to read at ``offset``: records, or that the log was truncated there.
@@ -330,11 +333,11 @@ class DirectoryLog(PlainLog):
             raise OffsetOutOfRangeError(offset, start=start_offset, end=end_offset)
         return [] if self._segments.is_empty else read(offset, end_offset, max_bytes)
 
-    def _near(self, offset: int) -> BatchPlace:
+    def _near(self, offset: int) -> BatchPosition:
         self._list(may_be_empty=False)
         return self._segments.nearest(offset)
 
-    def _remember(self, place: BatchPlace) -> None:
+    def _remember(self, place: BatchPosition) -> None:
         self._list(may_be_empty=False)
         self._segments.remember(place)
 
@@ -344,7 +347,7 @@ class DirectoryLog(PlainLog):
             return None
         # Also of a log that records what is committed: an unanswered append may be whole.
         self._last_whole_batch.end_offset()
-        return self._last_whole_batch.trailing()
+        return self._last_whole_batch.trailing_bytes()
 
     def _look(self) -> int:
         """List the segments; returns the committed end, all of which they hold."""

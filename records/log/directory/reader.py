@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from records.batch import HEADER_BYTES, MAGIC, TRANSACTIONAL, decode_batch
 from records.columns.batches import to_log_batches
 from records.errors import DecodeError, LogCorruptError, OffsetOutOfRangeError, TruncatedRecordError
-from records.log.directory.segment import RELATIVE_OFFSET_MAX, Segment, batch_bytes, parse_header
-from records.log.directory.segments import Mark
+from records.log.directory.segments import RELATIVE_OFFSET_MAX, Mark, Segment, batch_bytes, parse_header
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING
 
 from records.batch import decode_batch
 from records.errors import DecodeError, LogCorruptError
-from records.log.directory.copy_command import copy_command
+from records.log.directory.files import copy_command
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from records.log.directory.segment import Segment
+    from records.log.directory.segments import Segment
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,8 +27,15 @@ from typing import TYPE_CHECKING, Final
 from records.batch import HEADER_BYTES, decode_batch
 from records.errors import DecodeError
 from records.log.base import TrailingBytes
-from records.log.directory.segment import BatchHeader, Segment, is_plausible, parse_begun_header, parse_header
-from records.log.directory.segments import FilesChangedError, Mark
+from records.log.directory.segments import (
+    BatchHeader,
+    FilesChangedError,
+    Mark,
+    Segment,
+    is_plausible,
+    parse_begun_header,
+    parse_header,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,7 +106,7 @@ class LastWholeBatch:
         """Of the last whole batch; -1 where the last segment has none yet."""
         return -1 if self._mark is None else parse_header(self._mark.header).epoch
 
-    def trailing(self) -> TrailingBytes | None:
+    def trailing_bytes(self) -> TrailingBytes | None:
         """What stood behind the last whole batch when ``end_offset`` was asked last. Raises OSError."""
         segment, left_bytes = self._segment, self._size_bytes - self._position
         if segment is None or left_bytes <= 0:

@@ -17,7 +17,7 @@ from records.codecs.kraft import encode_frame
 from records.errors import AclogError, EncodeError, LogError, LogMovedError
 from records.log.directory.appender import GROUP_BYTES_MAX, Appender, EncodedBatch
 from records.log.directory.creation import complete_creation, prepare_directory
-from records.log.directory.storage import storage_errors
+from records.log.directory.files import storage_errors
 from records.log.directory.writer_lock import WriterLock
 
 if TYPE_CHECKING:

@@ -1,11 +1,11 @@
-"""describe://HOST:PORT[,...][/DIR]: a cluster's ACLs, asked of its brokers again and again.
+"""describe://HOST:PORT[,...][/DIR]: a cluster's ACLs, polled from its brokers.
 
-    url     where the brokers are, and where what they answer is kept
-    kept    the log of aclog's own that it is kept in
-    log     PolledLog, the MetadataLog made of these; it is asked in Kafka's protocol (records.log.wire)
+    url          addresses of the brokers, and the directory of the stored polls
+    poll_store   the aclog-managed directory log that stores the polls
+    log          PolledLog, the MetadataLog made of these; it polls in Kafka's protocol (records.log.protocol)
 
-Describe on the cluster is all that it takes. The answer of a broker is the whole set: what differs from the
-answer before is appended as one batch, so there are offsets, a past and a digest as in any log.
+Describe on the cluster is the only right it needs. A broker returns the complete set of ACLs. The differences
+to the set before are appended as one batch, so there are offsets, a history and a digest as in any log.
 """
 
 from __future__ import annotations

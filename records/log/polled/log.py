@@ -17,19 +17,19 @@ from records.errors import (
     LogUnreachableError,
 )
 from records.log.base import READ_BYTES_MAX, Freshness
+from records.log.defaults import LogDefaults
 from records.log.directory.writer import now_ms
-from records.log.plain import PlainLog
-from records.log.polled.kept import KeptLog
+from records.log.polled.poll_store import PollStore
 from records.log.polled.url import FORM, PolledUrl, parse_polled_url
-from records.log.wire.brokers import Brokers
-from records.log.wire.settings import QuorumSettings, quorum_settings
+from records.log.protocol.brokers import Brokers
+from records.log.protocol.settings import ProtocolSettings, protocol_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from records.entries import MetadataRecord
     from records.log.base import LogIdentity
-    from records.log.wire.answers import ClusterLevels, DescribedAcls
+    from records.log.protocol.answers import ClusterLevels, DescribedAcls
     from records.log_batch import LogBatch
 
 Mode = Literal["read", "write", "create"]
@@ -47,17 +47,17 @@ _RETRY_S: Final = 0.5
 _RETRY_DOUBLINGS_MAX: Final = 20
 
 
-class PolledLog(PlainLog):
+class PolledLog(LogDefaults):
     """A log of polls; made by ``open``. One thread reads and waits, and polls while it does."""
 
-    def __init__(self, where: PolledUrl, settings: QuorumSettings) -> None:
+    def __init__(self, where: PolledUrl, settings: ProtocolSettings) -> None:
         """A log that nobody was asked for yet, which ``reach`` does."""
         self._where = where
         self._settings = settings
         self._closing = threading.Event()
         self._brokers = Brokers(where.text, where.brokers, settings, self._closing)
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
-        self._kept: KeptLog | None = None
+        self._kept: PollStore | None = None
         # Guards what follows, and the brokers' connection.
         self._polling = threading.RLock()
         self._due_s = self._levels_due_s = 0.0
@@ -83,7 +83,7 @@ class PolledLog(PlainLog):
             url: ``describe://HOST:PORT[,HOST:PORT...][/DIR]``, of the brokers' listener. Without DIR nothing
                 is kept behind ``close``.
             mode: ``read``.
-            client: ``aclog.kafka.*`` without that prefix, see records.log.wire.settings.
+            client: ``aclog.kafka.*`` without that prefix, see records.log.protocol.settings.
             lazily: leave the first question to ``reach``, or to whatever is called first; for a node, which
                 needs a directory.
 
@@ -94,7 +94,7 @@ class PolledLog(PlainLog):
             LogNotFoundError: it is of another cluster than what is kept.
             LogError: the URL or a setting makes no sense, or the directory holds something else.
         """
-        where, settings = parse_polled_url(url), quorum_settings(client or {})
+        where, settings = parse_polled_url(url), protocol_settings(client or {})
         log = cls(where, settings)
         if mode != "read":
             raise log._read_only()
@@ -117,12 +117,12 @@ class PolledLog(PlainLog):
         return self._kept.log.identity
 
     @property
-    def is_clusters_own(self) -> bool:
+    def is_cluster_metadata_log(self) -> bool:
         """As MetadataLog: the cluster alone changes the ACLs."""
         return True
 
     @property
-    def is_only_read(self) -> bool:
+    def is_read_only(self) -> bool:
         """Always."""
         return True
 
@@ -142,10 +142,10 @@ class PolledLog(PlainLog):
             if self._kept is not None:
                 return
             directory = self._directory()
-            found = KeptLog.find(directory)
+            found = PollStore.find(directory)
             if found is None:
                 answer = self._first_answer()
-                made = KeptLog.make(directory, self._brokers.cluster_id)
+                made = PollStore.make(directory, self._brokers.cluster_id)
                 self._kept = self._keep(made, answer)
                 return
             try:
@@ -209,7 +209,7 @@ class PolledLog(PlainLog):
             self._temporary = tempfile.TemporaryDirectory(prefix="aclog-describe-")
         return Path(self._temporary.name)
 
-    def _reached(self) -> KeptLog:
+    def _reached(self) -> PollStore:
         if self._kept is None:
             self.reach()
         if self._kept is None:
@@ -229,7 +229,7 @@ class PolledLog(PlainLog):
             self._failed(error)
             raise
 
-    def _answer(self, kept: KeptLog | None = None) -> _Answer:
+    def _answer(self, kept: PollStore | None = None) -> _Answer:
         """What a broker answers, with the time of the question: the answer is not newer."""
         asked = now_ms(), time.monotonic()
         acls = self._brokers.acls(b"" if kept is None else kept.digest)
@@ -239,7 +239,7 @@ class PolledLog(PlainLog):
         self._levels_due_s = asked[1] + _LEVELS_S
         return asked, acls, levels
 
-    def _begin_with(self, found: KeptLog) -> None:
+    def _begin_with(self, found: PollStore) -> None:
         """Go on from what is kept, after a poll if one goes well."""
         kept_id, meant_id = found.log.identity.cluster_id, self._settings.cluster_id
         if meant_id not in (None, kept_id):
@@ -252,7 +252,7 @@ class PolledLog(PlainLog):
         if isinstance(self._error, LogNotFoundError):
             raise self._error
 
-    def _poll(self, kept: KeptLog) -> KeptLog:
+    def _poll(self, kept: PollStore) -> PollStore:
         """Ask, and keep the answer; or see what another opening keeps. What fails is counted, not raised.
 
         Raises:
@@ -275,7 +275,7 @@ class PolledLog(PlainLog):
             return kept
         return self._keep(kept, answer)
 
-    def _keep(self, kept: KeptLog, answer: _Answer) -> KeptLog:
+    def _keep(self, kept: PollStore, answer: _Answer) -> PollStore:
         (at_ms, asked_s), acls, levels = answer
         try:
             kept.take(acls, levels, at_ms)
@@ -299,15 +299,15 @@ class PolledLog(PlainLog):
         pause_s = _RETRY_S * 2 ** min(self._failed_in_a_row - 1, _RETRY_DOUBLINGS_MAX)
         self._due_s = time.monotonic() + min(self._settings.refresh_s, pause_s)
 
-    def _look_at(self, kept: KeptLog) -> None:
+    def _look_at(self, kept: PollStore) -> None:
         """When was the answer given that another opening keeps, or an earlier one kept."""
         at_ms = kept.answered_at_ms()
         self._answered = None if at_ms is None else (max(0, now_ms() - at_ms), time.monotonic())
 
-    def _taken_over(self, kept: KeptLog) -> KeptLog:
+    def _taken_over(self, kept: PollStore) -> PollStore:
         """The same log to write it, if the opening that did is gone; else as it is."""
         try:
-            mine = KeptLog.make(self._directory(), kept.log.identity.cluster_id)
+            mine = PollStore.make(self._directory(), kept.log.identity.cluster_id)
         except (LogLockedError, LogStorageError):
             return kept
         self._kept = mine

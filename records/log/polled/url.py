@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from records.errors import LogError
-from records.log.servers import Address, parse_servers
+from records.log.bootstrap_servers import Address, parse_bootstrap_servers
 
 SCHEME: Final = "describe://"
 FORM: Final = "describe://HOST:PORT[,HOST:PORT...][/DIR], of the brokers' listener"
@@ -31,4 +31,6 @@ def parse_polled_url(url: str) -> PolledUrl:
     if url[: len(SCHEME)].lower() != SCHEME:
         raise LogError(f"`{url}` is not a cluster's brokers: write {FORM}")
     servers, _, directory = url[len(SCHEME) :].partition("/")
-    return PolledUrl(url, parse_servers(url, servers, FORM), Path(f"/{directory}") if directory else None)
+    return PolledUrl(
+        url, parse_bootstrap_servers(url, servers, FORM), Path(f"/{directory}") if directory else None
+    )

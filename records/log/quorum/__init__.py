@@ -3,7 +3,7 @@
 What belongs to whom, from the bytes up:
 
     url           where it is                        leadership  whom to ask
-    session       asks the current leader (in Kafka's protocol: records.log.wire)
+    session       asks the current leader (in Kafka's protocol: records.log.protocol)
     replica       what of the log is here, and what of it counts
     writer        asks the active controller to change ACLs
     log           QuorumLog, the MetadataLog made of these

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from records.log.servers import Address
-    from records.log.wire.answers import Leader
+    from records.log.bootstrap_servers import Address
+    from records.log.protocol.answers import Leader
 
 #: Of the controllers that are known: no quorum has more.
 _KNOWN_MAX: Final = 32

@@ -10,15 +10,14 @@ from records.columns.batches import to_log_batches
 from records.errors import DecodeError, LogError, LogUnreachableError, OffsetOutOfRangeError
 from records.ids import METADATA_TOPIC_ID
 from records.log.base import READ_BYTES_MAX, CheckpointId, LogIdentity
-from records.log.history import shows_epoch
-from records.log.plain import PlainLog
+from records.log.defaults import LogDefaults, has_epoch_at
+from records.log.protocol.answers import SnapshotId
+from records.log.protocol.failure import Failure
+from records.log.protocol.settings import ProtocolSettings, protocol_settings
 from records.log.quorum.replica import Replica
 from records.log.quorum.session import PATIENCE_S, Session
 from records.log.quorum.url import QuorumUrl, parse_quorum_url
 from records.log.quorum.writer import QuorumWriter
-from records.log.wire.answers import SnapshotId
-from records.log.wire.failure import Failure
-from records.log.wire.settings import QuorumSettings, quorum_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from records.batch import RecordBatch
     from records.entries import MetadataRecord
     from records.ids import Uuid
-    from records.log.base import BatchPlace
+    from records.log.base import BatchPosition
     from records.log_batch import LogBatch
 
 Mode = Literal["read", "write", "create"]
@@ -43,10 +42,10 @@ _EMPTY_FETCHES_MAX: Final = 3
 SNAPSHOT_BYTES_MAX: Final = 4 * 1024 * 1024 * 1024
 
 
-class QuorumLog(PlainLog):
+class QuorumLog(LogDefaults):
     """A log in a quorum; made by ``open``. One thread reads; the rest is for all."""
 
-    def __init__(self, where: QuorumUrl, settings: QuorumSettings, *, writes: bool = False) -> None:
+    def __init__(self, where: QuorumUrl, settings: ProtocolSettings, *, writes: bool = False) -> None:
         """A log that nobody was asked for yet, which ``reach`` does."""
         self._where = where
         self._failure = Failure(where.text, settings.principal)
@@ -77,7 +76,7 @@ class QuorumLog(PlainLog):
         Args:
             url: ``kraft://HOST:PORT[,HOST:PORT...]``, of the controllers' listener.
             mode: ``read``; ``write`` or ``create``: ``cluster_writer`` is there.
-            client: ``aclog.kafka.*`` without that prefix, see records.log.wire.settings.
+            client: ``aclog.kafka.*`` without that prefix, see records.log.protocol.settings.
             lazily: leave the first question to ``reach``, or to whatever is called first.
 
         Raises:
@@ -85,7 +84,7 @@ class QuorumLog(PlainLog):
             LogRefusedError: it does not let us in, or not follow the log; the text has the ACL that does.
             LogError: the URL or a setting makes no sense, or that is no controller's listener.
         """
-        where, settings = parse_quorum_url(url), quorum_settings(client or {})
+        where, settings = parse_quorum_url(url), protocol_settings(client or {})
         log = cls(where, settings, writes=mode != "read")
         return log if lazily else log.reached()
 
@@ -107,7 +106,7 @@ class QuorumLog(PlainLog):
         return True
 
     @property
-    def is_clusters_own(self) -> bool:
+    def is_cluster_metadata_log(self) -> bool:
         """As MetadataLog."""
         return True
 
@@ -147,7 +146,7 @@ class QuorumLog(PlainLog):
                 if time.monotonic() > deadline_s or self._closing.wait(_LOOK_S):
                     raise self._failure.uncommitted()
 
-    def followed_end(self) -> int | None:
+    def verified_high_watermark(self) -> int | None:
         """As the leader says now, where the log was opened to write; else as it said last, None before."""
         return self._replica.high_watermark if self._writer is None else self._writer.end_offset()
 
@@ -201,15 +200,15 @@ class QuorumLog(PlainLog):
                 self._fetch_to(end)
             return replica.committed(max_bytes)
 
-    def place_near(self, offset: int) -> None:
+    def position_hint(self, offset: int) -> None:
         """None: the leader finds each offset."""
 
-    def start_near(self, place: BatchPlace) -> None:
+    def use_position_hint(self, place: BatchPosition) -> None:
         """As BatchLog: there is nothing to look for."""
 
     def is_history(self, end_offset: int, epoch: int, *, empty_tail: int = 0) -> bool | None:
         """As MetadataLog.is_history: the batches there say it, control batches too. Raises as ``read``."""
-        return shows_epoch(self, end_offset, epoch)
+        return has_epoch_at(self, end_offset, epoch)
 
     def wait(self, offset: int, timeout_s: float) -> bool:
         """Block until there is something to read at ``offset``, or it is not in the log any more.

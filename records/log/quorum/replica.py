@@ -17,7 +17,7 @@ from records.errors import DecodeError, OffsetOutOfRangeError, TruncatedRecordEr
 
 if TYPE_CHECKING:
     from records.batch import RecordBatch
-    from records.log.wire.answers import Fetched, SnapshotId
+    from records.log.protocol.answers import Fetched, SnapshotId
 
 #: Above this, what is kept must be read, or committed, before more is fetched.
 KEPT_BYTES_MAX: Final = 32 * 1024 * 1024

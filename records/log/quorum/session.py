@@ -13,9 +13,8 @@ import time
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from records.errors import LogError, LogUnreachableError
-from records.log.quorum.leadership import Leadership
-from records.log.wire import requests, responses
-from records.log.wire.answers import (
+from records.log.protocol import requests, responses
+from records.log.protocol.answers import (
     LEADER_ERRORS,
     NO_ERROR,
     NOT_ALLOWED,
@@ -24,16 +23,17 @@ from records.log.wire.answers import (
     SnapshotId,
     SnapshotPart,
 )
-from records.log.wire.connection import Connection
+from records.log.protocol.connection import Connection
+from records.log.quorum.leadership import Leadership
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Sequence
 
-    from records.log.servers import Address
-    from records.log.wire.failure import Failure
-    from records.log.wire.responses import Answering
-    from records.log.wire.settings import QuorumSettings
+    from records.log.bootstrap_servers import Address
+    from records.log.protocol.failure import Failure
+    from records.log.protocol.responses import Answering
+    from records.log.protocol.settings import ProtocolSettings
 
 #: So long one question looks for a leader; an election takes one or two seconds.
 PATIENCE_S: Final = 5.0
@@ -57,7 +57,7 @@ class Session:
     def __init__(
         self,
         controllers: Sequence[Address],
-        settings: QuorumSettings,
+        settings: ProtocolSettings,
         failure: Failure,
         closing: threading.Event,
     ) -> None:

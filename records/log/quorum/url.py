@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from records.errors import LogError
-from records.log.servers import Address, parse_servers
+from records.log.bootstrap_servers import Address, parse_bootstrap_servers
 
 SCHEME: Final = "kraft://"
 _FORM: Final = "kraft://HOST:PORT[,HOST:PORT...], of the controllers' listener"
@@ -31,4 +31,4 @@ def parse_quorum_url(url: str) -> QuorumUrl:
     servers, _, rest = url[len(SCHEME) :].partition("/")
     if rest:
         raise LogError(f"`{url}`: a cluster has one metadata log, without a name; write {_FORM}")
-    return QuorumUrl(url, parse_servers(url, servers, _FORM))
+    return QuorumUrl(url, parse_bootstrap_servers(url, servers, _FORM))

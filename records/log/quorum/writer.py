@@ -19,18 +19,18 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from records.errors import LogError, LogUnreachableError
 from records.log.cluster_writer import Answered, Refusal
+from records.log.protocol import requests, responses
+from records.log.protocol.answers import NOT_ALLOWED
 from records.log.quorum.session import PATIENCE_S
-from records.log.wire import requests, responses
-from records.log.wire.answers import NOT_ALLOWED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from records.entries import AclContent
     from records.log.cluster_writer import AclFilterContent, Removal
+    from records.log.protocol.failure import Failure
+    from records.log.protocol.responses import Answering
     from records.log.quorum.session import Session
-    from records.log.wire.failure import Failure
-    from records.log.wire.responses import Answering
 
 #: A controller may take this long for the largest request.
 _ANSWER_S: Final = 30.0

@@ -14,10 +14,10 @@ from confluent_kafka import admin as kafka
 
 from records.acl import AclOperation, ResourceType
 from records.errors import EncodeError, LogOutcomeUnknownError, LogUnreachableError
-from records.log.servers import parse_servers
-from records.log.topic.admin import REQUEST_TIMEOUT_S
+from records.log.bootstrap_servers import parse_bootstrap_servers
 from records.log.topic.client import ClientErrors, ClientSettings
 from records.log.topic.failure import Failure
+from records.log.topic.topic_admin import REQUEST_TIMEOUT_S
 from records.log.topic.url import FORM, TopicUrl
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class ClusterAcls:
 
     def __init__(self, bootstrap_servers: str, client: Mapping[str, str]) -> None:
         self.url: Final = f"describe://{bootstrap_servers}"  # by which its ACLs are read
-        parse_servers(self.url, bootstrap_servers, FORM)
+        parse_bootstrap_servers(self.url, bootstrap_servers, FORM)
         errors = ClientErrors(client)
         where = TopicUrl(self.url, bootstrap_servers, "")
         self._failure = Failure(where, errors)

@@ -24,8 +24,8 @@ from records.errors import (
     LogRefusedError,
     LogUnreachableError,
 )
+from records.log.bootstrap_servers import parse_bootstrap_servers
 from records.log.listener_probe import tls_mismatch
-from records.log.servers import parse_servers
 from records.log.topic.client import PREFIX, ClientErrors
 from records.log.topic.url import FORM, TopicUrl
 
@@ -121,7 +121,7 @@ class Failure:
             return None
         self._is_probed = True
         setting = f"{PREFIX}security.protocol"
-        for address in parse_servers(self._where.text, self._where.bootstrap_servers, FORM):
+        for address in parse_bootstrap_servers(self._where.text, self._where.bootstrap_servers, FORM):
             found = tls_mismatch(address, has_tls=self._errors.has_tls, setting=setting)
             if found is not None:
                 return found

@@ -19,14 +19,19 @@ from records.errors import (
 )
 from records.ids import uuid_to_string
 from records.log.base import READ_BYTES_MAX, LogIdentity
-from records.log.plain import PlainLog
-from records.log.topic.admin import TopicAdmin
+from records.log.defaults import LogDefaults
 from records.log.topic.client import ClientErrors, ClientSettings
-from records.log.topic.creation import TopicSettings, make_topic, topic_exists
-from records.log.topic.description import check_topic, describe_topic
 from records.log.topic.failure import Failure
 from records.log.topic.open_transaction import OpenTransactions
 from records.log.topic.reader import TopicReader
+from records.log.topic.topic_admin import (
+    TopicAdmin,
+    TopicSettings,
+    check_topic,
+    describe_topic,
+    make_topic,
+    topic_exists,
+)
 from records.log.topic.url import TopicUrl, parse_topic_url
 from records.log.topic.writer import TopicWriter
 
@@ -46,7 +51,7 @@ _IDENTITY_AGE_S_MAX: Final = 1.0
 _HELD_BACK_S_MAX: Final = 5.0
 
 
-class TopicLog(PlainLog):
+class TopicLog(LogDefaults):
     """A log in a topic; made by ``open``.
 
     One thread reads (``read``, ``wait``, ``high_watermark``, ``start_offset``, ``is_history``), any may
@@ -176,7 +181,7 @@ class TopicLog(PlainLog):
             self._look_up_identity(_IDENTITY_AGE_S_MAX)
             return self._reader.high_watermark()
 
-    def followed_end(self) -> int | None:
+    def verified_high_watermark(self) -> int | None:
         """The last stable offset, asked of the cluster now; from any thread. Raises as ``read``.
 
         None as long as what was read has not been compared with the present leader's log, which after an
@@ -202,7 +207,7 @@ class TopicLog(PlainLog):
         When another topic was created in its place, ``identity`` says so after the read.
 
         Raises:
-            LogHeldUpError: nothing was returned for some time, as a transaction is open (``holds_back``).
+            LogHeldUpError: nothing was returned for some time, as a transaction is open (``blocks_readers``).
             OffsetOutOfRangeError: also where another history was written there (an unclean leader election);
                 then ``end`` is at most where it begins.
             DecodeError: as MetadataLog.read.
@@ -223,7 +228,7 @@ class TopicLog(PlainLog):
             return batches
 
     @property
-    def holds_back(self) -> bool:
+    def blocks_readers(self) -> bool:
         """As MetadataLog."""
         return self._reader.held_back_at is not None
 

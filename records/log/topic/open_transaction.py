@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Final
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from records.errors import LogError
-from records.log.topic.producers import TransactionOwner, owner_of
+from records.log.topic.transaction_owner import TransactionOwner, owner_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from confluent_kafka import Message
 
-    from records.log.topic.admin import TopicAdmin
     from records.log.topic.client import ClientSettings
     from records.log.topic.failure import Failure
+    from records.log.topic.topic_admin import TopicAdmin
     from records.log.topic.url import TopicUrl
 
 #: So long the look at the first record may take.

@@ -27,11 +27,11 @@ from typing import Any, Final
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from records.errors import DecodeError, LogError, OffsetOutOfRangeError
-from records.log.topic.admin import LogEnd, TopicAdmin
 from records.log.topic.client import ClientSettings
+from records.log.topic.codec import decode_messages
 from records.log.topic.failure import Failure
-from records.log.topic.message import decode_messages
-from records.log.topic.transactions import HEADER, Assembler, Fetched
+from records.log.topic.topic_admin import LogEnd, TopicAdmin
+from records.log.topic.transaction_assembler import HEADER, Fetched, TransactionAssembler
 from records.log.topic.url import TopicUrl
 from records.log_batch import LogBatch
 
@@ -133,7 +133,7 @@ class TopicReader:
     @property
     def held_back_at(self) -> int | None:
         """The last stable offset at which what was read is not known to be whole; None if nothing waits."""
-        return self._end if self._assembler.holds_back else None
+        return self._end if self._assembler.blocks_readers else None
 
     def read(self, offset: int, max_bytes: int) -> list[LogBatch]:
         """As MetadataLog.read. After an error the next read begins anew at its offset."""
@@ -180,7 +180,7 @@ class TopicReader:
         self._begin(_NOWHERE, 0)
 
     def _begin(self, anchor: _Anchor, offset: int) -> None:
-        self._assembler = Assembler(offset, anchor.epoch, self._uncommitted_end)
+        self._assembler = TransactionAssembler(offset, anchor.epoch, self._uncommitted_end)
         # Where the next burst begins; and below where everything was seen.
         self._anchor = self._returned_anchor = anchor
         self._read_to = offset

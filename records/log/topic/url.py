@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from records.errors import LogError
-from records.log.servers import parse_servers
+from records.log.bootstrap_servers import parse_bootstrap_servers
 from records.topic_name import is_topic_name
 
 SCHEME: Final = "kafka://"
@@ -31,7 +31,7 @@ def parse_topic_url(url: str) -> TopicUrl:
     if url[: len(SCHEME)].lower() != SCHEME:
         raise LogError(f"`{url}` is not a topic: write {FORM}")
     servers, _, topic = url[len(SCHEME) :].partition("/")
-    parse_servers(url, servers, FORM)
+    parse_bootstrap_servers(url, servers, FORM)
     if not topic:
         raise LogError(f"`{url}`: which topic? Write {FORM}")
     if not is_topic_name(topic):

@@ -26,9 +26,9 @@ from records.errors import (
     LogUnreachableError,
 )
 from records.log.topic.client import ClientSettings
+from records.log.topic.codec import encode_messages
 from records.log.topic.failure import Failure
-from records.log.topic.message import encode_messages
-from records.log.topic.transactions import HEADER, transaction_headers
+from records.log.topic.transaction_assembler import HEADER, transaction_headers
 from records.log.topic.url import TopicUrl
 
 #: Starting a producer, and committing a transaction, take this long at most.

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from records.ids import uuid_to_string
-from records.log.open import open_feed
+from records.log.open import open_exactly_once_producer
 from snapshot.errors import HistoryForeignError
 from snapshot.jobs.changes.change_files import STATE, history_files, state_url, write_changes
 from snapshot.jobs.changes.change_messages import messages_of
@@ -86,7 +86,7 @@ def run_changes(
                 "another checkpoint"
             )
     if to_topic is not None:
-        open_feed(to_topic.url, name=_feed_name(output, ""), client=to_topic.client)
+        open_exactly_once_producer(to_topic.url, name=_feed_name(output, ""), client=to_topic.client)
     sink = ChangesSink(
         output,
         compacting=frozenset(log.identity.cluster_id for log in settings.logs if log.topic is not None),
@@ -201,7 +201,9 @@ def _may_come_again(checkpoint: Storage) -> bool:
 
 def _publish(to_topic: ChangeTopic, output: str, cluster_id: str, changes: pa.Table) -> None:
     """Append the changes that are not in the topic yet."""
-    feed = open_feed(to_topic.url, name=_feed_name(output, cluster_id), client=to_topic.client)
+    feed = open_exactly_once_producer(
+        to_topic.url, name=_feed_name(output, cluster_id), client=to_topic.client
+    )
     feed.append(messages_of(cluster_id, changes))
 
 

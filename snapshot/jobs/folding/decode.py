@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from records.columns.values import Values
 from records.errors import DecodeError
-from records.log.topic.message import decode_columns
+from records.log.topic.codec import decode_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -14,7 +14,7 @@ import pyarrow as pa
 from records.columns.batches import to_log_batches
 from records.errors import LogError, OffsetOutOfRangeError
 from records.ids import uuid_from_string
-from records.log.base import BatchPlace, LogIdentity
+from records.log.base import BatchPosition, LogIdentity
 from snapshot.jobs.sources.log_ranges import open_ranged, out_of_range
 from snapshot.jobs.sources.logs import ends_early
 from snapshot.jobs.sources.schema import SOURCE_ARROW
@@ -42,7 +42,7 @@ class LogRange(msgspec.Struct, frozen=True):
     start: int
     end: int
     end_epoch: int | None
-    near: BatchPlace | None = None
+    near: BatchPosition | None = None
 
     def to_row(self) -> pa.RecordBatch:
         """As the one row of SOURCE that stands for the records."""
@@ -78,7 +78,7 @@ def _read(wanted: LogRange, start: int, client: Mapping[str, str]) -> Iterator[L
     identity = LogIdentity(wanted.cluster_id, uuid_from_string(wanted.topic_id))
     with closing(open_ranged(wanted.url, identity, client)) as log:
         if wanted.near is not None and start >= wanted.start:
-            log.start_near(wanted.near)
+            log.use_position_hint(wanted.near)
         position, epoch = start, None
         while position < wanted.end:
             try:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from records.batch import RecordBatch
     from records.errors import LogUnreachableError
-    from records.log.base import BatchLog, BatchPlace, LogIdentity
+    from records.log.base import BatchLog, BatchPosition, LogIdentity
 
 # Read at once while looking for an end: a small batch of a query should not cost much more than its records.
 _LOOK_BYTES: Final = 256 * 1024
@@ -67,9 +67,9 @@ class LogRanges:
         """One past the last committed offset."""
         return self._log.high_watermark()
 
-    def place_near(self, offset: int) -> BatchPlace | None:
+    def position_hint(self, offset: int) -> BatchPosition | None:
         """Where the log's readers may look for ``offset``."""
-        return self._log.place_near(offset)
+        return self._log.position_hint(offset)
 
     def next_end(self, start: OffsetAndEpoch, *, below: int, max_offsets: int | None) -> OffsetAndEpoch:
         """Where a batch of the query that begins at ``start`` ends; ``start`` itself if nothing can be read.

@@ -145,7 +145,7 @@ class RangeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         first, last = self._from_json(start), self._from_json(end)
         if first.offset == last.offset:
             return []
-        identity, near = self._opened().identity, self._opened().place_near(first.offset)
+        identity, near = self._opened().identity, self._opened().position_hint(first.offset)
         topic_id = uuid_to_string(identity.topic_id)
         wanted = LogRange(
             self._url, identity.cluster_id, topic_id, first.offset, last.offset, last.epoch, near

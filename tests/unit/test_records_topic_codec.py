@@ -1,4 +1,4 @@
-"""records.log.topic.message: a record as key and value."""
+"""records.log.topic.codec: a record as key and value."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from records.codecs.kraft import encode_frame
 from records.entries import BeginTransactionRecord, FeatureLevelRecord, RemoveAccessControlEntryRecord
 from records.errors import DecodeError, EncodeError
 from records.ids import uuid_to_string
-from records.log.topic.message import decode_message, encode_messages
+from records.log.topic.codec import decode_message, encode_messages
 from support.sim_scenario import acl_named
 
 ACL = acl_named("a")

@@ -32,7 +32,7 @@ _REMEDY: Final = "create it with Kafka's own tools, with as many partitions as i
 _T = TypeVar("_T")
 
 
-class TopicFeed:
+class ExactlyOnceProducer:
     """One writer of one topic.
 
     Args:

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from records.errors import OffsetOutOfRangeError
-from records.log.patience import read_patiently
+from records.log.read_with_retry import read_with_retry
 from records.log_batch import LogBatch
 from records.transactions import beginnings
 from replay.clock import Clock, SystemClock
@@ -114,7 +114,7 @@ def _loaded(
             raise
         raise _nothing_leads_to(at_offset, log, snapshots) from error
     while published is None:
-        batches = read_patiently(log, core.position)
+        batches = read_with_retry(log, core.position)
         high_watermark = log.high_watermark()
         if high_watermark < found.high_watermark:
             raise LogChangedError(f"{log.url} was truncated to {high_watermark} while it was read")

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 _LOOK_S: Final = 0.2
 
 
-def read_patiently(log: MetadataLog, offset: int) -> Sequence[LogBatch]:
+def read_with_retry(log: MetadataLog, offset: int) -> Sequence[LogBatch]:
     """As ``log.read``, but what is held back is waited for: empty only where nothing more is committed.
 
     Raises:
         LogHeldUpError: the log held it back for too long.
     """
-    while not (batches := log.read(offset)) and log.holds_back:
+    while not (batches := log.read(offset)) and log.blocks_readers:
         log.wait(offset, _LOOK_S)
     return batches

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from records.entries import AclContent, SupportedLevels
-from records.log.servers import Address
+from records.log.bootstrap_servers import Address
 
 NO_ERROR: Final = "none"
 NOT_ALLOWED: Final = "cluster_authorization_failed"

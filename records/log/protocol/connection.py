@@ -10,17 +10,17 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from records.errors import LogUnreachableError
-from records.log.wire import requests, responses, sasl
-from records.log.wire.answers import NO_ERROR
-from records.log.wire.oauth import TokenError
+from records.log.protocol import requests, responses, sasl
+from records.log.protocol.answers import NO_ERROR
+from records.log.protocol.oauth import TokenError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from records.log.servers import Address
-    from records.log.wire.failure import Failure
-    from records.log.wire.responses import Answering
-    from records.log.wire.settings import QuorumSettings
+    from records.log.bootstrap_servers import Address
+    from records.log.protocol.failure import Failure
+    from records.log.protocol.responses import Answering
+    from records.log.protocol.settings import ProtocolSettings
 
 _LENGTH_BYTES: Final = 4
 #: A leader sends one batch more than asked for at most; more than this is no answer of its.
@@ -38,7 +38,7 @@ class Connection:
         api: what the other side speaks, and what its binary supports.
     """
 
-    def __init__(self, address: Address, settings: QuorumSettings, failure: Failure) -> None:
+    def __init__(self, address: Address, settings: ProtocolSettings, failure: Failure) -> None:
         """Connect, say who we are, and see what it speaks.
 
         Raises:
@@ -185,7 +185,7 @@ class Connection:
         return bytes(data)
 
 
-def _tls(settings: QuorumSettings) -> ssl.SSLContext:
+def _tls(settings: ProtocolSettings) -> ssl.SSLContext:
     """Raises OSError, of which ssl.SSLError is one."""
     context = ssl.create_default_context(cafile=settings.ca_location)
     context.check_hostname = settings.checks_host_name and settings.checks_certificate

@@ -1,9 +1,10 @@
-"""PlainLog: what a log answers of itself unless its kind says otherwise."""
+"""LogDefaults: default answers of a MetadataLog, and a check of its history by the epochs of its batches."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
+from records.errors import DecodeError, OffsetOutOfRangeError
 from records.log.base import MetadataLog
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from records.log.cluster_writer import ClusterWriter
 
 
-class PlainLog(MetadataLog):
+class LogDefaults(MetadataLog):
     """A log of one writer, near at hand, that does not compact and has no Kafka transactions.
 
     What reads and appends is left to each kind, and so is what it has besides: a directory, checkpoints.
@@ -43,7 +44,7 @@ class PlainLog(MetadataLog):
         return False
 
     @property
-    def is_clusters_own(self) -> bool:
+    def is_cluster_metadata_log(self) -> bool:
         return False
 
     @property
@@ -51,7 +52,7 @@ class PlainLog(MetadataLog):
         return None
 
     @property
-    def is_only_read(self) -> bool:
+    def is_read_only(self) -> bool:
         return False
 
     @property
@@ -59,7 +60,7 @@ class PlainLog(MetadataLog):
         return None
 
     @property
-    def holds_back(self) -> bool:
+    def blocks_readers(self) -> bool:
         return False
 
     def freshness(self) -> Freshness | None:
@@ -68,7 +69,7 @@ class PlainLog(MetadataLog):
     def reach(self) -> None:
         """It is there since it was opened."""
 
-    def followed_end(self) -> int | None:
+    def verified_high_watermark(self) -> int | None:
         return self.high_watermark()
 
     def log_end_offset(self) -> int:
@@ -86,7 +87,7 @@ class PlainLog(MetadataLog):
             raise FileNotFoundError(checkpoint.name)
         return checkpoint.path.read_bytes()
 
-    def trailing(self, *, patience_s: float = 0) -> TrailingBytes | None:
+    def trailing_bytes(self, *, settle_s: float = 0) -> TrailingBytes | None:
         return None
 
     def open_transaction(self) -> str | None:
@@ -97,3 +98,33 @@ class PlainLog(MetadataLog):
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()
+
+
+def has_epoch_at(log: MetadataLog, end_offset: int, epoch: int) -> bool | None:
+    """MetadataLog.is_history for a log that is cheap to read anywhere; raises as ``read``.
+
+    The batch that ends there must be of this epoch. Where it was compacted away or cannot be decoded, the
+    next one must be.
+    """
+    if end_offset <= log.start_offset():
+        return True
+    try:
+        found = _epoch_from(log, end_offset - 1)
+    except OffsetOutOfRangeError as error:
+        if error.start < end_offset:
+            raise
+        # Trimmed since; or a follower whose log ends below the snapshot that it fetched.
+        return True
+    if found is None:
+        # A snapshot may well be the way past a record of a newer version.
+        found = _epoch_from(log, end_offset)
+    return None if found is None else found == epoch
+
+
+def _epoch_from(log: MetadataLog, offset: int) -> int | None:
+    """Epoch of the first batch that reaches beyond ``offset``, if there is one and it can be decoded."""
+    try:
+        batches = log.read(offset, max_bytes=1)
+    except DecodeError:
+        return None
+    return batches[0].epoch if batches else None

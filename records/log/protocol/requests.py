@@ -30,7 +30,7 @@ from kio.serial import entity_writer
 from kio.static.primitive import i8, i32, i32Timedelta, i64
 
 from records.ids import METADATA_TOPIC_ID
-from records.log.wire.answers import SnapshotId
+from records.log.protocol.answers import SnapshotId
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -78,7 +78,7 @@ class Fetched:
     header: Callable[[int], bytes | None]
 
 
-class Assembler:
+class TransactionAssembler:
     """Makes batches of records that come in offset order.
 
     Args:
@@ -105,7 +105,7 @@ class Assembler:
         self._incomplete: dict[bytes, int] = {}
 
     @property
-    def holds_back(self) -> bool:
+    def blocks_readers(self) -> bool:
         """Whether there is an incomplete transaction."""
         return bool(self._incomplete)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from records.errors import LogError
-from records.log.wire.oauth import FileTokens, GrantedTokens, endpoint_problem, file_of
+from records.log.protocol.oauth import FileTokens, GrantedTokens, endpoint_problem, file_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -52,7 +52,7 @@ _KEYS: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QuorumSettings:
+class ProtocolSettings:
     """Attributes: as their keys; ``password`` and ``key_password`` are never shown.
 
     ``tokens`` gives one for each connection that is made by OAUTHBEARER.
@@ -74,7 +74,7 @@ class QuorumSettings:
     refresh_s: float
 
     def __repr__(self) -> str:
-        return f"QuorumSettings({self.protocol})"
+        return f"ProtocolSettings({self.protocol})"
 
     @property
     def has_tls(self) -> bool:
@@ -91,7 +91,7 @@ class QuorumSettings:
         return "User:ANONYMOUS" if not self.has_tls else "User:<the subject of the client's certificate>"
 
 
-def quorum_settings(client: Mapping[str, str]) -> QuorumSettings:
+def protocol_settings(client: Mapping[str, str]) -> ProtocolSettings:
     """The settings, checked.
 
     Raises:
@@ -114,7 +114,7 @@ def quorum_settings(client: Mapping[str, str]) -> QuorumSettings:
         else:
             _need(client, mechanism, "sasl.username", "sasl.password")
             username = client["sasl.username"]
-    return QuorumSettings(
+    return ProtocolSettings(
         cluster_id=client.get("cluster.id"),
         protocol=protocol,
         mechanism=mechanism,

@@ -18,10 +18,10 @@ from records.errors import (
     LogRefusedError,
     LogUnreachableError,
 )
+from records.log.bootstrap_servers import Address
 from records.log.listener_probe import tls_mismatch
-from records.log.servers import Address
-from records.log.wire.answers import NOT_ALLOWED
-from records.log.wire.settings import PREFIX
+from records.log.protocol.answers import NOT_ALLOWED
+from records.log.protocol.settings import PREFIX
 
 _SECURITY: Final = f"see {PREFIX}security.protocol, {PREFIX}sasl.* and {PREFIX}ssl.*"
 

@@ -1,4 +1,4 @@
-"""KeptLog: the log of aclog's own that holds what brokers answered, and when they last did.
+"""PollStore: the log of aclog's own that holds what brokers answered, and when they last did.
 
 A directory log, and beside its segments the file ``last-poll``: when the last answer was asked for, in
 milliseconds since the epoch of Unix. One opening writes it; the others read what that one keeps.
@@ -28,9 +28,9 @@ from records.entries import (
 from records.errors import LogError, LogLockedError, LogStorageError
 from records.ids import content_uuid
 from records.log.directory import DirectoryLog
+from records.log.directory.files import storage_errors, write_file
 from records.log.directory.identity import is_own
-from records.log.directory.storage import storage_errors, write_file
-from records.log.wire.answers import ClusterLevels
+from records.log.protocol.answers import ClusterLevels
 from records.transactions import Marker, Transaction
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from records.entries import AclContent, MetadataRecord, SupportedLevels
     from records.ids import Uuid
-    from records.log.wire.answers import DescribedAcls
+    from records.log.protocol.answers import DescribedAcls
 
 LAST_POLL_FILE: Final = "last-poll"
 
@@ -49,7 +49,7 @@ _BATCH_BYTES: Final = 4 * 1024 * 1024
 _RECORD_BYTES: Final = 32
 
 
-class KeptLog:
+class PollStore:
     """One thread takes answers; the rest is for all.
 
     Attributes:
@@ -70,7 +70,7 @@ class KeptLog:
             self._replay()
 
     @classmethod
-    def find(cls, directory: Path) -> KeptLog | None:
+    def find(cls, directory: Path) -> PollStore | None:
         """What is kept there, to write it if nobody else does; None if nothing is.
 
         Raises:
@@ -87,7 +87,7 @@ class KeptLog:
             return cls(directory, log, is_written_here=False)
 
     @classmethod
-    def make(cls, directory: Path, cluster_id: str | None) -> KeptLog:
+    def make(cls, directory: Path, cluster_id: str | None) -> PollStore:
         """The log there, new or not, to write it; ``cluster_id``: of the cluster that is asked.
 
         Raises:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from records.errors import LogError
 
 if TYPE_CHECKING:
-    from records.log.topic.admin import TopicAdmin
+    from records.log.topic.topic_admin import TopicAdmin
 
 #: One question to one broker.
 _TIMEOUT_S: Final = 3.0

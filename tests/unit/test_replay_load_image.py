@@ -1,4 +1,4 @@
-"""replay.load: the state at one moment, and what is in the way of it."""
+"""replay.load_image: the state at one moment, and what is in the way of it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from records.errors import DecodeError
 from records.log.base import READ_BYTES_MAX
 from records.log_batch import LogBatch
 from replay.errors import LogChangedError, LogGapError, OffsetUnavailableError, ReplayError
-from replay.load import LoadResult, load_image
+from replay.load_image import LoadResult, load_image
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage, Provenance
 from support.sim_log import SimLog, identity

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from records.errors import LogError
-from records.log.wire import sasl
-from records.log.wire.oauth import TokenError
-from records.log.wire.settings import QuorumSettings, quorum_settings
+from records.log.protocol import sasl
+from records.log.protocol.oauth import TokenError
+from records.log.protocol.settings import ProtocolSettings, protocol_settings
 from support.issuer import token_endpoint
 
 SECRET = "not to be seen"
 
 
-def settings_of(url: str, **more: str) -> QuorumSettings:
+def settings_of(url: str, **more: str) -> ProtocolSettings:
     client = {
         "security.protocol": "sasl_plaintext",
         "sasl.mechanism": "OAUTHBEARER",
@@ -25,10 +25,10 @@ def settings_of(url: str, **more: str) -> QuorumSettings:
         "sasl.oauthbearer.client.id": "aclog",
         "sasl.oauthbearer.client.secret": SECRET,
     }
-    return quorum_settings({**client, **more})
+    return protocol_settings({**client, **more})
 
 
-def token_of(settings: QuorumSettings) -> str:
+def token_of(settings: ProtocolSettings) -> str:
     assert settings.tokens is not None
     return settings.tokens()
 
@@ -54,7 +54,7 @@ def test_an_endpoint_grants_one_for_id_and_secret(monkeypatch: pytest.MonkeyPatc
         form = "grant_type=client_credentials&scope=kafka+acls"
         assert endpoint.requests == [(f"Basic {basic}", form)]
         later_s = time.monotonic() + 50
-        monkeypatch.setattr("records.log.wire.oauth.time.monotonic", lambda: later_s)
+        monkeypatch.setattr("records.log.protocol.oauth.time.monotonic", lambda: later_s)
         token_of(settings)
         assert len(endpoint.requests) == 2
 

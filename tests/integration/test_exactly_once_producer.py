@@ -9,8 +9,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from records.errors import LogError, LogNotFoundError, LogStorageError
-from records.log.open import open_feed
-from records.log.topic import feed
+from records.log.open import open_exactly_once_producer
+from records.log.topic import exactly_once_producer as feed
 from support.feed_topics import feed_messages, new_feed_topic
 from support.kafka_broker import Broker
 from support.nodes import SOON_S
@@ -39,9 +39,9 @@ def results(start: int, end: int) -> list[Result]:
 def test_each_result_is_there_once(broker: Broker, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Handed in again as a whole, in part and with more; in transactions that keep one position together."""
     monkeypatch.setattr(feed, "_MESSAGES_MAX", 4)
-    assert open_feed(url, name="a").append(results(0, 10)) == 14
-    assert open_feed(url, name="a").append(results(0, 10)) == 0
-    assert open_feed(url, name="a").append(results(4, 20)) == 13
+    assert open_exactly_once_producer(url, name="a").append(results(0, 10)) == 14
+    assert open_exactly_once_producer(url, name="a").append(results(0, 10)) == 0
+    assert open_exactly_once_producer(url, name="a").append(results(4, 20)) == 13
     found = feed_messages(broker, url.rpartition("/")[2])
     assert sorted(value for _, _, value in found) == sorted(value for _, _, value in results(0, 20))
     # One key, one partition, in order.
@@ -56,7 +56,7 @@ def test_what_was_not_committed_comes_again(
 ) -> None:
     """A writer that ended within a transaction: the next one aborts that, and writes what was in it."""
     monkeypatch.setattr(feed, "_MESSAGES_MAX", 2)
-    first = open_feed(url, name="a")
+    first = open_exactly_once_producer(url, name="a")
     assert first.append(results(0, 4)) == 6
     died = Producer(first._producer_settings)
     died.init_transactions(10)
@@ -64,14 +64,14 @@ def test_what_was_not_committed_comes_again(
     for _, key, value in results(4, 6):
         died.produce(first._where.topic, key=key, value=value)
     died.flush(10)
-    assert open_feed(url, name="a").append(results(2, 8)) == len(results(4, 8))
+    assert open_exactly_once_producer(url, name="a").append(results(2, 8)) == len(results(4, 8))
     values = [value for _, _, value in feed_messages(broker, url.rpartition("/")[2])]
     assert sorted(values) == sorted(value for _, _, value in results(0, 8))
 
 
 def test_a_topic_that_was_deleted_stays_deleted(broker: Broker, url: str) -> None:
     """A broker creates topics that are asked for; and a log's topic, compacted, is not what is wanted."""
-    writer = open_feed(url, name="a")
+    writer = open_exactly_once_producer(url, name="a")
     assert writer.append(results(0, 4)) == 6
     client, topic = AdminClient({"bootstrap.servers": broker.bootstrap_servers}), url.rpartition("/")[2]
     delete_topic(client, topic)
@@ -84,11 +84,11 @@ def test_a_topic_that_was_deleted_stays_deleted(broker: Broker, url: str) -> Non
 
 def test_a_writer_that_was_followed_by_another_writes_no_more(broker: Broker, url: str) -> None:
     """A task that Spark gave up, and that goes on."""
-    writer = open_feed(url, name="a")
+    writer = open_exactly_once_producer(url, name="a")
 
     def slow() -> Iterator[Result]:
         yield from results(0, 5)
-        open_feed(url, name="a").append(results(0, 8))
+        open_exactly_once_producer(url, name="a").append(results(0, 8))
 
     with pytest.raises(LogStorageError, match="writing"):
         writer.append(slow())
@@ -97,8 +97,8 @@ def test_a_writer_that_was_followed_by_another_writes_no_more(broker: Broker, ur
 
 def test_two_writers_have_their_own_positions(broker: Broker, url: str) -> None:
     """Results of two histories may go into one topic."""
-    assert open_feed(url, name="a").append(results(0, 3)) == 4
-    assert open_feed(url, name="b").append(results(0, 3)) == 4
+    assert open_exactly_once_producer(url, name="a").append(results(0, 3)) == 4
+    assert open_exactly_once_producer(url, name="b").append(results(0, 3)) == 4
     assert len(feed_messages(broker, url.rpartition("/")[2])) == 8
 
 
@@ -107,6 +107,6 @@ def test_no_such_topic(broker: Broker) -> None:
     missing = topic_url(broker, "no-feed")
     for _ in range(2):
         with pytest.raises(LogNotFoundError, match="create it with Kafka's own tools"):
-            open_feed(missing, name="a")
+            open_exactly_once_producer(missing, name="a")
     with pytest.raises(LogError, match="transactional\\.id cannot be set"):
-        open_feed(missing, name="a", client={"transactional.id": "mine"})
+        open_exactly_once_producer(missing, name="a", client={"transactional.id": "mine"})

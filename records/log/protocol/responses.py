@@ -17,9 +17,9 @@ from kio.schema.errors import ErrorCode
 from records.entries import METADATA_VERSION_FEATURE, AclContent, SupportedLevels
 from records.errors import DecodeError
 from records.flexible import MessageReader
+from records.log.bootstrap_servers import Address
 from records.log.cluster_writer import Refusal, Removal
-from records.log.servers import Address
-from records.log.wire.answers import NO_ERROR, DescribedAcls, Fetched, Leader, SnapshotId, SnapshotPart
+from records.log.protocol.answers import NO_ERROR, DescribedAcls, Fetched, Leader, SnapshotId, SnapshotPart
 
 _T = TypeVar("_T")
 

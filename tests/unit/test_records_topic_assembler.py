@@ -1,4 +1,4 @@
-"""records.log.topic.transactions: what becomes visible together."""
+"""records.log.topic.transaction_assembler: what becomes visible together."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import pytest
 
 from records.entries import BeginTransactionRecord, MetadataRecord
 from records.errors import DecodeError
-from records.log.topic.transactions import (
+from records.log.topic.transaction_assembler import (
     RUN_RECORDS_MAX,
-    Assembler,
     Fetched,
+    TransactionAssembler,
     parse_transaction_header,
     transaction_headers,
 )
@@ -19,11 +19,11 @@ from support.sim_scenario import acl_named
 UNCOMMITTED_END = 10
 
 
-def assembler(position: int = 0) -> Assembler:
-    return Assembler(position, 0, lambda: UNCOMMITTED_END)
+def assembler(position: int = 0) -> TransactionAssembler:
+    return TransactionAssembler(position, 0, lambda: UNCOMMITTED_END)
 
 
-def add(to: Assembler, offset: int, header: str | None = None, **changed: object) -> None:
+def add(to: TransactionAssembler, offset: int, header: str | None = None, **changed: object) -> None:
     record: MetadataRecord = changed.get("record") or acl_named("a")  # type: ignore[assignment]
     epoch = int(str(changed.get("epoch", 0)))
     logged = LogRecord(offset, 100 + offset, record)
@@ -63,7 +63,7 @@ def test_what_comes_before_a_header_that_makes_no_sense_is_added() -> None:
 def test_few_headers_of_a_long_transaction_are_looked_at() -> None:
     """They lie between two of it with as many offsets between them: to look at all would cost a third."""
     count = 500
-    made = Assembler(0, 0, lambda: count)
+    made = TransactionAssembler(0, 0, lambda: count)
     headers = [header.encode() for header in map("t:{}:500".format, range(count))]
     asked: list[int] = []
 
@@ -85,11 +85,11 @@ def test_half_of_a_transaction_is_held_back() -> None:
     add(made, 1, "t:0:2")
     assert spans(made.take(2)) == [(0, 1, 1)]
     add(made, 2)
-    assert made.holds_back
+    assert made.blocks_readers
     assert spans(made.take(3)) == []
     add(made, 4, "t:1:2")
     assert spans(made.take(6)) == [(1, 6, 3)]
-    assert not made.holds_back
+    assert not made.blocks_readers
 
 
 def test_a_transaction_whose_last_records_were_compacted_away() -> None:

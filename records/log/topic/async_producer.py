@@ -26,7 +26,7 @@ _OURS: Final = ("bootstrap.servers", "metadata.broker.list", "transactional.id")
 _NOT_WHY: Final = (KafkaError._MSG_TIMED_OUT, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
 
 
-class TopicOutlet:
+class AsyncTopicProducer:
     """A producer for one topic. Thread-safe.
 
     Args:

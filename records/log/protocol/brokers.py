@@ -6,20 +6,20 @@ import time
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from records.errors import LogError, LogUnreachableError
-from records.log.wire import requests, responses
-from records.log.wire.answers import NO_ERROR, ClusterLevels
-from records.log.wire.connection import FRAME_BYTES_MAX, Connection
-from records.log.wire.failure import Failure
+from records.log.protocol import requests, responses
+from records.log.protocol.answers import NO_ERROR, ClusterLevels
+from records.log.protocol.connection import FRAME_BYTES_MAX, Connection
+from records.log.protocol.failure import Failure
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Mapping, Sequence
 
     from records.entries import SupportedLevels
-    from records.log.servers import Address
-    from records.log.wire.answers import DescribedAcls
-    from records.log.wire.responses import Answering
-    from records.log.wire.settings import QuorumSettings
+    from records.log.bootstrap_servers import Address
+    from records.log.protocol.answers import DescribedAcls
+    from records.log.protocol.responses import Answering
+    from records.log.protocol.settings import ProtocolSettings
 
 #: A million ACLs are some 100 MB, which the broker puts together first.
 _ACLS_WAIT_S: Final = 60.0
@@ -46,7 +46,7 @@ class Brokers:
         self,
         url: str,
         servers: Sequence[Address],
-        settings: QuorumSettings,
+        settings: ProtocolSettings,
         closing: threading.Event,
         *,
         cluster_id: str | None = None,

@@ -1,4 +1,4 @@
-"""records.log.topic.transactions: whatever is interleaved, compacted away and read in parts.
+"""records.log.topic.transaction_assembler: whatever is interleaved, compacted away and read in parts.
 
 Nothing incomplete is visible, and nothing is lost.
 """
@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from records.codecs.kraft import encode_frame
 from records.entries import BeginTransactionRecord, MetadataRecord
-from records.log.topic.message import decode_messages
-from records.log.topic.transactions import Assembler, Fetched, transaction_headers
+from records.log.topic.codec import decode_messages
+from records.log.topic.transaction_assembler import Fetched, TransactionAssembler, transaction_headers
 from records.log_batch import LogBatch, LogRecord
 from support.sim_scenario import acl_named
 
@@ -77,7 +77,7 @@ def logs(draw: st.DrawFn) -> Log:
 
 def read(log: Log, looks: tuple[int, ...]) -> list[list[LogBatch]]:
     """What each look gives."""
-    made = Assembler(0, 0, lambda: len(log.entries))
+    made = TransactionAssembler(0, 0, lambda: len(log.entries))
     given_: list[list[LogBatch]] = []
     seen = 0
     for look in looks:
@@ -137,13 +137,13 @@ def test_many_records_at_once_are_one_after_another(
             found, offsets, times, epochs[rows], [len(value) for value in values[rows]], headers.__getitem__
         )
 
-    at_once, by_one = (Assembler(0, 0, lambda: len(log.entries)) for _ in range(2))
+    at_once, by_one = (TransactionAssembler(0, 0, lambda: len(log.entries)) for _ in range(2))
     for (first, end), is_by_column in zip(pairwise(bounds), by_column, strict=False):
         assert at_once.add(fetched(first, end, 0 if is_by_column else 1000)) == (end - first, None)
         for place in range(first, end):
             assert by_one.add(fetched(place, place + 1, 1000)) == (1, None)
         assert (at_once.ready_bytes, at_once.first_offset) == (by_one.ready_bytes, by_one.first_offset)
-        assert at_once.holds_back == by_one.holds_back
+        assert at_once.blocks_readers == by_one.blocks_readers
         if data.draw(st.booleans()):
             assert_same_but_for_cuts(at_once.take(None), by_one.take(None))
     assert_same_but_for_cuts(at_once.take(len(log.entries)), by_one.take(len(log.entries)))

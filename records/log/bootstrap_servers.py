@@ -26,7 +26,7 @@ class Address:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-def parse_servers(url: str, servers: str, form: str) -> tuple[Address, ...]:
+def parse_bootstrap_servers(url: str, servers: str, form: str) -> tuple[Address, ...]:
     """One server at least.
 
     Args:

@@ -1,0 +1,8 @@
+"""Kafka's own protocol, as kraft:// and describe:// logs use it.
+
+settings      security and timeouts              sasl, oauth   client side of authentication
+requests      encoded requests                   responses     decoded responses
+answers       their values                       failure       Kafka's errors -> LogError
+connection    one controller or broker, over TCP or TLS
+brokers       any broker of a cluster
+"""
