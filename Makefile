@@ -1,8 +1,8 @@
 # aclog: every command of the project; `make help` lists them.
 #
 # The environment is .venv. Plain venv and pip put uv there, and uv the rest: first what aclog runs with
-# (requirements-run.lock), then what checks and tests it (requirements.lock has both); every file by its hash. Stamps
-# in it are newer than the locks and pyproject.toml, so a second run is offline and takes no time.
+# (requirements/run.lock), then what checks and tests it (requirements/dev.lock has both); every file by its hash.
+# Stamps in it are newer than the locks and pyproject.toml, so a second run is offline and takes no time.
 
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -61,7 +61,7 @@ run: $(STAMP) ## Set up what running needs, then run everything on an example lo
 .PHONY: setup
 setup: $(TOOLS_STAMP) $(JARS_STAMP) ## Set up what running and the tests need; afterwards all works offline
 
-$(STAMP): requirements-setup.lock requirements-run.lock pyproject.toml
+$(STAMP): requirements/setup.lock requirements/run.lock pyproject.toml
 	@java="$$( { "$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version 2>&1 || true; } \
 	    | awk -F '[".]' '/ version "/ { print $$2 }')"; \
 	if [ "$${java:-0}" -lt 17 ]; then \
@@ -79,16 +79,16 @@ $(STAMP): requirements-setup.lock requirements-run.lock pyproject.toml
 	    exit 1; \
 	fi; \
 	"$$python" -m venv $(VENV)
-	@$(PIP) --quiet install --require-hashes --requirement requirements-setup.lock
+	@$(PIP) --quiet install --require-hashes --requirement requirements/setup.lock
 	@$(SAY) 'installing what aclog runs with: 600 MB to fetch the first time (450 of them Spark), 1.1 GB on disk, 3 GB while at it'
-	$(call install,requirements-run.lock)
+	$(call install,requirements/run.lock)
 	@$(UV) --quiet pip install --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@rm -rf $(UV_CACHE)
 	@touch $@
 
-$(TOOLS_STAMP): $(STAMP) requirements.lock
+$(TOOLS_STAMP): $(STAMP) requirements/dev.lock
 	@$(SAY) 'installing what checks and tests aclog: 100 MB to fetch the first time, 0.4 GB on disk'
-	$(call install,requirements.lock)
+	$(call install,requirements/dev.lock)
 	@rm -rf $(UV_CACHE)
 	@touch $@
 
@@ -161,7 +161,7 @@ layers: $(TOOLS_STAMP) ## The import contracts: records <- snapshot <- replay <-
 .PHONY: bench
 bench: $(STAMP) ## Benchmarks; BENCH_ARGS="--runs 3"
 	@$(SAY) 'benchmarks'
-	@$(PIP) --quiet install --require-hashes --requirement requirements-bench.lock \
+	@$(PIP) --quiet install --require-hashes --requirement requirements/bench.lock \
 	    || echo 'Without pycasbin and cedarpy: the rows beside them will say so.' >&2
 	@$(BIN)/python -m benchmarks.opa || echo 'Without OPA: the rows beside it will say so.' >&2
 	@$(BIN)/python -m benchmarks $(BENCH_ARGS)
@@ -174,14 +174,14 @@ docs: $(STAMP) ## Write docs/cli.md and docs/configuration.md anew from the comm
 
 .PHONY: lock
 lock: ## Write all lock files anew, with newer versions where pyproject.toml allows
-	@$(SAY) 'requirements*.lock, and those of the image in deploy/'
+	@$(SAY) 'requirements/*.lock, and those of the image in deploy/'
 	@test -x $(BIN)/uv || { python3 -m venv $(VENV) && $(PIP) --quiet install uv; }
-	@$(COMPILE) pyproject.toml --all-extras --group dev --output-file requirements.lock
-	@$(COMPILE) --group setup --constraints requirements.lock --output-file requirements-setup.lock
-	@$(COMPILE) pyproject.toml --all-extras --constraints requirements.lock --output-file requirements-run.lock
-	@$(COMPILE) --group bench --constraints requirements.lock --output-file requirements-bench.lock
-	@$(COMPILE) pyproject.toml --extra kafka --extra oidc --extra otel --extra s3 --constraints requirements.lock --output-file deploy/requirements.lock
-	@$(COMPILE) deploy/build-requirements.in --constraints requirements.lock --output-file deploy/requirements-build.lock
+	@$(COMPILE) pyproject.toml --all-extras --group dev --output-file requirements/dev.lock
+	@$(COMPILE) --group setup --constraints requirements/dev.lock --output-file requirements/setup.lock
+	@$(COMPILE) pyproject.toml --all-extras --constraints requirements/dev.lock --output-file requirements/run.lock
+	@$(COMPILE) --group bench --constraints requirements/dev.lock --output-file requirements/bench.lock
+	@$(COMPILE) pyproject.toml --extra kafka --extra oidc --extra otel --extra s3 --constraints requirements/dev.lock --output-file deploy/requirements.lock
+	@$(COMPILE) deploy/build-requirements.in --constraints requirements/dev.lock --output-file deploy/requirements-build.lock
 
 .PHONY: clean
 clean: ## Remove .venv, caches and builds

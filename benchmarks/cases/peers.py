@@ -1,6 +1,6 @@
 """General policy engines with the same ACLs: pycasbin and cedarpy, if they are installed.
 
-They are no dependencies of anything; ``make bench`` installs them beside aclog (requirements-bench.lock).
+They are no dependencies of anything; ``make bench`` installs them beside aclog (requirements/bench.lock).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def measure(arena: Arena) -> Iterator[Row]:
                 workload=arena.workload,
                 unit="ns",
                 ours=ours,
-                note=f"{name} is not installed: pip install -r requirements-bench.lock",
+                note=f"{name} is not installed: pip install -r requirements/bench.lock",
             )
             continue
         progress(f"{arena.workload}: {name}")

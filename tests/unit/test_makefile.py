@@ -19,9 +19,7 @@ def fresh(tmp_path: Path) -> Path:
     """The repository as it is before the first `make`."""
     for name in ("Makefile", "pyproject.toml"):
         shutil.copy(ROOT / name, tmp_path)
-    for lock in ROOT.glob("requirements*.lock"):
-        shutil.copy(lock, tmp_path)
-    for folder in ("snapshot", "tests/support"):
+    for folder in ("requirements", "snapshot", "tests/support"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     return tmp_path
 
@@ -45,16 +43,16 @@ def planned(directory: Path, target: str) -> str:
 
 def test_running_installs_no_test_tools(fresh: Path) -> None:
     plan = planned(fresh, "run")
-    assert "requirements-setup.lock" in plan
-    assert "requirements-run.lock" in plan
-    assert "requirements.lock" not in plan
+    assert "requirements/setup.lock" in plan
+    assert "requirements/run.lock" in plan
+    assert "requirements/dev.lock" not in plan
     assert "tests/" not in plan
 
 
 @pytest.mark.parametrize("target", ["test", "setup"])
 def test_testing_installs_all(fresh: Path, target: str) -> None:
     plan = planned(fresh, target)
-    wanted = ["requirements-run.lock", "requirements.lock", "kafka_jars.py", "spark.py", "delta_jars.py"]
+    wanted = ["requirements/run.lock", "requirements/dev.lock", "kafka_jars.py", "spark.py", "delta_jars.py"]
     assert [each for each in wanted if each not in plan] == []
 
 
@@ -114,9 +112,9 @@ def test_a_missing_java_is_noticed_before_anything_is_made(fresh: Path, version:
 
 
 def test_the_locks_agree() -> None:
-    """What runs is what was tested: the smaller locks are parts of requirements.lock."""
-    everything = pins(ROOT / "requirements.lock")
-    for lock in ("requirements-setup.lock", "requirements-run.lock"):
+    """What runs is what was tested: the smaller locks are parts of requirements/dev.lock."""
+    everything = pins(ROOT / "requirements/dev.lock")
+    for lock in ("requirements/setup.lock", "requirements/run.lock"):
         assert pins(ROOT / lock) <= everything, f"{lock} is older: make lock"
 
 
