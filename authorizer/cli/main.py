@@ -49,7 +49,7 @@ _COMMANDS: Final = {
     "apply": _Command("plans.apply", "Carry out a plan of `aclog plan --output`."),
     "who-can": _Command("sets.allowed", "Who may do this on a name, or on any name that begins so?"),
     "what-can": _Command("sets.allowed", "What may this principal do?"),
-    "blame": _Command("blame.command", "Which records made an answer what it is?"),
+    "blame": _Command("blame.command", "Show which records changed an answer, and when."),
     "lint": _Command("sets.lint", "Which ACLs are needless, without effect, or doubtful?"),
     "test": _Command("sets.test", "Is access as it is expected to be?"),
     "review": _Command("reviews.command", "Which ACLs did the requests of an authorizer's log need?"),

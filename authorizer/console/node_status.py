@@ -78,7 +78,7 @@ class NodeStatus:
             return json_response({"kept": None, "error": None})
         try:
             async with self._counting:  # one thread, however many look
-                kept = await run_in_console_thread(self._counts.look, identity)
+                kept = await run_in_console_thread(self._counts.read, identity)
         except AclogError as error:
             return json_response({"kept": None, "error": str(error)})
         return json_response({"kept": kept, "error": None})

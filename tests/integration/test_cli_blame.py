@@ -125,7 +125,7 @@ def test_what_was_before_a_trimmed_log_is_not_known() -> None:
     assert (first["begin"], first["whole"], first["origin"].split()[0]) == (1890, False, "checkpoint")
     assert (last["since"], last["knownFrom"], last["by"][0]["offset"]) == (None, 1890, None)
     text = blame("--log", TRIMMED, *asked, code=1).stdout
-    assert "since offset 1890 at the latest; what was before is not in this history" in text
+    assert "since offset 1890 at the latest; earlier records are not in this history" in text
 
 
 def test_the_release_of_the_time(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_the_release_of_the_time(tmp_path: Path) -> None:
     ]
     assert (end["since"], end["result"]) == (2, "ALLOWED")
     text = blame("--log", log, *ALICE, code=0).stdout
-    assert "by the rules of Kafka 4.4 from here on, as brokers registered; before, of 4.3" in " ".join(
+    assert "by the rules of Kafka 4.4 from here on, as brokers registered; before that, of 4.3" in " ".join(
         text.split()
     )
     first, _, _ = rows("--log", log, "--from", 2, *ALICE, code=0)
@@ -171,7 +171,7 @@ def test_from_an_offset_on(tmp_path: Path) -> None:
     assert turns == whole[2:-1]
     assert (end["since"], end["knownFrom"]) == (2, 1)
     text = blame("--log", log, "--from", 3, *ALICE, code=0).stdout
-    assert "since offset 3 at the latest; what was before is not in this history" in text
+    assert "since offset 3 at the latest; earlier records are not in this history" in text
     assert "no state at offset 4" in blame("--log", log, "--from", 5, *ALICE, code=2).stderr
 
 
@@ -184,19 +184,22 @@ def test_settings_decide_too(tmp_path: Path) -> None:
     assert [(row["flip"], row["before"]["rule"]) for row in found[1:-1]] == [("revoked", "DefaultAllow")]
     root = ("--principal", "User:root", *ALICE[2:])
     result = blame("--log", log, "--config", config, *root, code=0)
-    assert "to one no ACL matters" in result.stderr
-    assert "ALLOWED by SuperUser, from the beginning on" in result.stdout
+    assert "is a super user: no ACL affects it" in result.stderr
+    assert "ALLOWED by SuperUser, since the beginning" in result.stdout
 
 
 def test_wrong_usage(tmp_path: Path) -> None:
     for args, complaint in (
         ((), "Name exactly one of --principal, --allow-principal, --deny-principal, --id"),
         (("--id", "x"), "--id"),
-        (("--id", uuid_to_string(IDS[0]), "--topic", "t"), "--id alone says which ACL it is"),
+        (
+            ("--id", uuid_to_string(IDS[0]), "--topic", "t"),
+            "--id identifies the ACL: name no other of its fields",
+        ),
         (("--principal", "User:a", "--topic", "t"), "Missing option '--operation'"),
         (("--principal", "User:a", "--operation", "Read"), "Name exactly one resource"),
         ((*ALICE, "--host", "localhost"), "the broker sees addresses, never names"),
-        ((*ALICE, "--cluster-id", "x"), "--cluster-id says which cluster of --history"),
+        ((*ALICE, "--cluster-id", "x"), "--cluster-id names a cluster of --history"),
         (
             ("--allow-principal", *ALICE[1:], "--resource-pattern-type", "any"),
             "an ACL is LITERAL or PREFIXED",

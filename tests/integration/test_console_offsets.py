@@ -122,7 +122,7 @@ def test_within_a_batch_there_was_no_state(chromium: Browser, url: str, client: 
     with console_page(chromium, url, unavailable=True) as page:
         page.goto(f"{url}/#{ASKED}&at={BATCH + 1}")
         expect(page.locator("main .error")).to_contain_text(
-            f"There was no state at offset {BATCH + 1}: the records {BATCH} to {LAST} became visible at "
+            f"There was no state at offset {BATCH + 1}: the records {BATCH} to {LAST} became visible "
             f"once. Look at offset {REMOVED} or {LAST}"
         )
         expect(page.locator(".result")).to_have_count(0)

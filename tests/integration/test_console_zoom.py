@@ -9,8 +9,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from authorizer.console.history import history_scan as room
-from authorizer.console.history import scan_thread as walking
+from authorizer.console.history import background, history_scan
 from authorizer.console.routes.matrix_window import MEMBERS_MAXIMUM
 from authorizer.node.node import Node
 from records.acl import (
@@ -58,16 +57,16 @@ def url(node: Node) -> Iterator[str]:
 def test_the_matrix_is_there_while_the_past_becomes_known(
     chromium: Browser, node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gate, extend = threading.Event(), room.HistoryScan.extend
+    gate, extend = threading.Event(), history_scan.HistoryScan.extend
 
-    def after_the_first_at_the_gate(past: room.HistoryScan) -> None:
-        if past.has_begun:
+    def wait_after_the_first_part(scan: history_scan.HistoryScan) -> None:
+        if scan.has_begun:
             gate.wait(SOON_S)
-        extend(past)
+        extend(scan)
 
-    monkeypatch.setattr(room.HistoryScan, "extend", after_the_first_at_the_gate)
-    monkeypatch.setattr(room, "FIRST_PART", 4)
-    monkeypatch.setattr(room, "PART", 4)
+    monkeypatch.setattr(history_scan.HistoryScan, "extend", wait_after_the_first_part)
+    monkeypatch.setattr(history_scan, "FIRST_PART_OFFSETS", 4)
+    monkeypatch.setattr(history_scan, "PART_OFFSETS", 4)
     end = node.status().end_offset
     # Chromium says on its console that what is not known yet was refused, so this is no `console_page`.
     with sidecar_of(node, console_listeners="*") as url, chromium.new_context(bypass_csp=True) as context:
@@ -96,19 +95,19 @@ def test_the_matrix_is_there_while_the_past_becomes_known(
 def test_the_memory_of_the_past_is_given_back_and_it_is_looked_through_again(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    forgotten, forget = threading.Event(), room.HistoryScan.forget
+    cleared, clear = threading.Event(), history_scan.HistoryScan.clear
 
-    def noted(past: room.HistoryScan) -> None:
-        forget(past)
-        forgotten.set()
+    def clear_and_record(scan: history_scan.HistoryScan) -> None:
+        clear(scan)
+        cleared.set()
 
-    monkeypatch.setattr(walking, "KEPT_S", 0.01)
+    monkeypatch.setattr(background, "IDLE_TTL_S", 0.01)
     with sidecar_of(node, console_listeners="*") as url, httpx.Client(base_url=url, timeout=SOON_S) as client:
         first = whole_past(client)
-        monkeypatch.setattr(room.HistoryScan, "forget", noted)
+        monkeypatch.setattr(history_scan.HistoryScan, "clear", clear_and_record)
         client.get("/console/v1/moments")
-        assert forgotten.wait(SOON_S)
-        monkeypatch.setattr(walking, "KEPT_S", SOON_S)
+        assert cleared.wait(SOON_S)
+        monkeypatch.setattr(background, "IDLE_TTL_S", SOON_S)
         assert whole_past(client) == first
 
 

@@ -1,1 +1,1 @@
-"""``aclog blame``: what in a history made an answer what it is."""
+"""``aclog blame``: the changes of an answer in the history."""

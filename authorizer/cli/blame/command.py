@@ -1,4 +1,4 @@
-"""``aclog blame``: every change of an answer through the history, and the records that made it."""
+"""``aclog blame``: every change of an answer in the history, and the records that caused it."""
 
 from __future__ import annotations
 
@@ -33,21 +33,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from authorizer.analysis.blame import AskedAcl, AskedQuestion
-    from authorizer.cli.blame.histories import Past
+    from authorizer.cli.blame.log_history import NamedHistory
     from records.principal import KafkaPrincipal
 
 _ANY_HOST: Final = "*"
 
-_asked_options: Final = shared(
-    click.option("--principal", type=PRINCIPAL, help="Ask: may this principal do it?"),
+_subject_options: Final = shared(
+    click.option("--principal", type=PRINCIPAL, help="The answer: may this principal do the operation?"),
     click.option(
-        "--allow-principal", metavar="TYPE:NAME", help="Ask: is the ACL in force that allows it to this one?"
+        "--allow-principal",
+        metavar="TYPE:NAME",
+        help="The answer: is the ACL in force that allows it to this principal?",
     ),
     click.option(
-        "--deny-principal", metavar="TYPE:NAME", help="Ask: is the ACL in force that denies it to this one?"
+        "--deny-principal",
+        metavar="TYPE:NAME",
+        help="The answer: is the ACL in force that denies it to this principal?",
     ),
-    click.option("--id", "acl_id", metavar="ID", help="Ask: is the ACL with this id in force?"),
-    click.option("--operation", type=OPERATION, help="For what: Read, Write, DescribeConfigs, ..."),
+    click.option("--id", "acl_id", metavar="ID", help="The answer: is the ACL with this id in force?"),
+    click.option("--operation", type=OPERATION, help="The operation: Read, Write, DescribeConfigs, ..."),
     click.option("--topic", metavar="NAME", help="On this topic."),
     click.option("--group", metavar="NAME", help="On this consumer group."),
     click.option("--cluster", is_flag=True, help="On the cluster."),
@@ -57,14 +61,14 @@ _asked_options: Final = shared(
     click.option(
         "--host",
         metavar="ADDRESS",
-        help="From where: an IP address.  [default: 127.0.0.1; of an ACL *, all hosts]",
+        help="The client's IP address, or the ACL's host.  [default: 127.0.0.1; for an ACL *, all hosts]",
     ),
     click.option(
         "--resource-pattern-type",
         type=PATTERN_TYPE,
         default=PatternType.LITERAL.name,
         show_default=True,
-        help="Of an ACL: LITERAL or PREFIXED.",
+        help="The ACL's pattern type: LITERAL or PREFIXED.",
     ),
 )
 
@@ -76,17 +80,18 @@ _asked_options: Final = shared(
     "--history",
     metavar="DIR",
     shell_complete=completes("dir"),
-    help="Instead of --log what `aclog spark changes` has kept, though the log forgot it; Spark reads it.",
+    help="Instead of --log the history that `aclog spark changes` has stored, also of records that the log "
+    "has deleted. Spark reads it.",
 )
-@click.option("--cluster-id", metavar="ID", help="Which cluster of --history.  [default: the only one]")
+@click.option("--cluster-id", metavar="ID", help="The cluster in --history.  [default: the only one]")
 @click.option(
     "--from",
     "first",
     type=click.IntRange(min=0),
     metavar="OFFSET",
-    help="Begin with this offset.  [default: as early as can be]",
+    help="Begin with this offset.  [default: the earliest known one]",
 )
-@_asked_options
+@_subject_options
 @spark_options
 @config_option
 @json_option
@@ -94,19 +99,20 @@ _asked_options: Final = shared(
 def blame_command(
     *, history: str | None, cluster_id: str | None, first: int | None, as_json: bool, **flags: Any
 ) -> None:
-    """Which records made an answer what it is?
+    """Show which records changed an answer, and when.
 
-    Every change of the answer, oldest first: the records that made it, with their offsets and times, and what
-    decided before and after. Then the answer now, and each ACL that makes it so. The answer to a question, or
-    whether an ACL is in force. Exit code 0 if it is yes now, 1 if it is no.
+    The answer is whether a principal may do an operation, or whether an ACL is in force. Prints every change
+    of it, oldest first: the records that caused it, with offset and time, and the deciding ACL or rule before
+    and after. Then prints the answer now, with each ACL that gives it. Exit code 0: the answer is yes now; 1:
+    it is no.
 
-    A log is read from its start; where that was trimmed, from the oldest checkpoint or snapshot on; or --from
-    an offset on, from the state that there was by then. In a compacted topic records are missing, and with
-    them what was between: a history of `aclog spark changes` has it.
+    A log is read from its start; if it was trimmed, from the oldest checkpoint or snapshot; with --from, from
+    the state at that offset. A compacted topic lacks records, so answers in between are unknown; a history
+    of `aclog spark changes` has them.
 
-    The rules are those of the Kafka release that the log's brokers had registered as at the time, or that
-    aclog.kafka.version of --config names. Of a history, which has no brokers, the answer is yes if it is by
-    the rules of each release.
+    The rules are those of the Kafka release that the brokers in the log had registered at the time, or of
+    aclog.kafka.version in --config. A history has no brokers: there the answer is yes if it is yes by the
+    rules of every release.
 
     \b
     Examples:
@@ -116,26 +122,25 @@ def blame_command(
       aclog blame --log DIR --from 1200 --id u5Hxq0mDQ8WDiSU5EuFUwA
       aclog blame --history DIR --id u5Hxq0mDQ8WDiSU5EuFUwA --json
     """
-    from authorizer.analysis.blame import Followed
+    from authorizer.analysis.history import AnswerHistory
     from authorizer.cli.blame.report import Report
 
     spark = SparkFlags(**{flag: flags.pop(flag) for flag in ("master", "packages", "spark_conf")})
     if cluster_id is not None and history is None:
-        raise click.UsageError("--cluster-id says which cluster of --history: it goes with that")
+        raise click.UsageError("--cluster-id names a cluster of --history: name that, too")
     workspace = Workspace.given()
     subject = _subject(workspace, **flags)
-    with _past(workspace, subject, history, cluster_id, spark, first) as past:
-        followed = Followed(subject, past.held(), past.metadata)
-        report = Report(past, subject, as_json=as_json)
-        report.begin(followed.answer)
-        for step in past.steps(followed.ids):
-            turn = followed.after(step.records)
+    with _open_history(workspace, subject, history, cluster_id, spark, first) as source:
+        answers = AnswerHistory(source, subject)
+        report = Report(source, subject, as_json=as_json)
+        report.begin(answers.answer)
+        for step, turn in answers.steps():
             if step.unknown_from is not None:
                 report.unknown(step.unknown_from, step.end_offset)
             if turn is not None:
-                report.turn(step, turn)
-        report.end(followed.answer)
-    if not followed.answer.holds:
+                report.change(step, turn)
+        report.end(answers.answer)
+    if not answers.answer.holds:
         raise click.exceptions.Exit(ExitCode.NO)
 
 
@@ -151,7 +156,7 @@ def _subject(
     resource_pattern_type: PatternType,
     **resource: Any,
 ) -> AskedQuestion | AskedAcl:
-    """What the flags ask about."""
+    """The access, or the ACL, whose answer is followed."""
     from authorizer.analysis.blame import AskedAcl
 
     flags = {
@@ -164,7 +169,7 @@ def _subject(
         raise click.UsageError(f"Name exactly one of {', '.join(flags)}.")
     if acl_id is not None:
         if operation is not None or host is not None or any(resource.values()):
-            raise click.UsageError("--id alone says which ACL it is")
+            raise click.UsageError("--id identifies the ACL: name no other of its fields")
         try:
             return AskedAcl(id=uuid_from_string(acl_id))
         except DecodeError as error:
@@ -173,7 +178,7 @@ def _subject(
         raise click.UsageError("Missing option '--operation'.")
     resource_type, name = only_resource(resource)
     if principal is not None:
-        return _question(workspace, principal, host, operation, resource_type, name)
+        return _access(workspace, principal, host, operation, resource_type, name)
     permission = AclPermissionType.DENY if allow_principal is None else AclPermissionType.ALLOW
     if resource_pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
         raise click.UsageError("--resource-pattern-type: an ACL is LITERAL or PREFIXED")
@@ -190,7 +195,7 @@ def _subject(
     )
 
 
-def _question(
+def _access(
     workspace: Workspace,
     principal: KafkaPrincipal,
     host: str | None,
@@ -217,22 +222,21 @@ def _question(
 
 
 @contextmanager
-def _past(
+def _open_history(
     workspace: Workspace,
     subject: AskedQuestion | AskedAcl,
     history: str | None,
     cluster_id: str | None,
     spark: SparkFlags,
     first: int | None,
-) -> Iterator[Past]:
-    """Where the history is."""
+) -> Iterator[NamedHistory]:
     if history is not None:
-        from authorizer.cli.blame.spark_history import spark_past
+        from authorizer.cli.blame.spark_history import open_spark_history
 
-        with spark_past(history, cluster_id, spark, subject, first) as found:
+        with open_spark_history(history, cluster_id, spark, subject, first) as found:
             yield found
         return
-    from authorizer.cli.blame.histories import LogPast
+    from authorizer.cli.blame.log_history import LogHistory
 
     with workspace.log() as log:
-        yield LogPast.of(log, workspace.sources(), subject, first)
+        yield LogHistory.open(log, workspace.sources(), subject, first)

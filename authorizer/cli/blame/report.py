@@ -1,64 +1,76 @@
-"""What ``aclog blame`` prints: the beginning, every turn, and the answer now."""
+"""Output of ``aclog blame``: the first answer, every change of it, and the answer now."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.analysis.blame import AskedQuestion, NewRelease
-from authorizer.api.acl_json import acl_json, applied_acl_json
+from authorizer.analysis.history import change_json
+from authorizer.api.acl_json import applied_acl_json
 from authorizer.cli.rendering.output import answer, note, print_json, shown, utc
 from authorizer.cli.rendering.terminal import bad, good
 from records.ids import uuid_to_string
 
 if TYPE_CHECKING:
     from authorizer.analysis.blame import Answer, AskedAcl, Change, Turn
-    from authorizer.cli.blame.histories import Past
+    from authorizer.analysis.history import HistoryStep
+    from authorizer.cli.blame.log_history import NamedHistory
     from records.columns.acl_table import AppliedAcl
-    from replay.steps import Step
 
-#: Where a line begins, after its label.
+#: Width of a line's label.
 _LABEL: Final = 9
 _SIGNS: Final = {"added": "+", "replaced": "~", "removed": "-"}
 
 
 class Report:
-    """Prints while the history is read: it may be long."""
+    """Prints while the history is read, which may take long."""
 
-    def __init__(self, past: Past, subject: AskedQuestion | AskedAcl, *, as_json: bool) -> None:
-        self._past = past
+    def __init__(self, history: NamedHistory, subject: AskedQuestion | AskedAcl, *, as_json: bool) -> None:
+        self._history = history
         self._subject = subject
         self._as_json = as_json
-        # The last record that made the answer another one.
+        # The last record that changed the answer.
         self._since: Change | NewRelease | None = None
-        # From this offset on nothing is missing.
-        self._known_from = past.begin
+        # No record is missing from this offset on.
+        self._known_from = history.begin
 
     def begin(self, first: Answer) -> None:
-        """What the history begins with."""
-        past = self._past
+        """Print the first answer."""
+        history = self._history
         if isinstance(self._subject, AskedQuestion) and self._subject.is_of_super_user:
-            note("note: a super user is asked about, and to one no ACL matters")
+            note("note: the principal is a super user: no ACL affects it")
         if self._as_json:
-            print_json({"begin": past.begin, "origin": past.origin, "whole": past.is_whole, **_json(first)})
+            print_json(
+                {
+                    "begin": history.begin,
+                    "origin": history.origin,
+                    "whole": history.is_complete,
+                    **_json(first),
+                }
+            )
             return
-        answer(f"{'history':{_LABEL}}{shown(past.name)}, from {shown(past.origin)}", _LABEL)
-        before = "" if past.is_whole else f" at offset {past.begin}; what was before is not in this history"
+        answer(f"{'history':{_LABEL}}{shown(history.name)}, from {shown(history.origin)}", _LABEL)
+        before = (
+            ""
+            if history.is_complete
+            else f" at offset {history.begin}; earlier records are not in this history"
+        )
         answer(f"{'first':{_LABEL}}{_words(first)}{before}", _LABEL)
         _print_acls(first)
 
     def unknown(self, first: int, end: int) -> None:
-        """Records are missing there: what was answered in between is not known."""
+        """Print that records are missing, so that the answers between two offsets are unknown."""
         self._known_from, self._since = end, None
         if self._as_json:
             print_json({"unknownFrom": first, "endOffset": end})
         else:
             answer(
-                f"  ? offset {first} to {end - 1}: records are missing, and what was in between is not known",
+                f"  ? offset {first} to {end - 1}: records are missing, so answers in between are unknown",
                 indent=4,
             )
 
-    def turn(self, step: Step, turn: Turn) -> None:
-        """The answer, or what makes it so, became another one."""
+    def change(self, step: HistoryStep, turn: Turn) -> None:
+        """Print a change of the answer, or of the ACLs that decide it."""
         if turn.flips and step.unknown_from is None:
             self._since = turn.changes[-1]
         flip = None
@@ -70,7 +82,7 @@ class Report:
                 {
                     "flip": flip,
                     "endOffset": step.end_offset,
-                    "records": [_change_json(each) for each in turn.changes],
+                    "records": [change_json(each) for each in turn.changes],
                     "before": _json(turn.before),
                     "after": _json(turn.after),
                 }
@@ -80,13 +92,13 @@ class Report:
         for change in turn.changes:
             if isinstance(change, NewRelease):
                 answer(
-                    f"  * {_place(change.offset, change.timestamp_ms)}: by the rules of Kafka "
-                    f"{change.version} from here on, as brokers registered; before, of {change.was}",
+                    f"  * {_offset_text(change.offset, change.timestamp_ms)}: by the rules of Kafka "
+                    f"{change.version} from here on, as brokers registered; before that, of {change.was}",
                     6,
                 )
                 continue
             answer(
-                f"  {_SIGNS[change.kind]} {_place(change.offset, change.timestamp_ms)}: "
+                f"  {_SIGNS[change.kind]} {_offset_text(change.offset, change.timestamp_ms)}: "
                 f"{change.kind} {shown(change.acl.standard_acl())} ({uuid_to_string(change.acl.id)})",
                 6,
             )
@@ -95,12 +107,12 @@ class Report:
         answer(f"    {title}  {_words(turn.before)}, then {_words(turn.after)}", 6)
 
     def end(self, last: Answer) -> None:
-        """The answer now, since when, and by what."""
+        """Print the answer now, since when, and the ACLs that decide it."""
         since = self._since
         if self._as_json:
             print_json(
                 {
-                    "end": self._past.end,
+                    "end": self._history.end,
                     "since": None if since is None else since.offset,
                     "knownFrom": self._known_from,
                     **_json(last),
@@ -109,56 +121,41 @@ class Report:
             )
             return
         if since is not None:
-            when = f"since {_place(since.offset, since.timestamp_ms)}"
+            when = f"since {_offset_text(since.offset, since.timestamp_ms)}"
         elif self._known_from == 0:
-            when = "from the beginning on"
+            when = "since the beginning"
         else:
-            when = f"since offset {self._known_from} at the latest; what was before is not in this history"
+            when = f"since offset {self._known_from} at the latest; earlier records are not in this history"
         answer(f"{'now':{_LABEL}}{_words(last)}, {when}", _LABEL)
         _print_acls(last)
 
 
-def _json(given: Answer) -> dict[str, Any]:
-    decision = given.decision
+def _json(current: Answer) -> dict[str, Any]:
+    decision = current.decision
     if decision is None:
-        return {"inForce": given.holds}
+        return {"inForce": current.holds}
     acl = None if decision.acl is None else applied_acl_json(decision.acl)
     return {"result": decision.result.value, "rule": decision.rule.value, "acl": acl}
 
 
-def _words(given: Answer) -> str:
-    """The ACL by its place and id: what it says was printed where it came into the history."""
-    decision = given.decision
+def _words(current: Answer) -> str:
+    """The answer with the offset and id of its ACL; the content was printed when it was added."""
+    decision = current.decision
     if decision is None:
-        return "in force" if given.holds else "not in force"
-    by = decision.rule if decision.acl is None else f"the ACL of {_written(decision.acl)}"
+        return "in force" if current.holds else "not in force"
+    by = decision.rule if decision.acl is None else f"the ACL of {_source_text(decision.acl)}"
     return f"{decision.result.value} by {by}"
 
 
-def _print_acls(given: Answer) -> None:
-    for acl in given.by:
-        answer(f"  by {_written(acl)}: {shown(acl.record.standard_acl())}", 6)
+def _print_acls(current: Answer) -> None:
+    for acl in current.by:
+        answer(f"  by {_source_text(acl)}: {shown(acl.record.standard_acl())}", 6)
 
 
-def _change_json(change: Change | NewRelease) -> dict[str, Any]:
-    place = {
-        "offset": change.offset,
-        "timestamp": None if change.timestamp_ms < 0 else change.timestamp_ms,
-    }
-    if isinstance(change, NewRelease):
-        return {"change": "release", **place, "release": change.version, "was": change.was}
-    return {
-        "change": change.kind,
-        **place,
-        "acl": acl_json(change.acl),
-        "was": None if change.was is None else acl_json(change.was),
-    }
-
-
-def _place(offset: int, timestamp_ms: int) -> str:
+def _offset_text(offset: int, timestamp_ms: int) -> str:
     return f"offset {offset}" + (f", {utc(timestamp_ms)}" if timestamp_ms >= 0 else "")
 
 
-def _written(acl: AppliedAcl) -> str:
-    place = "a checkpoint" if acl.offset is None else _place(acl.offset, acl.timestamp_ms)
-    return f"{place} ({uuid_to_string(acl.record.id)})"
+def _source_text(acl: AppliedAcl) -> str:
+    source = "a checkpoint" if acl.offset is None else _offset_text(acl.offset, acl.timestamp_ms)
+    return f"{source} ({uuid_to_string(acl.record.id)})"

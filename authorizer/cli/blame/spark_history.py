@@ -1,4 +1,4 @@
-"""The past that ``aclog spark changes`` has kept."""
+"""History stored by ``aclog spark changes``, read with Spark."""
 
 from __future__ import annotations
 
@@ -12,46 +12,47 @@ from authorizer.analysis.blame import AskedAcl, AskedQuestion
 from authorizer.cli.rendering.output import note
 from authorizer.cli.spark.job import located, note_start, spark_session_of
 from authorizer.cli.spark.needs import require_spark
-from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from records.acl import ResourceType
 from records.columns.acl_table import AppliedAcl
-from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from records.entries import RemoveAccessControlEntryRecord
 from records.ids import Uuid
 from records.log_batch import LogRecord
 from replay.core import LOG_START
 from replay.steps import Step
-from snapshot.code_names import code_from_name, code_to_name
+from snapshot.code_names import code_to_name
+from snapshot.jobs.changes.change_table import record_from_row
 from snapshot.metadata_image import MetadataImage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from authorizer.cli.blame.histories import Past
+    from authorizer.cli.blame.log_history import NamedHistory
     from authorizer.cli.spark.options import SparkFlags
     from snapshot.jobs.changes.history import History
 
 
 @contextmanager
-def spark_past(
+def open_spark_history(
     directory: str,
     cluster_id: str | None,
     flags: SparkFlags,
     subject: AskedQuestion | AskedAcl,
     first: int | None,
-) -> Iterator[Past]:
-    """The history that is kept there, read by Spark while this is open; ``first``: as of `LogPast`."""
+) -> Iterator[NamedHistory]:
+    """Read a stored history while the context is open; ``first`` as for ``LogHistory.open``."""
     require_spark()
     from snapshot.jobs.changes.history import History
 
     note_start()
     with spark_session_of(flags, "blame", needs_kafka=False) as spark:
-        yield SparkPast(
+        yield SparkHistory(
             directory, History.open(spark, located(directory), cluster_id), subject, first or None
         )
 
 
 @dataclass(frozen=True, slots=True)
-class SparkPast:
-    """See `Past`. Of batches and brokers the history keeps nothing: each record is a step by itself."""
+class SparkHistory:
+    """A stored history has no batches and no brokers: each record is a step of its own."""
 
     name: str
     history: History
@@ -62,7 +63,7 @@ class SparkPast:
     def origin(self) -> str:
         if self.first is not None:
             return f"offset {self.first}"
-        return LOG_START if self.is_whole else f"the history's beginning at offset {self.begin}"
+        return LOG_START if self.is_complete else f"the history's beginning at offset {self.begin}"
 
     @property
     def begin(self) -> int:
@@ -73,19 +74,19 @@ class SparkPast:
         return self.history.end
 
     @property
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         return self.begin == 0
 
     @property
     def metadata(self) -> MetadataImage:
         return MetadataImage.EMPTY
 
-    def held(self) -> Sequence[AppliedAcl]:
-        if self.is_whole:
+    def initial_acls(self) -> Sequence[AppliedAcl]:
+        if self.is_complete:
             return ()
         acls = []
         for row in _rows(self.history.in_force(at_offset=self.begin - 1).rows, self.subject):
-            record = _record(row["id"], row)
+            record = record_from_row(bytes(row["id"]), row)
             if self.subject.is_wanted(record):
                 written = row["valid_from_time"]
                 timestamp_ms = 0 if written is None else round(written.timestamp() * 1000)
@@ -104,7 +105,7 @@ class SparkPast:
 
     def _logged(self, row: Mapping[str, Any], seen: set[Uuid]) -> Iterator[LogRecord]:
         acl_id, after = Uuid(bytes(row["id"])), row["after"]
-        record = None if after is None else _record(acl_id, after)
+        record = None if after is None else record_from_row(acl_id, after)
         if record is not None and self.subject.is_wanted(record):
             seen.add(acl_id)
         if acl_id in seen:
@@ -114,7 +115,7 @@ class SparkPast:
 
 
 def _rows(rows: Any, subject: AskedQuestion | AskedAcl) -> Iterator[Mapping[str, Any]]:
-    """Those that may have to do with what is asked, in their order."""
+    """The rows that may concern the subject, in order."""
     from snapshot.jobs.changes.history import covering_resource, of_id, of_resource
 
     if isinstance(subject, AskedQuestion):
@@ -127,16 +128,3 @@ def _rows(rows: Any, subject: AskedQuestion | AskedAcl) -> Iterator[Mapping[str,
         chosen = of_id(rows, subject.id or b"")
     # Partition by partition: a history may be larger than this machine.
     return (row.asDict(recursive=True) for row in chosen.toLocalIterator())
-
-
-def _record(acl_id: bytes, acl: Mapping[str, Any]) -> AccessControlEntryRecord:
-    return AccessControlEntryRecord(
-        Uuid(bytes(acl_id)),
-        code_from_name(ResourceType, acl["resource_type"]),
-        acl["resource_name"],
-        code_from_name(PatternType, acl["pattern_type"]),
-        acl["principal"],
-        acl["host"],
-        code_from_name(AclOperation, acl["operation"]),
-        code_from_name(AclPermissionType, acl["permission_type"]),
-    )

@@ -15,9 +15,9 @@ from authorizer.api.authorizer_api import Action, RequestContext
 from authorizer.cli.rendering.output import Waiting
 from authorizer.cli.report.sheet import Sheet
 from authorizer.cli.sets.source import AclSet
+from authorizer.console.history.history_json import change_entries
 from authorizer.console.routes.decision_changes import find_decision_changes
 from authorizer.console.routes.findings import ACLS_MAXIMUM, findings_json
-from authorizer.console.routes.history_json import change_entries
 from authorizer.engine.decisions.listing import Listing, list_acls
 from authorizer.engine.explanation.explain import explain
 from records.acl import AclBindingFilter, PatternType, ResourcePattern
@@ -102,13 +102,13 @@ class Report:
         return islice(self._changes(), self.lines_maximum)
 
     def _changes(self) -> Iterator[dict[str, Any]]:
-        for moment in reversed(self.source.moments):
+        for state in reversed(self.source.states):
             wanted = tuple(
                 each
-                for each in moment.changes or ()
+                for each in state.changes or ()
                 if any(acl is not None and self.scope.has_acl(acl.record) for acl in each.pair)
             )
-            yield from change_entries(moment._replace(changes=wanted))
+            yield from change_entries(state._replace(changes=wanted))
 
     def decided(self, flip: Flip) -> list[Decision]:
         """What decides the witness before and after, for the first of the operations."""
@@ -161,7 +161,7 @@ def gather(
     if before is not None:
         with Waiting("comparing"):
             flips = [each for each in find_decision_changes(before, state) if scope.has_some(each.questions)]
-    changes = sum(len(each.changes or ()) for each in source.moments)
+    changes = sum(len(each.changes or ()) for each in source.states)
     for total, what in ((changes, "changes"), (len(flips), "classes that are answered otherwise")):
         if lines_maximum is not None and total > lines_maximum:
             left_out.append(

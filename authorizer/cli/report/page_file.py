@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.api.acl_json import applied_acl_json
 from authorizer.cli.rendering.output import json_line, shown
+from authorizer.console.history.history_json import state_offset_json
 from authorizer.console.report.bundle import script, style
 from authorizer.console.routes.decision_changes import decision_changes_json
-from authorizer.console.routes.history_json import state_offset_json
 from authorizer.engine.index.masks import OPERATIONS
 from records.ids import uuid_to_string
 

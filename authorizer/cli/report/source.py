@@ -28,7 +28,7 @@ class Source(NamedTuple):
         cluster_id: None where it is not known.
         uncommitted_from: what is there or later is not certain to be committed; None: all is.
         before: an earlier state that it is compared with, if there is one.
-        moments: each at which something changed since then.
+        states: each later state, up to ``image``.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Source(NamedTuple):
     cluster_id: str | None = None
     uncommitted_from: int | None = None
     before: AclsImage | None = None
-    moments: tuple[HistoryState, ...] = ()
+    states: tuple[HistoryState, ...] = ()
 
 
 def of_set(name: str, workspace: Workspace) -> Source:
@@ -69,8 +69,8 @@ def of_log(workspace: Workspace, at: int | datetime | None, since: int | datetim
             )
         before = workspace.state(log, at_offset=first, with_offsets=True).image
         with Progress("offsets") as shown:
-            _, *moments = scan_states(log, before, image, shown.at)
-        return source._replace(before=before, moments=tuple(moments))
+            _, *states = scan_states(log, before, image, shown.at)
+        return source._replace(before=before, states=tuple(states))
 
 
 def _offset(log: MetadataLog, at: int | datetime | None) -> int | None:

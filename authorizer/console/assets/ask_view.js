@@ -24,7 +24,7 @@ function History({ history, go }) {
           <b class=${turn.allowed ? "allowed" : "denied"}>${turn.allowed ? "allowed" : "denied"}</b>
           ${turn.by.map(
             (each) => html`<div>
-              ${each.acl ? html`${each.kind} at offset ${each.offset}: <bdi>${aclText(each.acl)}</bdi>` : `by the rules of Kafka ${each.version}, before of ${each.was}`}
+              ${each.acl ? html`${each.change} at offset ${each.offset}: <bdi>${aclText(each.acl)}</bdi>` : `by the rules of Kafka ${each.release}, before that, of ${each.was}`}
             </div>`,
           )}
         </li>`,

@@ -1,1 +1,1 @@
-"""States of the past for the console."""
+"""Past states: scanned from the log or read from Spark's history, cached and compared."""

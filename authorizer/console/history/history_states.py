@@ -1,4 +1,4 @@
-"""The moments between two states of a log: each state at which an ACL changed, and what changed."""
+"""The states of a log between two offsets: each state at which an ACL changed, with its changes."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from snapshot.image import AclsImage
 
 
-#: Rows of earlier columns that all held states have at most.
+#: Maximum rows of earlier columns that all held states refer to.
 EARLIER_ROWS_MAXIMUM: Final = 1_000_000
 _ACL_RECORDS: Final = (AccessControlEntryRecord, RemoveAccessControlEntryRecord)
 
 
 class Change(NamedTuple):
-    """What one step did to one ACL.
+    """The change of one ACL by one step.
 
     Attributes:
-        before: the ACL as it was; None where it was not in force.
-        after: the ACL as it is; None where it is not in force.
-        offset: of the last record that changed it; None where no record is known.
+        before: the ACL before; None if it was not in force.
+        after: the ACL after; None if it is not in force.
+        offset: of the last record that changed it; None if unknown.
     """
 
     before: AppliedAcl | None
@@ -48,18 +48,18 @@ class Change(NamedTuple):
 
 
 class HistoryState(NamedTuple):
-    """A state of the ACLs, and what led to it.
+    """A state of the ACLs, with the changes that led to it.
 
     Attributes:
-        image: the state, which ends where the step did.
-        timestamp_ms: of the last record of the step, since the epoch; 0 for what came before all steps.
-        changes: from the state before; None where they are too many to be held.
-        added: how many ACLs came, or became others.
-        removed: how many went.
-        unknown_from: where records are missing before it, the offset of the first one (I6).
-        brokers: registrations of brokers that came in between, by which the rules may be another release's.
-        first_record: offset of the first record of the step; None where that is not known. A batch becomes
-            visible whole (I2): there is no state between this record and the end of the step.
+        image: the state; it ends where the step ends.
+        timestamp_ms: time of the step's last record, since the epoch; 0 for the first known state.
+        changes: from the previous state; None if they are too many to hold.
+        added: number of ACLs added or replaced.
+        removed: number of ACLs removed.
+        unknown_from: offset of the first missing record before the step (I6); None if none is missing.
+        brokers: broker registrations in the step; they may change the release whose rules apply.
+        first_record: offset of the step's first record; None if unknown. A batch becomes visible atomically
+            (I2): there is no state between this record and the end of the step.
     """
 
     image: AclsImage
@@ -77,7 +77,7 @@ class HistoryState(NamedTuple):
         return self.image.provenance.end_offset
 
     def has_inside(self, end_offset: int) -> bool:
-        """Whether a state that ended there would have a part of this step."""
+        """Whether the offset is inside this step, where no state exists."""
         if self.first_record is None or self.unknown_from is not None:
             return False
         return self.first_record < end_offset < self.end_offset
@@ -87,31 +87,31 @@ class StoredStates(NamedTuple):
     """The states that a stored history adds to a log.
 
     Attributes:
-        moments: in order, before the one that they were joined to.
-        joined: that one, with what led to it.
-        origin: what the first one is, for people.
-        is_whole: nothing was before it.
+        states: in order, before the joined state.
+        joined: the state that they lead to, with its changes.
+        origin: description of the first state, for people.
+        is_complete: whether nothing came before the first state.
     """
 
-    moments: tuple[HistoryState, ...]
+    states: tuple[HistoryState, ...]
     joined: HistoryState
     origin: str
-    is_whole: bool
+    is_complete: bool
 
 
 def scan_states(
     log: MetadataLog, before: AclsImage, after: AclsImage, on_progress: Callable[[int, int], None]
 ) -> list[HistoryState]:
-    """The moments from one state on, that one first, to a later one, on whose columns all of them stand.
+    """The states from ``before`` to ``after``, both included, all based on the columns of ``after``.
 
     Raises:
-        LogError, DecodeError, ReplayError: the log cannot be read, or not up to there.
-        InvariantError: it does not lead from the one to the other.
+        LogError, DecodeError, ReplayError: the log cannot be read up to ``after``.
+        InvariantError: the log does not lead from ``before`` to ``after``.
     """
     found: list[tuple[Step, tuple[Change, ...], AclsImage]] = []
     image, end = before, after.provenance.end_offset
-    for whole in steps(log, Beginning(image=before, origin="", end=end), None, (), on_progress):
-        step = _within(whole, end)
+    for complete in steps(log, Beginning(image=before, origin="", end=end), None, (), on_progress):
+        step = _cut_at(complete, end)
         delta = AclsDelta(image)
         for logged in step.records:
             delta.replay(logged)
@@ -126,12 +126,12 @@ def scan_states(
         if changes or _brokers(step) or step.unknown_from is not None:
             found.append((step, changes, image))
             image = delta.apply(_provenance(step))
-    image, moments = after, []
+    image, states = after, []
     for step, changes, earlier in reversed(found):
         if image.provenance.end_offset != step.end_offset:
             image = msgspec.structs.replace(image, provenance=_provenance(step))
         added, brokers = sum(each.after is not None for each in changes), _brokers(step)
-        moments.append(
+        states.append(
             HistoryState(
                 image,
                 image.provenance.timestamp_ms,
@@ -143,30 +143,30 @@ def scan_states(
                 step.records[0].offset if step.records else None,
             )
         )
-        image = _undone(image, changes, earlier.provenance)
+        image = _undo(image, changes, earlier.provenance)
         if brokers:
             image = msgspec.structs.replace(image, metadata=earlier.metadata)
     if image.digest != before.digest:
         raise InvariantError(f"from offset {before.provenance.end_offset} on, the log does not lead to {end}")
     first = msgspec.structs.replace(image, provenance=before.provenance)
-    moments.append(HistoryState(first, first.provenance.timestamp_ms, (), 0, 0))
-    return moments[::-1]
+    states.append(HistoryState(first, first.provenance.timestamp_ms, (), 0, 0))
+    return states[::-1]
 
 
-def _within(step: Step, end: int) -> Step:
-    """What of it is before an end offset: the last batch may go on behind that."""
+def _cut_at(step: Step, end: int) -> Step:
+    """The part of a step before an end offset, which may be inside the last batch."""
     if step.end_offset <= end:
         return step
     return replace(step, records=tuple(each for each in step.records if each.offset < end), end_offset=end)
 
 
-def _undone(image: AclsImage, changes: Sequence[Change], provenance: Provenance) -> AclsImage:
+def _undo(image: AclsImage, changes: Sequence[Change], provenance: Provenance) -> AclsImage:
     """The state before these changes."""
     delta = AclsDelta(image)
     for before, after, _ in changes:
         if after is not None:
-            gone = RemoveAccessControlEntryRecord(after.record.id)
-            delta.replay(LogRecord(provenance.end_offset, provenance.timestamp_ms, gone))
+            removal = RemoveAccessControlEntryRecord(after.record.id)
+            delta.replay(LogRecord(provenance.end_offset, provenance.timestamp_ms, removal))
         if before is not None:
             delta.put(before)
     return delta.apply(provenance)
@@ -180,6 +180,6 @@ def _brokers(step: Step) -> tuple[LogRecord, ...]:
     return tuple(each for each in step.records if isinstance(each.record, BrokerRecord))
 
 
-def acls_in(moments: Sequence[HistoryState]) -> int:
-    """How many ACLs are held as changes."""
-    return sum(len(each.changes or ()) for each in moments)
+def count_changes(states: Sequence[HistoryState]) -> int:
+    """The number of ACL changes that the states hold."""
+    return sum(len(each.changes or ()) for each in states)

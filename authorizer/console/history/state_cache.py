@@ -1,4 +1,4 @@
-"""The states that the page looks at: of now, recent ones, and those that a walk through the log has found."""
+"""StateCache: the current state, the recent ones, and those of the log scan, with their matrices."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from authorizer.analysis.matrix import Matrix
 from authorizer.api.http.error_code import ErrorCode
+from authorizer.console.history.background import ScanThread
 from authorizer.console.history.history_scan import HistoryScan
-from authorizer.console.history.indexes import IndexCache
-from authorizer.console.history.scan_thread import ScanThread
+from authorizer.console.history.index_cache import IndexCache
 from authorizer.console.history.stored_history import read_stored_states
 from authorizer.console.process.thread_pool import run_in_console_thread
 from authorizer.console.routes.matrix_window import window
@@ -35,19 +35,19 @@ if TYPE_CHECKING:
     from records.log.base import MetadataLog
     from replay.snapshot_source import SnapshotSource
 
-# Matrices that are kept.
+# Maximum number of cached matrices.
 _MATRICES_MAXIMUM: Final = 32
-# What a page of usual size asks first: it is opened with the topics.
+# The first request of a page of usual size: it opens with the topics.
 _FIRST_VIEW: Final = MatrixQuery(rows=60, columns=24)
-# How long a question about the past waits for its newest part, and how often it looks.
-_PATIENCE_S: Final = 2.0
-_LOOK_S: Final = 0.02
-# Of the thread that looks through the log, between two looks whether anyone waits.
-_BREAK_S: Final = 0.005
+# How long a request for the past waits for the first part of the scan, and how often it polls.
+_FIRST_PART_TIMEOUT_S: Final = 2.0
+_POLL_INTERVAL_S: Final = 0.02
+# How often the scan checks whether requests are in progress.
+_PAUSE_INTERVAL_S: Final = 0.005
 
 
 class StateCache:
-    """Of one node. Thread-safe; what is asked may take long."""
+    """The states of one node. Thread-safe; calls may take long."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -57,124 +57,124 @@ class StateCache:
         def sources(log: MetadataLog) -> Sequence[SnapshotSource]:
             return [*([] if store is None else [StoredSnapshots(store)]), CheckpointFiles(log)]
 
-        history = config.console_history
-        self._past = HistoryScan(
+        stored = config.console_history
+        self._scan = HistoryScan(
             lambda: open_log(node.log.url, mode="read", client=config.kafka),
             sources,
-            self._let_go_first,
-            None if history is None else partial(read_stored_states, history),
+            self._wait_for_requests,
+            None if stored is None else partial(read_stored_states, stored),
         )
-        self._asked = 0
-        self._working = threading.Lock()
+        self._request_count = 0
+        self._lock = threading.Lock()
         self._indexes = IndexCache()
         self._matrices: OrderedDict[tuple[int, ResourceType], Matrix] = OrderedDict()
-        self._ahead: Matrix | None = None
-        self._scan_thread = ScanThread(self._past, self._forget)
+        self._prefetched: Matrix | None = None
+        self._scan_thread = ScanThread(self._scan, self._clear_caches)
 
-    def walked(self) -> History:
-        """What is known of the past by now; that people look lets more become known."""
+    def history(self) -> History:
+        """The states known so far; the call keeps the scan going."""
         generation = self._node.changes.known.generation
-        walked = self._past.look(generation, self._node.authorizer.state.index.image)
-        self._scan_thread.look()
-        return walked
+        history = self._scan.update(generation, self._node.authorizer.state.index.image)
+        self._scan_thread.touch()
+        return history
 
     def close(self) -> None:
-        """Look no further. From any thread."""
+        """End the scan. From any thread."""
         self._scan_thread.close()
 
     @contextmanager
-    def asked(self) -> Iterator[None]:
-        """While a caller waits for an answer; in the event loop."""
-        self._asked += 1
+    def request_in_progress(self) -> Iterator[None]:
+        """Let the scan pause while a caller waits for an answer. In the event loop."""
+        self._request_count += 1
         try:
             yield
         finally:
-            self._asked -= 1
+            self._request_count -= 1
 
-    def _let_go_first(self) -> None:
-        """Who waits for an answer goes before the past."""
-        while self._asked:
-            time.sleep(_BREAK_S)
+    def _wait_for_requests(self) -> None:
+        """Pause the scan while requests are in progress."""
+        while self._request_count:
+            time.sleep(_PAUSE_INTERVAL_S)
 
-    async def begun(self) -> None:
-        """Wait a moment for the newest part of the past."""
+    async def wait_for_first_part(self) -> None:
+        """Wait up to two seconds until the scan has read its first part."""
         waited_s = 0.0
-        while not self._past.has_begun and waited_s < _PATIENCE_S:
-            await run_in_console_thread(self.walked)
-            await asyncio.sleep(_LOOK_S)
-            waited_s += _LOOK_S
+        while not self._scan.has_begun and waited_s < _FIRST_PART_TIMEOUT_S:
+            await run_in_console_thread(self.history)
+            await asyncio.sleep(_POLL_INTERVAL_S)
+            waited_s += _POLL_INTERVAL_S
 
-    def at(self, at_offset: int | None) -> AuthorizerState:
-        """The state of now, or with the record at an offset applied; -1: before the log's first record.
+    def state_at(self, at_offset: int | None) -> AuthorizerState:
+        """The current state, or the one with the record at an offset applied; -1: before the first record.
 
         Raises:
-            AuthorizerNotReadyError: nothing can be relied on now.
-            HttpError: 410, it is not known.
+            AuthorizerNotReadyError: the node is not ready.
+            HttpError: 410, the state is unknown.
         """
         now = self._node.authorizer.state
         if at_offset is None or at_offset == now.end_offset - 1:
             return now
         end_offset = at_offset + 1
-        walked = self.walked()
-        at = walked.at(end_offset)
+        history = self.history()
+        at = history.index_at(end_offset)
         if at is None:
-            held = self._node.recent.at(end_offset)
-            if held is not None:
-                return held
-            raise _not_known(at_offset, walked)
-        networks = now.settings.version_for(walked.moments[at].image).networks
-        index = self._indexes.of(walked.moments, at, now.index, networks=networks)
+            recent = self._node.recent.at(end_offset)
+            if recent is not None:
+                return recent
+            raise _unknown_state(at_offset, history)
+        networks = now.settings.version_for(history.states[at].image).networks
+        index = self._indexes.get(history.states, at, now.index, networks=networks)
         return AuthorizerState(index, now.settings, now.is_ready, now.not_ready_reason)
 
     def matrix(self, state: AuthorizerState, resource_type: ResourceType) -> Matrix:
-        """Its matrix; what it shares with one of before is not worked out again."""
+        """The matrix of a state, derived from a cached one where possible."""
         key = state.end_offset, resource_type
-        with self._working:
+        with self._lock:
             known = self._matrices.get(key)
             if known is not None and known.index.image is state.index.image:
                 self._matrices.move_to_end(key)
                 return known
-            made = self._from_near(state, resource_type) or self._from_ahead(state, resource_type)
-            self._matrices[key] = made
+            matrix = self._from_nearest(state, resource_type) or self._from_prefetched(state, resource_type)
+            self._matrices[key] = matrix
             while len(self._matrices) > _MATRICES_MAXIMUM:
                 self._matrices.popitem(last=False)
-            return made
+            return matrix
 
     def prefetch(self) -> bool:
-        """Make what people see first, unless what is there can be made that of now; False before it is ready.
+        """Compute the matrix of the first view, unless a cached one has the same columns.
 
-        A change alone costs nothing here: only where it is on other columns is it made anew.
+        False before the node is ready.
         """
         state = self._node.authorizer.state
         if not state.is_ready:
             return False
-        with self._working:
-            ahead = self._ahead
-            if ahead is None or ahead.index.image.columns is not state.index.image.columns:
-                self._ahead = None
-                made = Matrix.of(state.index, state.settings, ResourceType.TOPIC)
-                window(_FIRST_VIEW, made, None, None)
-                self._ahead = made
+        with self._lock:
+            cached = self._prefetched
+            if cached is None or cached.index.image.columns is not state.index.image.columns:
+                self._prefetched = None
+                matrix = Matrix.of(state.index, state.settings, ResourceType.TOPIC)
+                window(_FIRST_VIEW, matrix, None, None)
+                self._prefetched = matrix
         return True
 
-    def _from_ahead(self, state: AuthorizerState, resource_type: ResourceType) -> Matrix:
-        ahead = self._ahead
-        if ahead is None or ahead.resource_type != resource_type:
+    def _from_prefetched(self, state: AuthorizerState, resource_type: ResourceType) -> Matrix:
+        cached = self._prefetched
+        if cached is None or cached.resource_type != resource_type:
             return Matrix.of(state.index, state.settings, resource_type)
-        return ahead.at(state.index, state.settings)
+        return cached.at(state.index, state.settings)
 
-    def _from_near(self, state: AuthorizerState, resource_type: ResourceType) -> Matrix | None:
-        """That of a state that stands on the same columns, with what is the same there."""
-        moments = self.walked()
-        here = moments.at(state.end_offset)
+    def _from_nearest(self, state: AuthorizerState, resource_type: ResourceType) -> Matrix | None:
+        """Derived from the cached matrix with the fewest changes in between, on the same columns."""
+        history = self.history()
+        here = history.index_at(state.end_offset)
         found: tuple[int, Matrix, Sequence[tuple[AppliedAcl | None, AppliedAcl | None]]] | None = None
         for (offset, kind), matrix in self._matrices.items():
             if kind != resource_type or matrix.index.image.columns is not state.index.image.columns:
                 continue
-            there = moments.at(offset)
+            there = history.index_at(offset)
             if here is None or there is None:
                 continue
-            between = moments.moments[min(here, there) + 1 : max(here, there) + 1]
+            between = history.states[min(here, there) + 1 : max(here, there) + 1]
             if any(each.changes is None for each in between):
                 continue
             if found is None or len(between) < found[0]:
@@ -185,32 +185,33 @@ class StateCache:
                 )
         return None if found is None else found[1].at(state.index, state.settings, found[2])
 
-    def _forget(self) -> None:
-        with self._working:
+    def _clear_caches(self) -> None:
+        with self._lock:
             self._matrices.clear()
-        self._indexes.forget()
+        self._indexes.clear()
 
 
-def _not_known(at_offset: int, walked: History) -> HttpError:
-    around = walked.around(at_offset + 1)
-    if around is not None and around.first_record is not None:
-        first, last = around.first_record, around.end_offset - 1
+def _unknown_state(at_offset: int, history: History) -> HttpError:
+    containing = history.state_around(at_offset + 1)
+    if containing is not None and containing.first_record is not None:
+        first, last = containing.first_record, containing.end_offset - 1
         nearest = f"{first - 1} or {last}" if first else last
         return HttpError(
             ErrorCode.OFFSET_NOT_HELD,
-            f"There was no state at offset {at_offset}: the records {first} to {last} became visible at "
-            f"once. Look at offset {nearest}",
+            f"There was no state at offset {at_offset}: the records {first} to {last} became visible "
+            f"together. Use offset {nearest}",
         )
-    what = f"The state at offset {at_offset} is not known"
-    if at_offset >= walked.end:
+    problem = f"The state at offset {at_offset} is not known"
+    if at_offset >= history.end:
         return HttpError(
-            ErrorCode.OFFSET_NOT_HELD, f"{what}: the last record that this node has read is {walked.end - 1}"
+            ErrorCode.OFFSET_NOT_HELD,
+            f"{problem}: the last record that this node has read is {history.end - 1}",
         )
-    if walked.progress is None:
+    if history.progress is None:
         return HttpError(
-            ErrorCode.OFFSET_NOT_HELD, f"{what}: neither the log nor its snapshots lead to it any more"
+            ErrorCode.OFFSET_NOT_HELD, f"{problem}: neither the log nor its snapshots contain it any more"
         )
-    looked, every = walked.progress
+    scanned, total = history.progress
     return HttpError(
-        ErrorCode.OFFSET_NOT_HELD, f"{what} yet: {looked:,} of {every:,} records were read so far"
+        ErrorCode.OFFSET_NOT_HELD, f"{problem} yet: {scanned:,} of {total:,} records were read so far"
     )

@@ -1,11 +1,10 @@
-"""Moments that the log has forgotten and ``aclog spark changes`` has kept (``aclog.console.history``).
+"""Past states from the history that ``aclog spark changes`` stores (``aclog.console.history``).
 
-They are found from a state that is known, backwards: each change that the history tells is undone, and must
-be one that leads to the state that is there. So only what fits is believed, and no more is read than is held.
-The history's Parquet files are read by themselves, without Spark.
+Starting from a known state, the stored changes are undone backwards. Each must match the state that it is
+undone on, so a history that does not fit the log is rejected. The Parquet files are read without Spark.
 
-Where the history is coarse (``coverage``), only the states at the bounds of such a span are moments; and the
-history knows records, not batches, so a batch of several may be as many moments here.
+In a coarse span (``coverage``) only the states at its bounds are known. The history stores records, not
+batches, so a batch of several records may give several states.
 """
 
 from __future__ import annotations
@@ -18,16 +17,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from authorizer.console.history.history_states import EARLIER_ROWS_MAXIMUM, Change, HistoryState, StoredStates
-from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.columns.acl_table import AppliedAcl
-from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from records.entries import RemoveAccessControlEntryRecord
 from records.ids import Uuid
 from records.log_batch import LogRecord
-from snapshot.code_names import code_from_name
 from snapshot.delta import AclsDelta
 from snapshot.errors import HistoryMissingError, SnapshotCorruptError
 from snapshot.image import Provenance
 from snapshot.jobs.changes.change_files import CHANGES, history_files, state_url
+from snapshot.jobs.changes.change_table import record_from_row
 from snapshot.jobs.changes.coverage import read_coverage
 from snapshot.store.committed import committed_state
 from snapshot.store.snapshot_store import SnapshotStore
@@ -41,16 +39,16 @@ if TYPE_CHECKING:
     from snapshot.jobs.changes.change_files import HistoryFile
     from snapshot.jobs.changes.coverage import Coverage
 
-#: Moments and changes that are held at most; the largest batch's files that are read; and for how long.
+#: Limits: held states and changes, bytes of one batch's files, and the time of a read.
 STATES_MAXIMUM: Final = 20_000
 CHANGES_MAXIMUM: Final = 200_000
 BATCH_BYTES_MAXIMUM: Final = 32 * 1024 * 1024
-READ_S: Final = 20.0
-_ROWS_AT_ONCE: Final = 1_000
+READ_TIMEOUT_S: Final = 20.0
+_ROWS_PER_SLICE: Final = 1_000
 
 
 class _Row(NamedTuple):
-    """One change."""
+    """One stored change."""
 
     offset: int
     timestamp_ms: int
@@ -60,15 +58,15 @@ class _Row(NamedTuple):
 
 
 def read_stored_states(output: str, identity: LogIdentity, joined: HistoryState) -> StoredStates:
-    """What the history of a log tells of the time before a moment.
+    """The stored states before a known state of the log.
 
     Args:
-        output: of the job, a path or a URL that fsspec knows.
+        output: the job's output, a path or a URL of fsspec.
         identity: the log.
-        joined: a state that is known to be the log's.
+        joined: the known state.
 
     Raises:
-        HistoryMissingError: there is none of this log.
+        HistoryMissingError: no history of this log is stored.
         SnapshotError: it cannot be read, or is damaged.
     """
     storage = Storage(output)
@@ -80,83 +78,85 @@ def read_stored_states(output: str, identity: LogIdentity, joined: HistoryState)
         raise HistoryMissingError(f"{storage.shown('')} holds no history of this log")
     if coverage.begin_offset >= joined.end_offset:
         raise HistoryMissingError(
-            f"Spark's history begins at offset {coverage.begin_offset}, after what the log tells by itself"
+            f"Spark's history begins at offset {coverage.begin_offset}, after the log's first known state"
         )
     end = state.provenance.end_offset
     if end >= joined.end_offset:
-        return _UndoChanges(coverage, joined.image, joined).all(_rows(storage, coverage, joined.end_offset))
+        return _UndoChanges(coverage, joined.image, joined).undo_all(
+            _rows(storage, coverage, joined.end_offset)
+        )
     known = SnapshotStore(state_url(output)).read(state.ref, identity).image
-    return _UndoChanges(coverage, known, joined).all(_rows(storage, coverage, end))
+    return _UndoChanges(coverage, known, joined).undo_all(_rows(storage, coverage, end))
 
 
 class _UndoChanges:
-    """The way back from a state, moment by moment."""
+    """Undoes the stored changes, state by state."""
 
     def __init__(self, coverage: Coverage, known: AclsImage, joined: HistoryState) -> None:
         self._coverage = coverage
         self._joined = joined
         self._image = known
-        self._moments: list[HistoryState] = []  # the newest first
+        self._states: list[HistoryState] = []  # the newest first
         self._changes = 0
-        self._rows = 0  # of columns that were made on the way
+        self._rows = 0  # of columns created so far
         self._undo = AclsDelta(known)
-        self._offsets: dict[Uuid, int] = {}  # of the last record of each ACL in the moment that is undone
-        #: Of the moment that is being undone: its end and time, and where it is unknown from.
+        self._offsets: dict[Uuid, int] = {}  # of the last record of each ACL in the state that is undone
+        #: Of the state that is being undone: its end, time and first missing record.
         self._end = known.provenance.end_offset
         self._time_ms = known.provenance.timestamp_ms
         self._unknown_from: int | None = None
 
-    def all(self, rows: Iterator[_Row | str]) -> StoredStates:
-        """Undo what they tell, the newest first; a text says why there are no more."""
+    def undo_all(self, rows: Iterator[_Row | str]) -> StoredStates:
+        """Undo the changes, the newest first; a text instead of a row says why there are no more."""
         why, begin = "", self._coverage.begin_offset
-        ends_s = time.monotonic() + READ_S
+        ends_s = time.monotonic() + READ_TIMEOUT_S
         for row in rows:
             if isinstance(row, str):
                 why = row
                 break
-            end, unknown_from = self._place(row.offset + 1)
+            end, unknown_from = self._state_end(row.offset + 1)
             if end != self._end:
                 self._close(end, row.timestamp_ms)
                 if self._is_full() or time.monotonic() >= ends_s:
-                    why = "no more of Spark's history is read here"
+                    why = "older parts of Spark's history are not read here"
                     break
             self._unknown_from = unknown_from if unknown_from is not None else self._unknown_from
             now = self._undo.get(row.id)
             if (now and now.record) != (row.after and row.after.record):
-                why = f"Spark's history tells something else of offset {row.offset} than the log"
+                why = f"Spark's history and the log differ at offset {row.offset}"
                 break
             self._offsets.setdefault(row.id, row.offset)
             if row.before is None:
-                gone = RemoveAccessControlEntryRecord(row.id)
-                self._undo.replay(LogRecord(row.offset, row.timestamp_ms, gone))
+                removal = RemoveAccessControlEntryRecord(row.id)
+                self._undo.replay(LogRecord(row.offset, row.timestamp_ms, removal))
             else:
                 self._undo.put(row.before)
         else:
             self._close(begin, self._coverage.begin_time_ms)
-        return self._kept(why, is_whole=not why and begin == 0)
+        return self._result(why, is_complete=not why and begin == 0)
 
     def _is_full(self) -> bool:
         return (
-            len(self._moments) >= STATES_MAXIMUM
+            len(self._states) >= STATES_MAXIMUM
             or self._changes >= CHANGES_MAXIMUM
             or self._rows > EARLIER_ROWS_MAXIMUM
         )
 
-    def _place(self, end: int) -> tuple[int, int | None]:
-        """Where a state is a moment: at the end of a coarse span if it lies within one."""
+    def _state_end(self, end: int) -> tuple[int, int | None]:
+        """The end of the coarse span that contains ``end``, with its start; else ``end`` itself."""
         for start, until in self._coverage.coarse:
             if start < end < until:
                 return min(until, self._joined.end_offset), start
         return end, None
 
     def _close(self, end: int, time_ms: int) -> None:
-        """All of a moment is undone: the one before it ends at ``end``."""
+        """Finish a state; the state before it ends at ``end``."""
         pairs = tuple(
             Change(was, now, self._offsets.get(acl.record.id))
             for now, was in self._undo.changed()
             if now != was and (acl := now or was) is not None
         )
-        self._moments.append(self._moment(pairs))
+        self._states.append(self._state(pairs))
         self._changes += len(pairs)
         last, self._image = self._image, self._undo.apply(Provenance(end, 0, time_ms))
         if self._image.columns is not last.columns:
@@ -164,26 +164,26 @@ class _UndoChanges:
         self._undo, self._offsets = AclsDelta(self._image), {}
         self._end, self._time_ms, self._unknown_from = end, time_ms, None
 
-    def _moment(self, changes: tuple[Change, ...]) -> HistoryState:
+    def _state(self, changes: tuple[Change, ...]) -> HistoryState:
         image = msgspec.structs.replace(self._image, provenance=Provenance(self._end, 0, self._time_ms))
         added = sum(each.after is not None for each in changes)
         return HistoryState(image, self._time_ms, changes, added, len(changes) - added, self._unknown_from)
 
-    def _kept(self, why: str, *, is_whole: bool) -> StoredStates:
-        # The first state is known, and what led to it is not.
-        moments = [self._moment(())._replace(unknown_from=None), *reversed(self._moments)]
+    def _result(self, why: str, *, is_complete: bool) -> StoredStates:
+        # The first state is known; the changes that led to it are not.
+        states = [self._state(())._replace(unknown_from=None), *reversed(self._states)]
         joined = self._joined
-        if moments[-1].end_offset == joined.end_offset:
-            last = moments.pop()
+        if states[-1].end_offset == joined.end_offset:
+            last = states.pop()
             joined = joined._replace(
                 changes=last.changes,
                 added=last.added,
                 removed=last.removed,
                 unknown_from=last.unknown_from,
-                first_record=None,  # the history knows records, and not which became visible at once
+                first_record=None,  # the history does not store batches
             )
         else:
-            delta = AclsDelta.between(moments[-1].image, joined.image)
+            delta = AclsDelta.between(states[-1].image, joined.image)
             changes = tuple(
                 Change(was, now, None if now is None else now.offset)
                 for was, now in delta.changed()
@@ -194,24 +194,24 @@ class _UndoChanges:
                 changes=changes if len(changes) <= CHANGES_MAXIMUM else None,
                 added=added,
                 removed=len(changes) - added,
-                unknown_from=moments[-1].end_offset,
+                unknown_from=states[-1].end_offset,
                 first_record=None,
             )
-        return StoredStates(tuple(moments), joined, why or "Spark's history begins there", is_whole)
+        return StoredStates(tuple(states), joined, why or "Spark's history begins there", is_complete)
 
 
 def _rows(storage: Storage, coverage: Coverage, end: int) -> Iterator[_Row | str]:
-    """All changes below an offset, the newest first; a text instead where one cannot be read here."""
+    """All changes below an offset, the newest first; a text instead of one that is not read here."""
     batches: dict[tuple[int, int], list[HistoryFile]] = {}
     for file in history_files(storage, coverage.cluster_id):
         if file.path.startswith(f"{CHANGES}/") and file.start < end:
             batches.setdefault((file.start, file.end), []).append(file)
-    for place in sorted(batches, reverse=True):
-        files = batches[place]
+    for offsets in sorted(batches, reverse=True):
+        files = batches[offsets]
         if sum(file.size_bytes for file in files) > BATCH_BYTES_MAXIMUM:
             yield (
-                "no more of Spark's history is read here: the files of one batch are too large "
-                "(aclog spark history reads them)"
+                "older parts of Spark's history are not read here: the files of one batch are too large "
+                "(`aclog spark history` reads them)"
             )
             return
         for row in _rows_of(storage, files):
@@ -220,22 +220,22 @@ def _rows(storage: Storage, coverage: Coverage, end: int) -> Iterator[_Row | str
 
 
 def _rows_of(storage: Storage, files: Sequence[HistoryFile]) -> Iterator[Mapping[str, Any]]:
-    """Raises SnapshotError: one cannot be read, or is damaged."""
+    """Raises SnapshotError: a file cannot be read, or is damaged."""
     tables = []
     for file in files:
         try:
             tables.append(pq.read_table(pa.BufferReader(storage.read(file.path))))
         except (pa.ArrowException, OSError) as error:
             raise SnapshotCorruptError(
-                f"{storage.shown(file.path)} is no table of changes: {error}"
+                f"{storage.shown(file.path)} is not a table of changes: {error}"
             ) from error
     try:
         rows = pa.concat_tables(tables).sort_by([("offset", "descending"), ("id", "descending")])
     except (pa.ArrowException, KeyError) as error:
         shown = storage.shown(files[0].path)
-        raise SnapshotCorruptError(f"{shown} is no table of changes: {error}") from error
-    for at in range(0, len(rows), _ROWS_AT_ONCE):
-        yield from rows.slice(at, _ROWS_AT_ONCE).to_pylist()
+        raise SnapshotCorruptError(f"{shown} is not a table of changes: {error}") from error
+    for at in range(0, len(rows), _ROWS_PER_SLICE):
+        yield from rows.slice(at, _ROWS_PER_SLICE).to_pylist()
 
 
 def _row(row: Mapping[str, Any]) -> _Row:
@@ -244,15 +244,5 @@ def _row(row: Mapping[str, Any]) -> _Row:
     return _Row(row["offset"], row["timestamp_ms"], acl_id, before, after)
 
 
-def _acl(acl_id: Uuid, content: Mapping[str, Any]) -> AppliedAcl:
-    record = AccessControlEntryRecord(
-        acl_id,
-        code_from_name(ResourceType, content["resource_type"]),
-        content["resource_name"],
-        code_from_name(PatternType, content["pattern_type"]),
-        content["principal"],
-        content["host"],
-        code_from_name(AclOperation, content["operation"]),
-        code_from_name(AclPermissionType, content["permission_type"]),
-    )
-    return AppliedAcl(record, content["offset"], content["timestamp_ms"])
+def _acl(acl_id: Uuid, row: Mapping[str, Any]) -> AppliedAcl:
+    return AppliedAcl(record_from_row(acl_id, row), row["offset"], row["timestamp_ms"])

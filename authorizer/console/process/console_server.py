@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NoReturn, Self
 
-from authorizer.console.history.prefetch import Prefetcher
+from authorizer.console.history.background import Prefetcher
 from authorizer.console.process.console_proxy import ConsoleProxyEndpoint
 from authorizer.sidecar.app import SidecarApp
 from authorizer.sidecar.auth.authenticator import Authenticator

@@ -19,7 +19,7 @@ from authorizer.analysis.name_map import NameMap
 from authorizer.analysis.name_space import NAME_SPACES
 from authorizer.analysis.rights_below_prefix import who_can, within
 from authorizer.api.acl_json import acl_json
-from authorizer.console.routes.history_json import state_offset_json
+from authorizer.console.history.history_json import state_offset_json
 from authorizer.console.routes.queries import AllowedQuery
 from authorizer.sidecar.http.errors import invalid_request
 from authorizer.sidecar.http.query import decode_query
@@ -85,7 +85,7 @@ class AllowedRoutes:
             caller.require_on_cluster(AclOperation.DESCRIBE)
 
         def worked_out() -> dict[str, Any]:
-            state = self._states.at(question.at_offset)
+            state = self._states.state_at(question.at_offset)
             classes: list[tuple[bool, Questions]]
             found: dict[str, Any] = {**state_offset_json(state), "principal": principal}
             if principal is None:

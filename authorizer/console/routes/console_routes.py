@@ -16,14 +16,18 @@ from authorizer.analysis.blame import AskedQuestion
 from authorizer.api.acl_json import applied_acl_json
 from authorizer.api.cluster_name import CLUSTERS_PATH
 from authorizer.console.comparison_scheduler import ComparisonScheduler
-from authorizer.console.history.decision_history import decision_history_json
+from authorizer.console.history.history_json import (
+    change_entries,
+    decision_history_json,
+    history_state_json,
+    state_offset_json,
+)
 from authorizer.console.history.state_cache import StateCache
 from authorizer.console.process.thread_pool import run_in_console_thread
 from authorizer.console.routes.access import console_caller
 from authorizer.console.routes.allowed import AllowedRoutes
 from authorizer.console.routes.decision_changes import decision_changes_json, find_decision_changes
 from authorizer.console.routes.findings import FindingsCache
-from authorizer.console.routes.history_json import change_entries, history_state_json, state_offset_json
 from authorizer.console.routes.matrix_window import window
 from authorizer.console.routes.paths import APPLY_PATH, PLAN_PATH, console_routes
 from authorizer.console.routes.plans import PlanRoutes
@@ -135,18 +139,18 @@ class ConsoleRoutes:
     async def moments(self, request: Request) -> Response:
         """GET: the moments at which something changed, the last ones."""
         self._caller(request).require_on_cluster(AclOperation.DESCRIBE)
-        await self._states.begun()
-        walked = await run_in_console_thread(self._states.walked)
-        moments = walked.moments[-_STATES_MAXIMUM:]
+        await self._states.wait_for_first_part()
+        history = await run_in_console_thread(self._states.history)
+        states = history.states[-_STATES_MAXIMUM:]
         return json_response(
             {
-                "first_end_offset": moments[0].end_offset,
-                "origin": walked.origin,
-                "is_whole": walked.is_whole,
-                "left_out": len(walked.moments) - len(moments),
-                "refusal": walked.refusal,
-                "progress": walked.progress,
-                "moments": list(map(history_state_json, moments)),
+                "first_end_offset": states[0].end_offset,
+                "origin": history.origin,
+                "is_whole": history.is_complete,
+                "left_out": len(history.states) - len(states),
+                "refusal": history.refusal,
+                "progress": history.progress,
+                "moments": list(map(history_state_json, states)),
             }
         )
 
@@ -160,10 +164,10 @@ class ConsoleRoutes:
             caller.require_on_cluster(AclOperation.DESCRIBE)
 
         def worked_out() -> dict[str, Any]:
-            matrix = self._states.matrix(self._states.at(asked.at_offset), resource_type)
+            matrix = self._states.matrix(self._states.state_at(asked.at_offset), resource_type)
             before = None
             if asked.since is not None:
-                before = self._states.matrix(self._states.at(asked.since), resource_type)
+                before = self._states.matrix(self._states.state_at(asked.since), resource_type)
             return window(asked, matrix, before, own)
 
         return await self._answered(
@@ -176,12 +180,12 @@ class ConsoleRoutes:
         self._caller(request).require_on_cluster(AclOperation.DESCRIBE)
 
         def found() -> dict[str, Any]:
-            moments = self._states.walked().moments
-            until = moments[-1].end_offset if asked.until is None else asked.until + 1
-            between = [each for each in moments if asked.after + 1 < each.end_offset <= until]
+            states = self._states.history().states
+            until = states[-1].end_offset if asked.until is None else asked.until + 1
+            between = [each for each in states if asked.after + 1 < each.end_offset <= until]
             lines: list[dict[str, Any]] = []
-            for moment in reversed(between):
-                lines += change_entries(moment)[: asked.count - len(lines)]
+            for state in reversed(between):
+                lines += change_entries(state)[: asked.count - len(lines)]
                 if len(lines) >= asked.count:
                     break
             total = sum(each.added + each.removed for each in between)
@@ -196,17 +200,17 @@ class ConsoleRoutes:
         other = None if asked.cluster is None else self._state_of(asked.cluster, request)
 
         def compared(check_cancelled: Callable[[], None]) -> dict[str, Any]:
-            after = self._states.at(asked.at_offset)
+            after = self._states.state_at(asked.at_offset)
             if other is None:
-                before = self._states.at(asked.since)
-                flips = find_decision_changes(before, after, self._states.walked(), check_cancelled)
+                before = self._states.state_at(asked.since)
+                flips = find_decision_changes(before, after, self._states.history(), check_cancelled)
             else:
                 before = other
                 flips = find_decision_changes(before, after, None, check_cancelled)
             return {**state_offset_json(before), **decision_changes_json(flips, asked.count, before, after)}
 
-        await self._states.begun()
-        with self._states.asked():
+        await self._states.wait_for_first_part()
+        with self._states.request_in_progress():
             return json_response(await self._comparisons.run(request, compared))
 
     def _state_of(self, cluster: str, request: Request) -> AuthorizerState:
@@ -228,7 +232,7 @@ class ConsoleRoutes:
         self._caller(request).require_on_cluster(AclOperation.DESCRIBE)
 
         def listed() -> dict[str, Any]:
-            state = self._states.at(asked.at_offset)
+            state = self._states.state_at(asked.at_offset)
             listing = self._listing(state, asked.containing)
             return {
                 **state_offset_json(state),
@@ -245,7 +249,7 @@ class ConsoleRoutes:
         self._caller(request).require_on_cluster(AclOperation.DESCRIBE)
 
         def found() -> dict[str, Any]:
-            state = self._states.at(asked.at_offset)
+            state = self._states.state_at(asked.at_offset)
             shown = self._listing(state, asked.containing).part(asked.first, asked.count)
             findings = self._findings.of(state)
             return {
@@ -267,7 +271,7 @@ class ConsoleRoutes:
             caller.require_on_cluster(AclOperation.DESCRIBE)
 
         def answered() -> dict[str, Any]:
-            state = self._states.at(asked.at_offset)
+            state = self._states.state_at(asked.at_offset)
             shown = explanation_json(
                 self._node,
                 context,
@@ -279,7 +283,7 @@ class ConsoleRoutes:
             shown |= state_offset_json(state)
             if sees_all:
                 subject = AskedQuestion(context, asked.action(), state.settings)
-                shown["history"] = decision_history_json(subject, self._states.walked().moments)
+                shown["history"] = decision_history_json(subject, self._states.history().states)
             return shown
 
         return await self._answered(answered, is_past=sees_all)
@@ -287,8 +291,8 @@ class ConsoleRoutes:
     async def _answered(self, work: Callable[[], dict[str, Any]], *, is_past: bool = True) -> Response:
         """What is worked out in a thread; ``is_past``: of the past, too."""
         if is_past:
-            await self._states.begun()
-        with self._states.asked():
+            await self._states.wait_for_first_part()
+        with self._states.request_in_progress():
             return json_response(await run_in_console_thread(work))
 
     def _listing(self, state: AuthorizerState, containing: str) -> Listing:

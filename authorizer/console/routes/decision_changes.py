@@ -1,4 +1,4 @@
-"""What the changes between two states mean, in classes of questions and in words."""
+"""Decision changes between two states, in classes of requests, and their JSON."""
 
 from __future__ import annotations
 
@@ -26,56 +26,56 @@ if TYPE_CHECKING:
 def find_decision_changes(
     before: AuthorizerState,
     after: AuthorizerState,
-    walked: History | None = None,
+    history: History | None = None,
     check_cancelled: Callable[[], None] = never_cancelled,
 ) -> list[Flip]:
-    """Every class of questions that two states answer differently.
+    """Every class of requests that two states decide differently.
 
-    ``walked`` is the log that both are of, if it is one; what ``check_cancelled`` raises ends it.
+    ``history``: of the log, if both are its states. An error of ``check_cancelled`` ends the comparison.
     """
     old, new = (each.index.image.merged().columns for each in (before, after))
-    ours, theirs = (each.settings.with_version_of(each.index.image) for each in (before, after))
-    if ours != theirs:
-        # By the rules of another release any answer may be another one.
+    old_settings, new_settings = (each.settings.with_version_of(each.index.image) for each in (before, after))
+    if old_settings != new_settings:
+        # Under the rules of another release any decision may change.
         meanings = (
             Meaning.of(table, settings, check_cancelled=check_cancelled)
-            for table, settings in ((old, ours), (new, theirs))
+            for table, settings in ((old, old_settings), (new, new_settings))
         )
         return list(flips_between(*meanings, check_cancelled=check_cancelled))
-    changed = None if walked is None else _changed(walked, before.end_offset, after.end_offset)
+    changed = None if history is None else _changed_between(history, before.end_offset, after.end_offset)
     changed = changed or ChangedAcls.between(old, new)
-    return flips_of_states(changed, old, new, theirs, check_cancelled)
+    return flips_of_states(changed, old, new, new_settings, check_cancelled)
 
 
-def _changed(walked: History, first: int, last: int) -> ChangedAcls | None:
-    """What was changed in between, and maybe back again; None where not all of it is held."""
+def _changed_between(history: History, first: int, last: int) -> ChangedAcls | None:
+    """The ACLs changed in between, even if changed back; None if not all changes are held."""
     first, last = min(first, last), max(first, last)
-    if walked.at(first) is None or walked.at(last) is None:
+    if history.index_at(first) is None or history.index_at(last) is None:
         return None
-    between = [each for each in walked.moments if first < each.end_offset <= last]
+    between = [each for each in history.states if first < each.end_offset <= last]
     if any(each.changes is None for each in between):
         return None
     return ChangedAcls(_table(between, after=False), _table(between, after=True))
 
 
-def _table(moments: Sequence[HistoryState], *, after: bool) -> AclTable:
-    acls = (each.after if after else each.before for moment in moments for each in moment.changes or ())
+def _table(states: Sequence[HistoryState], *, after: bool) -> AclTable:
+    acls = (each.after if after else each.before for state in states for each in state.changes or ())
     return AclTable.of([acl for acl in acls if acl is not None])
 
 
 def decision_changes_json(
     flips: Sequence[Flip], count: int, before: AuthorizerState, after: AuthorizerState
 ) -> dict[str, Any]:
-    """How many there are, and the first ones, with what decides on both sides."""
+    """The number of changes, and the first ones with the deciding ACL or rule on both sides."""
     granted = sum(flip.direction == "granted" for flip in flips)
     shown = []
     for version, some in groupby(flips[:count], key=attrgetter("version")):
-        same = list(some)
+        group = list(some)
         pair = before, after
-        if version is not None:  # one that is not followed: neither state is by its rules
-            about = [flip.questions for flip in same]
+        if version is not None:  # neither state was decided by the rules of this release
+            about = [flip.questions for flip in group]
             pair = _by_rules_of(before, version, about), _by_rules_of(after, version, about)
-        shown += [_decision_change_json(flip, *pair) for flip in same]
+        shown += [_decision_change_json(flip, *pair) for flip in group]
     return {
         "total": len(flips),
         "granted": granted,
@@ -92,7 +92,7 @@ def _by_rules_of(
 
 
 def _decision_change_json(flip: Flip, before: AuthorizerState, after: AuthorizerState) -> dict[str, Any]:
-    """In words, with the question that stands for the class."""
+    """The class in words, with its witness."""
     questions = flip.questions
     operation = questions.operations[0]
     witness = questions.witness

@@ -21,10 +21,10 @@ from authorizer.analysis.plan_checks import PlanCounts, warnings_of
 from authorizer.api.acl_json import acl_json, content_from_json
 from authorizer.api.errors import ApiError
 from authorizer.console.comparison_scheduler import ComparisonScheduler
+from authorizer.console.history.history_json import state_offset_json
 from authorizer.console.process.thread_pool import run_in_console_thread
 from authorizer.console.routes.access import console_caller
 from authorizer.console.routes.decision_changes import decision_changes_json
-from authorizer.console.routes.history_json import state_offset_json
 from authorizer.console.routes.paths import PLAN_PATH
 from authorizer.console.routes.queries import PlanQuery
 from authorizer.console.routes.same_origin import require_same_origin
@@ -95,7 +95,7 @@ class PlanRoutes:
         return await self._acls.applied(request, caller, wanted)
 
     def _planned(self, asked: PlanQuery, check_cancelled: Callable[[], None]) -> dict[str, Any]:
-        state = self._states.at(asked.at_offset)
+        state = self._states.state_at(asked.at_offset)
         image = state.index.image
         settings = state.settings.with_version_of(image)
         notes = [*unknown_release(state)]

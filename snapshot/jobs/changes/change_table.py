@@ -13,10 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from records.entries import AccessControlEntryRecord
+from records.ids import Uuid
+from snapshot.code_names import code_from_name
 from snapshot.jobs.folding.schema import CHANGE_ADDED, CHANGE_REMOVED, CHANGE_REPLACED, CHANGES_ARROW
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 #: The fields of an ACL that are its content.
 CONTENT: Final = (
@@ -31,6 +35,20 @@ CONTENT: Final = (
 TIME: Final = pa.timestamp("ms", "UTC")
 
 _ORDER: Final = [("offset", "ascending"), ("id", "ascending")]
+
+
+def record_from_row(acl_id: bytes, row: Mapping[str, Any]) -> AccessControlEntryRecord:
+    """The ACL of a change's side or of an interval."""
+    return AccessControlEntryRecord(
+        Uuid(acl_id),
+        code_from_name(ResourceType, row["resource_type"]),
+        row["resource_name"],
+        code_from_name(PatternType, row["pattern_type"]),
+        row["principal"],
+        row["host"],
+        code_from_name(AclOperation, row["operation"]),
+        code_from_name(AclPermissionType, row["permission_type"]),
+    )
 
 
 def net_changes(changes: pa.Table) -> pa.Table:

@@ -146,17 +146,17 @@ def test_each_moment_that_the_log_forgot_is_as_it_was(kept: SparkOutputs) -> Non
         assert log.start_offset() > 0
         found = read_stored_states(str(kept.history), log.identity, first)
     expected = states(kept)
-    assert found.is_whole
-    assert found.moments[0].end_offset == 0
-    assert not len(found.moments[0].image)
-    ends = [each.end_offset for each in found.moments]
+    assert found.is_complete
+    assert found.states[0].end_offset == 0
+    assert not len(found.states[0].image)
+    ends = [each.end_offset for each in found.states]
     assert ends == sorted(set(ends))
     assert len(ends) > 5
-    for each in found.moments[1:]:
+    for each in found.states[1:]:
         assert digest_to_string(each.image.digest) == expected[each.end_offset]
         assert each.unknown_from is None
     # Between two moments nothing changed.
-    known = {each.end_offset: digest_to_string(each.image.digest) for each in found.moments}
+    known = {each.end_offset: digest_to_string(each.image.digest) for each in found.states}
     for end in range(1, first.end_offset):
         assert known.get(end) or expected[end] == known[max(each for each in ends if each <= end)]
 
@@ -222,24 +222,24 @@ def test_holes_of_a_compacted_log_are_filled_by_what_was_kept(kept: SparkOutputs
     def compacted() -> Any:
         return Compacted(DirectoryLog.open(kept.whole))
 
-    def walked_by(keeper: Any) -> History:
-        past = HistoryScan(compacted, lambda _: [], lambda: None, keeper)
-        past.look(0, now)
-        while not past.is_over:
-            past.extend()
-        return past.look(0, now)
+    def scan_with(read_stored: Any) -> History:
+        scan = HistoryScan(compacted, lambda _: [], lambda: None, read_stored)
+        scan.update(0, now)
+        while not scan.is_done:
+            scan.extend()
+        return scan.update(0, now)
 
     end = max(expected)
-    bare = walked_by(None)
-    assert bare.moments[-1].unknown_from is not None
-    walked = walked_by(partial(read_stored_states, str(kept.history)))
-    assert walked.is_whole
-    assert all(each.unknown_from is None for each in walked.moments)
-    assert len(walked.moments) > len(bare.moments)
-    for each in walked.moments[1:]:
+    incomplete = scan_with(None)
+    assert incomplete.states[-1].unknown_from is not None
+    history = scan_with(partial(read_stored_states, str(kept.history)))
+    assert history.is_complete
+    assert all(each.unknown_from is None for each in history.states)
+    assert len(history.states) > len(incomplete.states)
+    for each in history.states[1:]:
         assert digest_to_string(each.image.digest) == expected[each.end_offset]
-    assert walked.moments[-1].end_offset == end
-    assert walked.at(end - 1) is not None
+    assert history.states[-1].end_offset == end
+    assert history.index_at(end - 1) is not None
 
 
 @pytest.mark.long
@@ -301,7 +301,7 @@ def test_what_cannot_be_read_is_said_and_the_rest_is_shown(
         console_page(chromium, url) as page,
     ):
         page.goto(f"{url}/#view=node")
-        expect(page.locator("footer .error")).to_contain_text("is no table of changes")
+        expect(page.locator("footer .error")).to_contain_text("is not a table of changes")
         expect(page.locator("main .error")).to_contain_text("is a table of Delta Lake")
         expect(page.locator(".unknown")).to_have_count(1)
         page.get_by_text("1 hole in what is known").click()
@@ -319,9 +319,9 @@ def test_a_history_that_does_not_fit_the_log_is_not_believed(kept: SparkOutputs)
             delta.put(AppliedAcl(acl(number, host="10.9.9.9"), 0, 0))
         wrong = first._replace(image=delta.apply(first.image.provenance))
         found = read_stored_states(str(kept.history), log.identity, wrong)
-    assert not found.is_whole
-    assert "tells something else of offset" in found.origin
-    assert found.moments == ()
+    assert not found.is_complete
+    assert "and the log differ at offset" in found.origin
+    assert found.states == ()
 
 
 @pytest.mark.long
@@ -330,10 +330,10 @@ def test_counts_that_are_written_meanwhile_are_read_once(kept: SparkOutputs, tmp
     log, _ = joined(kept)
     log.close()
     counts = StoredCounts(str(tmp_path / "counts"))
-    whole = counts.look(log.identity)
+    whole = counts.read(log.identity)
     assert whole["files_left"] == 0
     # What was read is not read again; an output that was begun anew is.
     shutil.rmtree(tmp_path / "counts")
-    assert counts.look(log.identity) == whole
-    counts._known_until_s = 0.0  # time has gone by
-    assert counts.look(log.identity)["points"] == []
+    assert counts.read(log.identity) == whole
+    counts._cached_until_s = 0.0  # time has gone by
+    assert counts.read(log.identity)["points"] == []

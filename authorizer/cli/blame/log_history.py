@@ -1,4 +1,4 @@
-"""A past: what was in force at its beginning, and what became visible since."""
+"""History of a log: its first known state, and the changes since."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from authorizer.analysis.history import HistorySource
 from authorizer.cli.rendering.output import Progress
 from authorizer.cli.workspace import load_state, note_guess, note_trailing
 from replay.clock import SystemClock
 from replay.snapshot_source import CheckpointFiles
-from replay.steps import Beginning, first_state, steps
+from replay.steps import Beginning, Step, first_state, steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -21,20 +22,18 @@ if TYPE_CHECKING:
     from records.ids import Uuid
     from records.log.base import MetadataLog
     from replay.snapshot_source import SnapshotSource
-    from replay.steps import Step
     from snapshot.metadata_image import MetadataImage
 
 
-class Past(Protocol):
-    """See the module.
+class NamedHistory(HistorySource[Step], Protocol):
+    """A history source, described for people.
 
     Attributes:
         name: as the user gave it.
-        origin: what it begins with, for people.
-        begin: the offset of its first record; what was before is not in it, unless ``is_whole``.
-        end: one past the last offset that it tells of.
-        is_whole: there was nothing before it.
-        metadata: what else is known of the beginning.
+        origin: what it begins with.
+        begin: offset of its first record. Earlier records are unknown, unless ``is_complete``.
+        end: one past its last offset.
+        is_complete: whether nothing came before it.
     """
 
     @property
@@ -46,30 +45,22 @@ class Past(Protocol):
     @property
     def end(self) -> int: ...
     @property
-    def is_whole(self) -> bool: ...
-    @property
-    def metadata(self) -> MetadataImage: ...
-
-    def held(self) -> Sequence[AppliedAcl]:
-        """The ACLs in force at the beginning that have to do with what is asked."""
-
-    def steps(self, ids: Iterable[Uuid]) -> Iterator[Step]:
-        """What became visible since, step by step; ``ids``: of the ACLs that were held."""
+    def is_complete(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
-class LogPast:
-    """That of a log: from its start, or from the oldest snapshot, or from an offset on."""
+class LogHistory:
+    """A log from its start, from the oldest snapshot, or from an offset."""
 
     log: MetadataLog
     beginning: Beginning
     subject: Subject
 
     @classmethod
-    def of(
+    def open(
         cls, log: MetadataLog, sources: Sequence[SnapshotSource], subject: Subject, first: int | None
-    ) -> LogPast:
-        """Look where it begins; ``first``: the offset, if not as early as can be."""
+    ) -> LogHistory:
+        """Find the first state; ``first``: the offset to begin with, None for the earliest possible one."""
         note_guess(log)
         if not first:
             return cls(log, first_state(log, [*sources, CheckpointFiles(log)], SystemClock()), subject)
@@ -94,14 +85,14 @@ class LogPast:
         return self.beginning.end
 
     @property
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         return self.beginning.is_whole
 
     @property
     def metadata(self) -> MetadataImage:
         return self.beginning.image.metadata
 
-    def held(self) -> Sequence[AppliedAcl]:
+    def initial_acls(self) -> Sequence[AppliedAcl]:
         table = self.beginning.image.merged().columns
         return table.acls(np.flatnonzero(self.subject.rows(table)))
 

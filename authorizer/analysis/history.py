@@ -1,0 +1,97 @@
+"""One reader of the past: follows the answer of a subject through a source of changes.
+
+Sources: a log and Spark's stored history (``aclog blame``), and the states that the console holds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from authorizer.analysis.blame import Followed, NewRelease
+from authorizer.api.acl_json import acl_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from authorizer.analysis.blame import Answer, Change, Subject, Turn
+    from records.columns.acl_table import AppliedAcl
+    from records.ids import Uuid
+    from records.log_batch import LogRecord
+    from snapshot.metadata_image import MetadataImage
+
+
+class HistoryStep(Protocol):
+    """Records that became visible together.
+
+    Attributes:
+        end_offset: one past the last offset of their batch.
+        records: those that concern the subject, in order.
+        unknown_from: offset of the first missing record before them (I6); None if no record is missing.
+    """
+
+    @property
+    def end_offset(self) -> int: ...
+    @property
+    def records(self) -> Sequence[LogRecord]: ...
+    @property
+    def unknown_from(self) -> int | None: ...
+
+
+_StepT = TypeVar("_StepT", bound=HistoryStep)
+_StepT_co = TypeVar("_StepT_co", bound=HistoryStep, covariant=True)
+
+
+class HistorySource(Protocol[_StepT_co]):
+    """The first known state and the changes after it.
+
+    Attributes:
+        metadata: brokers and feature levels at the beginning.
+    """
+
+    @property
+    def metadata(self) -> MetadataImage: ...
+
+    def initial_acls(self) -> Sequence[AppliedAcl]:
+        """The ACLs in force at the beginning that concern the subject."""
+
+    def steps(self, ids: Iterable[Uuid]) -> Iterator[_StepT_co]:
+        """The later changes, oldest first; ``ids`` are those of the initial ACLs."""
+
+
+class AnswerHistory(Generic[_StepT]):
+    """The answer of one subject through one source.
+
+    Attributes:
+        answer: after the last step that was read.
+    """
+
+    def __init__(self, source: HistorySource[_StepT], subject: Subject) -> None:
+        self._source = source
+        self._tracker = Followed(subject, source.initial_acls(), source.metadata)
+
+    @property
+    def answer(self) -> Answer:
+        return self._tracker.answer
+
+    def steps(self) -> Iterator[tuple[_StepT, Turn | None]]:
+        """Every step, with the change of the answer that it caused."""
+        for step in self._source.steps(self._tracker.ids):
+            yield step, self._tracker.after(step.records)
+
+
+def record_json(offset: int, timestamp_ms: int) -> dict[str, Any]:
+    """A record's offset and time; null if the record has no time."""
+    return {"offset": offset, "timestamp": None if timestamp_ms < 0 else timestamp_ms}
+
+
+def change_json(change: Change | NewRelease) -> dict[str, Any]:
+    """What one record changed."""
+    offset = record_json(change.offset, change.timestamp_ms)
+    if isinstance(change, NewRelease):
+        return {"change": "release", **offset, "release": change.version, "was": change.was}
+    return {
+        "change": change.kind,
+        **offset,
+        "acl": acl_json(change.acl),
+        "was": None if change.was is None else acl_json(change.was),
+    }

@@ -1,0 +1,120 @@
+"""JSON of states, of their changes, and of an answer's history, for the page and for reports."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from authorizer.analysis.history import AnswerHistory, change_json
+from authorizer.api.acl_json import applied_acl_json
+from records.entries import RemoveAccessControlEntryRecord
+from records.log_batch import LogRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from authorizer.analysis.blame import AskedQuestion
+    from authorizer.console.history.history_states import Change, HistoryState
+    from authorizer.engine.decisions.state import AuthorizerState
+    from records.columns.acl_table import AppliedAcl
+    from records.ids import Uuid
+    from snapshot.metadata_image import MetadataImage
+
+
+def state_offset_json(state: AuthorizerState) -> dict[str, int]:
+    """The end offset of a state, and the time of its last record (0 if unknown)."""
+    provenance = state.index.image.provenance
+    return {"end_offset": provenance.end_offset, "timestamp": max(0, provenance.timestamp_ms)}
+
+
+def history_state_json(state: HistoryState) -> dict[str, Any]:
+    """When a state began, and how much it changed."""
+    return {
+        "end_offset": state.end_offset,
+        "timestamp": state.timestamp_ms,
+        "added": state.added,
+        "removed": state.removed,
+        "acls": len(state.image),
+        "unknown_from": state.unknown_from,
+        "first_record": state.first_record,
+    }
+
+
+def change_entries(state: HistoryState) -> list[dict[str, Any]]:
+    """The changed ACLs of a state, the newest first; one entry for all if they are not held.
+
+    ``offset`` is that of the record that made the change, or null if it is unknown.
+    """
+    common = {"end_offset": state.end_offset, "timestamp": state.timestamp_ms}
+    if state.changes is None:
+        return [common | {"kind": "many", "offset": None, "added": state.added, "removed": state.removed}]
+    return [
+        common | {"kind": _kind(each), "offset": each.offset, "acl": applied_acl_json(acl)}
+        for each in sorted(state.changes, key=lambda each: each.offset or 0, reverse=True)
+        if (acl := each.after or each.before) is not None
+    ]
+
+
+def _kind(change: Change) -> str:
+    if change.after is None:
+        return "removed"
+    return "added" if change.before is None else "replaced"
+
+
+def decision_history_json(subject: AskedQuestion, states: Sequence[HistoryState]) -> dict[str, Any]:
+    """The first known decision, and each later change of it."""
+    first = max((at for at, each in enumerate(states) if each.changes is None), default=0)
+    history = AnswerHistory(_HeldStates(subject, states[first:]), subject)
+    began = history.answer.holds
+    changes = [
+        {
+            "end_offset": step.end_offset,
+            "timestamp": step.timestamp_ms,
+            "allowed": turn.after.holds,
+            "by": list(map(change_json, turn.changes)),
+        }
+        for step, turn in history.steps()
+        if turn is not None and turn.flips
+    ]
+    return {"since_end_offset": states[first].end_offset, "began": began, "turns": changes}
+
+
+class _StateStep(NamedTuple):
+    end_offset: int
+    timestamp_ms: int
+    records: Sequence[LogRecord]
+    unknown_from: int | None
+
+
+class _HeldStates:
+    """History source of states in memory; the changes of all but the first one are known."""
+
+    def __init__(self, subject: AskedQuestion, states: Sequence[HistoryState]) -> None:
+        self._subject = subject
+        self._states = states
+
+    @property
+    def metadata(self) -> MetadataImage:
+        return self._states[0].image.metadata
+
+    def initial_acls(self) -> Sequence[AppliedAcl]:
+        table = self._states[0].image.merged().columns
+        return table.acls(np.flatnonzero(self._subject.rows(table)))
+
+    def steps(self, ids: Iterable[Uuid]) -> Iterator[_StateStep]:
+        seen = set(ids)
+        for state in self._states[1:]:
+            records = tuple(self._records(state, seen))
+            yield _StateStep(state.end_offset, state.timestamp_ms, records, state.unknown_from)
+
+    def _records(self, state: HistoryState, seen: set[Uuid]) -> Iterator[LogRecord]:
+        """The broker registrations of a state, and the changes that concern the subject."""
+        yield from state.brokers
+        for before, after, offset in state.changes or ():
+            written = state.end_offset - 1 if offset is None else offset
+            if after is not None and (after.record.id in seen or self._subject.is_wanted(after.record)):
+                seen.add(after.record.id)
+                yield LogRecord(written, after.timestamp_ms, after.record)
+            elif after is None and before is not None and before.record.id in seen:
+                yield LogRecord(written, state.timestamp_ms, RemoveAccessControlEntryRecord(before.record.id))

@@ -1,0 +1,118 @@
+"""Indexes of past states, each derived from the nearest known one by applying the changes between them."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final
+
+from authorizer.engine.index.acl_index import AclIndex
+from authorizer.engine.index.row_index import RowIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from authorizer.api.ip_network import NetworkRules
+    from authorizer.console.history.history_states import HistoryState
+    from records.columns.acl_table import AppliedAcl
+    from snapshot.columns import AclColumns
+    from snapshot.image import AclsImage
+
+# Maximum number of row indexes and of ACL indexes; changes after which an intermediate index is cached.
+_COLUMNS_MAXIMUM: Final = 3
+_INDEXES_MAXIMUM: Final = 256
+_CACHE_INTERVAL_CHANGES: Final = 1_000
+
+
+class IndexCache:
+    """Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._rows: OrderedDict[tuple[AclColumns, NetworkRules], RowIndex] = OrderedDict()
+        self._indexes: OrderedDict[tuple[AclsImage, NetworkRules], AclIndex] = OrderedDict()
+
+    def get(
+        self, states: Sequence[HistoryState], at: int, now: AclIndex, *, networks: NetworkRules
+    ) -> AclIndex:
+        """The index of ``states[at]``.
+
+        ``now`` is the node's current index; ``networks`` are the network rules of that state.
+        """
+        with self._lock:
+            last = states[-1].image
+            if now.image.columns is last.columns and now.image.changes is last.changes:
+                self._cache(now.with_changes((), last))
+            nearest, index = self._nearest(states, at, networks=networks)
+            path = range(nearest + 1, at + 1) if nearest <= at else range(nearest - 1, at - 1, -1)
+            uncached_changes = 0
+            for each in path:
+                changes = _changes_to(states, each, is_back=nearest > at)
+                index = index.with_changes(changes, states[each].image)
+                uncached_changes += len(changes)
+                if uncached_changes > _CACHE_INTERVAL_CHANGES:
+                    self._cache(index)
+                    uncached_changes = 0
+            self._cache(index)
+            return index
+
+    def clear(self) -> None:
+        with self._lock:
+            self._rows.clear()
+            self._indexes.clear()
+
+    def _nearest(
+        self, states: Sequence[HistoryState], at: int, *, networks: NetworkRules
+    ) -> tuple[int, AclIndex]:
+        """The nearest cached index from which known changes lead to ``at``; else a new index of ``at``."""
+        columns = states[at].image.columns
+        earlier = later = True
+        for distance in range(len(states)):
+            for each, is_reached in ((at + distance, later), (at - distance, earlier)):
+                if not is_reached or not 0 <= each < len(states):
+                    continue
+                known = self._indexes.get((states[each].image, networks))
+                if known is not None:
+                    self._indexes.move_to_end((states[each].image, networks))
+                    return each, known
+            later = (
+                later
+                and at + distance + 1 < len(states)
+                and _has_known_changes(states[at + distance + 1], columns)
+            )
+            earlier = earlier and at > distance and _has_known_changes(states[at - distance], columns)
+            earlier = earlier and states[at - distance - 1].image.columns is columns
+            if not later and not earlier:
+                break
+        return at, AclIndex.on(self._row_index(columns, networks=networks), states[at].image)
+
+    def _row_index(self, columns: AclColumns, *, networks: NetworkRules) -> RowIndex:
+        key = columns, networks
+        rows = self._rows.get(key)
+        if rows is None:
+            rows = self._rows[key] = RowIndex(columns, networks=networks)
+            while len(self._rows) > _COLUMNS_MAXIMUM:
+                self._rows.popitem(last=False)
+        self._rows.move_to_end(key)
+        return rows
+
+    def _cache(self, index: AclIndex) -> None:
+        key = index.image, index.rows.networks
+        self._indexes[key] = index
+        self._indexes.move_to_end(key)
+        while len(self._indexes) > _INDEXES_MAXIMUM:
+            self._indexes.popitem(last=False)
+
+
+def _has_known_changes(state: HistoryState, columns: AclColumns) -> bool:
+    """Whether the changes from the previous state to this one are known, on these columns."""
+    return state.changes is not None and state.image.columns is columns
+
+
+def _changes_to(
+    states: Sequence[HistoryState], at: int, *, is_back: bool
+) -> Sequence[tuple[AppliedAcl | None, AppliedAcl | None]]:
+    """The changes that lead to a state from the one before it, or from the one after it."""
+    if is_back:
+        return [(each.after, each.before) for each in states[at + 1].changes or ()]
+    return [each.pair for each in states[at].changes or ()]
