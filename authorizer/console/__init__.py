@@ -1,5 +1,5 @@
-"""The console: a page on a listener where it is switched on, and what it asks.
+"""The console: a web page that shows and changes ACLs, and the routes behind it.
 
-The page itself says nothing of any ACL, so everyone who reaches the listener gets it. All that it shows it
-asks for, and that is guarded like everything else: who may not describe the cluster sees their own answers.
+The page's files contain no ACLs and are served to everyone who reaches the listener. Every request for data
+is authorized: callers without Describe on the cluster see only their own decisions.
 """

@@ -185,7 +185,7 @@ def test_other_nodes_agree_or_not_and_say_why(
         theirs = other.get("/v1/state").json()
     assert theirs["offset"] == node.status().end_offset
     expect(differing).to_contain_text(
-        f"DIFFERS: other ACLs at offset {theirs['offset'] - 1}: digest {theirs['digest']} there, "
+        f"DIFFERS: different ACLs at offset {theirs['offset'] - 1}: digest {theirs['digest']} there, "
         f"{node.status().digest} here"
     )
     expect(rows.filter(has_text=peers["other log"])).to_contain_text("another log")
@@ -263,8 +263,8 @@ def test_what_is_no_node_is_shown_as_text_and_never_followed(
                 "away: " + urls["junk"] + " does not answer as an aclog node"
             )
             expect(rows["elsewhere"]).to_contain_text("does not answer as an aclog node")
-            expect(rows["huge"]).to_contain_text("answers more than a node does")
-            expect(rows["slow"]).to_contain_text("has not answered whole within 2 s")
+            expect(rows["huge"]).to_contain_text("not an answer of a node")
+            expect(rows["slow"]).to_contain_text("sent no complete answer within 2 s")
             expect(rows["marked"]).to_contain_text("another log")
             expect(rows["refusing"]).to_contain_text(SCRIPT)
             assert len(rows["refusing"].inner_text()) < 500

@@ -123,7 +123,7 @@ def test_within_a_batch_there_was_no_state(chromium: Browser, url: str, client: 
         page.goto(f"{url}/#{ASKED}&at={BATCH + 1}")
         expect(page.locator("main .error")).to_contain_text(
             f"There was no state at offset {BATCH + 1}: the records {BATCH} to {LAST} became visible "
-            f"once. Look at offset {REMOVED} or {LAST}"
+            f"together. Use offset {REMOVED} or {LAST}"
         )
         expect(page.locator(".result")).to_have_count(0)
         expect(page.locator(".moment")).to_contain_text(f"inside a batch, of the offsets {BATCH} to {LAST}")

@@ -19,8 +19,8 @@ from authorizer.analysis.effective_permissions import Meaning
 from authorizer.analysis.plan import AclPlan, PlanOrigin
 from authorizer.api.acl_json import content_from_json
 from authorizer.api.http.error_code import ErrorCode
-from authorizer.console.comparison_scheduler import ComparisonScheduler
 from authorizer.console.process.console_proxy import ConsoleProxy
+from authorizer.console.threads import ComparisonScheduler
 from authorizer.engine.decisions.state import AuthorizerSettings
 from authorizer.sidecar.http.errors import HttpError
 from authorizer.sidecar.workers.socket_directory import MeetingPlace
@@ -97,7 +97,7 @@ async def reach(condition: Callable[[], bool]) -> None:
 def test_short_ones_wait_for_no_long_one_which_ends_with_its_client() -> None:
     async def compare() -> None:
         scheduler, clients, works = (
-            ComparisonScheduler(short_s=0.02),
+            ComparisonScheduler(short_limit_s=0.02),
             (Client(), Client()),
             (Endless(), Endless()),
         )
@@ -124,7 +124,7 @@ def test_short_ones_wait_for_no_long_one_which_ends_with_its_client() -> None:
 
 def test_one_that_waits_for_its_turn_ends_with_its_client() -> None:
     async def compare() -> None:
-        scheduler = ComparisonScheduler(short_s=0.02)
+        scheduler = ComparisonScheduler(short_limit_s=0.02)
         first, second, endless, waiting = Client(), Client(), Endless(), Endless()
         running = asyncio.create_task(scheduler.run(first.request, endless))
         await reach(lambda: endless.runs == 2)
@@ -143,7 +143,7 @@ def test_one_that_waits_for_its_turn_ends_with_its_client() -> None:
 
 def test_a_long_one_has_a_limit_too() -> None:
     async def compare() -> None:
-        scheduler, endless = ComparisonScheduler(short_s=0.02, long_s=0.02), Endless()
+        scheduler, endless = ComparisonScheduler(short_limit_s=0.02, long_limit_s=0.02), Endless()
         with pytest.raises(HttpError, match="use `aclog plan`") as raised:
             await scheduler.run(Client().request, endless)
         assert raised.value.code is ErrorCode.OVERLOADED

@@ -16,9 +16,9 @@ from authorizer.console.history.background import ScanThread
 from authorizer.console.history.history_scan import HistoryScan
 from authorizer.console.history.index_cache import IndexCache
 from authorizer.console.history.stored_history import read_stored_states
-from authorizer.console.process.thread_pool import run_in_console_thread
 from authorizer.console.routes.matrix_window import window
 from authorizer.console.routes.queries import MatrixQuery
+from authorizer.console.threads import run_in_console_thread
 from authorizer.engine.decisions.state import AuthorizerState
 from authorizer.sidecar.http.errors import HttpError
 from records.acl import ResourceType

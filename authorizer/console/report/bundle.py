@@ -1,9 +1,8 @@
-"""Bundle: the console's modules as one classic script, so that a file can hold them.
+"""Bundles the console's modules into one classic script, for a report in one file.
 
-A page that is opened from disk may load no module, and a policy with hashes lets in what stands in the page.
-So each module becomes a function, in the order in which they need one another; what it exports, others find
-in one object. Modules of this package stand in for some of the console's: what answers from the file in place
-of a node, and what a file shows otherwise.
+A page opened from disk cannot load modules, and its policy allows inline scripts by hash. So each module
+becomes a function, in dependency order, and its exports go into one object. The modules of this package
+replace some of the console's: they answer from the file instead of a node.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: What the console's modules get in place of what they import.
+#: Replacements of the console's modules.
 _SUBSTITUTES: Final[Mapping[str, str]] = {
     "api.js": "file_api.js",
     "change.js": "file_change.js",
@@ -23,24 +22,24 @@ _SUBSTITUTES: Final[Mapping[str, str]] = {
     "time_bar.js": "file_bar.js",
 }
 _MAIN: Final = "main.js"
-#: What is not aclog's own, and the notice that has to go with each copy.
+#: Third-party modules, and the notice that each copy must contain.
 _NOTICES: Final[Mapping[str, str]] = {"htm-preact.js": "htm-preact.NOTICE"}
 _IMPORT: Final = re.compile(r'^import \{([^}]*)\} from "\./([\w.-]+)";$', re.MULTILINE)
 _EXPORT: Final = re.compile(r"^export (?=(?:async )?(?:function|class|const|let) (\w+))", re.MULTILINE)
-# How a minified module ends.
+# The end of a minified module.
 _EXPORT_LIST: Final = re.compile(r"export ?\{([^}]*)\};?\s*$")
-# What a module has that none of these understands.
-_LEFT: Final = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
-# In a page, what would end a script, or turn the rest of it into a comment.
-_NOT_IN_A_SCRIPT: Final = re.compile(r"</script|<!--|<script", re.IGNORECASE)
+# An import or export that the patterns above did not match.
+_UNMATCHED: Final = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
+# Text that would end an inline script, or turn the rest of it into a comment.
+_SCRIPT_BREAKERS: Final = re.compile(r"</script|<!--|<script", re.IGNORECASE)
 
 
 def script() -> str:
-    """The whole script, the same each time."""
+    """The script; the same for every report."""
     bundle = _Bundle()
     bundle.add(_MAIN)
     text = "".join(['"use strict";\nconst $ = {};\n', *bundle.parts])
-    return _NOT_IN_A_SCRIPT.sub(lambda found: f"\\x3c{found[0][1:]}", text)
+    return _SCRIPT_BREAKERS.sub(lambda found: f"\\x3c{found[0][1:]}", text)
 
 
 def style() -> str:
@@ -53,17 +52,17 @@ def _asset(name: str) -> str:
 
 
 class _Bundle:
-    """Modules as functions, each behind those that it needs."""
+    """Modules as functions, each after its dependencies."""
 
     def __init__(self) -> None:
         console = _sources("authorizer.console", "assets")
-        self._own = _sources("authorizer.cli.report", "page")
-        self._sources = console | self._own
+        self._replacements = _sources("authorizer.cli.report", "page")
+        self._sources = console | self._replacements
         self._exports: dict[str, set[str]] = {}
         self.parts: list[str] = []
 
     def add(self, name: str) -> None:
-        """Raises ValueError: it is written in a way that is not known here, or needs what is not there."""
+        """Raises ValueError: the module has an unknown import or export, or imports a missing name."""
         if name in self._exports:
             return
         self._exports[name] = set()
@@ -71,11 +70,11 @@ class _Bundle:
         exported = {each: each for each in _EXPORT.findall(source)}
         body = _EXPORT.sub("", source)
         if (listed := _EXPORT_LIST.search(body)) is not None:
-            exported |= dict(map(_own_and_name, listed[1].split(",")))
+            exported |= dict(map(_local_and_exported, listed[1].split(",")))
             body = body[: listed.start()]
         body = _IMPORT.sub(lambda found: self._imported(name, found), body)
-        if (left := _LEFT.search(body)) is not None:
-            raise ValueError(f"{name}: `{left[0]}` is not understood")
+        if (unmatched := _UNMATCHED.search(body)) is not None:
+            raise ValueError(f"{name}: `{unmatched[0]}` is not supported")
         self._exports[name].update(exported.values())
         properties = ", ".join(f"{name}: {own}" for own, name in exported.items())
         if name in _NOTICES:
@@ -83,19 +82,19 @@ class _Bundle:
         self.parts.append(f'$["{name}"] = (() => {{\n{body}\nreturn {{ {properties} }};\n}})();\n')
 
     def _imported(self, importer: str, found: re.Match[str]) -> str:
-        name = found[2] if importer in self._own else _SUBSTITUTES.get(found[2], found[2])
+        name = found[2] if importer in self._replacements else _SUBSTITUTES.get(found[2], found[2])
         self.add(name)
-        names = dict(map(_own_and_name, found[1].strip(" ,").split(",")))
+        names = dict(map(_local_and_exported, found[1].strip(" ,").split(",")))
         if missing := names.keys() - self._exports[name]:
-            raise ValueError(f"{importer} needs {', '.join(sorted(missing))} of {name}")
+            raise ValueError(f"{importer} imports {', '.join(sorted(missing))}, which {name} does not export")
         properties = ", ".join(f"{name}: {own}" for name, own in names.items())
         return f'const {{ {properties} }} = $["{name}"];'
 
 
-def _own_and_name(listed: str) -> tuple[str, str]:
-    """Of ``a as h``: a and h."""
-    own, _, name = listed.strip().partition(" as ")
-    return own, name or own
+def _local_and_exported(listed: str) -> tuple[str, str]:
+    """``a as h`` gives a and h."""
+    local, _, exported = listed.strip().partition(" as ")
+    return local, exported or local
 
 
 def _sources(package: str, folder: str) -> dict[str, str]:

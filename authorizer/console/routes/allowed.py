@@ -1,8 +1,7 @@
-"""``/console/v1/allowed``: questions about all names with a prefix, or about everyone; the answer is exact.
+"""``/console/v1/allowed``: exact answers for all names with a prefix, or for all principals.
 
-To one principal it is all of the names, some or none, with a class of questions for each that is answered
-alike: on which names but for which, from which hosts, the ACL that decides, and one question of it. Where no
-principal is named it lists who may.
+For one principal: whether all, some or no names are allowed, with classes of requests that are decided alike
+(names, exceptions, hosts, deciding ACL, and a witness request). Without a principal: all that are allowed.
 """
 
 from __future__ import annotations
@@ -40,14 +39,14 @@ if TYPE_CHECKING:
     from authorizer.engine.index.acl_index import AclIndex
     from authorizer.sidecar.auth.caller_authorization import Caller
 
-#: Names of a class that are sent, and exceptions of each.
+#: Maximum number of names of a class, and of exceptions of a name.
 _NAMES_MAXIMUM: Final = 20
-# Lists of who may that are kept.
+# Maximum number of cached lists of allowed principals.
 _LISTS_MAXIMUM: Final = 4
 
 
-class _Asked(NamedTuple):
-    """The operation on which names."""
+class _Access(NamedTuple):
+    """An operation on a name or prefix."""
 
     resource_type: ResourceType
     where: Key
@@ -61,52 +60,52 @@ class AllowedRoutes:
         self,
         states: StateCache,
         caller_of: Callable[[Request], Caller],
-        answered: Callable[..., Coroutine[Any, Any, Response]],
+        respond: Callable[..., Coroutine[Any, Any, Response]],
     ) -> None:
-        """``caller_of``: who asks; ``answered``: the response with what is worked out in a thread."""
+        """``caller_of``: authenticates; ``respond``: runs a function in a thread and returns its response."""
         self._states = states
         self._caller_of = caller_of
-        self._answered = answered
-        self._keeping = threading.Lock()
-        self._lists: OrderedDict[tuple[AclIndex, _Asked], list[Questions]] = OrderedDict()
+        self._respond = respond
+        self._lock = threading.Lock()
+        self._lists: OrderedDict[tuple[AclIndex, _Access], list[Questions]] = OrderedDict()
 
     async def allowed(self, request: Request) -> Response:
-        """GET: which of the names a principal may do it to, or who may."""
-        question = decode_query(request.scope["query_string"], AllowedQuery)
-        asked = _asked(question)
+        """GET: the allowed names of a principal, or the allowed principals."""
+        query = decode_query(request.scope["query_string"], AllowedQuery)
+        access = _access_of(query)
         caller = self._caller_of(request)
-        principal: str | None = question.principal or None
+        principal: str | None = query.principal or None
         if principal is not None:
             principal = str(parse_kafka_principal(principal))
             caller.require_may_ask_about(parse_kafka_principal(principal))
         elif not caller.may_list():
             principal = str(caller.origin.principal)
-        if question.at_offset is not None:
+        if query.at_offset is not None:
             caller.require_on_cluster(AclOperation.DESCRIBE)
 
-        def worked_out() -> dict[str, Any]:
-            state = self._states.state_at(question.at_offset)
+        def compute() -> dict[str, Any]:
+            state = self._states.state_at(query.at_offset)
             classes: list[tuple[bool, Questions]]
-            found: dict[str, Any] = {**state_offset_json(state), "principal": principal}
+            answer: dict[str, Any] = {**state_offset_json(state), "principal": principal}
             if principal is None:
-                classes = [(True, each) for each in self._who(state, asked)]
+                classes = [(True, each) for each in self._allowed_principals(state, access)]
             else:
-                summary, classes = self._of_one(state, asked, principal)
-                found["summary"] = summary
-            shown = classes[question.first : question.first + question.count]
+                summary, classes = self._of_one(state, access, principal)
+                answer["summary"] = summary
+            shown = classes[query.first : query.first + query.count]
             acls = DecidingAcls(state.index.image.merged().columns, [each for _, each in shown])
             lines = [
-                _class_json(state, acls, each, asked.operation, is_allowed=is_so) for is_so, each in shown
+                _class_json(state, acls, each, access.operation, is_allowed=is_so) for is_so, each in shown
             ]
-            return found | {"total": len(classes), "first": question.first, "classes": lines}
+            return answer | {"total": len(classes), "first": query.first, "classes": lines}
 
-        return await self._answered(worked_out, is_past=question.at_offset is not None)
+        return await self._respond(compute, is_past=query.at_offset is not None)
 
     def _of_one(
-        self, state: AuthorizerState, asked: _Asked, principal: str
+        self, state: AuthorizerState, access: _Access, principal: str
     ) -> tuple[str, list[tuple[bool, Questions]]]:
-        """``all``, ``some`` or ``none``; what is allowed, then what is not."""
-        resource_type, where, operation = asked
+        """``all``, ``some`` or ``none``; the allowed classes, then the denied ones."""
+        resource_type, where, operation = access
         (column,) = self._states.matrix(state, resource_type).columns([principal])
         bit, space = OPERATION_BITS[operation], NAME_SPACES[resource_type]
         allowed = within(column.answers, where, operation, resource_type)
@@ -121,29 +120,29 @@ class AllowedRoutes:
         cell = column.cell(where)
         return "all" if cell.always & bit else "some" if cell.sometimes & bit else "none", classes
 
-    def _who(self, state: AuthorizerState, asked: _Asked) -> list[Questions]:
-        """Who may; what is looked at page by page is worked out once."""
-        key = state.index, asked
-        with self._keeping:
+    def _allowed_principals(self, state: AuthorizerState, access: _Access) -> list[Questions]:
+        """The classes of allowed principals, cached for the next page."""
+        key = state.index, access
+        with self._lock:
             if key not in self._lists:
                 settings = state.settings.with_version_of(state.index.image)
                 table = state.index.image.merged().columns
                 self._lists[key] = list(
-                    who_can(table, settings, asked.resource_type, asked.where, asked.operation)
+                    who_can(table, settings, access.resource_type, access.where, access.operation)
                 )
                 while len(self._lists) > _LISTS_MAXIMUM:
                     self._lists.popitem(last=False)
             return self._lists[key]
 
 
-def _asked(question: AllowedQuery) -> _Asked:
-    operation = code_of(AclOperation, question.operation, "operation")
-    resource_type = code_of(ResourceType, question.type, "type")
-    where = NAME_SPACES[resource_type].pattern(question.name, is_prefix=question.prefix)
+def _access_of(query: AllowedQuery) -> _Access:
+    operation = code_of(AclOperation, query.operation, "operation")
+    resource_type = code_of(ResourceType, query.type, "type")
+    where = NAME_SPACES[resource_type].pattern(query.name, is_prefix=query.prefix)
     if where is None:
-        kind = "begin with" if question.prefix else "have the name"
-        raise invalid_request(f"no {resource_type.name} can {kind} `{question.name}`")
-    return _Asked(resource_type, where, operation)
+        kind = "begin with" if query.prefix else "have the name"
+        raise invalid_request(f"no {resource_type.name} can {kind} `{query.name}`")
+    return _Access(resource_type, where, operation)
 
 
 def _class_json(
@@ -154,7 +153,7 @@ def _class_json(
     *,
     is_allowed: bool,
 ) -> dict[str, Any]:
-    """In words, with what decides the question that stands for the class, and which ACLs decide others."""
+    """The class in words, with the decision of its witness, and the ACLs that decide other requests of it."""
     witness, decision = questions.witness, decided(state, questions, operation)
     others = acls.others(questions, decision, is_allowed=is_allowed)
     return {

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 from authorizer.analysis.blame import AskedQuestion
 from authorizer.api.acl_json import applied_acl_json
 from authorizer.api.cluster_name import CLUSTERS_PATH
-from authorizer.console.comparison_scheduler import ComparisonScheduler
 from authorizer.console.history.history_json import (
     change_entries,
     decision_history_json,
@@ -23,7 +22,6 @@ from authorizer.console.history.history_json import (
     state_offset_json,
 )
 from authorizer.console.history.state_cache import StateCache
-from authorizer.console.process.thread_pool import run_in_console_thread
 from authorizer.console.routes.access import console_caller
 from authorizer.console.routes.allowed import AllowedRoutes
 from authorizer.console.routes.decision_changes import decision_changes_json, find_decision_changes
@@ -38,6 +36,7 @@ from authorizer.console.routes.queries import (
     DecisionQuery,
     MatrixQuery,
 )
+from authorizer.console.threads import ComparisonScheduler, run_in_console_thread
 from authorizer.engine.decisions.listing import list_acls
 from authorizer.sidecar.base_app import not_ready
 from authorizer.sidecar.http.errors import invalid_request
@@ -251,7 +250,7 @@ class ConsoleRoutes:
         def found() -> dict[str, Any]:
             state = self._states.state_at(asked.at_offset)
             shown = self._listing(state, asked.containing).part(asked.first, asked.count)
-            findings = self._findings.of(state)
+            findings = self._findings.get(state)
             return {
                 uuid_to_string(acl.record.id): findings[acl.record.id]
                 for acl in shown

@@ -1,4 +1,4 @@
-"""What ``aclog lint`` finds amiss, worked out once for each state that is looked at."""
+"""Findings of ``aclog lint``, computed once for each state that is shown."""
 
 from __future__ import annotations
 
@@ -17,37 +17,36 @@ if TYPE_CHECKING:
     from records.ids import Uuid
     from snapshot.image import AclsImage
 
-#: ACLs that are looked through for a page: that takes seconds.
+#: Maximum number of ACLs that are linted for a page, which takes seconds.
 ACLS_MAXIMUM: Final = 200_000
 
 
 class FindingsCache:
-    """Of the state that was looked at last. Thread-safe; who asks waits."""
+    """The findings of the last requested state. Thread-safe; callers wait for a running computation."""
 
     def __init__(self) -> None:
-        self._working = threading.Lock()
-        self._known: tuple[AuthorizerState, Mapping[Uuid, list[dict[str, Any]]]] | None = None
+        self._lock = threading.Lock()
+        self._cached: tuple[AuthorizerState, Mapping[Uuid, list[dict[str, Any]]]] | None = None
 
-    def of(self, state: AuthorizerState) -> Mapping[Uuid, list[dict[str, Any]]]:
-        """By the ids of ACLs.
+    def get(self, state: AuthorizerState) -> Mapping[Uuid, list[dict[str, Any]]]:
+        """The findings by ACL id.
 
         Raises:
-            HttpError: 400, there are too many ACLs to look through for a page.
+            HttpError: 400, there are too many ACLs to lint for a page.
         """
         image = state.index.image
         if len(image) > ACLS_MAXIMUM:
             raise invalid_request(
-                f"{len(image)} ACLs are too many to look for what is amiss here (at most {ACLS_MAXIMUM}): "
-                "ask aclog lint"
+                f"{len(image)} ACLs are too many for findings here (at most {ACLS_MAXIMUM}): use `aclog lint`"
             )
-        with self._working:
-            if self._known is None or self._known[0].index is not state.index:
-                self._known = state, findings_json(state.index.image, state.settings)
-            return self._known[1]
+        with self._lock:
+            if self._cached is None or self._cached[0].index is not state.index:
+                self._cached = state, findings_json(state.index.image, state.settings)
+            return self._cached[1]
 
 
 def findings_json(image: AclsImage, settings: AuthorizerSettings) -> dict[Uuid, list[dict[str, Any]]]:
-    """All of a state, by the ids of ACLs."""
+    """All findings of a state, by ACL id."""
     lint = Lint(
         image.merged().columns,
         settings.with_version_of(image),

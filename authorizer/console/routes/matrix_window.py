@@ -1,4 +1,4 @@
-"""A window of the matrix: the rows and columns that are visible, and their cells."""
+"""The visible rows, columns and cells of the matrix."""
 
 from __future__ import annotations
 
@@ -14,69 +14,69 @@ if TYPE_CHECKING:
     from authorizer.analysis.matrix import Column, Matrix
     from authorizer.console.routes.queries import MatrixQuery
 
-#: Principals of all teams of a window that are summed up: at a million ACLs that takes seconds.
+#: Maximum number of principals that a window aggregates by team: with a million ACLs it takes seconds.
 MEMBERS_MAXIMUM: Final = 200
-#: Operations by bit, as `analysis.answers` has them.
+#: Operations by bit, as in `analysis.host_answers`.
 _OPERATIONS: Final = [operation.name for operation in OPERATIONS]
-#: Who has no ACLs.
-_EVERYBODY_ELSE: Final = Row(("", False), 0)
+#: The column of principals without ACLs.
+_OTHER_PRINCIPALS: Final = Row(("", False), 0)
 
 
-def window(asked: MatrixQuery, matrix: Matrix, before: Matrix | None, own: str | None) -> dict[str, Any]:
-    """What is asked for of a matrix, maybe compared with another one.
+def window(query: MatrixQuery, matrix: Matrix, before: Matrix | None, only: str | None) -> dict[str, Any]:
+    """A window of a matrix, optionally compared with another one.
 
     Args:
-        asked: which rows and columns.
-        matrix: of the state that is shown.
-        before: of one that it is compared with.
-        own: the only principal that may be shown.
+        query: selects rows and columns.
+        matrix: of the shown state.
+        before: of the state that it is compared with.
+        only: the only principal that the caller may see; None: all.
     """
-    named = [own] if own is not None else _named(asked, matrix, before)
-    heads = _heads(asked, named, is_all=own is None)
-    rows = _rows(asked, matrix, before, own)
-    some = rows[asked.row : asked.row + asked.rows]
-    shown = heads[asked.column : asked.column + asked.columns]
-    members = _members(shown, named)
-    # All at once: what everybody may is worked out once, which takes longer than what one may.
-    whole = [principal for each in members if each is not None for principal in each]
+    named = [only] if only is not None else _named(query, matrix, before)
+    heads = _heads(query, named, is_all=only is None)
+    rows = _rows(query, matrix, before, only)
+    visible_rows = rows[query.row : query.row + query.rows]
+    visible_heads = heads[query.column : query.column + query.columns]
+    members = _members(visible_heads, named)
+    # In one call, so that the slow part, the rights of all principals, is computed once.
+    all_members = [principal for each in members if each is not None for principal in each]
     for each in (matrix, before):
         if each is not None:
-            each.columns(whole)
-    found = {
+            each.columns(all_members)
+    result = {
         "end_offset": matrix.index.image.provenance.end_offset,
         "type": matrix.resource_type.name,
         "operations": _OPERATIONS,
-        "rows": {"total": len(rows), "first": asked.row, "items": list(map(_row_json, some))},
+        "rows": {"total": len(rows), "first": query.row, "items": list(map(_row_json, visible_rows))},
         "columns": {
             "total": len(heads),
-            "first": asked.column,
-            "items": [_head_json(each, matrix) for each in shown],
+            "first": query.column,
+            "items": [_head_json(each, matrix) for each in visible_heads],
         },
-        "cells": _cells(some, [None if each is None else matrix.columns(each) for each in members]),
+        "cells": _cells(visible_rows, [None if each is None else matrix.columns(each) for each in members]),
     }
     if before is not None:
         pairs = [None if each is None else matrix.flips(before, each) for each in members]
         for at, which in enumerate(("granted", "revoked")):
             flips = [None if each is None else [pair[at] for pair in each] for each in pairs]
-            found[which] = _cells(some, flips)
-    return found
+            result[which] = _cells(visible_rows, flips)
+    return result
 
 
-def _named(asked: MatrixQuery, matrix: Matrix, before: Matrix | None) -> list[str]:
-    """All principals that are looked for, in order."""
-    wanted = asked.who.casefold()
+def _named(query: MatrixQuery, matrix: Matrix, before: Matrix | None) -> list[str]:
+    """The selected principals, in order."""
+    wanted = query.who.casefold()
     principals = matrix.principals if before is None else matrix.principals | before.principals
-    return sorted(each for each in principals if wanted in each.casefold() and each.startswith(asked.team))
+    return sorted(each for each in principals if wanted in each.casefold() and each.startswith(query.team))
 
 
-def _heads(asked: MatrixQuery, named: Sequence[str], *, is_all: bool) -> list[Row]:
-    """The columns: principals, or teams of them; before all of them everybody else."""
-    heads = teams(named, asked.team) if asked.teams else [Row((each, True), 0) for each in named]
-    return [_EVERYBODY_ELSE, *heads] if is_all and not asked.who and not asked.team else heads
+def _heads(query: MatrixQuery, named: Sequence[str], *, is_all: bool) -> list[Row]:
+    """The columns: principals without ACLs first, then principals or teams."""
+    heads = teams(named, query.team) if query.teams else [Row((each, True), 0) for each in named]
+    return [_OTHER_PRINCIPALS, *heads] if is_all and not query.who and not query.team else heads
 
 
 def _members(heads: Sequence[Row], named: Sequence[str]) -> list[Sequence[str | None] | None]:
-    """The principals of each column; None where they are too many to be summed up here."""
+    """The principals of each column; None if they are too many to aggregate."""
     found: list[Sequence[str | None] | None] = []
     left = MEMBERS_MAXIMUM
     for (text, is_name), inside in heads:
@@ -89,17 +89,17 @@ def _members(heads: Sequence[Row], named: Sequence[str]) -> list[Sequence[str | 
     return found
 
 
-def _rows(asked: MatrixQuery, matrix: Matrix, before: Matrix | None, own: str | None) -> list[Row]:
-    if own is not None:
-        (column,) = matrix.columns([own])
-        return outline(column.answers.keys, asked.under, asked.containing)
+def _rows(query: MatrixQuery, matrix: Matrix, before: Matrix | None, only: str | None) -> list[Row]:
+    if only is not None:
+        (column,) = matrix.columns([only])
+        return outline(column.answers.keys, query.under, query.containing)
     if before is None or before.keys == matrix.keys:
-        return matrix.rows(asked.under, asked.containing)
-    return outline(each_once(matrix.keys + before.keys), asked.under, asked.containing)
+        return matrix.rows(query.under, query.containing)
+    return outline(each_once(matrix.keys + before.keys), query.under, query.containing)
 
 
 def _cells(rows: Sequence[Row], columns: Sequence[Sequence[Column] | None]) -> list[list[Cell | None]]:
-    """What holds for all of the principals of a column, and what for some."""
+    """What is allowed to all principals of a column, and to some of them."""
     return [
         [None if each is None else both(column.cell(row.key) for column in each) for each in columns]
         for row in rows
@@ -112,6 +112,6 @@ def _row_json(row: Row) -> dict[str, Any]:
 
 
 def _head_json(head: Row, matrix: Matrix) -> dict[str, Any]:
-    """A principal, a team by its prefix, or everybody else."""
+    """A principal, a team by its prefix, or the principals without ACLs."""
     text = head.key[0] or None
     return {"principal": text, "inside": head.inside, "super": text in matrix.settings.super_users}

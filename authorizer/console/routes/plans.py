@@ -1,11 +1,9 @@
-"""``/console/v1/plan`` and ``/console/v1/apply``: what changes of ACLs would do, and to do just that.
+"""``/console/v1/plan`` and ``/console/v1/apply``: show the effect of ACL changes, and apply them.
 
-The rules:
-
-- What they would do is for who may describe the cluster. A plan to be applied is made for who may alter it,
-  of the ACLs of now, where the node changes ACLs at all.
-- Only that plan is applied, and by its meaning as any other (`writing.plan_application`).
-- Both are asked by this page alone (`same_origin`).
+- A plan requires Describe on the cluster. A plan to apply requires Alter, is made on the current ACLs, and
+  only by a node that can change ACLs.
+- Apply checks the plan's effective permissions, as for any other plan (`writing.plan_application`).
+- Both accept requests of the console's page only (`same_origin`).
 """
 
 from __future__ import annotations
@@ -20,14 +18,13 @@ from authorizer.analysis.plan import AclPlan, PlanOrigin, replaced
 from authorizer.analysis.plan_checks import PlanCounts, warnings_of
 from authorizer.api.acl_json import acl_json, content_from_json
 from authorizer.api.errors import ApiError
-from authorizer.console.comparison_scheduler import ComparisonScheduler
 from authorizer.console.history.history_json import state_offset_json
-from authorizer.console.process.thread_pool import run_in_console_thread
 from authorizer.console.routes.access import console_caller
 from authorizer.console.routes.decision_changes import decision_changes_json
 from authorizer.console.routes.paths import PLAN_PATH
 from authorizer.console.routes.queries import PlanQuery
 from authorizer.console.routes.same_origin import require_same_origin
+from authorizer.console.threads import ComparisonScheduler, run_in_console_thread
 from authorizer.engine.decisions.notes import unknown_release
 from authorizer.node.writing.acl_control import HostRules, validate_binding
 from authorizer.node.writing.cluster_plan import NOT_ATOMIC
@@ -54,9 +51,9 @@ if TYPE_CHECKING:
     from records.columns.acl_table import AclTable
     from records.entries import AclContent
 
-#: What errors call a text that was pasted.
+#: Name of the pasted text in errors.
 _TEXT: Final = "the text"
-#: ACLs that are listed one by one.
+#: Maximum number of listed ACLs.
 _LISTED_MAXIMUM: Final = 200
 
 
@@ -73,48 +70,48 @@ class PlanRoutes:
         self._scheduler = scheduler
 
     async def plan(self, request: Request) -> Response:
-        """POST: what changes would do; and the plan, where it is to be applied."""
+        """POST: the effect of changes; with ``to_apply`` also the plan."""
         caller = console_caller(self._node, request)
         require_same_origin(request)
-        asked = decode_body(await read_body(request), PlanQuery, PLAN_PATH)
+        query = decode_body(await read_body(request), PlanQuery, PLAN_PATH)
         caller.require_on_cluster(AclOperation.DESCRIBE)
-        if asked.to_apply:
+        if query.to_apply:
             caller.require_on_cluster(AclOperation.ALTER)
             if self._node.refusal is not None:
                 raise invalid_request(self._node.refusal)
-            if asked.at_offset is not None:
-                raise invalid_request("what is over cannot be changed: a plan is made of the ACLs of now")
-        return json_response(await self._scheduler.run(request, partial(self._planned, asked)))
+            if query.at_offset is not None:
+                raise invalid_request("past states cannot be changed: make the plan without at_offset")
+        return json_response(await self._scheduler.run(request, partial(self._plan, query)))
 
     async def apply(self, request: Request) -> Response:
-        """POST: carry out a plan, whole or not at all."""
+        """POST: apply a plan, completely or not at all."""
         caller = console_caller(self._node, request, "ApplyPlan")
         require_same_origin(request)
         caller.require_on_cluster(AclOperation.ALTER)
-        wanted = await run_in_console_thread(plan_of, await read_body(request))
-        return await self._acls.applied(request, caller, wanted)
+        plan = await run_in_console_thread(plan_of, await read_body(request))
+        return await self._acls.applied(request, caller, plan)
 
-    def _planned(self, asked: PlanQuery, check_cancelled: Callable[[], None]) -> dict[str, Any]:
-        state = self._states.state_at(asked.at_offset)
+    def _plan(self, query: PlanQuery, check_cancelled: Callable[[], None]) -> dict[str, Any]:
+        state = self._states.state_at(query.at_offset)
         image = state.index.image
         settings = state.settings.with_version_of(image)
         notes = [*unknown_release(state)]
         table = image.merged().columns
-        changed = _changed(asked, state, table, notes.append)
+        changed = _planned_changes(query, state, table, notes.append)
         after = changed.applied_to(table)
         flips = flips_by(changed, table, settings, check_cancelled)
-        about = [flip.questions for flip in flips[: asked.count]]
+        about = [flip.questions for flip in flips[: query.count]]
         before, then = (state_about(each, about, settings) for each in (table, after))
         found = {
             **state_offset_json(state),
             "counts": PlanCounts.of(table, changed, after).to_json(self._max_removed_percent),
             "added": _listed(changed.added),
             "removed": _listed(changed.removed),
-            **decision_changes_json(flips, asked.count, before, then),
+            **decision_changes_json(flips, query.count, before, then),
             "warnings": [_warning(each) for each in warnings_of(changed, after)],
             "notes": notes,
         }
-        if asked.to_apply:
+        if query.to_apply:
             if self._node.log.is_cluster_metadata_log:
                 notes.append(NOT_ATOMIC)
             origin = self._origin(state.end_offset)
@@ -128,41 +125,44 @@ class PlanRoutes:
         return PlanOrigin(log.url, log.identity.cluster_id, topic_id, end_offset)
 
 
-def _changed(
-    asked: PlanQuery, state: AuthorizerState, table: AclTable, note: Callable[[str], None]
+def _planned_changes(
+    query: PlanQuery, state: AuthorizerState, table: AclTable, note: Callable[[str], None]
 ) -> ChangedAcls:
-    """HttpError 400: what is wrong with an ACL, or with a line of a text."""
-    if asked.text.strip():
-        return _changed_by_text(asked, table, note)
-    more = [_added(asked, at, state) for at in range(len(asked.add))]
-    less = [_removed(acl, at) for at, acl in enumerate(asked.remove)]
-    changed = ChangedAcls.between(table, replaced(table, less, more))
+    """Raises HttpError 400: an ACL or a line of the text is invalid."""
+    if query.text.strip():
+        return _changed_by_text(query, table, note)
+    to_add = [_added(query, at, state) for at in range(len(query.add))]
+    to_remove = [_removed(acl, at) for at, acl in enumerate(query.remove)]
+    changed = ChangedAcls.between(table, replaced(table, to_remove, to_add))
     added, removed = ({acl.record.content for acl in each} for each in (changed.added, changed.removed))
-    for contents, found, why in ((more, added, "is in force already"), (less, removed, "is not in force")):
+    for contents, found, why in (
+        (to_add, added, "is in force already"),
+        (to_remove, removed, "is not in force"),
+    ):
         for content in contents:
             if content not in found:
-                note(f"{_said(content)} {why}")
+                note(f"{_acl_text(content)} {why}")
     return changed
 
 
-def _changed_by_text(asked: PlanQuery, table: AclTable, note: Callable[[str], None]) -> ChangedAcls:
-    # Read by the command's own code, so that both take the same; what that loads, most pages never need.
+def _changed_by_text(query: PlanQuery, table: AclTable, note: Callable[[str], None]) -> ChangedAcls:
+    # Most pages never need these imports.
     from authorizer.cli.plans.scope import Scope  # noqa: PLC0415
     from authorizer.cli.plans.wanted import WantedFile  # noqa: PLC0415
 
-    lines = [(number, line) for number, line in enumerate(asked.text.split("\n"), 1) if line.strip()]
+    lines = [(number, line) for number, line in enumerate(query.text.split("\n"), 1) if line.strip()]
     try:
         wanted = WantedFile.of(lines, _TEXT)
-        scope = Scope() if asked.everything and wanted.steps is None else None
+        scope = Scope() if query.everything and wanted.steps is None else None
         return wanted.changed(table, scope, note)
     except DecodeError as error:
         raise invalid_request(f"{error}. `aclog plan --help` says what can be pasted") from error
 
 
-def _added(asked: PlanQuery, at: int, state: AuthorizerState) -> AclContent:
+def _added(query: PlanQuery, at: int, state: AuthorizerState) -> AclContent:
     image = state.index.image
     try:
-        binding = asked.add[at].binding(f"add[{at}].")
+        binding = query.add[at].binding(f"add[{at}].")
         validate_binding(binding, HostRules.of(state.settings.kafka_version, image))
     except (ApiError, ValueError) as error:
         raise invalid_request(str(error)) from error
@@ -173,10 +173,10 @@ def _removed(acl: dict[str, str], at: int) -> AclContent:
     try:
         return content_from_json(acl)
     except (KeyError, ValueError) as error:
-        raise invalid_request(f"remove[{at}] is no ACL: {error!r}") from error
+        raise invalid_request(f"remove[{at}] is not an ACL: {error!r}") from error
 
 
-def _said(content: AclContent) -> str:
+def _acl_text(content: AclContent) -> str:
     return AccessControlEntryRecord(content_uuid(content), *content).standard_acl()
 
 

@@ -1,4 +1,4 @@
-"""What the console's page asks: queries as values."""
+"""Queries and bodies of the page's requests."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import msgspec
 from authorizer.api.http.acl_requests import NewAcl
 from authorizer.sidecar.routes.questions import DecisionQuestion
 
-#: Rows, columns and lines of one answer.
+#: Number of rows, columns or lines in one answer.
 Count = Annotated[int, msgspec.Meta(ge=1, le=200)]
-_From = Annotated[int, msgspec.Meta(ge=0)]
-#: A state, by the offset of its last record, as `--at-offset`; -1 is the state before the log's first record.
+_Index = Annotated[int, msgspec.Meta(ge=0)]
+#: A state by the offset of its last record, as `--at-offset`; -1: before the log's first record.
 AtOffset = Annotated[int, msgspec.Meta(ge=-1, lt=2**63 - 1)]
 
 
@@ -20,12 +20,12 @@ class MatrixQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """A window of the matrix.
 
     Attributes:
-        type: of resources.
-        under: the prefix of the row that is open.
-        containing: of rows, a text in the name; ``who``: of columns, one in the principal.
-        teams: principals that agree up to a separator are one column; ``team``: the prefix that is open.
-        at_offset: of the state that is shown; ``since``: of one that it is compared with.
-        row, rows: the first one, and how many; and so ``column`` and ``columns``.
+        type: resource type.
+        under: prefix of the open row.
+        containing, who: text in the names of rows; text in the principals of columns.
+        teams: group principals with a common prefix up to a separator; ``team`` is the open prefix.
+        at_offset, since: the shown state; the state that it is compared with.
+        row, rows, column, columns: first index and number of rows and columns.
     """
 
     type: str = "TOPIC"
@@ -36,18 +36,18 @@ class MatrixQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     team: str = ""
     at_offset: AtOffset | None = None
     since: AtOffset | None = None
-    row: _From = 0
+    row: _Index = 0
     rows: Count = 50
-    column: _From = 0
+    column: _Index = 0
     columns: Count = 12
 
 
 class ChangesQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """What changed between two states, the newest first.
+    """ACL changes between two states, the newest first.
 
     Attributes:
         after: the first state.
-        until: the second one; now if None.
+        until: the second state; None: the current one.
     """
 
     after: AtOffset = -1
@@ -56,12 +56,12 @@ class ChangesQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class DecisionChangesQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """Which answers differ between two states, in classes.
+    """Decision changes between two states.
 
     Attributes:
-        since: the first state; now if None.
-        cluster: of a fleet, whose state of now is the first one.
-        at_offset: the second one; now if None.
+        since: the first state; None: the current one.
+        cluster: another cluster of the fleet, whose current state is the first state.
+        at_offset: the second state; None: the current one.
     """
 
     since: AtOffset | None = None
@@ -71,14 +71,14 @@ class DecisionChangesQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=T
 
 
 class PlanQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """What changes of ACLs would do.
+    """The effect of ACL changes.
 
     Attributes:
-        add: ACLs that are to be; ``remove``: some that are to go, as they are listed.
-        text: what `aclog plan` reads, in place of these.
-        everything: of a text that is a set of ACLs: there are to be no others.
-        at_offset: the state that is changed.
-        to_apply: the plan itself is wanted.
+        add, remove: ACLs to add, and ACLs to remove as they are listed.
+        text: input of `aclog plan`, instead of ``add`` and ``remove``.
+        everything: if the text is a set of ACLs, remove all others.
+        at_offset: the state to change.
+        to_apply: return the plan itself, too.
     """
 
     add: list[NewAcl] = []
@@ -91,30 +91,30 @@ class PlanQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class AclsQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """ACLs with a text in their principal, name or host."""
+    """ACLs that contain a text in their principal, name or host."""
 
     containing: str = ""
     at_offset: AtOffset | None = None
-    first: _From = 0
+    first: _Index = 0
     count: Count = 100
 
 
 class DecisionQuery(DecisionQuestion, kw_only=True):
-    """A decision, why, and since when."""
+    """A decision, its explanation and its history."""
 
     at_offset: AtOffset | None = None
 
 
 class AllowedQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """Which names, or who.
+    """The names that a principal may access, or the principals that may access a name.
 
     Attributes:
-        operation: that is asked about.
-        type: of resources.
-        name: one name, or with ``prefix`` what all names begin with.
-        principal: who asks; empty: everyone who may.
-        at_offset: of the state.
-        first, count: of the classes.
+        operation: name of the operation.
+        type: resource type.
+        name: one name, or with ``prefix`` the prefix of all names.
+        principal: the principal; empty: list all that are allowed.
+        at_offset: the state.
+        first, count: the page of classes.
     """
 
     operation: str
@@ -123,5 +123,5 @@ class AllowedQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     prefix: bool = False
     principal: str = ""
     at_offset: AtOffset | None = None
-    first: _From = 0
+    first: _Index = 0
     count: Count = 50

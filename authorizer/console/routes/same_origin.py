@@ -1,7 +1,7 @@
-"""Which requests the page itself has sent: what the page may change, no other page may (0046).
+"""Same-origin guard: only the console's own page may send changes (ADR 0046).
 
-Who asks may be known by a certificate or by being on this machine, which a browser gives to every page. So
-what a request says of the page that it comes from is compared with where this page is.
+A browser sends client certificates and local connections for every page. So the guard compares the origin in
+the request's headers with the console's own.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _SAME_ORIGIN: Final = "same-origin"
 
 
 def require_same_origin(request: Request) -> None:
-    """Refuse what does not come from this page, as far as one browser can tell from another's request.
+    """Reject requests of other pages.
 
     Raises:
-        HttpError: 421, it is addressed to a name that is not this sidecar's; 403, it comes from another page,
-            or from none; 400, a form or a link could have sent it.
+        HttpError: 421, the Host header is not a name of this sidecar; 403, the Origin is another page, or
+            missing; 400, a form or a link could have sent the request.
     """
     listener = origin_of(request).listener
     allowed = _origins(request, listener)
@@ -39,22 +39,22 @@ def require_same_origin(request: Request) -> None:
     origins = headers.getlist("origin")
     if len(origins) != 1 or origins[0] not in allowed or (sites and sites != [_SAME_ORIGIN]):
         here = f" at {' or '.join(sorted(allowed))}" if allowed else ""
-        said = ", ".join(origins)[:200] or "no page"
+        sender = ", ".join(origins)[:200] or "no page"
         raise HttpError(
             ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-            f"only the console's own page{here} may ask this, and the request says it comes from {said}. "
+            f"only the console's own page{here} may send this request, but its Origin is {sender}. "
             f"If people reach the page through a proxy, set {PUBLIC_URL} to its address there, and name the "
             f"proxy in {TRUSTED_PROXIES} if it changes Host. Programs use /v1/acls and /v1/plans",
         )
-    # A page elsewhere has to ask first whether it may send this type (CORS), and is never answered yes.
+    # For this type, a page elsewhere must send a CORS preflight request, which is never granted.
     if headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
         raise HttpError(ErrorCode.INVALID_HEADER, f"Content-Type must be {JSON}")
     if request.url.query:
-        raise invalid_request(f"{request.url.path} takes no query: what it is about goes into the body")
+        raise invalid_request(f"{request.url.path} takes no query: put the parameters into the body")
 
 
 def _origins(request: Request, listener: Listener) -> set[str]:
-    """What a browser calls the page where this request was sent to. HttpError: 421."""
+    """The origins of the page at the address of this request. HttpError: 421."""
     peer: Peer = request.scope["state"]["peer"]
     public = set() if listener.public_origin is None else {listener.public_origin}
     if peer.is_proxy:
@@ -68,7 +68,7 @@ def _origins(request: Request, listener: Listener) -> set[str]:
 
 
 def _is_address(host: str | None) -> bool:
-    """An address cannot be made to mean another machine."""
+    """Whether a host is an IP address, which DNS cannot point to another machine."""
     try:
         ipaddress.ip_address(host or "")
     except ValueError:
