@@ -1,17 +1,26 @@
-"""Command and Group: click's classes, which also refuse an option that takes one value and is given twice.
+"""Command, Group and LazyGroup: click's classes, with aclog's checks and late imports.
 
-click takes the last value and drops the others without a word: an answer to a question that nobody asked.
+click takes the last value of an option that is given twice and drops the others silently. These classes
+refuse such a command line.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.exceptions import NoSuchCommand
+
+from authorizer.cli.command_name import as_pasted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class Command(click.Command):
-    """A command of aclog; every command has this class, and a test looks for that."""
+    """A command of aclog; a test checks that every command has this class."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing:
@@ -31,6 +40,48 @@ class Group(click.Group):
 
 
 Group.group_class = Group
+
+
+class LazyGroup(Group):
+    """A group that imports a command's module when the command is called or described.
+
+    Args:
+        modules: for each command the module below ``authorizer.cli`` that has it, as ``NAME_command``.
+    """
+
+    def __init__(self, *args: Any, modules: Mapping[str, str], **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self._modules = modules
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self._modules)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        module = self._modules.get(cmd_name)
+        if module is None:
+            return None
+        command = getattr(import_module(f"authorizer.cli.{module}"), f"{cmd_name.replace('-', '_')}_command")
+        if not isinstance(command, click.Command):
+            raise TypeError(f"{cmd_name}_command is not a command")
+        name_as_started(command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except NoSuchCommand as error:
+            # click compares a mistyped name with loaded commands only.
+            raise NoSuchCommand(error.command_name, possibilities=self._modules, ctx=ctx) from None
+
+
+def name_as_started(command: click.Command) -> None:
+    """Replace ``aclog`` in the help of a command, and of those below it, by the name that started it."""
+    command.help = as_pasted(command.help or "")
+    if isinstance(command, click.Group):
+        for below in command.commands.values():
+            name_as_started(below)
 
 
 def _refuse_repeated(command: click.Command, ctx: click.Context, args: list[str]) -> None:

@@ -7,8 +7,10 @@ commands and flags.
 from __future__ import annotations
 
 import errno
+from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import IO, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
@@ -82,6 +84,10 @@ from snapshot.errors import (
     SparkJarsError,
     SparkJobError,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 
 # Some messages have several lines.
 _ESCAPED: Final = {code: text for code, text in ESCAPED.items() if code != ord("\n")}
@@ -354,3 +360,42 @@ def _message(error: BaseException) -> str:
     else:
         text = str(error) or type(error).__name__
     return "; ".join([text, *getattr(error, "__notes__", ())])
+
+
+_NOTHING: Final = "nothing was written"
+#: What an append raises before it writes (MetadataLog.append).
+_BEFORE_APPEND: Final = (EncodeError, LogReadOnlyError)
+
+
+@dataclass(slots=True)
+class WriteAttempt:
+    """How far a command has come.
+
+    Attributes:
+        appends: whether an append has begun: from then on its own errors say what became of it.
+        written: what is in the log by now, for people; empty if nothing is.
+    """
+
+    appends: bool = False
+    written: str = ""
+
+
+@contextmanager
+def write_attempt() -> Iterator[WriteAttempt]:
+    """Whatever is raised in the block says what was written, where it does not say so itself."""
+    attempt = WriteAttempt()
+    try:
+        yield attempt
+    except Exception as error:
+        is_before = not attempt.appends or isinstance(error, _BEFORE_APPEND)
+        outcome = attempt.written or (_NOTHING if is_before else "")
+        said = str(error) + (error.way_out if isinstance(error, Failure) else "")
+        if not outcome or outcome in said.lower():
+            raise
+        # Click shows no notes.
+        if isinstance(error, Failure):
+            raise Failure(f"{error.message}; {outcome}", error.code, error.way_out) from error
+        if isinstance(error, click.UsageError):
+            raise click.UsageError(f"{error.message}; {outcome}", error.ctx) from error
+        error.add_note(outcome)
+        raise

@@ -10,13 +10,12 @@ import io
 import os
 import sys
 import traceback
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
-from click.exceptions import NoSuchCommand
 
-from authorizer.cli.command_name import COMPLETE_VARIABLE, as_pasted, command_line
+from authorizer.cli.command import LazyGroup, name_as_started
+from authorizer.cli.command_name import COMPLETE_VARIABLE, command_line
 from authorizer.cli.failure import ExitCode, failure_of
 from authorizer.cli.rendering.streams import OutputError, guard_streams
 from authorizer.cli.rendering.terminal import colour
@@ -39,11 +38,11 @@ _COMMANDS: Final = {
     "check": _Command("check.command", "May this principal do this? Answer as the broker would."),
     "acls": _Command("acls.command", "Add, remove or list ACLs, with the flags and output of kafka-acls."),
     "log": _Command(
-        "log.command", "Make a metadata log, look into one, append to it, copy its ACLs, or verify it."
+        "groups", "Make a metadata log, look into one, append to it, copy its ACLs, or verify it."
     ),
-    "snapshot": _Command("snapshot.command", "List, create, verify, import or export snapshots."),
+    "snapshot": _Command("groups", "List, create, verify, import or export snapshots."),
     "serve": _Command("serve.command", "Answer over HTTP, beside a gateway, registry or proxy."),
-    "token": _Command("token.command", "Make bearer tokens for the sidecar, list or revoke them."),
+    "token": _Command("tokens", "Make bearer tokens for the sidecar, list or revoke them."),
     "diff": _Command("sets.diff", "How do two sets of ACLs differ, and what does that mean?"),
     "plan": _Command("plans.plan", "What would a file of ACLs change, and what does that mean?"),
     "apply": _Command("plans.apply", "Carry out a plan of `aclog plan --output`."),
@@ -57,7 +56,7 @@ _COMMANDS: Final = {
         "report.command", "Write who may do what, and what changed, as one file for an audit."
     ),
     "shell": _Command("shell.command", "Walk through a state like a file system: ls, cd, cat, tree, find."),
-    "spark": _Command("spark.command", "Build snapshots, counts and the history of changes with Spark."),
+    "spark": _Command("groups", "Build snapshots, counts and the history of changes with Spark."),
     "completion": _Command("completion", "Complete commands, flags and operations with the Tab key."),
 }
 
@@ -68,39 +67,18 @@ _EPILOG: Final = (
 )
 
 
-class Commands(click.Group):
-    """The root group: imports commands late, and turns what they raise into messages and exit codes."""
+class Commands(LazyGroup):
+    """The root group: turns what commands raise into messages and exit codes."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(modules={name: each.module for name, each in _COMMANDS.items()}, **settings)
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        # All commands below take it over; who calls from a program may say otherwise.
+        # The commands below inherit it; a program that calls aclog may choose another value.
         extra.setdefault("color", colour())
         return super().make_context(info_name, args, parent, **extra)
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        found = _COMMANDS.get(cmd_name)
-        if found is None:
-            return None
-        command = getattr(
-            import_module(f"authorizer.cli.{found.module}"), f"{cmd_name.replace('-', '_')}_command"
-        )
-        if not isinstance(command, click.Command):
-            raise TypeError(f"{cmd_name}_command is not a command")
-        _name_as_started(command)
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        try:
-            return super().resolve_command(ctx, args)
-        except NoSuchCommand as error:
-            # click knows only commands that are loaded; a mistyped name is compared with all.
-            raise NoSuchCommand(error.command_name, possibilities=_COMMANDS, ctx=ctx) from None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
         from click.shell_completion import CompletionItem
@@ -114,7 +92,7 @@ class Commands(click.Group):
         return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        _name_as_started(self)
+        name_as_started(self)
         super().format_help_text(ctx, formatter)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -138,14 +116,6 @@ class Commands(click.Group):
                 traceback.print_exc()
             raise failure_of(error) from error
         return result
-
-
-def _name_as_started(command: click.Command) -> None:
-    """The examples of a command's help, and of those below it, begin with a name that can be pasted."""
-    command.help = as_pasted(command.help or "")
-    if isinstance(command, click.Group):
-        for below in command.commands.values():
-            _name_as_started(below)
 
 
 def drop_stdout() -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from authorizer.api.errors import SidecarUnavailableError
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.invocation import given, remember, words
 from authorizer.cli.options import completes, shared
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from authorizer.client import Client, Credentials
+    from authorizer.client.answers import NodeState
+
 
 #: For scripts that are given their secrets so.
 _TOKEN_VARIABLE: Final = "ACLOG_SIDECAR_TOKEN"  # noqa: S105 - no password
@@ -120,3 +123,23 @@ def _token(file: Path | None) -> str | None:
         return bearer_token(text)
     except ValueError as error:
         raise Failure(f"{file or _TOKEN_VARIABLE}: {error}", ExitCode.USAGE) from error
+
+
+def node_state(url: str) -> NodeState:
+    """Ask the node whose sidecar listens at ``http://HOST:PORT``, with the command's credentials.
+
+    Raises:
+        SidecarError: nothing answers there, it is not an aclog, or it does not know its log yet.
+    """
+    from authorizer.client import calls
+
+    with asked_sidecar(url.rstrip("/").removesuffix("/v1/state")) as client:
+        state = client.ask(calls.state())
+    if state.cluster_id is None:
+        raise SidecarUnavailableError(f"{url}: not ready: {state.reason}")
+    return state
+
+
+def is_node(url: str) -> bool:
+    """Whether a URL names a running node rather than a log or a store."""
+    return url.lower().startswith(("http://", "https://", "unix:"))

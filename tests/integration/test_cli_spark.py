@@ -18,7 +18,7 @@ from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
 
 from authorizer.cli.main import cli
-from authorizer.cli.spark.submit_file import SUBMIT_FILE
+from authorizer.cli.spark.job_commands import SUBMIT_FILE
 from records.log.directory import DirectoryLog
 from support.data import real_log
 from support.kafka_broker import Broker

@@ -342,7 +342,7 @@ def test_completing_a_command_imports_none() -> None:
         "import sys; from authorizer.cli.main import main\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
         "print(sorted(name for name in sys.modules if name in "
-        "('authorizer.cli.check.command', 'authorizer.cli.log.command', 'numpy', 'pyarrow', 'msgspec')))\n"
+        "('authorizer.cli.check.command', 'authorizer.cli.log.dump', 'numpy', 'pyarrow', 'msgspec')))\n"
     )
     env = os.environ | {"_ACLOG_COMPLETE": "bash_complete", "COMP_WORDS": "aclog ", "COMP_CWORD": "1"}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)

@@ -17,8 +17,8 @@ from authorizer.cli.main import cli
 from authorizer.cli.shell.interactive import completed
 from authorizer.cli.shell.nodes import Leaf
 from authorizer.cli.shell.paths import BadPathError, found, parse_path, shown_name, shown_path, split_words
+from authorizer.cli.shell.session import Entry, Walk
 from authorizer.cli.shell.tree import tree_of
-from authorizer.cli.shell.walk import Entry, Walk
 from records.entries import (
     METADATA_VERSION_FEATURE,
     BrokerRecord,

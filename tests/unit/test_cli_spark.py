@@ -17,10 +17,10 @@ from click.testing import CliRunner, Result
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.main import cli
 from authorizer.cli.options import POINT
-from authorizer.cli.spark import needs
+from authorizer.cli.spark import requirements
 from authorizer.cli.spark.job import default_checkpoint, job_settings, located
-from authorizer.cli.spark.needs import require_spark, what_spark_lacks
 from authorizer.cli.spark.options import INTERVAL_S, PAIR, JobFlags
+from authorizer.cli.spark.requirements import require_spark, what_spark_lacks
 from authorizer.cli.workspace import Workspace
 from authorizer.configuration.load import load_config
 from records.log.directory import DirectoryLog
@@ -137,7 +137,7 @@ def test_java_home_counts_before_path(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_under_spark_submit_java_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """spark-submit's JVM has started this process: no Java of our own is looked for."""
-    monkeypatch.setenv(needs._GATEWAY, "4711")
+    monkeypatch.setenv(requirements._GATEWAY, "4711")
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
     assert what_spark_lacks() is None
 

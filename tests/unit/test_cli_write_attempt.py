@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from authorizer.cli.failure import ExitCode, Failure, failure_of
-from authorizer.cli.write_attempt import write_attempt
+from authorizer.cli.failure import ExitCode, Failure, failure_of, write_attempt
 from records.errors import EncodeError, LogOutcomeUnknownError, LogUnreachableError
 
 

@@ -24,7 +24,7 @@ from authorizer.api.errors import (
 )
 from authorizer.cli.acls.kafka_acls import AclsFlags, Entries, adding, already_there, confirmation
 from authorizer.cli.command import Command
-from authorizer.cli.failure import ExitCode, Failure, failure_of
+from authorizer.cli.failure import ExitCode, Failure, failure_of, write_attempt
 from authorizer.cli.options import (
     OPERATION,
     PATTERN_TYPE,
@@ -39,7 +39,6 @@ from authorizer.cli.rendering.output import print_json, shown
 from authorizer.cli.rendering.streams import InputClosedError
 from authorizer.cli.sidecar import require_one_source, sidecar_options
 from authorizer.cli.workspace import Workspace
-from authorizer.cli.write_attempt import write_attempt
 from authorizer.node.writing.acl_control import matching_records, validate_filter
 from records.acl import (
     AccessControlEntry,

@@ -6,10 +6,9 @@ import time
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from authorizer.analysis.plan import PlanOrigin, PlanResult
-from authorizer.cli.failure import ExitCode, Failure
+from authorizer.cli.failure import ExitCode, Failure, WriteAttempt, write_attempt
 from authorizer.cli.rendering.output import note
 from authorizer.cli.workspace import load_state, wait_until_readable
-from authorizer.cli.write_attempt import WriteAttempt, write_attempt
 from authorizer.node.writing.acl_control import HostRules, plan_creation, plan_deletion
 from authorizer.node.writing.cluster_change import ClusterCreation, ClusterDeletion
 from authorizer.node.writing.cluster_plan import NOT_ATOMIC, ClusterPlan

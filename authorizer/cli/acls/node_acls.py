@@ -14,8 +14,7 @@ from authorizer.api.errors import (
     SidecarOutcomeUnknownError,
 )
 from authorizer.cli.failure import ExitCode, Failure
-from authorizer.cli.log.node_state import node_state
-from authorizer.cli.sidecar import asked_sidecar
+from authorizer.cli.sidecar import asked_sidecar, node_state
 from authorizer.client import calls
 from authorizer.sidecar.http.unix_socket import connect_unix
 from authorizer.sidecar.routes.acl_results import create_result_of, delete_result_of, plan_result_of

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from authorizer.analysis.blame import AskedAcl, AskedQuestion
 from authorizer.cli.rendering.output import note
 from authorizer.cli.spark.job import located, note_start, spark_session_of
-from authorizer.cli.spark.needs import require_spark
+from authorizer.cli.spark.requirements import require_spark
 from records.acl import ResourceType
 from records.columns.acl_table import AppliedAcl
 from records.entries import RemoveAccessControlEntryRecord

@@ -23,7 +23,7 @@ from records.log.open import DIRECTORY, kind_of, open_log
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from authorizer.cli.write_attempt import WriteAttempt
+    from authorizer.cli.failure import WriteAttempt
     from records.entries import AclContent, AclRecord
     from records.ids import Uuid
     from records.log.base import MetadataLog

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from authorizer.cli.command import Command
+from authorizer.cli.failure import WriteAttempt, write_attempt
 from authorizer.cli.input import bad_line, lines_of, payload_of
 from authorizer.cli.options import CLUSTER_ID, config_option, json_option, log_option, progress_option
 from authorizer.cli.rendering.output import Progress, Waiting, note, print_json
 from authorizer.cli.workspace import Workspace, wait_until_readable
-from authorizer.cli.write_attempt import WriteAttempt, write_attempt
 from records.codecs.json import from_json
 from records.codecs.kraft import encode_frame
 from records.entries import AclRecord, MetadataRecord, OtherRecord

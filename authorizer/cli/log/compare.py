@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import click
 
 from authorizer.cli.failure import ExitCode, Failure
-from authorizer.cli.log.node_state import is_node, node_state
 from authorizer.cli.rendering.differences import LABEL, Differences
 from authorizer.cli.rendering.output import Waiting, answer, note, shown
 from authorizer.cli.rendering.terminal import bad, good
+from authorizer.cli.sidecar import is_node, node_state
 from authorizer.cli.workspace import has_beginning, is_log, load_state, note_skipped
 from records.ids import uuid_to_string
 from records.log.open import open_log

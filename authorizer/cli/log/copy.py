@@ -8,12 +8,11 @@ import click
 
 from authorizer.api.acl_json import acl_json
 from authorizer.cli.command import Command
-from authorizer.cli.failure import ExitCode, Failure
+from authorizer.cli.failure import ExitCode, Failure, write_attempt
 from authorizer.cli.options import CLUSTER_ID, completes, config_option, json_option, progress_option
 from authorizer.cli.rendering.output import answer, note, print_json, shown
 from authorizer.cli.sidecar import credentials_options
 from authorizer.cli.workspace import Workspace, load_state
-from authorizer.cli.write_attempt import write_attempt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -139,7 +139,7 @@ def plan_command(
     from authorizer.cli.plans.plan_file import write_plan
     from authorizer.cli.plans.scope import Scope
     from authorizer.cli.plans.wanted import WantedFile
-    from authorizer.cli.reviews.request_files import read_requests
+    from authorizer.cli.reviews.options import read_requests
     from authorizer.cli.sets.diff_report import Report
     from authorizer.cli.sets.source import AclSet
     from authorizer.engine.decisions.notes import unknown_release

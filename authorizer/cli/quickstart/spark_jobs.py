@@ -17,8 +17,8 @@ from authorizer.cli.failure import failure_of
 from authorizer.cli.rendering.output import say, shown
 from authorizer.cli.spark.history import change_text
 from authorizer.cli.spark.job import StartJob, default_checkpoint, located, spark_session_of
-from authorizer.cli.spark.needs import JAVA_MIN, what_spark_lacks
 from authorizer.cli.spark.options import SparkFlags
+from authorizer.cli.spark.requirements import JAVA_MIN, what_spark_lacks
 from authorizer.cli.workspace import Workspace
 from authorizer.configuration.load import load_config
 from records.errors import AclogError

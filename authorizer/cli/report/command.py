@@ -181,7 +181,7 @@ def _require_few(acls: int, form: str) -> None:
 
 
 def _pieces(report: Report, form: str, *, raw_cells: bool) -> Iterator[bytes]:
-    from authorizer.cli.report import lines, page_file, print_file
+    from authorizer.cli.report import machine_output, page_file, print_file
 
     match form:
         case "html":
@@ -190,9 +190,9 @@ def _pieces(report: Report, form: str, *, raw_cells: bool) -> Iterator[bytes]:
         case "print":
             return print_file.pages(report)
         case "csv":
-            return lines.csv_lines(report, raw_cells=raw_cells)
+            return machine_output.csv_lines(report, raw_cells=raw_cells)
         case _:
-            return lines.json_lines(report)
+            return machine_output.json_lines(report)
 
 
 def _write(pieces: Iterator[bytes], output: Path) -> None:

@@ -13,7 +13,7 @@ from authorizer.analysis.effective_permissions import Meaning
 from authorizer.analysis.matrix import Matrix
 from authorizer.api.authorizer_api import Action, RequestContext
 from authorizer.cli.rendering.output import Waiting
-from authorizer.cli.report.sheet import Sheet
+from authorizer.cli.report.matrix_table import Sheet
 from authorizer.cli.sets.source import AclSet
 from authorizer.console.history.history_json import change_entries
 from authorizer.console.routes.decision_changes import find_decision_changes

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from authorizer.analysis.matrix import Cell
     from authorizer.cli.report.content import Report
-    from authorizer.cli.report.sheet import Sheet
+    from authorizer.cli.report.matrix_table import Sheet
     from authorizer.engine.decisions.state import AuthorizerState
 
 #: Flips whose witnesses' answers the page has, with the explanation.

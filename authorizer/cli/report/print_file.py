@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from authorizer.analysis.host_answers import Answer
     from authorizer.analysis.name_space import Key
     from authorizer.cli.report.content import Report
-    from authorizer.cli.report.sheet import Sheet
+    from authorizer.cli.report.matrix_table import Sheet
     from authorizer.engine.decisions.decision import Decision
 
 _STYLE: Final = """

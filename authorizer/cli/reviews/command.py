@@ -10,7 +10,7 @@ import click
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode
 from authorizer.cli.options import completes, progress_option
-from authorizer.cli.plans.next_steps import note_next_steps
+from authorizer.cli.plans.plan_file import note_next_steps
 from authorizer.cli.reviews.options import (
     changes_of,
     changes_option,
@@ -82,8 +82,8 @@ def review_command(
       aclog review --requests decisions.jsonl.gz --acls http://127.0.0.1:8180 --changes removals.jsonl
       zcat logs/*.gz | aclog review --requests - --acls file:DIR@281 --since 2026-11-01 --json
     """
+    from authorizer.cli.reviews.options import read_requests
     from authorizer.cli.reviews.report import Report, print_report
-    from authorizer.cli.reviews.request_files import read_requests
 
     window = window_of(since, until)
     acls, settings = given_set(source)

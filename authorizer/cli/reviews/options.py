@@ -1,25 +1,27 @@
-"""What both review commands take, and what they make of it."""
+"""Options and steps that both review commands share."""
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from authorizer.cli.failure import ExitCode, Failure
+from authorizer.cli.input import lines_of
 from authorizer.cli.options import EXAMPLE_TIME, TIME, shared
-from authorizer.cli.rendering.output import Progress, note
-from records.request_traffic import Window
+from authorizer.cli.rendering.output import Progress, note, shown
+from records.request_traffic import Traffic, TrafficReader, Window
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from datetime import datetime
     from pathlib import Path
 
     from authorizer.analysis.review import Review
     from authorizer.cli.sets.source import AclSet
     from authorizer.engine.decisions.state import AuthorizerSettings
-    from records.request_traffic import Traffic
+
 
 _Command = TypeVar("_Command", bound="Callable[..., Any]")
 
@@ -102,3 +104,28 @@ def reviewed(acls: AclSet, settings: AuthorizerSettings, traffic: Traffic, *, fe
         raise Failure(f"nothing can be said of {acls.name}: {why}", ExitCode.USAGE)
     with Progress("requests") as progress:
         return review(acls.table(), state, traffic, is_fewest=fewest, on_progress=progress.at)
+
+
+#: Lines between two looks at the progress.
+_AT_ONCE: Final = 16_384
+
+
+def read_requests(paths: Iterable[str], window: Window) -> Traffic:
+    """What the lines of all files say of a window; stdin for ``-``. With a note where a file has no ALLOW.
+
+    Raises:
+        OSError: one cannot be read.
+    """
+    traffic = Traffic()
+    with Progress("lines") as progress:
+        for path in paths:
+            reader, number = TrafficReader(window), 1
+            with lines_of(path) as lines:
+                while some := list(islice(lines, _AT_ONCE)):
+                    reader.read(some, path, number)
+                    number += len(some)
+                    progress.at(traffic.coverage.lines + number - 1)
+            if reader.has_requests and not reader.has_allowed:
+                note(f"note: {shown(path)} has no request that was allowed: Kafka logs those at DEBUG")
+            traffic.add(reader.settle())
+    return traffic

@@ -9,7 +9,7 @@ import click
 
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode
-from authorizer.cli.plans.next_steps import note_next_steps
+from authorizer.cli.plans.plan_file import note_next_steps
 from authorizer.cli.rendering.output import Waiting, note
 from authorizer.cli.sets.allowed import given_set, set_source_options
 
@@ -160,7 +160,7 @@ def _gathered(findings: Iterable[Finding], by_rule: dict[str, list[str]]) -> Ite
 
 def _write_junit(path: Path, by_rule: dict[str, list[str]]) -> None:
     from authorizer.analysis.lint_rules import INFORMATIVE, RULES
-    from authorizer.cli.sets.junit import write_junit
+    from authorizer.cli.rendering.junit import write_junit
 
     rules = [rule for rule in RULES if rule not in INFORMATIVE]
     write_junit(path, "aclog lint", [(rule, by_rule.get(rule, ())) for rule in rules])

@@ -11,11 +11,11 @@ import click
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.input import bad_line
 from authorizer.cli.invocation import words
-from authorizer.cli.log.node_state import is_node
 from authorizer.cli.plans.plan_file import is_plan, read_plan
 from authorizer.cli.rendering.output import Waiting, shown
 from authorizer.cli.sets.acl_file import read_acl_file
-from authorizer.cli.snapshot.stored import only_cluster
+from authorizer.cli.sidecar import is_node
+from authorizer.cli.snapshot.listing import only_cluster
 from authorizer.cli.workspace import is_log, load_state, note_age, note_guess
 from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
 from records.columns.acl_table import AclTable, AppliedAcl

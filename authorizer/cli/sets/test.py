@@ -55,8 +55,8 @@ def test_command(*, file: Path, source: str | None, as_json: bool, junit: Path |
     """
     from authorizer.analysis.acl_comparison import for_networks
     from authorizer.analysis.expectations import violations
+    from authorizer.cli.rendering.junit import write_junit
     from authorizer.cli.sets.expectation_file import read_tests
-    from authorizer.cli.sets.junit import write_junit
 
     tests = read_tests(file)
     acls, settings = given_set(source)

@@ -44,9 +44,8 @@ def shell_command(*, words: tuple[str, ...], source: str | None, as_json: bool) 
     from authorizer.cli.rendering.output import note
     from authorizer.cli.sets.source import load_set
     from authorizer.cli.shell.interactive import interact
-    from authorizer.cli.shell.session import Session
+    from authorizer.cli.shell.session import Session, Walk
     from authorizer.cli.shell.tree import tree_of
-    from authorizer.cli.shell.walk import Walk
     from authorizer.cli.workspace import Workspace
 
     workspace = Workspace.given()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    from authorizer.cli.shell.walk import Walk
+    from authorizer.cli.shell.session import Walk
 
 _PROMPT: Final = ">> "
 _HISTORY_LINES: Final = 1000

@@ -20,7 +20,7 @@ from authorizer.cli.options import (
 from authorizer.cli.rendering.differences import Differences
 from authorizer.cli.rendering.output import Waiting, answer, note, print_json, shown
 from authorizer.cli.rendering.terminal import bad, good
-from authorizer.cli.snapshot.stored import status_json, surveyed
+from authorizer.cli.snapshot.listing import status_json, surveyed
 from authorizer.cli.workspace import Workspace, load_state
 from replay.errors import ReplayError
 from snapshot.errors import SnapshotError, SnapshotMissingError

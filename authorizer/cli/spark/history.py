@@ -14,8 +14,8 @@ from authorizer.cli.command import Group
 from authorizer.cli.options import EXAMPLE_TIME, PATTERN_TYPE, POINT, PRINCIPAL, TIME, completes, shared
 from authorizer.cli.rendering.output import JsonLines, answer, note, shown, utc
 from authorizer.cli.spark.job import located, note_start, spark_session_of
-from authorizer.cli.spark.needs import require_spark
 from authorizer.cli.spark.options import SparkFlags, query_options
+from authorizer.cli.spark.requirements import require_spark
 from records.acl import PatternType, ResourceType
 from records.ids import uuid_to_string
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,8 +12,8 @@ import click
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.options import completes, config_option, json_option, log_option, progress_option
-from authorizer.cli.plans.next_steps import note_next_steps
-from authorizer.cli.rendering.output import note
+from authorizer.cli.plans.plan_file import note_next_steps
+from authorizer.cli.rendering.output import note, shown
 from authorizer.cli.reviews.options import (
     LOGGED,
     changes_of,
@@ -24,12 +25,18 @@ from authorizer.cli.reviews.options import (
 )
 from authorizer.cli.sidecar import credentials_options
 from authorizer.cli.spark.job import note_start, spark_session_of
-from authorizer.cli.spark.needs import require_spark
 from authorizer.cli.spark.options import SparkFlags, spark_options
+from authorizer.cli.spark.requirements import require_spark
+from authorizer.cli.workspace import Workspace
 from snapshot.store.layout import cluster_directory
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
+
+    from authorizer.cli.sets.source import AclSet
+    from authorizer.engine.decisions.state import AuthorizerSettings
+    from records.request_traffic import Traffic
 
 
 @click.command("review", cls=Command)
@@ -125,7 +132,7 @@ def review_command(
           --changes out
     """
     from authorizer.cli.reviews.report import Report, print_report
-    from authorizer.cli.spark.review_clusters import Sets
+    from authorizer.cli.spark.review import Sets
     from records.java_pattern import JavaPattern
     from snapshot.jobs.requests.counted_lines import LineSource, counted_lines, traffic_of
 
@@ -170,3 +177,67 @@ def review_command(
 def _changes_of(cluster: str, directory: Path) -> Path:
     directory.mkdir(parents=True, exist_ok=True)
     return directory / f"{cluster_directory(cluster)}.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Sets:
+    """The ACLs of each cluster: by its name, of a store that has all, or (``""``) those of the only one."""
+
+    workspace: Workspace
+    settings: AuthorizerSettings
+    by_cluster: Mapping[str, str]
+
+    @classmethod
+    def of_one(cls, sources: tuple[str, ...]) -> Sets:
+        """What --acls or --log names."""
+        if len(sources) > 1:
+            raise click.UsageError(
+                "--acls: several sets are for a fleet (--cluster-column, --cluster-pattern)"
+            )
+        workspace = Workspace.given()
+        return cls._of(workspace, {"": sources[0] if sources else workspace.log_url})
+
+    @classmethod
+    def of_fleet(cls, sources: tuple[str, ...]) -> Sets:
+        """What --acls says of each."""
+        from snapshot.store.snapshot_store import SnapshotStore
+
+        by_cluster: dict[str, str] = {}
+        for each in sources:
+            cluster, equals, name = each.partition("=")
+            if equals:
+                by_cluster[cluster] = name
+            else:
+                store = SnapshotStore(each)
+                store.require()
+                by_cluster = dict.fromkeys(store.clusters(), each) | by_cluster
+        if not by_cluster:
+            raise click.UsageError(
+                "--acls: a fleet needs CLUSTER=SET for each, or a store with all snapshots"
+            )
+        return cls._of(Workspace.given(), by_cluster)
+
+    @classmethod
+    def _of(cls, workspace: Workspace, by_cluster: Mapping[str, str]) -> Sets:
+        from authorizer.engine.decisions.state import AuthorizerSettings
+
+        return cls(workspace, AuthorizerSettings.from_configs(workspace.config.properties), by_cluster)
+
+    def load(self, cluster: str) -> AclSet:
+        """Those of one cluster."""
+        from authorizer.cli.sets.source import load_set
+
+        return load_set(self.by_cluster[cluster], self.workspace, cluster or None)
+
+    def lacks(self, cluster: str, traffic: Traffic) -> str | None:
+        """Why nothing can be said of a cluster."""
+        lines = f"{traffic.coverage.lines:,} lines"
+        if not cluster:
+            return f"{lines} are of no cluster, and passed by"
+        if cluster not in self.by_cluster:
+            return f"{lines} of cluster {shown(cluster)} are passed by: no --acls has its ACLs"
+        if not traffic.has_allowed:
+            return (
+                f"nothing was allowed in the {lines} of cluster {shown(cluster)}: it is passed by. {LOGGED}"
+            )
+        return None

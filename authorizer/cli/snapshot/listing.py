@@ -1,8 +1,8 @@
-"""``aclog snapshot list``."""
+"""``aclog snapshot list``, and the status of stored snapshots for other commands."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -11,12 +11,14 @@ from authorizer.cli.options import cluster_id_option, config_option, json_option
 from authorizer.cli.rendering.output import print_json, shown, utc
 from authorizer.cli.rendering.table import UNKNOWN, Column, Row, table_lines
 from authorizer.cli.rendering.terminal import doubtful, good, width
-from authorizer.cli.snapshot.stored import status_json, surveyed
 from authorizer.cli.workspace import Workspace
+from snapshot.errors import SnapshotMissingError
 from snapshot.store.stored import SnapshotState
 
 if TYPE_CHECKING:
+    from snapshot.store.snapshot_store import SnapshotStore
     from snapshot.store.stored import SnapshotStatus
+
 
 _COLUMNS: Final = (
     Column("STATE", -11),
@@ -78,3 +80,51 @@ def _row(status: SnapshotStatus) -> Row:
         ),
         None if status.problem is None else shown(status.problem),
     )
+
+
+def surveyed(
+    workspace: Workspace, store: SnapshotStore, cluster_id: str | None
+) -> tuple[SnapshotStatus, ...]:
+    """Everything stored: of the log if one is named, else of one cluster or of all; newest last."""
+    if workspace.config.log_url is not None:
+        with workspace.log() as log:
+            return store.survey(log.identity)
+    clusters = store.clusters() if cluster_id is None else (cluster_id,)
+    return tuple(status for cluster in clusters for status in store.survey(cluster))
+
+
+def only_cluster(store: SnapshotStore, cluster_id: str | None) -> str:
+    """The cluster that is meant, if the store leaves no doubt."""
+    if cluster_id is not None:
+        return cluster_id
+    clusters = store.clusters()
+    if not clusters:
+        raise SnapshotMissingError(f"{store.url} holds no snapshot")
+    if len(clusters) > 1:
+        raise click.UsageError(f"{store.url} holds {len(clusters)} clusters: choose one with --cluster-id")
+    return clusters[0]
+
+
+def status_json(status: SnapshotStatus) -> dict[str, Any]:
+    """One snapshot."""
+    from snapshot.digest import digest_to_string
+
+    row: dict[str, Any] = {
+        "clusterId": status.ref.cluster_id,
+        "endOffset": status.ref.end_offset,
+        "epoch": status.ref.epoch,
+        "state": status.state.value,
+    }
+    if status.problem is not None:
+        row["problem"] = status.problem
+    if (manifest := status.manifest) is not None:
+        row |= {
+            "timestampMs": manifest.provenance.timestamp_ms,
+            "logEndTimeMs": manifest.log_end_time_ms,
+            "count": manifest.count,
+            "digest": digest_to_string(manifest.digest),
+            "bytes": sum(file.bytes for file in manifest.files),
+        }
+        if not manifest.is_exact:
+            row["gapUntil"] = manifest.gap_until
+    return row

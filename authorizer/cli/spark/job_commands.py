@@ -1,0 +1,203 @@
+"""``aclog spark snapshots``, ``counts``, ``changes`` and ``submit-file``."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from authorizer.cli.command import Command
+from authorizer.cli.options import DURATION, keep_option, store_option
+from authorizer.cli.rendering.output import note
+from authorizer.cli.spark.job import located, note_metrics, run, serving_metrics
+from authorizer.cli.spark.options import JobFlags, job_options, output_option
+from authorizer.cli.spark.requirements import require_spark
+from authorizer.cli.workspace import Workspace
+from records.log.open import TOPIC, kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from snapshot.jobs.counts.count_tables import TableFormat
+    from snapshot.jobs.running.job import BatchReport, JobSettings
+
+
+@click.command("changes", cls=Command)
+@output_option
+@click.option(
+    "--to-topic",
+    metavar="URL",
+    help="Also write each change to this topic, kafka://HOST:PORT[,HOST:PORT...]/TOPIC, as JSON; client "
+    "settings are aclog.kafka.* of --config.",
+)
+@job_options
+def changes_command(*, output: str, to_topic: str | None, **flags: Any) -> None:
+    """Keep the history: one row for each ACL that was added, replaced or removed.
+
+    Rows are appended exactly once, in Parquet, by cluster and date, with the content that was removed; also
+    when the log is compacted afterwards. `aclog spark history` asks them. A run goes on where the last one
+    ended, and does again what a crash, SIGTERM or Ctrl-C broke off.
+
+    \b
+    Examples:
+      aclog spark changes --log kafka://b1:9092/acls --output DIR --once
+      aclog spark changes --log file:DIR --output DIR --interval 60 --to-topic kafka://b1:9092/acl-changes
+    """
+    job = JobFlags(**flags)
+    workspace = Workspace.given()
+    if to_topic is not None and kind_of(to_topic) != TOPIC:
+        raise click.UsageError(f"--to-topic: `{to_topic}` is not kafka://HOST:PORT/TOPIC")
+    home = located(output)
+
+    def start(spark: Any, settings: JobSettings, on_batch: Callable[[BatchReport], None]) -> None:
+        from snapshot.jobs.changes.changes_job import ChangeTopic, run_changes
+
+        topic = None if to_topic is None else ChangeTopic(url=to_topic, client=workspace.config.kafka)
+        with serving_metrics(job, spark, settings, on_batch) as counted:
+            run_changes(spark, settings, home, counted, to_topic=topic)
+
+    run(job, workspace, start, job="changes", home=output, store=f"{home}/state")
+
+
+@click.command("snapshots", cls=Command)
+@store_option
+@keep_option
+@job_options
+def snapshots_command(*, keep: int | None, **flags: Any) -> None:
+    """Build snapshots of one log or of many, which nodes start from.
+
+    Each batch of each log yields a snapshot of the state at its end: in the same format and with the same
+    digest as a node's own. A batch of few records writes only what changed. A run goes on where the last one
+    ended, and does again what a crash, SIGTERM or Ctrl-C broke off.
+
+    \b
+    Examples:
+      aclog spark snapshots --log file:DIR --snapshots STORE --once
+      aclog spark snapshots --log kafka://b1:9092,b2:9092/acls --snapshots s3://bucket/aclog \\
+          --checkpoint s3a://bucket/checkpoints/snapshots --interval 60
+      aclog spark snapshots --bootstrap-servers b1:9092 --topics-pattern 'acls-(.+)' --snapshots STORE --once
+    """
+    job = JobFlags(**flags)
+    workspace = Workspace.given()
+    store = workspace.store().url
+
+    def start(spark: Any, settings: JobSettings, on_batch: Callable[[BatchReport], None]) -> None:
+        from snapshot.jobs.snapshots.snapshots_job import run_snapshots
+
+        with serving_metrics(job, spark, settings, on_batch) as counted:
+            run_snapshots(spark, settings, counted)
+
+    run(job, workspace, start, job="snapshots", home=store, store=located(store), keep=keep)
+
+
+_PARQUET: Final = "parquet"
+_DELTA: Final = "delta"
+_MINUTE_MS: Final = 60_000
+
+
+@click.command("counts", cls=Command)
+@output_option
+@click.option(
+    "--format",
+    "table_format",
+    type=click.Choice([_PARQUET, _DELTA]),
+    default=_PARQUET,
+    show_default=True,
+    help="Of the tables. For delta Spark must have Delta Lake (--packages).",
+)
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="When the job ends, draw the counts over time, from this run and the earlier ones, as a .png, .svg "
+    "or .pdf.",
+)
+@click.option(
+    "--window",
+    "window_ms",
+    type=DURATION,
+    help="Of --plot: the shortest time between two points, whole minutes.  [default: the shortest with which "
+    "the picture has at most some 2,000]",
+)
+@job_options
+def counts_command(
+    *, output: str, table_format: TableFormat, plot: str | None, window_ms: int | None, **flags: Any
+) -> None:
+    """Count ACLs by cluster, resource type, pattern type, operation and permission.
+
+    Two tables: what is in force after each batch, and the changes of each minute by the records' own times.
+    With --metrics-port also live, as kafka_server_authorizer_aclcount, with the job's lag and rate. A run
+    goes on where the last one ended, and does again what a crash, SIGTERM or Ctrl-C broke off.
+
+    \b
+    Examples:
+      aclog spark counts --log kafka://b1:9092/acls --output DIR --once --plot counts.png --window 1d
+      aclog spark counts --log file:DIR --output DIR --interval 10 --metrics-port 9090
+    """
+    job = JobFlags(**flags)
+    if window_ms is not None and window_ms % _MINUTE_MS:
+        raise click.BadParameter("windows are of whole minutes: 1m, 1h, 1d", param_hint="--window")
+    workspace = Workspace.given()
+    home = located(output)
+    require_spark()
+    if plot is not None:
+        from snapshot.jobs.counts.plot import require_plotting
+
+        # Before the work, not after it.
+        require_plotting(plot)
+
+    def start(spark: Any, settings: JobSettings, on_batch: Callable[[BatchReport], None]) -> None:
+        from snapshot.jobs.counts.counts_job import run_counts
+
+        run_counts(
+            spark,
+            settings,
+            home,
+            on_batch,
+            table_format=table_format,
+            metrics_port=job.metrics_port,
+            metrics_host=job.metrics_host,
+            on_serving=lambda port: note_metrics(job, port),
+        )
+        if plot is not None:
+            from snapshot.jobs.counts.plot import plot_counts
+
+            plot_counts(
+                spark,
+                home,
+                plot,
+                window=None if window_ms is None else timedelta(milliseconds=window_ms),
+                table_format=table_format,
+                names={log.identity.cluster_id: log.url for log in settings.logs},
+            )
+            note(f"plot: {plot}")
+
+    run(job, workspace, start, job="counts", home=output, store=f"{home}/state", conf=_conf(table_format))
+
+
+def _conf(table_format: TableFormat) -> dict[str, str]:
+    if table_format != _DELTA:
+        return {}
+    from snapshot.jobs.counts.delta_lake import SESSION_CONF
+
+    return dict(SESSION_CONF)
+
+
+#: Not on sys.path itself; spark-submit puts its directory there.
+SUBMIT_FILE: Final = Path(__file__).with_name("submit") / "aclog.py"
+
+
+@click.command("submit-file", cls=Command)
+def submit_file_command() -> None:
+    """Print the path of the file that spark-submit runs.
+
+    It takes what `aclog` takes, and may be copied to wherever aclog is installed.
+
+    \b
+    Examples:
+      aclog spark submit-file
+      spark-submit --master yarn "$(aclog spark submit-file)" spark snapshots --once ...
+    """
+    click.echo(SUBMIT_FILE)
