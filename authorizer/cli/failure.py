@@ -178,12 +178,12 @@ _STORE_AWAY: Final = (
 )
 
 _NO_RIGHT: Final = (
-    "The rights that aclog needs are in docs/operations.md#to-make-it for a topic, and in "
-    "docs/operations.md#a-clusters-own-log for a cluster's own log."
+    "The rights that aclog needs are in docs/how-to/topic-log.md#grant-the-rights for a topic, and in "
+    "docs/how-to/follow-a-cluster.md for a cluster's metadata log."
 )
 _STOPPED_JOB: Final = (
     "What is stored stays, and a run goes on from there. The steps are in "
-    "docs/operations.md#when-a-spark-job-stops."
+    "docs/how-to/spark.md#when-a-spark-job-stops."
 )
 
 # The first class that fits counts: subclasses come before their bases.

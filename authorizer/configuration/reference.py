@@ -24,7 +24,7 @@ with underscores for dots and without a leading `aclog.`. A value that is not al
 the key, the value and what is allowed.
 
 A key that is dynamic changes while `aclog serve` runs: on SIGHUP, for which the file is read again, and by
-`PUT /v1/config`; all others take a restart ([operations.md](operations.md#to-change-settings)).
+`PUT /v1/config`; all others take a restart ([Change settings](how-to/deploy.md#change-settings)).
 
 ```properties
 super.users=User:admin
@@ -33,7 +33,7 @@ aclog.snapshot.store=/var/lib/aclog/snapshots
 ```
 
 `aclog serve` follows several clusters where `aclog.clusters` names them
-([operations.md](operations.md#a-fleet)). A key whose entry says so may then be each cluster's own:
+([Follow several clusters](how-to/fleet.md)). A key whose entry says so may then be each cluster's own:
 `aclog.cluster.NAME.` and the key without a leading `aclog.`, `ACLOG_CLUSTER_NAME_...` as a variable. It wins
 over the same key for all clusters, wherever that was set. `{CLIENT_PREFIX}*` may be so, too; credentials that
 are written once for all are sent to all.
@@ -62,7 +62,7 @@ with TLS would be spoken to in the clear. So a `client.properties` of Kafka's ow
 each line. A port that has TLS where the settings have none, or the other way round, is named as the reason.
 
 A log that is asked for in Kafka's own protocol takes some of them, and two besides: `cluster.id` and
-`acls.refresh.interval.ms` ([operations.md](operations.md#a-clusters-own-log)). So does the directory of a
+`acls.refresh.interval.ms` ([Follow a cluster](how-to/follow-a-cluster.md)). So does the directory of a
 live broker where there is `bootstrap.servers`: these brokers are asked what of it is committed.
 
 - variables: `ACLOG_KAFKA_*`, such as `ACLOG_KAFKA_SASL_PASSWORD` for `aclog.kafka.sasl.password`

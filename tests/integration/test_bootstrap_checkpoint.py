@@ -64,7 +64,7 @@ def export(store: Path, output: Path, *flags: str) -> Result:
 
 
 def into_formatted(store: Path, directory: Path) -> None:
-    """As docs/operations.md has it."""
+    """As docs/how-to/copy-acls.md has it."""
     done = export(store, directory, "--json")
     assert done.exit_code == 0, done.output
     answer = json.loads(done.stdout)

@@ -199,7 +199,7 @@ def test_a_topic_by_its_name(spark: SparkSession, broker: Broker, tmp_path: Path
 
 
 def test_going_on_after_records_were_deleted(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
-    """As docs/operations.md has it: the job fails, then goes on from a node's snapshot."""
+    """As docs/how-to/spark.md has it: the job fails, then goes on from a node's snapshot."""
     url, store, nodes = topic_url(broker), tmp_path / "store", tmp_path / "nodes"
     made = ("--replication-factor", 1, "--min-insync-replicas", 1)
     assert aclog("log", "create", "--log", url, *made).exit_code == 0
@@ -214,7 +214,7 @@ def test_going_on_after_records_were_deleted(spark: SparkSession, broker: Broker
 
     failed = aclog(*job)
     assert failed.exit_code == 4, failed.output
-    assert "docs/operations.md" in failed.stderr
+    assert "docs/how-to/spark.md" in failed.stderr
     assert answer("snapshot", "list", "--snapshots", store)["snapshots"][-1]["count"] == 1
 
     shutil.copytree(nodes, store, dirs_exist_ok=True)

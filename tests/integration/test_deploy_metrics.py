@@ -37,7 +37,7 @@ OF_CONSOLE: Final[dict[str, tuple[str, set[str]]]] = {
     "aclog_console_restarts_total": ("counter", set()),
 }
 ROW = re.compile(r"^\| `([a-z_]+)` \| (gauge|counter|histogram) \| ([a-zA-Z, ]*)\|", re.MULTILINE)
-OPERATIONS = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+RUNBOOKS = (ROOT / "docs" / "runbooks.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -152,27 +152,28 @@ def test_every_metric_is_described(scraped: Scraped) -> None:
 
 @pytest.mark.parametrize("rule", alerts(), ids=lambda rule: rule["alert"])
 def test_every_alert_has_a_runbook(rule: dict[str, object]) -> None:
-    """Under its name in docs/operations.md, and says who is called."""
+    """Under its name in docs/runbooks.md, and says who is called."""
     name = str(rule["alert"])
     annotations, labels = rule["annotations"], rule["labels"]
     assert isinstance(annotations, dict)
-    assert annotations["runbook_url"] == f"docs/operations.md#{name.lower()}"
+    assert annotations["runbook_url"] == f"docs/runbooks.md#{name.lower()}"
     assert isinstance(labels, dict)
     assert labels["severity"] in {"page", "ticket"}
-    runbook = re.search(rf"^#### {name}\n\n(.+?)(?=\n#)", OPERATIONS, re.MULTILINE | re.DOTALL)
+    runbook = re.search(rf"^#### {name}\n\n(.+?)(?=\n#|\Z)", RUNBOOKS, re.MULTILINE | re.DOTALL)
     assert runbook is not None
     assert len(runbook[1].split()) >= 20, "it says what it means and what to do"
 
 
 def test_every_runbook_has_its_alert() -> None:
     """What was an alert once is no runbook."""
-    runbooks = re.findall(r"^#### (Aclog\w+)$", OPERATIONS, re.MULTILINE)
+    runbooks = re.findall(r"^#### (Aclog\w+)$", RUNBOOKS, re.MULTILINE)
     assert sorted(runbooks) == sorted(rule["alert"] for rule in alerts())
 
 
-def test_runbooks_speak_of_what_there_is(scraped: Scraped) -> None:
-    """A metric that a runbook names is exposed; some by several processes alone (test_cli_serve_workers)."""
-    names = set(re.findall(r"`(aclog_[a-z_]+)`", OPERATIONS))
+def test_runbooks_and_guides_name_metrics_that_exist(scraped: Scraped) -> None:
+    """Some are exposed by several processes alone (test_cli_serve_workers)."""
+    guides = (page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "how-to").glob("*.md"))
+    names = set(re.findall(r"`(aclog_[a-z_]+)`", "".join((RUNBOOKS, *guides))))
     exposed = {re.sub("_(bucket|count|sum)$", "", name) for name in scraped.labels()}
     of_workers = {"aclog_workers", "aclog_worker_up", "aclog_worker_restarts_total"}
     assert names - exposed == of_workers | OF_POLLS.keys()

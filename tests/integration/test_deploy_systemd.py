@@ -178,8 +178,8 @@ def test_without_systemd_nothing_is_said(tmp_path: Path) -> None:
 def test_operations_says_how_to_install_it() -> None:
     """The user, the directories and the unit that the commands there make are the unit's."""
     found = directives()
-    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
-    section = text.partition("\n### systemd\n")[2].partition("\n## ")[0]
+    text = (ROOT / "docs" / "how-to" / "deploy.md").read_text(encoding="utf-8")
+    section = text.partition("\n## systemd\n")[2].partition("\n## ")[0]
     assert (
         f"useradd --system --home-dir /var/lib/aclog --shell /usr/sbin/nologin {found['User'][0]}" in section
     )

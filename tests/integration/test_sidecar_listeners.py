@@ -623,8 +623,8 @@ def test_clients_that_wait_or_do_not_answer_do_not_hold_up_the_end(tmp_path: Pat
 
 
 def test_the_worked_example_of_the_docs(tmp_path: Path) -> None:
-    """The properties of docs/operations.md as they are written there, but for paths and ports."""
-    page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
+    """The properties of docs/how-to/tls-and-tokens.md as they are written there, but for paths and ports."""
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "tls-and-tokens.md").read_text(encoding="utf-8")
     block = page.partition("`sidecar.properties`")[2].partition("\nThen `aclog serve")[0]
     lines = [line.strip() for line in block.splitlines() if line.startswith("    ")]
     lines += re.findall(r"^    (aclog\.ssl\.spiffe.*)$", page, re.MULTILINE)

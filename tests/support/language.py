@@ -62,6 +62,8 @@ PHRASES = (
     r"work(?:s|ed) out",
 )
 _PHRASE = re.compile(rf"\b(?:{'|'.join(PHRASES)})\b", re.IGNORECASE)
+# Keys and values that users type keep their names.
+_CODE = re.compile(r"`[^`\n]+`")
 _CAMEL = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 PAGES = frozenset({".md", ".js", ".html", ".css", ".svg", ".toml", ".yaml", ".yml"})
 
@@ -85,7 +87,8 @@ def findings(paths: list[Path]) -> list[Finding]:
             if file.suffix == ".py":
                 found.extend(_of_python(file))
             elif file.suffix in PAGES:
-                found.extend(_of_text(file, file.read_text(encoding="utf-8"), 1))
+                text = file.read_text(encoding="utf-8")
+                found.extend(_of_text(file, _CODE.sub("``", text) if file.suffix == ".md" else text, 1))
     return found
 
 

@@ -101,7 +101,7 @@ def test_the_names_of_commands_are_those_of_the_program() -> None:
     ("error", "page"),
     [
         (LogAuthenticationError, "docs/configuration.md#aclogkafka"),
-        (LogRefusedError, "docs/operations.md#to-make-it"),
+        (LogRefusedError, "docs/how-to/topic-log.md#grant-the-rights"),
     ],
 )
 def test_who_is_not_let_in_reads_of_settings_and_who_may_not_of_rights(

@@ -15,7 +15,9 @@ from authorizer.cli.main import cli
 from support.data import TESTS
 
 ROOT = TESTS.parent
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+DOCUMENTS = sorted(
+    [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "how-to").glob("*.md")]
+)
 COMMAND = re.compile(r"^\s*\$ (aclog (?:[^\n]|(?<=\\)\n)*)", re.MULTILINE)
 
 

@@ -55,7 +55,7 @@ def test_it_is_linked_from_where_other_pages_are() -> None:
         ("ARCHITECTURE.md", "docs/security.md"),
         ("SECURITY.md", "docs/security.md"),
         ("docs/http.md", "security.md"),
-        ("docs/operations.md", "security.md"),
+        ("docs/how-to/tls-and-tokens.md", "../security.md"),
     ):
         assert f"]({link})" in (ROOT / page).read_text(encoding="utf-8"), page
 
