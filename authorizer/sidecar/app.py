@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from http import HTTPStatus
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from starlette.responses import RedirectResponse
 from starlette.routing import Route
 
 from authorizer.api.http.acl_requests import ACLS_PATH, PLANS_PATH
-from authorizer.console.node_status import NodeStatus
-from authorizer.console.routes.console_routes import ConsoleRoutes
-from authorizer.console.routes.pages import is_page, page
 from authorizer.sidecar.base_app import FOR_EVERYONE, AtOnce, RoutedApp
-from authorizer.sidecar.http.request_response import json_response, origin_of
+from authorizer.sidecar.http.request_response import json_response
+from authorizer.sidecar.route_group import NodeContext
 from authorizer.sidecar.routes.acls import AclRoutes
 from authorizer.sidecar.routes.changes import ChangeRoutes
 from authorizer.sidecar.routes.config_routes import CONFIG_PATH, ConfigRoutes
@@ -24,6 +20,7 @@ from authorizer.sidecar.routes.node_routes import AUTHZEN_CONFIGURATION_PATH, No
 from authorizer.sidecar.routes.openapi import openapi_document
 from authorizer.sidecar.routes.request_state import AskedStates
 from authorizer.sidecar.routes.searches import SearchRoutes
+from authorizer.sidecar.workers.hosted_nodes import WHOLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,22 +28,17 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from authorizer.console.process.console_proxy import ConsoleProxy
     from authorizer.node.fleet import Member
     from authorizer.node.node import Node
     from authorizer.sidecar.auth.authenticator import Authenticator
     from authorizer.sidecar.http.limits import Load
+    from authorizer.sidecar.route_group import RouteGroupFactory
     from authorizer.sidecar.telemetry.request_metrics import RequestMetrics
     from authorizer.sidecar.workers.worker_fanout import NodePeers
 
 
 class SidecarApp(RoutedApp):
-    """Answers for one node.
-
-    Attributes:
-        standing: what the console shows of the node itself.
-        look_ahead: makes what people see first of the console (``StateCache.look_ahead``).
-    """
+    """Answers for one node."""
 
     def __init__(
         self,
@@ -55,8 +47,10 @@ class SidecarApp(RoutedApp):
         load: Load,
         requests: RequestMetrics,
         peers: NodePeers | None = None,
-        others: Mapping[str, Member] = MappingProxyType({}),
-        console: ConsoleProxy | None = None,
+        groups: RouteGroupFactory | None = None,
+        *,
+        cluster: str = WHOLE,
+        other_clusters: Mapping[str, Member] = MappingProxyType({}),
     ) -> None:
         """What it answers with.
 
@@ -66,8 +60,9 @@ class SidecarApp(RoutedApp):
             load: what all requests take, and may.
             requests: how long they took.
             peers: the other workers.
-            others: clusters of the same fleet, by name.
-            console: answers the console's requests in another process; by default this one does.
+            groups: makes additional routes, such as the console's.
+            cluster: the node's cluster in a fleet.
+            other_clusters: the other members of the fleet, by name.
         """
         super().__init__(authenticator, load, requests)
         states = AskedStates(node, load)
@@ -80,7 +75,6 @@ class SidecarApp(RoutedApp):
         questions, searches = KafkaQuestionRoutes(node, load, states), SearchRoutes(node, states)
         self._node = node
         self._changes = ChangeRoutes(node, states)
-        self.node_status = NodeStatus(node, peers)
         self.at_once = {
             path.encode("ascii"): AtOnce(self, answer, path, requests.of("POST", path, 200))
             for path, answer in (
@@ -118,29 +112,18 @@ class SidecarApp(RoutedApp):
             Route("/metrics", of_node.metrics),
             Route("/openapi.json", self._describe),
         ]
-        # Begins nothing by itself: where another process has the console, nothing here is asked.
-        here = ConsoleRoutes(node, self.node_status, others, acls)
-        self.prefetch = here.prefetch
-        self._close_console = here.close
-        self._route([*routes, *(here if console is None else console).routes()])
+        context = NodeContext(
+            node=node, acls=acls, peers=peers, cluster=cluster, other_clusters=other_clusters
+        )
+        self._set_routes(routes, None if groups is None else groups.for_node(context))
         self._document = openapi_document(routes, FOR_EVERYONE)
 
     def end_streams(self) -> None:
         self._changes.close()
-        self._close_console()
+        super().end_streams()
 
     def _not_ready_reason(self) -> str:
         return self._node.authorizer.state.not_ready_reason
-
-    async def _front(self, request: Request) -> Response:
-        """GET: the page for people, where it is switched on; what there is, for programs."""
-        if not (origin_of(request).listener.has_console and is_page(request)):
-            return await self._index(request)
-        asked: str = request.scope["raw_path"].decode("ascii", "replace")
-        if asked.endswith("/"):
-            return page()
-        # Of a fleet: what the page is made of is found from the path with the slash.
-        return RedirectResponse(f"{asked.rpartition('/')[2]}/", HTTPStatus.PERMANENT_REDIRECT)
 
     async def _describe(self, request: Request) -> Response:
         prefix = request.scope["state"].get("prefix")

@@ -21,7 +21,6 @@ from starlette.routing import Router
 
 from authorizer.api.errors import AuthorizerNotReadyError
 from authorizer.api.http.error_code import ErrorCode
-from authorizer.console.routes.pages import is_page
 from authorizer.sidecar.http.errors import RETRY, HttpError
 from authorizer.sidecar.http.limits import is_health
 from authorizer.sidecar.http.request_origin import find_origin
@@ -42,10 +41,10 @@ if TYPE_CHECKING:
     from starlette.routing import Route
     from starlette.types import Message, Receive, Scope, Send
 
-    from authorizer.sidecar.app import SidecarApp
     from authorizer.sidecar.auth.authenticator import Authenticator
     from authorizer.sidecar.http.limits import Load
     from authorizer.sidecar.http.request_origin import Origin
+    from authorizer.sidecar.route_group import RouteGroup
     from authorizer.sidecar.telemetry.request_metrics import RequestMetrics, Requests
 
 log = structlog.get_logger(__name__)
@@ -64,7 +63,7 @@ class AtOnce:
             ASGI's way. Raises what ``app`` makes an error of.
     """
 
-    app: SidecarApp
+    app: RoutedApp
     answer: Callable[[str, bytes, Origin], bytes | None]
     path: str
     counted: Requests
@@ -85,6 +84,7 @@ class RoutedApp(ABC):
         self.load = load
         self.requests = requests
         self.at_once: dict[bytes, AtOnce] = {}
+        self._group: RouteGroup | None = None
         self._routes: Sequence[Route] = ()
         self._endpoints: Mapping[str, str] = {}
 
@@ -115,12 +115,14 @@ class RoutedApp(ABC):
             return endpoint
         return next((route.path for route in self._routes if route.path_regex.match(path)), OTHER)
 
-    @abstractmethod
     def end_streams(self) -> None:
-        """End what would not end by itself. For any thread."""
+        """End responses and background work that would not end by themselves. Safe from any thread."""
+        if self._group is not None:
+            self._group.close()
 
-    def _route(self, routes: Sequence[Route]) -> None:
-        """Once, when it is made."""
+    def _set_routes(self, routes: Sequence[Route], group: RouteGroup | None = None) -> None:
+        if group is not None:
+            self._group, routes = group, [*routes, *group.routes]
         self._routes = routes
         self._router = Router(list(routes), redirect_slashes=False)
         self._endpoints = {route.path: route.path for route in routes}
@@ -176,7 +178,9 @@ class RoutedApp(ABC):
         if refusal is not None:
             raise refusal
         origin = find_origin(request.scope)
-        if path in FOR_EVERYONE or (origin.listener.has_console and is_page(request)):
+        if path in FOR_EVERYONE or (
+            self._group is not None and self._group.is_public(request, origin.listener)
+        ):
             return origin
         authorization = [value for name, value in request.scope["headers"] if name == b"authorization"]
         principal = await self.authenticator.caller(authorization, origin)
@@ -223,7 +227,11 @@ class RoutedApp(ABC):
             methods.setdefault(route.path, []).extend(sorted(route.methods or ()))
         return methods
 
-    async def _index(self, _request: Request) -> Response:
+    async def _front(self, request: Request) -> Response:
+        """GET: a page for browsers, where there is one; an index for programs."""
+        page = None if self._group is None else self._group.front_page(request)
+        if page is not None:
+            return page
         return json_response(
             {
                 "name": "aclog",

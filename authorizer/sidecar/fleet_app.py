@@ -7,7 +7,6 @@ anyone. The sockets in logs' directories lead to their own cluster and to no oth
 
 from __future__ import annotations
 
-import asyncio
 import re
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
@@ -16,15 +15,12 @@ from starlette.routing import Route
 
 from authorizer.api.cluster_name import CLUSTERS_PATH
 from authorizer.api.http.error_code import ErrorCode
-from authorizer.console.routes.access import require_console
-from authorizer.console.routes.pages import ASSETS_PATH, asset, fleet_page, is_page
-from authorizer.console.routes.paths import CLUSTERS_LIST_PATH
 from authorizer.sidecar.app import SidecarApp
 from authorizer.sidecar.base_app import FOR_EVERYONE, RoutedApp, not_ready
 from authorizer.sidecar.http.errors import HttpError
-from authorizer.sidecar.http.request_response import error_response, json_response, origin_of
+from authorizer.sidecar.http.request_response import error_response, json_response
 from authorizer.sidecar.routes.metrics_text import MetricsText
-from authorizer.sidecar.routes.node_routes import AUTHZEN_CONFIGURATION_PATH, state_json
+from authorizer.sidecar.routes.node_routes import AUTHZEN_CONFIGURATION_PATH, member_state_json
 from authorizer.sidecar.routes.openapi import fleet_document
 from authorizer.sidecar.routes.readiness import Readiness
 from authorizer.sidecar.telemetry.request_metrics import OTHER, RequestMetrics
@@ -38,11 +34,11 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import Receive, Scope, Send
 
-    from authorizer.console.process.console_proxy import ConsoleProxy
     from authorizer.node.fleet import Fleet, Member
     from authorizer.node.node import Node
     from authorizer.sidecar.auth.authenticator import Authenticator
     from authorizer.sidecar.http.limits import Load
+    from authorizer.sidecar.route_group import RouteGroup, RouteGroupFactory
     from authorizer.sidecar.workers.worker_fanout import Peers
 
 _OF_CLUSTER: Final = re.compile(CLUSTERS_PATH + r"([^/]*)(/.*)?", re.DOTALL)
@@ -61,7 +57,7 @@ class FleetApp(RoutedApp):
         authenticator: Authenticator,
         load: Load,
         peers: Peers | None = None,
-        console: ConsoleProxy | None = None,
+        groups: RouteGroupFactory | None = None,
     ) -> None:
         """What it answers with.
 
@@ -70,20 +66,15 @@ class FleetApp(RoutedApp):
             authenticator: says who asks.
             load: what all requests take, and may.
             peers: the other workers that answer for the same fleet.
-            console: answers the console's requests in another process; by default this one does.
+            groups: makes additional routes, such as the console's.
         """
         super().__init__(authenticator, load, RequestMetrics())
         self._metrics_text = MetricsText(self._collected, load.rendering)
         self._fleet = fleet
         self._nodes = FleetNodes(fleet)
         self._peers = peers
-        self._console = console
+        self._groups = groups
         self._requests = {name: RequestMetrics() for name in fleet.members}
-        self._waiting = {
-            member.name: WaitingApp(member, authenticator, load, self._requests[member.name])
-            for member in fleet.members.values()
-        }
-        self._apps: dict[str, RoutedApp] = dict(self._waiting)
         fleet.collector.others = [(None, self.requests), *self._requests.items()]
         routes = [
             Route("/", self._front),
@@ -93,11 +84,12 @@ class FleetApp(RoutedApp):
             Route("/metrics", self._metrics),
             Route("/openapi.json", self._describe),
         ]
-        listed = self._clusters if console is None else console.answer
-        of_page = {f"{ASSETS_PATH}{{name}}": asset, CLUSTERS_LIST_PATH: listed}
-        self._route(
-            [*routes, *(Route(path, each, include_in_schema=False) for path, each in of_page.items())]
-        )
+        self._set_routes(routes, None if groups is None else groups.for_fleet(fleet))
+        self._waiting = {
+            member.name: WaitingApp(member, authenticator, load, self._requests[member.name], self._group)
+            for member in fleet.members.values()
+        }
+        self._apps: dict[str, RoutedApp] = dict(self._waiting)
         self._document = fleet_document(routes, FOR_EVERYONE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -124,7 +116,14 @@ class FleetApp(RoutedApp):
         peers = None if self._peers is None else self._peers.of(member.name)
         others = {name: each for name, each in self._fleet.members.items() if each is not member}
         app = SidecarApp(
-            node, self.authenticator, self.load, self._requests[member.name], peers, others, self._console
+            node,
+            self.authenticator,
+            self.load,
+            self._requests[member.name],
+            peers,
+            self._groups,
+            cluster=member.name,
+            other_clusters=others,
         )
         self._apps[member.name] = app
         prefix = f"{CLUSTERS_PATH}{member.name}".encode("ascii")
@@ -144,6 +143,7 @@ class FleetApp(RoutedApp):
     def end_streams(self) -> None:
         for app in tuple(self._apps.values()):
             app.end_streams()
+        super().end_streams()
 
     def error_response_for(self, error: Exception, path: str, method: str) -> Response:
         """In the form that the path has for errors, whichever cluster it names."""
@@ -163,28 +163,10 @@ class FleetApp(RoutedApp):
     def _not_ready_reason(self) -> str:
         return _reason(self._nodes.readiness()) or ""
 
-    async def _front(self, request: Request) -> Response:
-        """GET: the page for people, where it is switched on; what there is, for programs."""
-        if origin_of(request).listener.has_console and is_page(request):
-            return fleet_page()
-        return await self._index(request)
-
-    async def _clusters(self, request: Request) -> Response:
-        """GET: for the page: the same as /v1/state, and whether the nodes of each agree for who may know."""
-        require_console(request)
-
-        async def stands(member: Member) -> dict[str, object]:
-            app = self._apps[member.name]
-            agreement = await app.node_status.agreement(request) if isinstance(app, SidecarApp) else None
-            return {**_member_state(member), "nodes": agreement}
-
-        found = await asyncio.gather(*map(stands, self._fleet.members.values()))
-        return json_response({"caller": str(origin_of(request).principal), "clusters": found})
-
     async def _state(self, _request: Request) -> Response:
         """GET: where each stands, as its own /v1/state says it to anyone."""
         members = self._fleet.members.values()
-        return json_response({"clusters": [_member_state(member) for member in members]})
+        return json_response({"clusters": [member_state_json(member) for member in members]})
 
     async def _livez(self, _request: Request) -> Response:
         return json_response({"live": True})
@@ -212,14 +194,21 @@ class WaitingApp(RoutedApp):
     """Stands for a cluster that has no node: it is alive, not ready, and says why."""
 
     def __init__(
-        self, member: Member, authenticator: Authenticator, load: Load, requests: RequestMetrics
+        self,
+        member: Member,
+        authenticator: Authenticator,
+        load: Load,
+        requests: RequestMetrics,
+        group: RouteGroup | None,
     ) -> None:
+        """``group``: the fleet's, whose public requests are answered without authentication here, too."""
         super().__init__(authenticator, load, requests)
+        self._group = group
         self._member = member
-        self._route([Route("/livez", self._livez), Route("/readyz", self._readyz)])
+        self._set_routes([Route("/livez", self._livez), Route("/readyz", self._readyz)])
 
     def end_streams(self) -> None:
-        """There are none."""
+        """Nothing to end; the fleet closes its group."""
 
     async def _livez(self, _request: Request) -> Response:
         return json_response({"live": True})
@@ -237,13 +226,6 @@ class WaitingApp(RoutedApp):
 def _reason(found: Mapping[str, Readiness]) -> str | None:
     """Why not all clusters are ready."""
     return "; ".join(f"{name}: {each.reason}" for name, each in found.items() if not each.ready) or None
-
-
-def _member_state(member: Member) -> dict[str, object]:
-    node = member.node
-    if node is None:
-        return {"cluster": member.name, "log": member.log_url, "ready": False, "reason": member.reason}
-    return {"cluster": member.name, **state_json(node)}
 
 
 def _asked(path: str) -> tuple[str, str]:

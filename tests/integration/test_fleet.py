@@ -404,7 +404,9 @@ def test_several_workers_are_one_fleet(tmp_path: Path) -> None:
         assert written["results"][0]["created"]
         asked = {**ABOUT_A, "context": {"host": "10.0.0.1", "min_offset": written["offset"]}}
         for client in clients.values():
+            # Each worker has replayed the ACL then, and counts it below.
             assert client.post(f"/clusters/eu{EVALUATION}", json=asked).json()["decision"] is True
+        for client in clients.values():
             scraped = scrape(client)
             allowed = {"rule": "MatchingAcl", "result": "allowed"}
             assert scraped.value("aclog_authorizations_total", cluster="eu", **allowed) >= 1

@@ -12,6 +12,7 @@ import httpx
 
 from authorizer.configuration.load import Config, load_config
 from authorizer.configuration.log_setup import setup_logging
+from authorizer.console.routes.in_process_console import InProcessConsole
 from authorizer.node.audit.audit_writer import AuditWriter
 from authorizer.node.fleet import Fleet
 from authorizer.node.node import Node
@@ -42,7 +43,7 @@ def running_fleet(config: Config) -> Iterator[tuple[Fleet, str]]:
     """A started one, and its address."""
     with (
         AuditWriter.configured(config, setup_logging("json", "ERROR")) as audit,
-        Sidecar(config) as sidecar,
+        Sidecar(config, groups=InProcessConsole()) as sidecar,
         Fleet(config, audit=audit) as fleet,
     ):
         sidecar.start_fleet(fleet)

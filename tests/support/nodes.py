@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from authorizer.configuration.load import Config, load_config
+from authorizer.console.routes.in_process_console import InProcessConsole
 from authorizer.node.node import Node
 from authorizer.sidecar.http.server import Sidecar
 from records.acl import AclBinding
@@ -29,7 +30,8 @@ def running_node(url: object, *, ready: bool = True, **settings: object) -> Iter
 @contextmanager
 def sidecar_of(node: Node, **settings: object) -> Iterator[str]:
     """Its address, ``http://HOST:PORT``; settings of the server, the others are the node's."""
-    with Sidecar(config_of(listeners="PLAINTEXT://127.0.0.1:0", **settings)) as sidecar:
+    config = config_of(listeners="PLAINTEXT://127.0.0.1:0", **settings)
+    with Sidecar(config, groups=InProcessConsole()) as sidecar:
         sidecar.start(node)
         yield sidecar.urls[0]
 

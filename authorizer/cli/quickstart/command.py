@@ -208,10 +208,12 @@ def _settings(directory: Path, port: int) -> Config:
 
 def _open_sidecar(config: Config, directory: Path, port: int | None) -> Sidecar:
     """On the port asked for; without one, on the usual port or any that is free."""
+    from authorizer.console.routes.in_process_console import InProcessConsole
     from authorizer.sidecar.http.server import Sidecar
 
+    console = InProcessConsole()
     try:
-        return Sidecar(config)
+        return Sidecar(config, groups=console)
     except ConfigError as error:
         if port is not None:
             reason = error.__cause__ if isinstance(error.__cause__, OSError) else error
@@ -221,7 +223,7 @@ def _open_sidecar(config: Config, directory: Path, port: int | None) -> Sidecar:
                 f"Name another port, 0 for any free one, or none at all: then it is {_PORT}, or any.",
             ) from error
         say(f"Port {_PORT} is taken; any free one will do.")
-        return Sidecar(_settings(directory, 0))
+        return Sidecar(_settings(directory, 0), groups=console)
 
 
 def _start(node: Node, sidecar: Sidecar) -> None:

@@ -15,6 +15,7 @@ from authorizer.api.audit_levels import AUDIT_LEVELS
 from authorizer.cli.failure import ExitCode, Failure, failure_of
 from authorizer.cli.signals import run_beside_parent
 from authorizer.configuration.log_setup import set_logging_level, setup_logging
+from authorizer.console.process.console_proxy import ConsoleProxy
 from authorizer.console.process.console_server import ConsoleServer
 from authorizer.node.audit.audit_writer import AuditWriter
 from authorizer.node.fleet import Fleet
@@ -102,7 +103,9 @@ def _serve_fleet(settings: Mapping[str, Config], worker: Worker) -> None:
 
 
 def _server(config: Config, worker: Worker) -> Sidecar | ConsoleServer:
-    return ConsoleServer(config, worker) if worker.is_console else Sidecar(config, worker)
+    if worker.is_console:
+        return ConsoleServer(config, worker)
+    return Sidecar(config, worker, ConsoleProxy(worker.place) if worker.has_console else None)
 
 
 def _let_workers_go_first() -> None:

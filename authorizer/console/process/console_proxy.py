@@ -18,7 +18,8 @@ from starlette.responses import Response
 from authorizer.api.http.error_code import ErrorCode
 from authorizer.api.unix_address import unix_address
 from authorizer.console.routes.access import require_console
-from authorizer.console.routes.paths import APPLY_PATH, console_routes
+from authorizer.console.routes.in_process_console import ConsoleRouteGroup, fleet_group, node_group
+from authorizer.console.routes.paths import APPLY_PATH
 from authorizer.sidecar.http.client_presence import while_connected
 from authorizer.sidecar.http.connection_peer import Peer
 from authorizer.sidecar.http.errors import RETRY, HttpError
@@ -28,11 +29,12 @@ from records.principal import KafkaPrincipal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from starlette.routing import Route
     from starlette.types import Message, Receive, Scope, Send
 
+    from authorizer.node.fleet import Fleet
     from authorizer.sidecar.base_app import RoutedApp
     from authorizer.sidecar.http.listener import Listener
+    from authorizer.sidecar.route_group import NodeContext
     from authorizer.sidecar.workers.socket_directory import MeetingPlace
 
 #: Requests of one worker that the console answers at a time, and how long one more waits for its turn.
@@ -78,7 +80,7 @@ _decode: Final = msgspec.msgpack.Decoder(ProxiedRequest).decode
 
 
 class ConsoleProxy:
-    """The routes of a worker, whose handlers have them answered by the console's process."""
+    """Makes routes that the console's process answers (``sidecar.route_group.RouteGroupFactory``)."""
 
     def __init__(self, place: MeetingPlace) -> None:
         self._place = place
@@ -90,9 +92,13 @@ class ConsoleProxy:
             keepalive_expiry=_KEPT_S,
         )
 
-    def routes(self) -> list[Route]:
-        """Of one node."""
-        return console_routes(lambda _: self.answer)
+    def for_node(self, _context: NodeContext) -> ConsoleRouteGroup:
+        """The routes of one node."""
+        return node_group(lambda _: self.answer)
+
+    def for_fleet(self, _fleet: Fleet) -> ConsoleRouteGroup:
+        """The routes of a fleet's front page."""
+        return fleet_group(self.answer)
 
     async def answer(self, request: Request) -> Response:
         """Any of them.

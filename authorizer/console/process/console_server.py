@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final, NoReturn, Self
 
 from authorizer.console.history.background import Prefetcher
 from authorizer.console.process.console_proxy import ConsoleProxyEndpoint
+from authorizer.console.routes.in_process_console import InProcessConsole
 from authorizer.sidecar.app import SidecarApp
 from authorizer.sidecar.auth.authenticator import Authenticator
 from authorizer.sidecar.fleet_app import FleetApp
@@ -44,6 +46,7 @@ class ConsoleServer:
 
     def __init__(self, config: Config, worker: Worker) -> None:
         self._worker = worker
+        self._console = InProcessConsole()
         # Who asks, the workers have found out: no token comes here.
         self._authenticator = Authenticator(replace(config, auth_tokens_file=None, auth_oidc_jwks=None))
         self._load = Load(config)
@@ -65,23 +68,26 @@ class ConsoleServer:
             LogError: the log's cluster has answered, and this is no log for us (Node.reach).
         """
         peers = Peers(self._worker, OneNode(node))
-        app = SidecarApp(node, self._authenticator, self._load, RequestMetrics(), peers.of(WHOLE))
+        app = SidecarApp(
+            node, self._authenticator, self._load, RequestMetrics(), peers.of(WHOLE), self._console
+        )
         with self:
             self._start(app, node.reconfiguration)
             node.reach()
             self._worker.report(Reached())
-            with Prefetcher(app.prefetch):
+            with Prefetcher(partial(self._console.prefetch, WHOLE)):
                 self._servers.wait()
 
     def serve_fleet(self, fleet: Fleet) -> NoReturn:
         """The same for a fleet; what is wrong with one cluster ends nothing."""
-        app = FleetApp(fleet, self._authenticator, self._load, Peers(self._worker, FleetNodes(fleet)))
+        peers = Peers(self._worker, FleetNodes(fleet))
+        app = FleetApp(fleet, self._authenticator, self._load, peers, self._console)
 
         @contextmanager
         def serve(member: Member, node: Node) -> Iterator[None]:
-            attached = app.attach(member, node)
+            app.attach(member, node)
             try:
-                with Prefetcher(attached.prefetch):
+                with Prefetcher(partial(self._console.prefetch, member.name)):
                     yield
             finally:
                 app.detach(member)

@@ -22,12 +22,13 @@ from authorizer.console.history.history_json import (
     state_offset_json,
 )
 from authorizer.console.history.state_cache import StateCache
+from authorizer.console.node_status import NodeStatus
 from authorizer.console.routes.access import console_caller
 from authorizer.console.routes.allowed import AllowedRoutes
 from authorizer.console.routes.decision_changes import decision_changes_json, find_decision_changes
 from authorizer.console.routes.findings import FindingsCache
 from authorizer.console.routes.matrix_window import window
-from authorizer.console.routes.paths import APPLY_PATH, PLAN_PATH, console_routes
+from authorizer.console.routes.paths import APPLY_PATH, PLAN_PATH
 from authorizer.console.routes.plans import PlanRoutes
 from authorizer.console.routes.queries import (
     AclsQuery,
@@ -50,20 +51,16 @@ from records.acl import AclBindingFilter, AclOperation, ResourceType
 from records.ids import uuid_to_string
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from starlette.requests import Request
     from starlette.responses import Response
-    from starlette.routing import Route
 
-    from authorizer.console.node_status import NodeStatus
     from authorizer.engine.decisions.listing import Listing
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.engine.index.acl_index import AclIndex
-    from authorizer.node.fleet import Member
-    from authorizer.node.node import Node
     from authorizer.sidecar.auth.caller_authorization import Caller
-    from authorizer.sidecar.routes.acls import AclRoutes
+    from authorizer.sidecar.route_group import NodeContext
 
 #: Moments of the past that are listed one by one.
 _STATES_MAXIMUM: Final = 2_000
@@ -74,36 +71,28 @@ class ConsoleRoutes:
     """The handlers of one node.
 
     Attributes:
-        look_ahead: makes what people see first (``StateCache.look_ahead``).
-        close: ends what it does by itself (``StateCache.close``).
+        node_status: handles the requests of the page's node view.
+        prefetch: computes the first page (``StateCache.prefetch``).
+        close: stops background work (``StateCache.close``).
     """
 
-    def __init__(
-        self, node: Node, node_status: NodeStatus, others: Mapping[str, Member], acls: AclRoutes
-    ) -> None:
-        """Handle the console's requests for one node.
-
-        Args:
-            node: provides the current state and the log.
-            node_status: handles the requests of the page's node view.
-            others: the other clusters of the fleet, by name.
-            acls: applies plans.
-        """
+    def __init__(self, context: NodeContext) -> None:
+        node = context.node
         self._node = node
-        self._node_status = node_status
-        self._others = others
+        self.node_status = NodeStatus(node, context.peers)
+        self._others = context.other_clusters
         self._states = StateCache(node)
         self.prefetch = self._states.prefetch
         self.close = self._states.close
         self._comparisons = ComparisonScheduler()
-        self._plans = PlanRoutes(node, self._states, self._comparisons, acls)
+        self._plans = PlanRoutes(node, self._states, self._comparisons, context.acls)
         self._findings = FindingsCache()
         self._allowed = AllowedRoutes(self._states, self._caller, self._answered)
         self._listings: OrderedDict[tuple[int, str], tuple[AclIndex, Listing]] = OrderedDict()
 
-    def routes(self) -> list[Route]:
-        """All of them."""
-        handlers = {
+    def handlers(self) -> Mapping[str, Callable[[Request], Awaitable[Response]]]:
+        """The handler of each path."""
+        return {
             "/console/v1/now": self.now,
             "/console/v1/moments": self.moments,
             "/console/v1/matrix": self.matrix,
@@ -113,11 +102,10 @@ class ConsoleRoutes:
             "/console/v1/findings": self.findings,
             "/console/v1/ask": self.ask,
             "/console/v1/allowed": self._allowed.allowed,
-            **self._node_status.handlers(),
+            **self.node_status.handlers(),
             PLAN_PATH: self._plans.plan,
             APPLY_PATH: self._plans.apply,
         }
-        return console_routes(handlers.__getitem__)
 
     async def now(self, request: Request) -> Response:
         """GET: where the node stands, who asks, and what they may see."""

@@ -44,7 +44,16 @@ def console_routes(handler: Callable[[str], Callable[[Request], Awaitable[Respon
         handler: what answers at a path.
     """
     return [
-        Route(f"{ASSETS_PATH}{{name}}", asset, include_in_schema=False),
+        _assets_route(),
         *(Route(path, handler(path), include_in_schema=False) for path in ASKED),
         *(Route(path, handler(path), methods=["POST"], include_in_schema=False) for path in _SENT),
     ]
+
+
+def fleet_console_routes(list_clusters: Callable[[Request], Awaitable[Response]]) -> list[Route]:
+    """The routes of a fleet's front page."""
+    return [_assets_route(), Route(CLUSTERS_LIST_PATH, list_clusters, include_in_schema=False)]
+
+
+def _assets_route() -> Route:
+    return Route(f"{ASSETS_PATH}{{name}}", asset, include_in_schema=False)

@@ -24,7 +24,6 @@ import uvicorn
 from authorizer.api.authorizer_api import SecurityProtocol
 from authorizer.configuration.listeners import is_unix
 from authorizer.configuration.tls import tls_settings
-from authorizer.console.process.console_proxy import ConsoleProxy
 from authorizer.sidecar.app import SidecarApp
 from authorizer.sidecar.auth.authenticator import Authenticator
 from authorizer.sidecar.fleet_app import FleetApp
@@ -58,6 +57,7 @@ if TYPE_CHECKING:
     from authorizer.node.node import Node
     from authorizer.node.reconfiguration import Reconfiguration
     from authorizer.sidecar.base_app import RoutedApp
+    from authorizer.sidecar.route_group import RouteGroupFactory
     from authorizer.sidecar.workers.hosted_nodes import FollowedNodes
     from authorizer.sidecar.workers.worker import Worker
 
@@ -87,9 +87,18 @@ class Sidecar:
             that cannot be read.
     """
 
-    def __init__(self, config: Config, worker: Worker | None = None) -> None:
-        """``worker``: which one it is, where several processes have the listeners together."""
+    def __init__(
+        self, config: Config, worker: Worker | None = None, groups: RouteGroupFactory | None = None
+    ) -> None:
+        """Bind the listeners.
+
+        Args:
+            config: where to listen, and the limits.
+            worker: the process's number and pipes, where several processes share the listeners.
+            groups: makes additional routes, such as the console's.
+        """
         self._config = config
+        self._groups = groups
         self._worker = worker
         self._telemetry = Telemetry(None if worker is None else worker.told_apart)
         self._authenticator = Authenticator(config)
@@ -115,9 +124,7 @@ class Sidecar:
         """Begin to answer for ``node``; returns when requests are answered."""
         peers, private = self._meet(OneNode(node))
         of_node = None if peers is None else peers.of(WHOLE)
-        app = SidecarApp(
-            node, self._authenticator, self._load, RequestMetrics(), of_node, console=self._console()
-        )
+        app = SidecarApp(node, self._authenticator, self._load, RequestMetrics(), of_node, self._groups)
         self._start(app, node.metrics, node.reconfiguration, private)
         self._show([app.requests], node.metrics)
         self._listen_locally(app, node)
@@ -129,7 +136,7 @@ class Sidecar:
     def start_fleet(self, fleet: Fleet) -> None:
         """Begin to answer for a fleet, and start it; returns when requests are answered."""
         peers, private = self._meet(FleetNodes(fleet))
-        app = FleetApp(fleet, self._authenticator, self._load, peers, self._console())
+        app = FleetApp(fleet, self._authenticator, self._load, peers, self._groups)
         self._start(app, fleet.metrics, fleet.reconfiguration, private)
         self._show([], fleet.metrics)
 
@@ -184,12 +191,6 @@ class Sidecar:
             finally:
                 if self._worker is None:
                     notify(STOPPING)
-
-    def _console(self) -> ConsoleProxy | None:
-        """Where the console works in a process of its own."""
-        if self._worker is None or not self._worker.has_console:
-            return None
-        return ConsoleProxy(self._worker.place)
 
     def _meet(self, nodes: FollowedNodes) -> tuple[Peers | None, list[Served]]:
         """The other workers, if there are any, and where they ask this one."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from authorizer.node.effective_permissions_digest import KnownMeaning
+    from authorizer.node.fleet import Member
     from authorizer.node.node import Node
     from authorizer.sidecar.http.limits import Load
     from authorizer.sidecar.workers.worker_fanout import NodePeers
@@ -87,6 +88,14 @@ class NodeRoutes:
 
     async def _collected(self) -> Collector:
         return self._node.metrics if self._peers is None else await self._peers.metrics()
+
+
+def member_state_json(member: Member) -> dict[str, object]:
+    """The state of a fleet's cluster, or why it has no node."""
+    node = member.node
+    if node is None:
+        return {"cluster": member.name, "log": member.log_url, "ready": False, "reason": member.reason}
+    return {"cluster": member.name, **state_json(node)}
 
 
 def state_json(node: Node, known: KnownMeaning | None = None) -> dict[str, object]:
