@@ -66,9 +66,9 @@ def payload_of(line: bytes) -> dict[str, Any]:
     return payload
 
 
-def bad_line(error: RecordError, way_out: str) -> Failure:
+def bad_line(error: RecordError, hint: str) -> Failure:
     """What a user's own line gets, where the same error in a log would speak of replicas."""
     failure = failure_of(error)
     if not isinstance(error, UnsupportedVersionError):
-        failure.way_out = way_out
+        failure.hint = hint
     return failure

@@ -1,6 +1,7 @@
-"""The flags of the running command that more than one step of it needs.
+"""Options of the running command that several of its functions read.
 
-Kept in click's context: what opens a log, prints a note or names a way out need not be handed them.
+They are stored in click's context, so that functions which open a log, print a note or fill a hint need no
+argument for them.
 """
 
 from __future__ import annotations
@@ -13,19 +14,19 @@ import click
 
 _KEY: Final = "authorizer.cli.invocation"
 
-#: In a way out: ``aclog log verify {log}`` becomes ``aclog log verify --log DIR``.
+#: In a hint ``aclog log verify {log}`` becomes ``aclog log verify --log DIR``.
 _PLACEHOLDERS: Final = {"{log}": ("--log", "--config"), "{store}": ("--snapshots", "--config")}
 
 
 def remember(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
-    """A click callback: keep the flag for ``given``."""
+    """A click callback: store the option's value for ``given``."""
     if value is not None:
         ctx.meta.setdefault(_KEY, {})[f"--{str(param.name).replace('_', '-')}"] = value
     return value
 
 
 def given(flag: str) -> Any:
-    """The value of a remembered flag; None where it was not given, or no command runs."""
+    """The value of a remembered option; None if it was not given or no command runs."""
     ctx = click.get_current_context(silent=True)
     return None if ctx is None else ctx.meta.get(_KEY, {}).get(flag)
 
@@ -36,19 +37,19 @@ def is_quiet() -> bool:
 
 
 def shows_progress() -> bool:
-    """Whether to show how far work is: as ``--progress`` says, else on a terminal unless ``--quiet``."""
+    """Whether to show progress: as ``--progress`` says, else on a terminal unless ``--quiet``."""
     wanted = given("--progress")
     return bool(sys.stderr.isatty() and not is_quiet() if wanted is None else wanted)
 
 
 def words(*flags: str) -> tuple[str, ...]:
-    """Those of the flags that were given, with their values, as the user wrote them."""
+    """The given options among ``flags``, each followed by its value."""
     return tuple(word for flag in flags if (value := given(flag)) is not None for word in (flag, value))
 
 
-def filled(way_out: str) -> str:
-    """A way out with ``{log}`` and ``{store}`` as the flags say; without them, where nothing was given."""
+def filled(hint: str) -> str:
+    """Replace ``{log}`` and ``{store}`` in a hint by the given options, or by nothing."""
     for placeholder, flags in _PLACEHOLDERS.items():
-        said = "".join(f" {shlex.quote(word)}" for word in words(*flags))
-        way_out = way_out.replace(f" {placeholder}", said)
-    return way_out
+        options = "".join(f" {shlex.quote(word)}" for word in words(*flags))
+        hint = hint.replace(f" {placeholder}", options)
+    return hint

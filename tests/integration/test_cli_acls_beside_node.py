@@ -213,8 +213,8 @@ def test_a_log_that_is_held_by_what_takes_no_requests(log: Path, command: str, t
         held = aclog(*args)
     assert held.returncode == 3
     assert f"{log}: process {os.getpid()} has this log open for writing" in held.stderr
-    way_out = "--sidecar URL" if command == "acls" else " acls` adds and removes ACLs through it"
-    assert way_out in held.stderr
+    hint = "--sidecar URL" if command == "acls" else " acls` adds and removes ACLs through it"
+    assert hint in held.stderr
     assert held.stdout == ""
 
 

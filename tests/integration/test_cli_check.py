@@ -55,8 +55,7 @@ def test_allowed_is_0_and_denied_is_1() -> None:
 def test_one_line_names_rule_offset_and_question() -> None:
     """Without --explain the answer is one line: Kafka's rule, the end offset, and what was asked."""
     assert ask("User:alice", "read", "--topic", "orders").stdout == (
-        "ALLOWED by MatchingAcl(acl=StandardAcl[resourceType=TOPIC, resourceName=orders, "
-        "patternType=LITERAL, principal=User:alice, host=*, operation=READ, permissionType=ALLOW]) "
+        "ALLOWED by MatchingAcl (ALLOW User:alice READ on TOPIC:LITERAL:orders from *) "
         "at end offset 281: User:alice READ on TOPIC:LITERAL:orders from 127.0.0.1\n"
     )
     denied = ask("User:dora", "read", "--topic", "orders", "--host", "10.1.2.3").stdout

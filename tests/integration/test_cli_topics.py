@@ -81,7 +81,7 @@ def test_several_may_create_at_once(broker: Broker) -> None:
     assert len({each["topicId"] for each in made}) == 1
 
 
-def test_too_few_brokers_is_an_error_with_the_way_out(broker: Broker) -> None:
+def test_too_few_brokers_is_an_error_with_the_hint(broker: Broker) -> None:
     """Three replicas are the default, and one broker cannot keep them."""
     done = aclog("log", "create", "--log", topic_url(broker))
     assert done.exit_code == 2, done.output

@@ -95,12 +95,14 @@ def test_an_acl_that_decides_a_part_alone_is_not_said_to_decide_all(tmp_path: Pa
     text = aclog(*what_can).stdout
     reads, writes = text.split("User:x: Write", 1)
     assert "Read, Describe on TOPIC a, b, c* from any host" in reads
-    assert "such as User:x Read TOPIC a from 192.0.2.1: by MatchingAcl(acl=StandardAcl[" in reads
+    assert "such as User:x Read TOPIC a from 192.0.2.1: by MatchingAcl (ALLOW " in reads
     assert "other questions of these by 2 more ACLs:" in reads
-    assert [each in reads for each in ("resourceName=a,", "resourceName=b,", "resourceName=c,")] == [True] * 3
-    assert "resourceName=e" not in text
+    assert [each in reads for each in ("TOPIC:LITERAL:a ", "TOPIC:LITERAL:b ", "TOPIC:PREFIXED:c ")] == [
+        True
+    ] * 3
+    assert ":e from" not in text
     # One that decides all of a row alone is said to.
-    assert "    by MatchingAcl(acl=StandardAcl[" in writes
+    assert "    by MatchingAcl (ALLOW " in writes
     assert "other questions" not in writes
     found = rows(aclog(*what_can, "--json"))
     said = {

@@ -105,7 +105,7 @@ def test_message_names_the_file(tmp_path: Path) -> None:
     assert failure_of(caught.value).message == f"{missing}: No such file or directory"
 
 
-def test_message_and_way_out_go_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+def test_message_and_hint_go_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     """stdout holds answers only."""
     Failure("what is wrong", ExitCode.BAD_DATA, "what to do").show()
     printed = capsys.readouterr()
@@ -125,7 +125,7 @@ def test_a_cluster_out_of_reach_is_worth_another_try() -> None:
         ExitCode.BAD_DATA,
         ExitCode.BAD_DATA,
     ]
-    assert "aclog.kafka.*" in failure_of(away).way_out
+    assert "aclog.kafka.*" in failure_of(away).hint
 
 
 def test_a_defect_says_how_to_report_it() -> None:
@@ -133,4 +133,4 @@ def test_a_defect_says_how_to_report_it() -> None:
     failure = failure_of(KeyError("k"))
     assert isinstance(failure, click.ClickException)
     assert failure.message == "a defect in aclog: KeyError: 'k'"
-    assert "--debug" in failure.way_out
+    assert "--debug" in failure.hint

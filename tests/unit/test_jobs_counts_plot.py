@@ -149,7 +149,7 @@ def test_any_cluster_id_and_a_count_below_zero_can_be_drawn() -> None:
     assert count_of(picture, BLUE) > 10_000
 
 
-def test_without_matplotlib_the_message_has_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_matplotlib_the_message_has_the_hint(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the job starts, and not at its end."""
     monkeypatch.setattr(sys, "path", [])
     monkeypatch.delitem(sys.modules, "matplotlib", raising=False)
@@ -164,4 +164,4 @@ def test_the_files_name_says_the_format() -> None:
         with pytest.raises(PlotUnsupportedError, match=rf"--plot {name}: .*\.png, \.svg, \.pdf") as caught:
             require_plotting(name)
         failure = failure_of(caught.value)
-        assert (failure.code, failure.way_out) == (ExitCode.USAGE, "")
+        assert (failure.code, failure.hint) == (ExitCode.USAGE, "")

@@ -6,7 +6,7 @@ runs both side by side. What aclog needs comes from the environment: the log fro
 - Arguments are taken apart as joptsimple does it, which is not how click does: ``-topic t`` and ``--topic=t``
   are ``--topic t``, and what belongs to no flag is passed by (``--cluster kafka-cluster``).
 - Wrong usage goes to stderr, with the flags that there are. What Kafka's classes refuse, and whatever goes
-  wrong later, goes to stdout after ``Error while executing ACL command:``; a way out goes to stderr.
+  wrong later, goes to stdout after ``Error while executing ACL command:``; the hint goes to stderr.
 - Three differences: no Java stack trace follows, the text of the flags is aclog's own, and stdin answers the
   question before a removal, be it a terminal or not.
 """
@@ -101,8 +101,8 @@ def run(args: Sequence[str]) -> int:
         failure = error if isinstance(error, Failure) else failure_of(error)
         # Where stdout is what failed, stderr is left.
         click.echo(f"{_THROWN}{failure.message}", err=isinstance(error, OutputError))
-        if failure.way_out:
-            click.echo(failure.way_out, err=True)
+        if failure.hint:
+            click.echo(failure.hint, err=True)
     else:
         return ExitCode.OK
     return _FAILED

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from authorizer.analysis.blame import AskedQuestion, NewRelease
 from authorizer.analysis.history import change_json
 from authorizer.api.acl_json import applied_acl_json
+from authorizer.cli.rendering.acls import acl_line
 from authorizer.cli.rendering.output import answer, note, print_json, shown, utc
 from authorizer.cli.rendering.terminal import bad, good
 from records.ids import uuid_to_string
@@ -99,11 +100,11 @@ class Report:
                 continue
             answer(
                 f"  {_SIGNS[change.kind]} {_offset_text(change.offset, change.timestamp_ms)}: "
-                f"{change.kind} {shown(change.acl.standard_acl())} ({uuid_to_string(change.acl.id)})",
+                f"{change.kind} {acl_line(change.acl)} ({uuid_to_string(change.acl.id)})",
                 6,
             )
             if change.was is not None:
-                answer(f"    was {shown(change.was.standard_acl())}", 6)
+                answer(f"    was {acl_line(change.was)}", 6)
         answer(f"    {title}  {_words(turn.before)}, then {_words(turn.after)}", 6)
 
     def end(self, last: Answer) -> None:
@@ -149,7 +150,7 @@ def _words(current: Answer) -> str:
 
 def _print_acls(current: Answer) -> None:
     for acl in current.by:
-        answer(f"  by {_source_text(acl)}: {shown(acl.record.standard_acl())}", 6)
+        answer(f"  by {_source_text(acl)}: {acl_line(acl.record)}", 6)
 
 
 def _offset_text(offset: int, timestamp_ms: int) -> str:

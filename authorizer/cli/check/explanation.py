@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from authorizer.api.acl_json import acl_json
-from authorizer.api.acl_text import acl_text, pattern_text
+from authorizer.api.acl_text import pattern_text
 from authorizer.cli.command_name import command_words
+from authorizer.cli.rendering.acls import acl_line, decided_by
 from authorizer.cli.rendering.output import shown, utc
 from authorizer.cli.rendering.terminal import verdict, wrapped, wrapped_command
 from records.ids import uuid_to_string
@@ -28,7 +28,7 @@ def decision_line(explanation: Explanation) -> str:
     """One line: ``DENIED by DefaultDeny at end offset 281: User:a READ on TOPIC:LITERAL:t from 10.0.0.1``."""
     decision = explanation.decision
     return (
-        f"{_result(decision)} by {shown(str(decision))} at end offset {explanation.end_offset}: "
+        f"{_result(decision)} by {decided_by(decision)} at end offset {explanation.end_offset}: "
         f"{_question(explanation)}"
     )
 
@@ -100,11 +100,10 @@ def _result(decision: Decision) -> str:
 
 def _acl(acl: AppliedAcl, uncommitted_from: int | None) -> str:
     record = acl.record
-    text = acl_text(acl_json(record))
     # A checkpoint keeps neither the offset nor the time of the record that wrote an ACL.
     place = "from a checkpoint" if acl.timestamp_ms >= 0 else "brokers do not say when it was written"
     if acl.offset is not None:
         place = f"offset {acl.offset}, {utc(acl.timestamp_ms)}"
     if acl.offset is not None and uncommitted_from is not None and acl.offset >= uncommitted_from:
         place += ", not known to be committed"
-    return f"{shown(text)} ({place}, {uuid_to_string(record.id)})"
+    return f"{acl_line(record)} ({place}, {uuid_to_string(record.id)})"

@@ -9,6 +9,7 @@ import click
 
 from authorizer.api.errors import ApiError
 from authorizer.cli.failure import ExitCode, Failure
+from authorizer.cli.rendering.acls import acl_line
 from authorizer.cli.rendering.output import Progress, Waiting, shown
 from authorizer.cli.workspace import wait_until_readable
 from authorizer.node.writing.acl_control import validate_binding
@@ -174,7 +175,7 @@ def _require_taken(acls: Iterable[AccessControlEntryRecord]) -> None:
             validate_binding(record.binding())
         except ApiError as error:
             raise Failure(
-                f"{shown(record.standard_acl())}: {error}; nothing was written",
+                f"{acl_line(record)}: {error}; nothing was written",
                 ExitCode.BAD_DATA,
                 "No Kafka cluster takes this ACL: remove it from the source, or copy to a log of aclog's.",
             ) from error

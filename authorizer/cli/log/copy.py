@@ -10,6 +10,7 @@ from authorizer.api.acl_json import acl_json
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure, write_attempt
 from authorizer.cli.options import CLUSTER_ID, completes, config_option, json_option, progress_option
+from authorizer.cli.rendering.acls import acl_line, print_changed_acls
 from authorizer.cli.rendering.output import answer, note, print_json, shown
 from authorizer.cli.sidecar import credentials_options
 from authorizer.cli.workspace import Workspace, load_state
@@ -100,7 +101,7 @@ def copy_command(
         if copy.others and others is None:
             raise Failure(
                 f"{shown(target)} has {len(copy.others)} ACLs that {shown(source)} has not, such as "
-                f"{shown(copy.others[0].standard_acl())}",
+                f"{acl_line(copy.others[0])}",
                 ExitCode.NO,
                 "--others keep leaves them, --others remove makes it equal; --dry-run shows which.",
             )
@@ -135,9 +136,7 @@ def _print(
         counted += f", {len(copy.others)} of its own kept"
     if is_dry:
         answer(f"to be done: {counted}")
-        for sign, records in (("-", removed), ("+", copy.add)):
-            for record in records:
-                answer(f"  {sign} {shown(record.standard_acl())}", indent=6)
+        print_changed_acls(removed, copy.add)
     else:
         where = "" if end_offset is None else f"; the log ends at offset {end_offset}"
         answer(f"{'nothing to do' if end_offset is None else 'done'}: {counted}{where}")

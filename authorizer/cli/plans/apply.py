@@ -12,7 +12,8 @@ from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure, failure_of
 from authorizer.cli.options import config_option, json_option, log_option, progress_option, snapshots_option
 from authorizer.cli.plans.planned import bootstrap_option, given_planned, max_removed_option
-from authorizer.cli.rendering.output import answer, print_json, shown
+from authorizer.cli.rendering.acls import print_changed_acls
+from authorizer.cli.rendering.output import answer, print_json
 from authorizer.cli.sidecar import sidecar_options
 from authorizer.cli.workspace import Workspace
 
@@ -81,7 +82,7 @@ def apply_command(
     except (SidecarRefusedError, PlanOutdatedError) as error:
         # This is what was asked for: the node's own ACLs deny it, or the meaning is another one.
         failure = failure_of(error)
-        raise Failure(failure.message, ExitCode.NO, failure.way_out) from error
+        raise Failure(failure.message, ExitCode.NO, failure.hint) from error
     _print(end_offset, result, as_json=as_json)
 
 
@@ -111,6 +112,4 @@ def _print(end_offset: int | None, result: PlanResult, *, as_json: bool) -> None
     where = "" if end_offset is None else f"; the log ends at offset {end_offset}"
     share = "" if counts is None else f", {counts.removed_percent:g} % of {counts.acls:,} ACLs removed"
     answer(f"applied: {removed} ACLs removed, {added} added{share}{where}")
-    for sign, records in (("-", result.removed), ("+", result.added)):
-        for record in records:
-            answer(f"  {sign} {shown(record.standard_acl())}", indent=6)
+    print_changed_acls(result.removed, result.added)

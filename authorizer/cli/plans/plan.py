@@ -209,6 +209,7 @@ def _would_empty(file: str, emptied: int, total: int) -> Failure:
 
 def _print(counts: PlanCounts, limit: int, report: Report, warnings: list[Warned], *, as_json: bool) -> None:
     from authorizer.api.acl_json import acl_json
+    from authorizer.cli.rendering.acls import acl_line
     from authorizer.cli.rendering.terminal import doubtful
 
     if as_json:
@@ -227,5 +228,5 @@ def _print(counts: PlanCounts, limit: int, report: Report, warnings: list[Warned
         answer(f"{doubtful('warning')}  {text}", 9)
     report.print()
     for _, text, _, acl in warnings:
-        what = "" if acl is None else f": {acl.standard_acl()}"
-        answer(f"{doubtful('warning')}  {shown(text + what)}", 9)
+        what = "" if acl is None else f": {acl_line(acl)}"
+        answer(f"{doubtful('warning')}  {shown(text)}{what}", 9)

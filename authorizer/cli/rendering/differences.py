@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.api.acl_json import acl_json
-from authorizer.cli.rendering.output import answer, shown
+from authorizer.cli.rendering.acls import acl_line
+from authorizer.cli.rendering.output import answer
 from records.ids import uuid_to_string
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class Differences:
 
 
 def _text(record: AccessControlEntryRecord) -> str:
-    return f"{uuid_to_string(record.id)} {shown(record.standard_acl())}"
+    return f"{uuid_to_string(record.id)} {acl_line(record)}"
 
 
 def _order(record: AccessControlEntryRecord) -> tuple[tuple[int, str, int, str, str, int, int], bytes]:

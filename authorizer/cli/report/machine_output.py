@@ -19,6 +19,7 @@ from authorizer.analysis.classes import (
 )
 from authorizer.analysis.host_answers import by_host, operations_of
 from authorizer.api.acl_json import applied_acl_json
+from authorizer.cli.rendering.acls import decided_by
 from authorizer.cli.rendering.output import json_line, shown, utc
 from snapshot.files.csv_cell import cell_of_text
 
@@ -150,7 +151,7 @@ def _rows(report: Report) -> Iterator[dict[str, Any]]:
         )
     for flip in report.flips:
         questions = flip.questions
-        before, after = (f"{each.result.value} by {each}" for each in report.decided(flip))
+        before, after = (f"{each.result.value} by {decided_by(each)}" for each in report.decided(flip))
         yield {
             "section": "flip",
             "kind": flip.direction,

@@ -53,7 +53,7 @@ def serve_workers(config: Config) -> NoReturn:
             supervisor.run()
         except WorkerStoppedError as error:
             stopped = error.stopped
-            raise Failure(stopped.message, ExitCode(stopped.code), stopped.way_out) from error
+            raise Failure(stopped.message, ExitCode(stopped.code), stopped.hint) from error
 
 
 def _work(settings: Mapping[str, Config], worker: Worker, lifeline: int) -> None:
@@ -123,4 +123,4 @@ def _explained(error: Exception) -> Stopped:
     if click.get_current_context().find_root().params.get("debug"):
         traceback.print_exception(error)
     failure = failure_of(error)
-    return Stopped(failure.message, failure.exit_code, failure.way_out)
+    return Stopped(failure.message, failure.exit_code, failure.hint)

@@ -24,6 +24,7 @@ from authorizer.analysis.classes import (
     who,
 )
 from authorizer.api.acl_json import acl_json
+from authorizer.cli.rendering.acls import acl_line, decided_by
 from authorizer.cli.rendering.output import answer, print_json, shown
 from snapshot.files.csv_cell import cell_of_text
 
@@ -69,12 +70,12 @@ def print_allowed(
             decision = decided(state, questions, questions.operations[0])
             others = acls.others(questions, decision, is_allowed=True)
             if not others.acls:
-                answer(f"    by {shown(str(decision))}", indent=8)
+                answer(f"    by {decided_by(decision)}", indent=8)
                 continue
-            answer(f"    such as {shown(example(questions))}: by {shown(str(decision))}", indent=8)
+            answer(f"    such as {shown(example(questions))}: by {decided_by(decision)}", indent=8)
             answer(f"    other questions of these by {others.count_text} more ACLs:", indent=8)
             for record in others.acls:
-                answer(f"      {shown(record.standard_acl())}", indent=8)
+                answer(f"      {acl_line(record)}", indent=8)
 
 
 def _print_csv(
@@ -97,7 +98,7 @@ def _print_csv(
             questions.resource_type.name,
             where(questions),
             hosts(questions),
-            str(decision) + more,
+            decided_by(decision) + more,
         )
         rows.writerow(row if raw_cells else [shown(cell_of_text(text)) for text in row])
     click.echo(text.getvalue(), nl=False)

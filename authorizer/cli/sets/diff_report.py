@@ -17,6 +17,7 @@ from authorizer.analysis.classes import (
     who,
 )
 from authorizer.api.acl_json import acl_json
+from authorizer.cli.rendering.acls import decided_by, print_changed_acls
 from authorizer.cli.rendering.output import answer, shown
 from authorizer.cli.rendering.terminal import bad, good
 
@@ -79,9 +80,7 @@ class Report(NamedTuple):
             answer(f"{label:{_LABEL}}{shown(each.name)}, {len(each.image):,} ACLs", _LABEL)
         removed, added = _sorted(self.changed.removed), _sorted(self.changed.added)
         answer(f"{'ACLs':{_LABEL}}{len(removed)} removed, {len(added)} added", _LABEL)
-        for sign, records in (("-", removed), ("+", added)):
-            for record in records:
-                answer(f"  {sign} {shown(record.standard_acl())}", indent=6)
+        print_changed_acls(removed, added)
         if not self.flips:
             answer(f"{'meaning':{_LABEL}}{good('the same')}: every question has the same answer", _LABEL)
             return
@@ -93,7 +92,7 @@ class Report(NamedTuple):
             answer(f"  {title}{only}  {shown(f'{who(questions)}: {what(questions)}')}", indent=6)
             answer(f"    such as {shown(example(questions))}", indent=6)
             for label, decision in zip(self.labels, (before, after), strict=True):
-                answer(f"    {label}: {decision.result.value} by {shown(str(decision))}", indent=6)
+                answer(f"    {label}: {decision.result.value} by {decided_by(decision)}", indent=6)
 
     def _decided(self) -> Iterator[tuple[Flip, list[tuple[Decision, Decision]]]]:
         """Each class with what decides its witness on both sides, operation by operation."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _KINDS: Final = ("allow", "deny", "only")
-_WAY_OUT: Final = "`aclog test --help` has an example."
+_HINT: Final = "`aclog test --help` has an example."
 
 
 class AccessTest(NamedTuple):
@@ -65,16 +65,16 @@ def read_tests(path: Path) -> list[AccessTest]:
     try:
         entries = msgspec.toml.decode(path.read_bytes(), type=_File).expect
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Failure(f"{path}: {error}", ExitCode.USAGE, _WAY_OUT) from error
+        raise Failure(f"{path}: {error}", ExitCode.USAGE, _HINT) from error
     if not entries:
-        raise Failure(f"{path}: there is no [[expect]] in it", ExitCode.USAGE, _WAY_OUT)
+        raise Failure(f"{path}: there is no [[expect]] in it", ExitCode.USAGE, _HINT)
     tests = []
     for number, entry in enumerate(entries, 1):
         try:
             tests.append(AccessTest(entry.name, tuple(_expectations(entry))))
         except ValueError as error:
             where = f"{path}: [[expect]] {number} ({entry.name})"
-            raise Failure(f"{where}: {error}", ExitCode.USAGE, _WAY_OUT) from error
+            raise Failure(f"{where}: {error}", ExitCode.USAGE, _HINT) from error
     return tests
 
 

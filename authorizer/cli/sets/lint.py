@@ -153,8 +153,10 @@ def lint_command(
 
 
 def _gathered(findings: Iterable[Finding], by_rule: dict[str, list[str]]) -> Iterator[Finding]:
+    from authorizer.cli.rendering.acls import acl_line
+
     for each in findings:
-        by_rule.setdefault(each.rule, []).append(f"{each.acl.standard_acl()}: {each.because}")
+        by_rule.setdefault(each.rule, []).append(f"{acl_line(each.acl)}: {each.because}")
         yield each
 
 

@@ -24,7 +24,7 @@ from records.acl import ResourceType
 
 #: Looked for in the working directory.
 USUAL_FILE: Final = Path(".aclog-lint.toml")
-_WAY_OUT: Final = "`aclog lint --help` has an example."
+_HINT: Final = "`aclog lint --help` has an example."
 
 
 class _Entry(msgspec.Struct, forbid_unknown_fields=True):
@@ -52,7 +52,7 @@ def read_rules(path: Path) -> LintRules:
         file = msgspec.toml.decode(path.read_bytes(), type=_File)
         accepted = tuple(_accepted(number, entry) for number, entry in enumerate(file.accept, 1))
     except (msgspec.DecodeError, ValueError) as error:
-        raise Failure(f"{path}: {error}", ExitCode.USAGE, _WAY_OUT) from error
+        raise Failure(f"{path}: {error}", ExitCode.USAGE, _HINT) from error
     return LintRules(principal_types=file.principal_types, off=file.off, accepted=accepted)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from authorizer.analysis.lint_rules import INFORMATIVE, RULES
 from authorizer.api.acl_json import acl_json
 from authorizer.cli.command_name import command_words
+from authorizer.cli.rendering.acls import acl_line
 from authorizer.cli.rendering.output import JsonLines, answer, shown, step
 from authorizer.cli.rendering.terminal import good
 from authorizer.engine.explanation.fix import change_flags, removal_flags
@@ -109,10 +110,10 @@ def print_text(lint: Lint, findings: Iterable[Finding], limit: int, program: Seq
 
 
 def _print(finding: Finding, program: Sequence[str]) -> None:
-    answer(f"{_INDENT}{shown(finding.acl.standard_acl())}", indent=6)
+    answer(f"{_INDENT}{acl_line(finding.acl)}", indent=6)
     answer(f"{_INDENT * 2}{shown(finding.because)}", indent=6)
     for each in finding.by:
-        answer(f"{_INDENT * 3}{shown(each.standard_acl())}", indent=8)
+        answer(f"{_INDENT * 3}{acl_line(each)}", indent=8)
     if not finding.by_type_stays:
         answer(f"{_INDENT * 2}authorize-by-resource-type may answer otherwise without it", indent=6)
     ids = ", ".join(map(uuid_to_string, finding.ids))

@@ -44,7 +44,7 @@ def what_spark_lacks() -> str | None:
 
 
 def require_spark() -> None:
-    """Failure with the way out, where Spark cannot run."""
+    """Raise Failure if Spark cannot run."""
     lack = what_spark_lacks()
     if lack is not None:
         raise Failure(

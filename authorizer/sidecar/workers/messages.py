@@ -27,7 +27,7 @@ class Stopped(NamedTuple):
 
     message: str
     code: int
-    way_out: str
+    hint: str
 
 
 class Put(NamedTuple):
