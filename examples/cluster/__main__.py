@@ -40,7 +40,8 @@ from records.acl import (
     ResourceType,
 )
 from records.principal import ANONYMOUS
-from support.kafka_cluster import KafkaCluster, kafka_cluster, wait_until
+from support.kafka_cluster import KafkaCluster, kafka_cluster
+from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from types import FrameType

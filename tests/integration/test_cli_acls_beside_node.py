@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +24,7 @@ from records.log.directory import DirectoryLog
 from records.principal import KafkaPrincipal
 from support.kafka_broker import HOST, free_ports
 from support.nodes import SOON_S, running_node, sidecar_of
+from support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 ACLOG = [sys.executable, "-m", "authorizer.cli"]
@@ -91,10 +91,7 @@ def serving(log: Path, *args: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def wait_for_socket(log: Path) -> None:
-    deadline_s = time.monotonic() + SOON_S
-    while not (log / "aclog.sock").exists():
-        assert time.monotonic() < deadline_s
-        time.sleep(0.01)
+    wait_until((log / "aclog.sock").exists, "the socket")
 
 
 @pytest.fixture
@@ -145,10 +142,8 @@ def test_a_command_beside_a_node_prints_what_it_prints_without_one(log: Path, tm
 
 def test_a_command_right_after_the_start_of_a_node(log: Path) -> None:
     """It holds the log, and does not listen or is not ready yet: the command waits, for a moment."""
-    with serving(log) as node:
-        while (log / ".lock").read_text() in ("", f"{os.getpid()}\n"):
-            assert node.poll() is None
-            time.sleep(0.001)
+    with serving(log):
+        wait_until(lambda: (log / ".lock").read_text() not in ("", f"{os.getpid()}\n"), "the node's lock")
         added = acls(log, *ADD)
         assert (added.returncode, added.stderr) == (0, "")
 
@@ -161,9 +156,10 @@ def test_what_a_killed_node_left_does_no_harm(log: Path) -> None:
         node.kill()
         node.wait(SOON_S)
     assert (log / "aclog.sock").is_socket()
+    left = (log / "aclog.sock").stat().st_ino
     assert acls(log, *ADD, "--group", "g").returncode == 0
     with serving(log):
-        time.sleep(0.5)
+        wait_until(lambda: (log / "aclog.sock").stat().st_ino != left, "the socket of the new node")
         removed = json.loads(acls(log, "--remove", "--topic", "t", "--force", "--json").stdout)
         assert len(removed["removed"]) == 2
     assert acls(log, "--list").stdout.count("principal=") == 2

@@ -25,10 +25,10 @@ from replay.load_image import load_image
 from replay.snapshot_source import CheckpointFiles
 from support.data import real_log
 from support.kafka_broker import Broker, jar_broker, wait_until_ready
-from support.kafka_cluster import wait_until
 from support.kafka_quorum import CONTROLLERS, KafkaQuorum
 from support.nodes import SOON_S
 from support.topic_logs import new_topic
+from support.waiting import wait_until
 
 #: Ends itself with SIGKILL before the nth batch or request of two ACLs.
 KILLED = """

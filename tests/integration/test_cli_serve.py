@@ -12,7 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from records.log.directory import DirectoryLog
 from support.data import real_log
 from support.kafka_broker import HOST, free_ports
 from support.nodes import SOON_S
+from support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVE = [sys.executable, "-m", "authorizer.cli", "serve"]
@@ -88,15 +89,13 @@ def answer_of(url: str, body: object = None) -> Any:
 
 
 def wait_until_ready(url: str) -> None:
-    deadline = time.monotonic() + TIMEOUT_S
-    while time.monotonic() < deadline:
-        try:
+    def is_ready() -> bool:
+        with suppress(OSError):
             answer_of(f"{url}/readyz")
-        except OSError:
-            time.sleep(0.05)
-        else:
-            return
-    pytest.fail("not ready")
+            return True
+        return False
+
+    wait_until(is_ready, f"{url} to be ready", timeout_s=TIMEOUT_S)
 
 
 def listened_urls(process: subprocess.Popen[str]) -> list[str]:

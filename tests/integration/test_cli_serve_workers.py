@@ -25,8 +25,9 @@ from records.log.directory import DirectoryLog
 from support.data import real_log
 from support.kafka_broker import Broker
 from support.nodes import SOON_S
-from support.serving_workers import SERVE, Serving, is_running, serving_workers, until
+from support.serving_workers import SERVE, Serving, is_running, serving_workers
 from support.topic_logs import new_topic
+from support.waiting import wait_until
 
 ACL = {
     "resourceType": "TOPIC",
@@ -84,7 +85,7 @@ def decided(client: httpx.Client) -> float:
 
 def until_decided(client: httpx.Client, count: float) -> None:
     """Wait until the metrics have as many: their text is kept for a second."""
-    until(lambda: decided(client) >= count)
+    wait_until(lambda: decided(client) >= count)
 
 
 def by_worker(samples: list[tuple[dict[str, str], float]]) -> dict[str, float]:
@@ -137,7 +138,7 @@ def test_a_worker_that_is_killed_is_replaced_while_the_others_answer(
                 assert decision(clients[number], "orders")
             count = decided(clients[1 - number])
             os.kill(before[number], signal.SIGKILL)
-            until(lambda: not is_running(before[number]))
+            wait_until(lambda: not is_running(before[number]))
             for _ in range(20):
                 with httpx.Client(base_url=serving.urls[0], timeout=SOON_S) as client:
                     answer = client.post("/access/v1/evaluation", json=question("orders"))
@@ -145,7 +146,7 @@ def test_a_worker_that_is_killed_is_replaced_while_the_others_answer(
                     assert answer.status_code == 503 or answer.json()["decision"] is True, answer.text
             assert decision(clients[1 - number], "orders")
             until_decided(clients[1 - number], count + 1)
-        after = until(lambda: pids if (pids := serving.pids())[number] != before[number] else None)
+        after = wait_until(lambda: pids if (pids := serving.pids())[number] != before[number] else None)
         assert after[1 - number] == before[1 - number]
         serving.wait_until_ready()
         with serving.client_of_each() as clients:
@@ -168,7 +169,7 @@ def test_a_worker_that_hangs_is_ended_and_started_again(number: int, tmp_path: P
         serving.wait_until_ready()
         before = serving.pids()
         os.kill(before[number], signal.SIGSTOP)
-        until(lambda: serving.pids()[number] != before[number])
+        wait_until(lambda: serving.pids()[number] != before[number])
         assert not is_running(before[number])
         ended = next(event for event in serving.events("worker_ended") if event["pid"] == before[number])
         assert (ended["worker"], ended["signal"]) == (number, "SIGKILL")
@@ -193,7 +194,7 @@ def test_not_ready_while_one_worker_is_not(tmp_path: Path) -> None:
                 assert by_worker(metrics(clients[1])["aclog_worker_up"]) == {"0": 0, "1": 1}
             finally:
                 os.kill(serving.pids()[0], signal.SIGCONT)
-            until(lambda: clients[1].get("/readyz").is_success)
+            wait_until(lambda: clients[1].get("/readyz").is_success)
 
 
 def test_changes_are_made_through_any_worker_and_seen_by_each(tmp_path: Path, own_log: Path) -> None:
@@ -274,7 +275,7 @@ def test_a_change_waits_for_a_writer_that_is_started_again(tmp_path: Path, own_l
         with serving.client_of_each() as clients:
             killed = serving.pids()[0]
             os.kill(killed, signal.SIGKILL)
-            until(lambda: not is_running(killed))
+            wait_until(lambda: not is_running(killed))
             offset = create(clients[1], "orders")
             assert decision(clients[1], "orders", min_offset=offset)
 
@@ -288,7 +289,7 @@ def test_one_worker_keeps_the_snapshots(tmp_path: Path, own_log: Path) -> None:
         serving.wait_until_ready()
         with serving.client_of_each() as clients:
             create(clients[1], "orders")
-            until(lambda: any(store.rglob("manifest.json")))
+            wait_until(lambda: any(store.rglob("manifest.json")))
             shown = metrics(clients[1])
             assert by_worker(shown["aclog_snapshot_end_offset"]).keys() == {"0"}
     with serving_workers(tmp_path, own_log, settings) as serving:
@@ -351,7 +352,7 @@ def test_lines_of_several_workers_stay_whole(tmp_path: Path) -> None:
             def ask(at: int) -> None:
                 asked = [question(f"t-{at}-{number}-{'x' * 150}") for number in range(count)]
                 with httpx.Client(base_url=url, timeout=SOON_S) as client:
-                    until(lambda: client.get("/readyz").is_success)
+                    wait_until(lambda: client.get("/readyz").is_success)
                     answer = client.post("/access/v1/evaluations", json={"evaluations": asked})
                     assert len(answer.json()["evaluations"]) == count
 
@@ -368,7 +369,7 @@ def test_lines_of_several_workers_stay_whole(tmp_path: Path) -> None:
             for at, line in enumerate(stderr):
                 lines.append(line)
                 if at % 50 == 0:
-                    time.sleep(0.001)
+                    time.sleep(0.001)  # a slow reader, so that pipes are full
             assert process.wait(SOON_S) == 0
         finally:
             process.kill()
@@ -411,7 +412,7 @@ def test_the_workers_end_when_the_supervisor_is_killed(tmp_path: Path, own_log: 
         pids, directory = serving.pids(), meeting_place(serving)
         serving.process.kill()
         serving.process.wait()
-        until(lambda: not any(map(is_running, pids.values())))
+        wait_until(lambda: not any(map(is_running, pids.values())))
         assert not directory.exists()
         DirectoryLog.open(own_log, mode="write").close()
 
@@ -445,9 +446,9 @@ def test_settings_change_in_all_workers_or_in_none(tmp_path: Path) -> None:
                 serving.process.send_signal(signal.SIGHUP)
 
             hang_up(f"{LEVEL}=DEBUG\n")
-            until(lambda: {setting(client) for client in clients.values()} == {("DEBUG", "file")})
+            wait_until(lambda: {setting(client) for client in clients.values()} == {("DEBUG", "file")})
             hang_up(f"{LEVEL}=OFF\naclog.log.mode=write\n")
-            until(lambda: serving.events("settings_not_changed"))
+            wait_until(lambda: serving.events("settings_not_changed"))
             assert {setting(client) for client in clients.values()} == {("DEBUG", "file")}
 
             put = clients[1].put("/v1/config", json={"configs": {LEVEL: "TRACE"}})
@@ -471,7 +472,7 @@ def test_a_new_worker_begins_with_the_settings_of_now(tmp_path: Path) -> None:
         with serving.client_of_each() as clients:
             assert clients[0].put("/v1/config", json={"configs": {LEVEL: "TRACE"}}).is_success
         os.kill(killed, signal.SIGKILL)
-        until(lambda: serving.pids()[1] != killed)
+        wait_until(lambda: serving.pids()[1] != killed)
         with serving.client_of_each() as clients:
             assert setting(clients[1]) == ("TRACE", "put")
             assert clients[1].put("/v1/config", json={"configs": {LEVEL: None}}).is_success

@@ -148,7 +148,7 @@ def test_waiting_is_shown_from_the_second_second_on() -> None:
 
 def test_waiting_is_silent_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     with Waiting("storing"):
-        time.sleep(0.01)
+        time.sleep(0.01)  # what is waited for
     assert capsys.readouterr() == ("", "")
 
 

@@ -17,11 +17,11 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 from authorizer.cli.main import cli
 from support.data import real_log
 from support.kafka_broker import HOST, Broker, free_ports, running_jvm
-from support.kafka_cluster import wait_until
 from support.node_acls import topic_acl
 from support.nodes import create, running_node, sidecar_of
 from support.topic_logs import new_topic, topic_url
 from support.topic_operator import delete_records
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.integration
 

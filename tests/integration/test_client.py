@@ -52,6 +52,7 @@ from records.acl import (
 from support.kafka_broker import HOST, free_ports
 from support.node_acls import named, topic_acl
 from support.nodes import SOON_S, create, delete, running_node, sidecar_of
+from support.waiting import wait_until
 
 ALICE = KafkaPrincipal("User", "a")
 LONG = "x" * 200
@@ -119,13 +120,6 @@ def node(tmp_path: Path) -> Iterator[Node]:
 def url(node: Node) -> Iterator[str]:
     with sidecar_of(node) as served:
         yield served
-
-
-def wait_for(condition: Callable[[], object]) -> None:
-    deadline_s = time.monotonic() + SOON_S
-    while not condition():
-        assert time.monotonic() < deadline_s
-        time.sleep(0.01)
 
 
 def test_decisions_have_their_reason_and_their_offset(client_of: Any, url: str) -> None:
@@ -242,10 +236,10 @@ def test_a_sidecar_that_is_started_is_waited_for(client_of: Any, node: Node) -> 
     node.authorizer.on_not_ready("for a test")
 
     def serve() -> None:
-        time.sleep(0.2)
+        time.sleep(0.2)  # the client is refused meanwhile
         with Sidecar(config) as sidecar:
             sidecar.start(node)
-            time.sleep(0.2)
+            time.sleep(0.2)  # the client hears that the node is not ready meanwhile
             node.authorizer.on_ready()
             answered.wait(SOON_S)
 
@@ -346,7 +340,7 @@ def test_a_cache_is_kept_up_to_date_by_the_changes(client_of: Any, node: Node, u
         return counts.allowed + counts.denied
 
     with client_of(url, cache=KEPT) as client:
-        wait_for(lambda: client.serves_from_cache)
+        wait_until(lambda: client.serves_from_cache)
         assert [client.decide(on(name)).is_allowed for name in ("mine", "other")] == [True, False]
         before = asked()
         both = client.decide_all([on("mine"), on("other"), on("mine")])
@@ -354,9 +348,9 @@ def test_a_cache_is_kept_up_to_date_by_the_changes(client_of: Any, node: Node, u
         create(node, [topic_acl("other")])
         end = node.status().end_offset
         assert client.decide(on("other"), min_offset=end).is_allowed
-        wait_for(lambda: client.decide(on("other")).is_allowed)
+        wait_until(lambda: client.decide(on("other")).is_allowed)
         delete(node, "mine")
-        wait_for(lambda: not client.decide(on("mine")).is_allowed)
+        wait_until(lambda: not client.decide(on("mine")).is_allowed)
         assert client.decide(on("mine"), at_offset=end - 1).is_allowed
 
 
@@ -367,15 +361,15 @@ def test_a_cache_asks_while_the_changes_are_not_heard(
     monkeypatch.setattr(changes, "STREAM_S", 0.3)
     monkeypatch.setattr(changes, "HEARTBEAT_S", 0.1)
     with client_of(url, cache=KEPT) as client:
-        wait_for(lambda: client.serves_from_cache)
+        wait_until(lambda: client.serves_from_cache)
         assert client.decide(on("mine")).is_allowed
-        wait_for(lambda: not client.serves_from_cache)
+        wait_until(lambda: not client.serves_from_cache)
         create(node, [topic_acl("mine", permission=AclPermissionType.DENY)])
         assert not client.decide(on("mine"), min_offset=node.status().end_offset).is_allowed
         for _ in range(3):
-            wait_for(lambda: client.serves_from_cache)
+            wait_until(lambda: client.serves_from_cache)
             assert not client.decide(on("mine")).is_allowed
-            wait_for(lambda: not client.serves_from_cache)
+            wait_until(lambda: not client.serves_from_cache)
 
 
 def test_who_may_not_follow_is_answered_without_a_cache(
@@ -385,12 +379,12 @@ def test_who_may_not_follow_is_answered_without_a_cache(
     delete(node, CLUSTER_NAME)
     myself = KafkaPrincipal("User", "ANONYMOUS")
     with caplog.at_level(logging.WARNING, "authorizer.client"), client_of(url, cache=KEPT) as client:
-        wait_for(lambda: caplog.records)
+        wait_until(lambda: caplog.records)
         assert not client.decide(on("mine", myself)).is_allowed
-        time.sleep(0.5)
+        time.sleep(0.5)  # the client tries again meanwhile
         assert not client.serves_from_cache
         create(node, [on_cluster(AclOperation.DESCRIBE)])
-        wait_for(lambda: client.serves_from_cache)
+        wait_until(lambda: client.serves_from_cache)
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "Describe on the cluster" in caplog.text
 
@@ -400,7 +394,7 @@ def test_a_client_that_is_closed_leaves_nothing_behind(client_of: Any, url: str)
     before = threading.active_count()
     began_s = time.monotonic()
     with client_of(url, cache=KEPT) as client:
-        wait_for(lambda: client.serves_from_cache)
+        wait_until(lambda: client.serves_from_cache)
     gc.collect()
     assert time.monotonic() - began_s < SOON_S
     assert not [each for each in threading.enumerate() if each.name == "aclog-changes"]
@@ -420,6 +414,7 @@ def test_what_the_document_shows_runs(url: str) -> None:
 LIGHT = """
 import json, sys
 import authorizer.client
+from support.waiting import wait_until
 print(json.dumps(sorted(sys.modules)))
 """
 

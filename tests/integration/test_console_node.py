@@ -30,11 +30,12 @@ from records.log.directory import DirectoryLog
 from records.log.directory.files import SOCKET_FILE
 from records.principal import KafkaPrincipal
 from support.console_page import LOOKS, ColorScheme, assert_everyone_can_use, console_page
-from support.fleets import fleet_config, node_of, running_fleet, until
+from support.fleets import fleet_config, node_of, running_fleet
 from support.node_acls import on_cluster, topic_acl
 from support.nodes import SOON_S, config_of, create, running_node, sidecar_of
 from support.scraped import scrape
 from support.serving_workers import serving_workers
+from support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("console")]
 
@@ -168,7 +169,7 @@ def nodes_of(client: httpx.Client) -> dict[str, dict[str, Any]]:
 def test_other_nodes_agree_or_not_and_say_why(
     page: Page, url: str, client: httpx.Client, node: Node, peers: dict[str, str]
 ) -> None:
-    until(lambda: nodes_of(client)[peers["agrees"]]["verdict"] == "agrees")
+    wait_until(lambda: nodes_of(client)[peers["agrees"]]["verdict"] == "agrees")
     page.goto(f"{url}/#view=node")
     rows = page.locator("table.nodes tbody tr")
     expect(rows).to_have_count(4)
@@ -208,8 +209,8 @@ def test_a_node_that_is_ahead_is_compared_when_this_one_has_come_there(
         (found,) = nodes_of(asking).values()
         assert found["verdict"] in ("agrees", "unknown")
         create(writer, [topic_acl("ahead")])
-        until(lambda: nodes_of(asking)[ahead]["state"]["offset"] == writer.status().end_offset)
-        until(lambda: nodes_of(asking)[ahead]["verdict"] == "agrees")
+        wait_until(lambda: nodes_of(asking)[ahead]["state"]["offset"] == writer.status().end_offset)
+        wait_until(lambda: nodes_of(asking)[ahead]["verdict"] == "agrees")
         assert str(writer.status().end_offset - 1) in nodes_of(asking)[ahead]["why"]
 
 
@@ -230,12 +231,12 @@ def test_a_node_whose_listener_takes_a_token_is_asked_with_one(peers: dict[str, 
         assert found["verdict"] == "away"
         assert "No such file" in found["why"]
         (tmp_path / "own").write_text("two\nlines")
-        until(lambda: "not one bearer token" in nodes_of(asking)[peer]["why"])
+        wait_until(lambda: "not one bearer token" in nodes_of(asking)[peer]["why"])
         # Read anew each time.
         (tmp_path / "own").write_text("wrong")
-        until(lambda: "no token of aclog" in nodes_of(asking)[peer]["why"])
+        wait_until(lambda: "no token of aclog" in nodes_of(asking)[peer]["why"])
         (tmp_path / "own").write_text(token)
-        until(lambda: nodes_of(asking)[peer]["verdict"] == "agrees")
+        wait_until(lambda: nodes_of(asking)[peer]["verdict"] == "agrees")
 
 
 @pytest.mark.long
@@ -299,7 +300,7 @@ def test_decisions_are_counted_by_rule_as_metrics_has_them(
     ):
         number = figures.locator("tr", has_text=words).locator("td").nth(2)
         least = scrape(client).value("aclog_authorizations_total", result=result, rule=rule)
-        until(lambda number=number, least=least: shown(number) >= least)  # type: ignore[misc]
+        wait_until(lambda number=number, least=least: shown(number) >= least)  # type: ignore[misc]
         at_most = shown(number)
         assert at_most <= scrape(client).value("aclog_authorizations_total", result=result, rule=rule)
 
@@ -322,7 +323,7 @@ def test_decisions_of_several_workers_are_added_up(tmp_path: Path) -> None:
             for client in clients.values():
                 # The console's process may come a moment after the workers.
                 asked = partial(client.get, "/console/v1/decisions")
-                until(lambda asked=asked: asked().is_success)  # type: ignore[misc]
+                wait_until(lambda asked=asked: asked().is_success)  # type: ignore[misc]
                 rules = asked().json()["rules"]
                 (denied,) = [each["count"] for each in rules if each["rule"] == "DefaultDeny"]
                 assert denied == 6

@@ -27,7 +27,8 @@ from support.console_page import console_page
 from support.node_acls import acl, on_cluster
 from support.nodes import SOON_S, create, running_node
 from support.scraped import scrape
-from support.serving_workers import Serving, is_running, serving_workers, until
+from support.serving_workers import Serving, is_running, serving_workers
+from support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("console")]
 
@@ -56,7 +57,9 @@ def console(
     with serving_workers(tmp_path, log, settings, "--console", *args, workers=workers) as serving:
         serving.wait_until_ready()
         with httpx.Client(base_url=serving.urls[0], timeout=SOON_S) as client:
-            until(lambda: client.get(f"{path}/console/v1/now").status_code != httpx.codes.SERVICE_UNAVAILABLE)
+            wait_until(
+                lambda: client.get(f"{path}/console/v1/now").status_code != httpx.codes.SERVICE_UNAVAILABLE
+            )
             yield serving, client
 
 
@@ -92,7 +95,7 @@ def answered(client: httpx.Client, path: str = MATRIX) -> Any:
         assert answer.status_code == httpx.codes.OK, answer.text
         return answer.json()
 
-    return until(ask)
+    return wait_until(ask)
 
 
 def test_what_the_page_asks_waits_for_another_process_alone(tmp_path: Path) -> None:
@@ -105,7 +108,7 @@ def test_what_the_page_asks_waits_for_another_process_alone(tmp_path: Path) -> N
         os.kill(pid, signal.SIGSTOP)
         try:
             waiting = asking.submit(httpx.get, f"{serving.urls[0]}{MATRIX}", timeout=SOON_S)
-            until(
+            wait_until(
                 lambda: scrape(client).value("aclog_http_requests_in_flight", endpoint="/console/v1/matrix")
             )
             assert_all_else_is_answered(client)
@@ -126,11 +129,11 @@ def test_one_worker_is_told_apart_from_nobody(tmp_path: Path) -> None:
         assert client.get("/readyz").json() == {"ready": True, "offset": 2, "lag_records": 0}
         answered(client, "/console/v1/moments")
         # The text of the metrics is kept for a second.
-        until(lambda: 'endpoint="/console/v1/moments"' in client.get("/metrics").text)
+        wait_until(lambda: 'endpoint="/console/v1/moments"' in client.get("/metrics").text)
         name = "aclog_authorizations_total"
         assert scrape(client).value(name, result="allowed") == before.value(name, result="allowed")
-        until(lambda: "User:alice" in (tmp_path / "decisions.jsonl").read_text("utf-8"))
-        until(lambda: "kafka-cluster" in (tmp_path / "decisions-1.jsonl").read_text("utf-8"))
+        wait_until(lambda: "User:alice" in (tmp_path / "decisions.jsonl").read_text("utf-8"))
+        wait_until(lambda: "kafka-cluster" in (tmp_path / "decisions-1.jsonl").read_text("utf-8"))
 
 
 def test_decisions_go_before_it(tmp_path: Path) -> None:
@@ -149,11 +152,11 @@ def test_it_comes_back_when_it_is_killed(tmp_path: Path) -> None:
         shown = scrape(client)
         assert (shown.value("aclog_console_up"), shown.value("aclog_console_restarts_total")) == (1, 0)
         os.kill(pid, signal.SIGKILL)
-        until(lambda: not is_running(pid))
+        wait_until(lambda: not is_running(pid))
         assert_all_else_is_answered(client)
         serving.console_pid(other_than=pid)
         assert answered(client) == before
-        until(lambda: scrape(client).value("aclog_console_restarts_total") == 1)
+        wait_until(lambda: scrape(client).value("aclog_console_restarts_total") == 1)
         shown = scrape(client)
         assert shown.value("aclog_console_up") == 1
         # It is no worker.
@@ -203,10 +206,12 @@ def test_where_it_cannot_start_the_page_says_why_and_nothing_else_ends(
             in_the_way.unlink()
             in_the_way.mkdir()
             os.kill(pid, signal.SIGKILL)
-            ended = until(lambda: [each for each in serving.events("console_ended") if each["reason"]])[0]
+            ended = wait_until(lambda: [each for each in serving.events("console_ended") if each["reason"]])[
+                0
+            ]
             assert "Address already in use" in ended["reason"]
             # It is tried again and again.
-            until(lambda: len(serving.events("console_ended")) > 3)
+            wait_until(lambda: len(serving.events("console_ended")) > 3)
             refused = client.get(MATRIX)
             assert refused.status_code == httpx.codes.SERVICE_UNAVAILABLE
             assert "Address already in use" in refused.json()["detail"]
@@ -227,7 +232,7 @@ def test_no_process_is_left_when_the_first_one_is_killed(tmp_path: Path) -> None
         pids, directory = [*serving.pids().values(), serving.console_pid()], meeting_place(serving)
         serving.process.kill()
         serving.process.wait()
-        until(lambda: not any(map(is_running, pids)))
+        wait_until(lambda: not any(map(is_running, pids)))
         assert not directory.exists()
         DirectoryLog.open(log, mode="write").close()
 
@@ -307,7 +312,7 @@ def test_the_console_process_takes_the_caller_from_the_worker(tmp_path: Path) ->
                 assert answer.status_code == httpx.codes.OK, answer.text
                 return answer.json()["caller"], answer.json()["sees_all"]
 
-            until(lambda: client.get(f"{plain}/console/v1/now").is_success)
+            wait_until(lambda: client.get(f"{plain}/console/v1/now").is_success)
             assert now(plain) == (str(ANONYMOUS), False)
             assert now(plain, alice) == (str(alice), False)
             assert now(plain, admin) == (str(admin), True)
@@ -362,7 +367,7 @@ def test_settings_and_acls_of_now_are_the_consoles_too(tmp_path: Path) -> None:
             "permissionType": "ALLOW",
         }
         assert client.post("/v1/acls", json={"acls": [new]}).is_success
-        until(lambda: "User:carol" in client.get(MATRIX).text)
+        wait_until(lambda: "User:carol" in client.get(MATRIX).text)
         assert client.get("/console/v1/now").json()["may_alter"]
         put = client.put("/v1/config", json={"configs": {"super.users": "User:admin"}})
         assert put.status_code == httpx.codes.OK, put.text

@@ -35,10 +35,10 @@ from snapshot.store.snapshot_store import SnapshotStore
 from snapshot.store.storage import Storage
 from support.console_page import assert_everyone_can_use, console_page
 from support.directory_logs import read_batches, records_of
-from support.fleets import until
 from support.nodes import SOON_S, running_node, sidecar_of
 from support.plain_counts import PlainCounts
 from support.snapshots import acl, acl_id
+from support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration]
 
@@ -118,7 +118,7 @@ def whole_past(client: httpx.Client) -> dict[str, Any]:
         moments: dict[str, Any] = client.get("/console/v1/moments").json()
         return moments
 
-    until(lambda: found()["progress"] is None)
+    wait_until(lambda: found()["progress"] is None)
     return found()
 
 

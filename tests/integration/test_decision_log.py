@@ -23,9 +23,10 @@ from records.log.directory import DirectoryLog
 from support.cloud_events import cloud_event
 from support.data import real_log
 from support.kafka_broker import HOST, Broker, free_ports
-from support.kafka_cluster import kafka_cluster, wait_until
+from support.kafka_cluster import kafka_cluster
 from support.nodes import SOON_S
 from support.topic_nodes import raw_topic, unique_topic
+from support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 LOG = str(real_log("kraft-small"))

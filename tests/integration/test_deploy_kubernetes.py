@@ -7,7 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
-import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from support.cli_commands import parsed_command
 from support.data import TESTS, real_log
 from support.kafka_broker import HOST, free_ports
 from support.nodes import SOON_S
+from support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 MANIFEST = ROOT / "deploy" / "kubernetes" / "gateway.yaml"
@@ -194,12 +195,9 @@ def test_probes_are_answered_by_what_is_configured(tmp_path: Path) -> None:
 
 
 def _until_ok(client: httpx.Client, url: str) -> None:
-    deadline_s = time.monotonic() + SOON_S
-    while True:
-        try:
-            if client.get(url).is_success:
-                return
-        except httpx.TransportError:
-            pass
-        assert time.monotonic() < deadline_s, url
-        time.sleep(0.1)
+    def is_ok() -> bool:
+        with suppress(httpx.TransportError):
+            return client.get(url).is_success
+        return False
+
+    wait_until(is_ok, url)

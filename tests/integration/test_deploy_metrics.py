@@ -10,7 +10,7 @@ import httpx
 import promql_parser
 import pytest
 
-from support.fleets import fleet_config, node_of, running_fleet, until
+from support.fleets import fleet_config, node_of, running_fleet
 from support.node_acls import topic_acl
 from support.nodes import SOON_S, create
 from support.scraped import Scraped, scrape
@@ -22,6 +22,7 @@ from support.shown_metrics import (
     panel_queries,
     panels,
 )
+from support.waiting import wait_until
 from support.whole_sidecar import whole_sidecar
 
 #: What Prometheus adds to each series that it scrapes, and its own series.
@@ -61,7 +62,7 @@ def of_clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[set[str]]:
     ):
         create(node_of(fleet, "eu"), [topic_acl("orders")])
         client.get("/clusters/eu/v1/state")
-        until(lambda: scrape(client).value("aclog_snapshots_written_total", cluster="eu") > 0)
+        wait_until(lambda: scrape(client).value("aclog_snapshots_written_total", cluster="eu") > 0)
         yield {name for name, labels in scrape(client).labels().items() if CLUSTER in labels}
 
 

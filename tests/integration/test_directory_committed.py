@@ -30,9 +30,9 @@ from records.log.protocol.connection import Connection
 from records.log.protocol.failure import Failure
 from records.log.protocol.settings import protocol_settings
 from replay.load_image import load_image
-from support.kafka_cluster import wait_until
 from support.kafka_quorum import BROKER_NUMBER, CONTROLLERS, KafkaQuorum, kafka_quorum
 from support.nodes import SOON_S, running_node
+from support.waiting import wait_until
 
 pytestmark = [
     pytest.mark.integration,

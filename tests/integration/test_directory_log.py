@@ -79,7 +79,7 @@ def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path) -> None:
         with writing(directory, turn, records_max, segment_bytes) as process:
             assert process.stdout is not None
             ends = [int(process.stdout.readline())]
-            time.sleep(choice.random() * 0.15)
+            time.sleep(choice.random() * 0.15)  # wherever the writer is then
             process.kill()
             ends += map(int, process.stdout.read().split())
         found = read_path(directory)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.kafka_cluster import wait_until
+from support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -11,8 +11,7 @@ import hashlib
 import json
 import os
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -31,6 +30,7 @@ from authorizer.client import CacheSettings, Client
 from examples.karapace.rights import Rights
 from support.kafka_broker import HOST, Broker, free_ports, jar_broker, stop
 from support.nodes import SOON_S, running_node, sidecar_of
+from support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 DESCRIBE, READ, WRITE = AclOperation.DESCRIBE, AclOperation.READ, AclOperation.WRITE
@@ -83,13 +83,6 @@ def sidecar(kafka: Broker) -> Iterator[str]:
         yield url
 
 
-def wait_for(condition: Callable[[], object]) -> None:
-    deadline_s = time.monotonic() + SOON_S
-    while not condition():
-        assert time.monotonic() < deadline_s
-        time.sleep(0.05)
-
-
 @pytest.mark.slow
 @pytest.mark.integration
 def test_a_registrys_questions_are_answered_by_kafkas_acls(kafka: Broker, sidecar: str) -> None:
@@ -111,15 +104,15 @@ def test_a_registrys_questions_are_answered_by_kafkas_acls(kafka: Broker, sideca
             ("reader", "Read", "Subject:*", False),
             (None, "Read", "Subject:orders-value", False),
         ]
-        wait_for(lambda: rights.may("admin", "Write", ["Config:"]))
+        wait_until(lambda: rights.may("admin", "Write", ["Config:"]))
         for user, operation, resource, expected in asked:
             assert rights.may(user, operation, [resource]) is expected, (user, operation, resource)
         assert rights.may("reader", "Read", ["Subject:other", "Subject:orders-key"])
         assert not rights.may("reader", "Read", [])
-        wait_for(lambda: client.serves_from_cache)
+        wait_until(lambda: client.serves_from_cache)
         assert not rights.may("late", "Read", ["Subject:orders-value"])
         create(kafka, acl("late", READ, "orders"))
-        wait_for(lambda: rights.may("late", "Read", ["Subject:orders-value"]))
+        wait_until(lambda: rights.may("late", "Read", ["Subject:orders-value"]))
 
 
 @contextmanager
@@ -157,11 +150,8 @@ def karapace(kafka: Broker, sidecar: str, home: Path) -> Iterator[str]:
         )
     try:
         url = f"http://{HOST}:{port}"
-        deadline_s = time.monotonic() + SOON_S
-        while not is_master(url):
-            assert process.poll() is None, (home / "karapace.log").read_text()[-3000:]
-            assert time.monotonic() < deadline_s, (home / "karapace.log").read_text()[-3000:]
-            time.sleep(0.2)
+        wait_until(lambda: is_master(url) or process.poll() is not None, "the registry")
+        assert process.poll() is None, (home / "karapace.log").read_text()[-3000:]
         yield url
     finally:
         stop(process)
@@ -193,4 +183,4 @@ def test_karapace_itself_answers_by_kafkas_acls(kafka: Broker, sidecar: str, tmp
         assert ask("writer", "GET", "/config") == 403
         assert ask("admin", "GET", "/config") == 200
         create(kafka, acl("nobody", READ, "orders"))
-        wait_for(lambda: ask("nobody", "GET", f"{versions}/1") == 200)
+        wait_until(lambda: ask("nobody", "GET", f"{versions}/1") == 200)

@@ -39,7 +39,7 @@ from records.log.directory.files import SOCKET_FILE
 from records.principal import KafkaPrincipal
 from support.data import TESTS
 from support.directory_logs import flip_bit
-from support.fleets import fleet_config, node_of, running_fleet, until
+from support.fleets import fleet_config, node_of, running_fleet
 from support.kafka_broker import jar_broker
 from support.node_acls import topic_acl
 from support.nodes import SOON_S, create, running_node
@@ -47,6 +47,7 @@ from support.raw_http import connected, request
 from support.scraped import scrape
 from support.serving_workers import serving_workers
 from support.topic_logs import new_topic
+from support.waiting import wait_until
 
 EVALUATION = "/access/v1/evaluation"
 ABOUT_A: dict[str, Any] = {
@@ -241,7 +242,7 @@ def test_a_log_that_cannot_be_opened_is_opened_once_it_can_be(tmp_path: Path) ->
     config = fleet_config(logs, **{"cluster.eu.log_mode": "create"})
     with running_fleet(config) as (fleet, url), httpx.Client(base_url=url, timeout=SOON_S) as client:
         create(node_of(fleet, "eu"), [topic_acl("orders"), describes("User:ANONYMOUS")])
-        until(lambda: str(tmp_path / "us") in fleet.members["us"].reason)
+        wait_until(lambda: str(tmp_path / "us") in fleet.members["us"].reason)
         ready = client.get("/readyz")
         assert ready.status_code == 503
         assert ready.json()["clusters"]["eu"]["ready"] is True
@@ -276,7 +277,7 @@ def test_requests_that_wait_for_one_cluster_take_nothing_from_another(tmp_path: 
             for _ in range(2):
                 waiting.enter_context(connected(url)).send(request("GET", "/clusters/us/v1/changes"))
             stream = {"cluster": "us", "endpoint": "/v1/changes"}
-            until(lambda: scrape(client).value("aclog_http_requests_in_flight", **stream) == 2)
+            wait_until(lambda: scrape(client).value("aclog_http_requests_in_flight", **stream) == 2)
             refused = client.get("/clusters/us/v1/state")
             assert (refused.status_code, refused.headers["aclog-error"]) == (503, "OVERLOADED")
             assert client.get("/clusters/us/readyz").status_code == 200
@@ -342,7 +343,7 @@ def test_a_signal_reads_all_clusters_settings_or_none(tmp_path: Path) -> None:
         assert process.stderr is not None
         events = (json.loads(line) for line in process.stderr)
         url = next(event for event in events if event["event"] == "listening")["urls"][0]
-        until(lambda: httpx.get(f"{url}/readyz").status_code == 200)
+        wait_until(lambda: httpx.get(f"{url}/readyz").status_code == 200)
 
         def after_signal(count: int) -> list[dict[str, Any]]:
             process.send_signal(signal.SIGHUP)
@@ -396,7 +397,7 @@ def test_several_workers_are_one_fleet(tmp_path: Path) -> None:
     with serving_workers(tmp_path, None, settings) as serving, serving.client_of_each() as clients:
         second = clients[1]
         for client in clients.values():
-            until(lambda client=client: readiness(client, "eu")["ready"])  # type: ignore[misc]
+            wait_until(lambda client=client: readiness(client, "eu")["ready"])  # type: ignore[misc]
             found = client.get("/readyz").json()
             assert found["reason"].startswith("us: worker 0: ")
             assert client.post(f"/clusters/us{EVALUATION}", json=ABOUT_A).status_code == 503
@@ -427,7 +428,7 @@ def test_several_workers_are_one_fleet(tmp_path: Path) -> None:
         # Also at the one that comes after a worker that was killed; and its logs have their writer again.
         killed = serving.pids()[0]
         os.kill(killed, signal.SIGKILL)
-        until(lambda: serving.pids()[0] != killed)
+        wait_until(lambda: serving.pids()[0] != killed)
         serving.wait_until_ready()
         written = second.post("/clusters/eu/v1/acls", json={"acls": [{**acl, "resourceName": "late"}]}).json()
         assert written["results"][0]["created"], written
@@ -436,7 +437,7 @@ def test_several_workers_are_one_fleet(tmp_path: Path) -> None:
             # SIGHUP is of all clusters, in all workers.
             serving.process.send_signal(signal.SIGHUP)
             for client in again.values():
-                until(lambda client=client: not may_other(client, about_other))  # type: ignore[misc]
+                wait_until(lambda client=client: not may_other(client, about_other))  # type: ignore[misc]
 
 
 def may_other(client: httpx.Client, question: dict[str, Any]) -> bool:
@@ -459,7 +460,7 @@ def test_a_damaged_log_leaves_the_others_deciding_and_writing(tmp_path: Path) ->
     with running_fleet(config) as (fleet, url), httpx.Client(base_url=url, timeout=SOON_S) as client:
         create(node_of(fleet, "good"), [topic_acl("orders")])
         for name in names[1:]:
-            until(lambda name=name: " byte " in (readiness(client, name).get("reason") or ""))  # type: ignore[misc]
+            wait_until(lambda name=name: " byte " in (readiness(client, name).get("reason") or ""))  # type: ignore[misc]
             assert client.post(f"/clusters/{name}{EVALUATION}", json=ABOUT_A).status_code == 503
         assert client.get("/readyz").json()["reason"].startswith("unopened: ")
         assert decided(client, "good")["decision"] is True
@@ -496,12 +497,12 @@ def test_clusters_that_hang_or_die_or_are_others_leave_the_rest_deciding(tmp_pat
             create(node_of(fleet, "local"), [topic_acl("orders")])
             create(node_of(fleet, "topic"), [topic_acl("orders")])
             node_of(fleet, "quorum")
-            until(lambda: "another cluster" in (readiness(client, "wrong").get("reason") or ""))
+            wait_until(lambda: "another cluster" in (readiness(client, "wrong").get("reason") or ""))
             assert client.get("/readyz").json()["reason"].startswith("wrong: ")
 
             def the_rest_decides() -> None:
                 """And what is away says so, by all ways that there are."""
-                until(lambda: not any(readiness(client, name)["ready"] for name in away))
+                wait_until(lambda: not any(readiness(client, name)["ready"] for name in away))
                 create(node_of(fleet, "local"), [topic_acl("payments")])
                 found = client.get("/readyz").json()["clusters"]
                 assert [name for name, each in found.items() if each["ready"]] == ["local"]

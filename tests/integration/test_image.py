@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from authorizer.cli.quickstart.command import EXAMPLE_LOG
 from support.containers import Container, ContainerError, docker, running
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.containers
 
@@ -57,11 +57,12 @@ def volume() -> Iterator[str]:
 
 def wait_until_healthy(container: Container) -> None:
     """By the image's own health check."""
-    deadline = time.monotonic() + HEALTHY_S
-    while (health := container.inspect("{{.State.Health.Status}}")) != "healthy":
+
+    def is_healthy() -> bool:
         assert container.why_ended() is None
-        assert time.monotonic() < deadline, f"{health}: {container.logs()}"
-        time.sleep(0.2)
+        return container.inspect("{{.State.Health.Status}}") == "healthy"
+
+    wait_until(is_healthy, "a healthy container", timeout_s=HEALTHY_S)
 
 
 def in_network_of(container: Container, image: str, who: str) -> dict[str, object]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +17,9 @@ from support.kafka_broker import Broker
 from support.node_acls import ANY_ACL, CONTEXT, may, names, topic_acl
 from support.nodes import SOON_S, create, delete, running_node
 from support.topic_logs import new_topic, topic_url
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.integration
-
-
-def until(condition: Any) -> None:
-    deadline_s = time.monotonic() + SOON_S
-    while not condition():
-        assert time.monotonic() < deadline_s, "waited too long"
-        time.sleep(0.01)
 
 
 def agree(one: Node, other: Node) -> None:
@@ -36,7 +29,7 @@ def agree(one: Node, other: Node) -> None:
         ours, theirs = one.status(), other.status()
         return ours.end_offset == theirs.end_offset and ours.lag_records == theirs.lag_records == 0
 
-    until(stand_together)
+    wait_until(stand_together)
     ours, theirs = one.status(), other.status()
     assert (ours.end_offset, ours.acl_count, ours.digest) == (
         theirs.end_offset,
@@ -82,7 +75,7 @@ def test_nodes_that_share_a_store_do_not_fight(broker: Broker, tmp_path: Path) -
             create((one, other)[number % 2], [topic_acl(f"t{number}")])
         agree(one, other)
         store = SnapshotStore(tmp_path)
-        until(lambda: len(store.list(one.log.identity)) >= 2)
+        wait_until(lambda: len(store.list(one.log.identity)) >= 2)
         digest = one.status().digest
         nodes = (one, other)
         pages = [exposition(node) for node in nodes]
@@ -109,7 +102,7 @@ def test_another_logs_snapshot_is_refused(broker: Broker, tmp_path: Path) -> Non
     first, second = new_topic(broker), new_topic(broker)
     with running_node(first, snapshot_store=tmp_path, snapshot_max_bytes=1) as node:
         create(node, [topic_acl("t")])
-        until(lambda: SnapshotStore(tmp_path).list(node.log.identity))
+        wait_until(lambda: SnapshotStore(tmp_path).list(node.log.identity))
         (ref, *_) = SnapshotStore(tmp_path).list(node.log.identity)
     with running_node(second, snapshot_store=tmp_path, snapshot_max_bytes=1) as node:
         assert node.loader.metrics.snapshots_loaded == 0

@@ -26,6 +26,7 @@ from support.go_programs import VERSITYGW
 from support.kafka_broker import HOST, free_ports
 from support.s3_server import BUCKET, S3Server, s3_server
 from support.snapshots import CLUSTER, IDENTITY, image_of
+from support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration, pytest.mark.xdist_group("object-store")]
 
@@ -224,9 +225,8 @@ def test_the_server_dies_in_the_middle_of_a_snapshot(server: S3Server, url: str)
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        while len(objects(server, url)) < 20:
-            assert writer.is_alive()
-            time.sleep(0.01)
+        wait_until(lambda: len(objects(server, url)) >= 20 or not writer.is_alive())
+        assert writer.is_alive()
         server.kill()
         writer.join(TIMEOUT_S)
     finally:

@@ -36,12 +36,12 @@ from records.log.protocol.brokers import Brokers
 from records.log.protocol.settings import protocol_settings
 from replay.load_image import load_image
 from support.kafka_broker import Broker, free_ports, jar_broker
-from support.kafka_cluster import wait_until
 from support.kafka_quorum import BROKER_NUMBER, KafkaQuorum
 from support.kafka_tools import run_java
 from support.node_acls import ANY_ACL, CONTEXT
 from support.nodes import SOON_S, config_of, running_node, sidecar_of
 from support.sasl_clients import PASSWORD
+from support.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.xdist_group("broker")]
 

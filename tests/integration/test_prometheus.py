@@ -6,15 +6,16 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 import yaml
 
 from support.go_programs import PROMETHEUS
-from support.nodes import SOON_S
 from support.prometheus import Prometheus, running_prometheus
 from support.shown_metrics import ALERTS, ROOT, Asked, alerts, panel_queries
+from support.waiting import wait_until
 from support.whole_sidecar import ask, whole_sidecar
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("prometheus")]
@@ -40,12 +41,13 @@ def prometheus(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
     with whole_sidecar(directory) as (_, client):
         target = urlsplit(str(client.base_url)).netloc
         with running_prometheus(programs, directory, [target], ALERTS) as running:
-            deadline_s = time.monotonic() + SOON_S
             scrapes = "count_over_time(aclog_ready[1m])"
-            while not any(float(each["value"][1]) >= SCRAPES for each in running.query(scrapes)):
-                assert time.monotonic() < deadline_s
+
+            def are_enough() -> bool:
                 ask(client)
-                time.sleep(0.2)
+                return any(float(each["value"][1]) >= SCRAPES for each in running.query(scrapes))
+
+            wait_until(are_enough, "scrapes")
             yield running
 
 
@@ -62,13 +64,12 @@ def test_every_panel_shows_something(asked: Asked, prometheus: Prometheus) -> No
 
 def test_every_alert_is_evaluated_and_none_is_due(prometheus: Prometheus) -> None:
     """By Prometheus itself, without an error; all is well, but the certificate is for a day."""
-    deadline_s = time.monotonic() + SOON_S
-    while True:
+
+    def evaluated() -> dict[str, Any] | None:
         (group,) = prometheus.get("rules")["groups"]
-        if all(rule["health"] != "unknown" for rule in group["rules"]):
-            break
-        assert time.monotonic() < deadline_s
-        time.sleep(0.2)
+        return group if all(rule["health"] != "unknown" for rule in group["rules"]) else None
+
+    group = wait_until(evaluated, "every rule's evaluation")
     assert [rule["name"] for rule in group["rules"]] == [rule["alert"] for rule in alerts()]
     assert [rule["lastError"] for rule in group["rules"] if rule["health"] != "ok"] == []
     states = {(alert["labels"]["alertname"], alert["state"]) for alert in prometheus.get("alerts")["alerts"]}

@@ -27,13 +27,13 @@ from records.log.quorum import QuorumLog
 from records.principal import KafkaPrincipal
 from support.cluster_acls import acls_of, create, described, for_a_node, remove
 from support.kafka_broker import jar_broker
-from support.kafka_cluster import wait_until
 from support.kafka_jars import OTHER_VERSIONS
 from support.kafka_quorum import KafkaQuorum
 from support.node_acls import CONTEXT
 from support.nodes import SOON_S, running_node
 from support.nodes import create as write
 from support.sasl_clients import LiveClient
+from support.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.xdist_group("broker")]
 

@@ -34,11 +34,11 @@ from support.certificates import Authority
 from support.cluster_acls import Acl, acls_of, create, described, filter_of, in_image, remove
 from support.issuer import AUDIENCE, key_set, token, token_endpoint
 from support.kafka_broker import Broker, jar_broker
-from support.kafka_cluster import wait_until
 from support.kafka_quorum import CONTROLLERS, KafkaQuorum, kafka_quorum
 from support.kafka_tools import ACLS, run_java
 from support.node_acls import CONTEXT, topic_acl
 from support.nodes import SOON_S, running_node
+from support.waiting import wait_until
 
 #: Of a loader, until it has what there is.
 TURNS_MAX = 300

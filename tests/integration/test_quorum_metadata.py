@@ -37,10 +37,10 @@ from authorizer.sidecar.routes.operations import OPERATIONS
 from records.ids import uuid_to_string
 from support.held_texts import held_texts
 from support.kafka_broker import Broker, jar_broker
-from support.kafka_cluster import wait_until
 from support.kafka_tools import run_java
 from support.nodes import SOON_S, running_node, sidecar_of
 from support.sasl_clients import PASSWORD
+from support.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.xdist_group("broker")]
 

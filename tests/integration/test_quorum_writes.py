@@ -33,10 +33,10 @@ from records.log.quorum.session import Session
 from support.console_page import console_page
 from support.json_acls import acl, json_lines
 from support.kafka_broker import Broker
-from support.kafka_cluster import wait_until
 from support.kafka_quorum import KafkaQuorum
 from support.node_acls import CONTEXT, may, named, topic_acl
 from support.nodes import SOON_S, create, delete, running_node, sidecar_of
+from support.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.xdist_group("broker")]
 

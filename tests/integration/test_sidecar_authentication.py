@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from records.log.directory import DirectoryLog
 from support.issuer import AUDIENCE, ISSUER, key_set, key_set_server
 from support.issuer import token as issued
 from support.nodes import SOON_S
+from support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 ACLOG = [sys.executable, "-m", "authorizer.cli"]
@@ -88,7 +89,7 @@ def serving(tmp_path: Path, **auth: object) -> Iterator[Served]:
     )
     try:
         with closing(Served(process)) as served:
-            soon(lambda: served.client.get("/readyz").status_code == 200)
+            wait_until(lambda: served.client.get("/readyz").status_code == 200)
             yield served
     finally:
         process.kill()
@@ -100,13 +101,6 @@ def token_command(*arguments: str) -> str:
         [*ACLOG, "token", *arguments], capture_output=True, text=True, check=True, cwd=ROOT, timeout=SOON_S
     )
     return done.stdout.strip()
-
-
-def soon(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SOON_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def asking(client: httpx.Client, token: str | None, *, about: str = "other") -> httpx.Response:
@@ -151,9 +145,9 @@ def test_tokens_of_a_file_from_their_making_to_their_end(tmp_path: Path) -> None
             assert 'error="invalid_token"' in refused.headers["www-authenticate"]
         # A later one is taken up, a revoked one refused, the others go on.
         later = token_command("create", "--principal", "User:gateway", "--file", str(tokens))
-        soon(lambda: asking(served.client, later).status_code == 200)
+        wait_until(lambda: asking(served.client, later).status_code == 200)
         token_command("revoke", gateway.split("_")[1], "--file", str(tokens))
-        soon(lambda: asking(served.client, gateway).status_code == 401)
+        wait_until(lambda: asking(served.client, gateway).status_code == 401)
         assert asking(served.required, later).status_code == 200
         # Guesses do not go on for ever, and keep no valid token out, seen before or not.
         new = token_command("create", "--principal", "User:gateway", "--file", str(tokens))
@@ -162,7 +156,7 @@ def test_tokens_of_a_file_from_their_making_to_their_end(tmp_path: Path) -> None
         assert limited
         assert int(limited[0].headers["retry-after"]) == 1
         assert asking(served.required, later).status_code == 200
-        soon(lambda: asking(served.required, new).status_code == 200)
+        wait_until(lambda: asking(served.required, new).status_code == 200)
         shown = served.client.get("/metrics").text
         assert 'aclog_authentication_failures_total{reason="missing"} 8.0' in shown
         assert 'aclog_authentication_failures_total{reason="too_many_tries"}' in shown
@@ -201,7 +195,7 @@ def test_an_issuers_tokens_with_keys_from_a_file(tmp_path: Path) -> None:
             assert f'error_description="{description}"' in refused.headers["www-authenticate"]
         # The issuer's keys change, and the token that is known with them.
         keys.write_bytes(key_set("two"))
-        soon(lambda: asking(served.required, issued("two")).status_code == 200)
+        wait_until(lambda: asking(served.required, issued("two")).status_code == 200)
         assert asking(served.required, token).status_code == 401
     log = "".join(served.lines)
     assert token.split(".")[2] not in log
@@ -222,9 +216,9 @@ def test_an_issuers_tokens_with_keys_from_a_url_beside_tokens_of_a_file(tmp_path
             assert unavailable.headers["aclog-error"] == "NO_TOKEN_KEYS"
             assert "retry-after" in unavailable.headers
             issuer.body = key_set("one")
-            soon(lambda: asking(served.required, issued()).status_code == 200)
+            wait_until(lambda: asking(served.required, issued()).status_code == 200)
             issuer.body = key_set("one", "two")
-            soon(lambda: asking(served.required, issued("two")).status_code in (200, 429))
+            wait_until(lambda: asking(served.required, issued("two")).status_code in (200, 429))
             issuer.body = None
             assert asking(served.required, issued("one", jti="a")).status_code == 200
         assert served.events("not_reloaded")

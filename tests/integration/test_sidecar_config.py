@@ -32,6 +32,7 @@ from records.acl import (
 from support.asked_node import asked_node
 from support.node_acls import topic_acl
 from support.nodes import SOON_S, create
+from support.waiting import wait_until
 
 PATH = "/v1/config"
 ROOT = Path(__file__).resolve().parents[2]
@@ -201,10 +202,7 @@ def test_a_signal_reads_the_file_again(tmp_path: Path) -> None:
             process.send_signal(signal.SIGHUP)
             return next(event for event in events if "setting" in event["event"])
 
-        deadline_s = time.monotonic() + SOON_S
-        while httpx.get(f"{url}/readyz").status_code != 200:
-            assert time.monotonic() < deadline_s
-            time.sleep(0.05)
+        wait_until(lambda: httpx.get(f"{url}/readyz").status_code == 200)
         assert httpx.get(url + PATH).status_code == 403
         config.write_text(f"{lines}super.users=User:root;User:ANONYMOUS\naclog.logging.level=WARNING\n")
         changes = [after_signal(), next(events)]

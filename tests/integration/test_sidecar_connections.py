@@ -474,7 +474,7 @@ def test_an_offer_of_another_protocol_is_passed_over(url: str) -> None:
     for cut in (0, 30, head_bytes - 2, head_bytes, head_bytes + 1, len(whole) - 1):
         with connected(url) as wire:
             wire.send(whole[:cut])
-            time.sleep(0.02)
+            time.sleep(0.02)  # so that the server reads the two parts one by one
             wire.send(whole[cut:], *behind)
             answers = [wire.answer() for _ in range(1 + len(behind))]
             assert [answer.status for answer in answers if answer] == [200] * 4
@@ -578,7 +578,7 @@ def test_a_request_that_waits_for_an_offset_is_not_idle(node: Node) -> None:
         connected(url) as wire,
     ):
         wire.send(asking(min_offset=node.status().end_offset + 1))
-        time.sleep(0.5)
+        time.sleep(0.5)  # longer than both timeouts
         grow(node)
         assert decision(wire.answer()) is True
 

@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from records.log.directory.files import SOCKET_FILE
 from support.node_acls import topic_acl
 from support.nodes import SOON_S, config_of, create, running_node
 from support.raw_http import Answer, Wire, connected, request
+from support.waiting import wait_until
 
 ONE, MANY, FILTER = "/access/v1/evaluation", "/access/v1/evaluations", "/v1/filter"
 QUESTION = {
@@ -64,14 +65,6 @@ def waiting_for(node: Node, changes: int = 1) -> bytes:
 
 def grow(node: Node) -> None:
     create(node, [topic_acl(f"more-{node.status().end_offset}")])
-
-
-def soon(is_so: Callable[[], bool]) -> None:
-    """Wait until it is so."""
-    deadline_s = time.monotonic() + SOON_S
-    while not is_so():
-        assert time.monotonic() < deadline_s
-        time.sleep(0.01)
 
 
 def asked(wire: Wire, *requests: bytes) -> Answer:
@@ -116,7 +109,7 @@ def test_one_connection_too_many_is_refused_but_for_health(node: Node, limit: st
             extra.send(ASKING)
             assert refused_as(extra.only_answer()) == (503, "TOO_MANY_CONNECTIONS")
         wires[0].socket.shutdown(socket.SHUT_RDWR)
-        soon(lambda: load._connections == 2)
+        wait_until(lambda: load._connections == 2)
         with connected(url) as another:
             assert asked(another, ASKING).status == 200
 
@@ -124,7 +117,7 @@ def test_one_connection_too_many_is_refused_but_for_health(node: Node, limit: st
 def test_there_are_not_many_connections_for_health_and_no_address_takes_them_all(node: Node) -> None:
     with limited(node, max_connections=2) as (url, load), ExitStack() as stack:
         wires = [stack.enter_context(connected(url)) for _ in range(2 + EXTRA_CONNECTIONS // 2)]
-        soon(lambda: sum(load.connections.values()) == len(wires))
+        wait_until(lambda: sum(load.connections.values()) == len(wires))
         with connected(url) as beyond:
             assert is_cut(beyond)
         with connected(url, source="127.0.0.2") as another:
@@ -159,7 +152,7 @@ def test_a_large_head_is_refused(node: Node, head: bytes, pieces: int) -> None:
                 size = len(head) // pieces + 1
                 for at in range(0, len(head), size):
                     wire.send(head[at : at + size])
-                    time.sleep(0.01)
+                    time.sleep(0.01)  # so that the server reads the pieces one by one
                 assert refused_as(wire.only_answer()) == (431, "HEAD_TOO_LARGE")
         assert load.refused[Limit.HEAD] == 2
 
@@ -167,7 +160,7 @@ def test_a_large_head_is_refused(node: Node, head: bytes, pieces: int) -> None:
 def test_a_head_without_an_end_is_refused(node: Node) -> None:
     with limited(node) as (url, _), connected(url) as wire:
         wire.send(f"POST {ONE} HTTP/1.1\r\nx: ".encode())
-        time.sleep(0.1)
+        time.sleep(0.1)  # so that the server reads the two parts one by one
         wire.send(b"y" * 50_000)
         assert refused_as(wire.only_answer()) == (431, "HEAD_TOO_LARGE")
 
@@ -223,7 +216,7 @@ def test_what_is_no_body_ends_at_a_limit(
                     sent += len(many)
         assert sent < SENT_BYTES_MAX
         assert load.refused[Limit.HEAD] == (0 if is_early else 1)
-        soon(lambda: load._bytes == 0)
+        wait_until(lambda: load._bytes == 0)
 
 
 def test_what_comes_behind_the_last_request_ends_at_a_limit(node: Node) -> None:
@@ -237,7 +230,7 @@ def test_what_comes_behind_the_last_request_ends_at_a_limit(node: Node) -> None:
                 wire.send(ASKING * 200)
                 sent += len(ASKING) * 200
         assert sent < SENT_BYTES_MAX
-        soon(lambda: load._connections == 0)
+        wait_until(lambda: load._connections == 0)
         grow(node)  # so that nothing is left to wait for
 
 
@@ -273,7 +266,7 @@ def test_requests_that_wait_do_not_make_room_for_more_bytes(node: Node) -> None:
         sender = threading.Thread(target=wire.send, args=parts)
         sender.start()
         for _ in range(waits):
-            soon(lambda: held > 0)
+            wait_until(lambda: held > 0)
             with connected(url) as another:
                 assert asked(another, ASKING, live, live).status == 200  # time to read more
             grow(node)
@@ -324,7 +317,7 @@ def test_bodies_have_room_together(node: Node) -> None:
         held = [stack.enter_context(connected(url)) for _ in range(2)]
         for wire in held:
             wire.send(whole[:-1])
-        soon(lambda: load._bytes > 190_000)
+        wait_until(lambda: load._bytes > 190_000)
         with connected(url) as wire:
             wire.send(whole)
             assert refused_as(wire.answer()) == (503, "OVERLOADED")
@@ -335,7 +328,7 @@ def test_bodies_have_room_together(node: Node) -> None:
         assert answer.status == 200
         held[1].socket.close()
         held[1].reader.close()
-        soon(lambda: load._bytes == 0)
+        wait_until(lambda: load._bytes == 0)
         with connected(url) as wire:
             assert asked(wire, whole, whole).status == 200
 
@@ -388,13 +381,13 @@ def test_one_request_too_many_is_refused(node: Node) -> None:
                 answer = asked(another, request("GET", "/v1/state"))
                 return answer.status == 503 and refused_as(answer)[1] == "OVERLOADED"
 
-            soon(is_full)
+            wait_until(is_full)
             assert asked(another, ASKING, request("GET", "/livez"), request("GET", "/metrics")).status == 200
             grow(node)
             answer = waiting.answer()
             assert answer is not None
             assert answer.status == 200
-            soon(lambda: not is_full())
+            wait_until(lambda: not is_full())
         assert load.refused[Limit.REQUESTS_IN_FLIGHT] > 0
 
 
@@ -411,7 +404,7 @@ def test_those_that_wait_for_an_offset_leave_room_and_no_address_has_it_all(node
             """Wait in one more place; then as many are taken."""
             wire = connection(source)
             wire.send(waiting_for(node))
-            soon(lambda: len(node.loader._waiting) == taken)
+            wait_until(lambda: len(node.loader._waiting) == taken)
             return wire
 
         # Of four places: half for one address, half of what is left for the next one.
@@ -436,14 +429,14 @@ def test_requests_do_not_pile_up_on_connections(node: Node) -> None:
     with limited(node, max_requests_in_flight=5) as (url, load):
         with connected(url) as patient, connected(url, source="127.0.0.2") as wire:
             patient.send(waiting_for(node), *[live] * 30)
-            soon(lambda: load.waiting == 30)
+            wait_until(lambda: load.waiting == 30)
             wire.send(waiting_for(node), *[live] * 21)
             assert is_cut(wire)
-            soon(lambda: load.waiting == 30)
+            wait_until(lambda: load.waiting == 30)
             grow(node)
             answers = [patient.answer() for _ in range(31)]
             assert [answer.status for answer in answers if answer] == [200] * 31
-        soon(lambda: load.waiting == 0)
+        wait_until(lambda: load.waiting == 0)
 
 
 def test_while_the_event_loop_is_late_requests_are_refused_and_health_is_not(node: Node) -> None:
@@ -519,8 +512,8 @@ def test_a_client_that_does_not_read_its_answers_is_cut_off(node: Node) -> None:
     """Once its kernel and ours take no more."""
     with soon_cut(node) as (load, wire):
         wire.send(MUCH * 1000)
-        soon(lambda: load.refused[Limit.UNREAD_TIMEOUT] == 1)
-        soon(lambda: load._connections == 0)
+        wait_until(lambda: load.refused[Limit.UNREAD_TIMEOUT] == 1)
+        wait_until(lambda: load._connections == 0)
         assert load.waiting == 0
 
 
@@ -532,7 +525,7 @@ def test_a_client_that_reads_slowly_is_not_cut_off(node: Node) -> None:
             answer = wire.answer()
             assert answer is not None
             assert answer.status == 200
-            time.sleep(0.01)
+            time.sleep(0.01)  # a slow reader
         assert load.refused[Limit.UNREAD_TIMEOUT] == 0
 
 
@@ -541,7 +534,7 @@ def test_an_idle_client_that_has_not_read_is_cut_off(node: Node) -> None:
     with soon_cut(node, connections_max_idle_ms=100) as (load, wire):
         size = len(asked(wire, MUCH).body)
         wire.send(MUCH * (5_000_000 // size))
-        soon(lambda: load._connections == 0)
+        wait_until(lambda: load._connections == 0)
 
 
 # --- settings ---------------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from authorizer.sidecar.http.binding import bind_listener
 from authorizer.sidecar.http.server import Sidecar
 from support.certificates import Authority, Issued
 from support.nodes import SOON_S
+from support.waiting import wait_until
 
 SERVER_CA = Authority("CN=Server CA")
 CLIENT_CA = Authority("CN=Client CA")
@@ -367,15 +368,6 @@ def test_what_cannot_be_served_stops_the_start_with_the_way_out(
 # --- certificates that change ------------------------------------------------------------------------------
 
 
-def until(expected: object, found: object) -> None:
-    """Ask again until it is so."""
-    assert callable(found)
-    deadline = time.monotonic() + SOON_S
-    while (last := found()) != expected:
-        assert time.monotonic() < deadline, f"{last!r}, not {expected!r}"
-        time.sleep(0.05)
-
-
 def expires_s(pem: Path) -> float:
     return x509.load_pem_x509_certificate(pem.read_bytes()).not_valid_after_utc.timestamp()
 
@@ -407,15 +399,15 @@ def test_new_connections_see_a_certificate_that_has_changed(tmp_path: Path) -> N
             expiry = 'aclog_tls_certificate_expiry_timestamp_seconds{listener="SSL"}'
             assert float(metric(expiry)) == (expires := expires_s(tmp_path / "server.pem"))
             (tmp_path / "server.pem").write_text("-----BEGIN")
-            until("1.0", lambda: before.get("/livez").is_success and metric(failing))
+            wait_until(lambda: before.get("/livez").is_success and metric(failing) == "1.0")
             assert answers(SERVER_CA)
             (tmp_path / "server.pem").unlink()
             failures = 'aclog_tls_reloads_total{listener="SSL",result="failed"}'
-            until("2.0", lambda: before.get("/livez").is_success and metric(failures))
+            wait_until(lambda: before.get("/livez").is_success and metric(failures) == "2.0")
             assert answers(SERVER_CA)
             assert float(metric(expiry)) == expires
             renewed.issue("CN=localhost", days=30).write(tmp_path / "server.pem")
-            until(True, lambda: before.get("/livez").is_success and answers(renewed))
+            wait_until(lambda: before.get("/livez").is_success and answers(renewed))
             assert not answers(SERVER_CA)
             assert metric(failing) == "0.0"
             assert float(metric(expiry)) == expires_s(tmp_path / "server.pem") > expires
@@ -457,7 +449,7 @@ def test_an_authority_that_is_taken_out_admits_nobody_not_by_an_old_session_eith
         assert connect(session)[0]
         (tmp_path / "swapped").symlink_to(new)
         (tmp_path / "swapped").rename(link)
-        until(False, lambda: connect(None)[0])
+        wait_until(lambda: not connect(None)[0])
         assert not connect(session)[0]
 
 

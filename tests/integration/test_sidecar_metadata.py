@@ -23,8 +23,8 @@ from records.entries import (
 from records.ids import METADATA_TOPIC_ID, uuid_to_string
 from support.column_logs import frame_of
 from support.directory_logs import acl, append_bytes, write_segment
-from support.kafka_cluster import wait_until
 from support.nodes import SOON_S, running_node, sidecar_of
+from support.waiting import wait_until
 
 
 def later_kafkas_log(directory: Path) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from support.node_acls import topic_acl
 from support.nodes import SOON_S
 from support.raw_http import connected, request
 from support.scraped import Scraped, scrape
+from support.waiting import wait_until
 
 DURATION = "aclog_http_request_duration_seconds"
 ONE, MANY = "/access/v1/evaluation", "/access/v1/evaluations"
@@ -124,10 +124,7 @@ def test_streams_and_connections_are_seen_while_they_are_open(client: httpx.Clie
     with client.stream("GET", "/v1/changes") as stream:
         assert stream.status_code == 200
         assert open_ones() == (1, 2)
-    deadline_s = time.monotonic() + SOON_S
-    while open_ones() != (0, 1):
-        assert time.monotonic() < deadline_s
-        time.sleep(0.02)
+    wait_until(lambda: open_ones() == (0, 1))
     assert counted(scrape(client)) == {("GET", "/v1/changes", "200"): 1}
 
 
@@ -135,20 +132,13 @@ def test_a_client_that_leaves_before_its_answer_is_counted_apart(client: httpx.C
     """Half a body, then nothing: there is no status."""
     with connected(str(client.base_url)) as wire:
         wire.send(request("POST", "/v1/filter", body=b"{}")[:-1])
-        while not scrape(client).value("aclog_http_requests_in_flight", endpoint="/v1/filter"):
-            time.sleep(0.02)
-    deadline_s = time.monotonic() + SOON_S
-    while counted(scrape(client)) != {("POST", "/v1/filter", "none"): 1}:
-        assert time.monotonic() < deadline_s
-        time.sleep(0.02)
+        wait_until(lambda: scrape(client).value("aclog_http_requests_in_flight", endpoint="/v1/filter"))
+    wait_until(lambda: counted(scrape(client)) == {("POST", "/v1/filter", "none"): 1})
 
 
 def test_the_loop_is_watched(client: httpx.Client) -> None:
     """Twice a second it is noted how late it is."""
-    deadline_s = time.monotonic() + SOON_S
-    while not scrape(client).value("aclog_event_loop_delay_seconds_count"):
-        assert time.monotonic() < deadline_s
-        time.sleep(0.05)
+    wait_until(lambda: scrape(client).value("aclog_event_loop_delay_seconds_count"))
 
 
 def test_buckets_hold_what_took_at_most_as_long() -> None:

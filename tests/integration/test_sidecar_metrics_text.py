@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from support.asked_node import asked_node
 from support.fleets import fleet_config, running_fleet
 from support.node_acls import topic_acl
 from support.nodes import SOON_S, create, running_node
+from support.waiting import wait_until
 
 CLIENTS = 20
 QUESTION = {
@@ -71,13 +71,6 @@ def client(tmp_path: Path) -> Iterator[httpx.Client]:
         yield client
 
 
-def until(is_so: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + SOON_S
-    while not is_so():
-        assert time.monotonic() < deadline_s
-        time.sleep(0.01)
-
-
 @contextmanager
 def scraping(client: httpx.Client, may_end: threading.Event, *paths: str) -> Iterator[list[str]]:
     """Many clients that ask for each path at the same time; their texts, at the end, which ``may_end``."""
@@ -104,7 +97,7 @@ def test_those_who_ask_at_the_same_time_get_one_text_and_others_are_answered_mea
 ) -> None:
     monkeypatch.setattr(metrics_text, "KEPT_S", 3600.0)
     with scraping(client, renderings.may_end, "/metrics") as texts:
-        until(lambda: renderings.count == 1)
+        wait_until(lambda: renderings.count == 1)
         for _ in range(3):
             assert client.post("/access/v1/evaluation", json=QUESTION).status_code == 200
             assert client.get("/livez").status_code == 200
@@ -131,7 +124,7 @@ def test_a_client_that_leaves_does_not_end_the_rendering_of_the_others(
     client: httpx.Client, renderings: Renderings
 ) -> None:
     with scraping(client, renderings.may_end, "/metrics") as texts:
-        until(lambda: renderings.count == 1)
+        wait_until(lambda: renderings.count == 1)
         with pytest.raises(httpx.ReadTimeout):
             client.get("/metrics", timeout=0.1)
     assert len(texts) == CLIENTS
@@ -160,7 +153,7 @@ def test_of_a_fleet_too_one_is_rendered_at_a_time(tmp_path: Path, renderings: Re
     with running_fleet(config) as (_, url), httpx.Client(base_url=url, timeout=SOON_S) as client:
         paths = "/metrics", "/clusters/eu/metrics", "/clusters/us/metrics"
         with scraping(client, renderings.may_end, *paths) as texts:
-            until(lambda: renderings.count == 1)
+            wait_until(lambda: renderings.count == 1)
             assert client.get("/livez").status_code == 200
         assert len(texts) == CLIENTS // 3 * 3
         assert renderings.most == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +15,7 @@ from authorizer.sidecar.routes.min_offset import AHEAD_MAX
 from records.acl import CLUSTER_NAME, AclOperation
 from support.node_acls import acl, on_cluster, topic_acl
 from support.nodes import SOON_S, create, delete, running_node, sidecar_of
+from support.waiting import wait_until
 
 SUBJECT = {"type": "User", "id": "another"}
 RESOURCE = {"type": "TOPIC", "id": "orders"}
@@ -83,10 +83,7 @@ def test_a_right_that_was_lost_while_the_request_waited_is_lost(node: Node, path
         wanted = node.status().end_offset + 1
         asking = threading.Thread(target=lambda: answers.append(asked(client, path, wanted)))
         asking.start()
-        deadline_s = time.monotonic() + SOON_S
-        while not node.loader._waiting:
-            assert time.monotonic() < deadline_s
-            time.sleep(0.01)
+        wait_until(lambda: node.loader._waiting)
         delete(node, CLUSTER_NAME)
         asking.join()
     (answer,) = answers
@@ -107,10 +104,7 @@ def test_a_batch_waits_if_some_of_it_may_be_asked(node: Node) -> None:
             target=lambda: answers.append(client.post("/access/v1/evaluations", json=body))
         )
         asking.start()
-        deadline_s = time.monotonic() + SOON_S
-        while not node.loader._waiting:
-            assert time.monotonic() < deadline_s
-            time.sleep(0.01)
+        wait_until(lambda: node.loader._waiting)
         create(node, [acl("User:ANONYMOUS", AclOperation.READ, "orders")])
         asking.join()
     (answer,) = answers

@@ -7,8 +7,7 @@ import errno
 import os
 import socket
 import ssl
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from unittest.mock import patch
@@ -28,6 +27,7 @@ from support.certificates import Authority
 from support.nodes import SOON_S, config_of, running_node
 from support.raw_http import Wire, connected, request
 from support.served_process import many_files, served
+from support.waiting import wait_until
 
 AUTHORITY = Authority("CN=Server CA")
 LIVEZ = request("GET", "/livez")
@@ -74,14 +74,6 @@ def connected_by_tls(url: str, source: str = "") -> Iterator[Wire]:
         yield Wire(secured, reader)
 
 
-def soon(is_so: Callable[[], bool]) -> None:
-    """Wait until it is so."""
-    deadline_s = time.monotonic() + SOON_S
-    while not is_so():
-        assert time.monotonic() < deadline_s
-        time.sleep(0.01)
-
-
 def is_open(wire: Wire) -> bool:
     try:
         return wire.socket.recv(1, socket.MSG_DONTWAIT | socket.MSG_PEEK) != b""
@@ -108,7 +100,7 @@ def test_a_connection_without_a_handshake_is_counted_and_closed(node: Node, tmp_
         ExitStack() as stack,
     ):
         silent = [stack.enter_context(connected(url)) for _ in range(3)]
-        soon(lambda: load.connections["SSL"] == 3)
+        wait_until(lambda: load.connections["SSL"] == 3)
         with connected_by_tls(url) as extra:
             extra.send(EVALUATION)
             answer = extra.answer()
@@ -120,9 +112,9 @@ def test_a_connection_without_a_handshake_is_counted_and_closed(node: Node, tmp_
             assert answer is not None
             assert answer.status == 200
             assert all(wire.is_closed() for wire in silent)
-            soon(lambda: load.connections["SSL"] == 1)
+            wait_until(lambda: load.connections["SSL"] == 1)
         assert load.refused[Limit.HANDSHAKE_TIMEOUT] == 3
-        soon(lambda: load.connections["SSL"] == 0)
+        wait_until(lambda: load.connections["SSL"] == 0)
         assert load._by_address == {}
 
 
@@ -138,7 +130,7 @@ def test_a_client_that_leaves_in_its_handshake_is_counted_no_more(
         with connected_by_tls(url) as wire:
             wire.send(LIVEZ)
             assert wire.answer() is not None
-        soon(lambda: load.connections["SSL"] == 0)
+        wait_until(lambda: load.connections["SSL"] == 0)
         assert load._by_address == {}
 
 
@@ -147,7 +139,7 @@ def test_the_server_ends_while_clients_are_silent(node: Node, tmp_path: Path) ->
     with ExitStack() as stack:
         with tls_sidecar(node, tmp_path) as (url, load):
             silent = [stack.enter_context(connected(url)) for _ in range(3)]
-            soon(lambda: load.connections["SSL"] == 3)
+            wait_until(lambda: load.connections["SSL"] == 3)
         assert not any(is_open(wire) for wire in silent)
     assert load.connections["SSL"] == 0
 
@@ -216,5 +208,5 @@ def test_silent_connections_leave_file_descriptors_for_others(tmp_path: Path) ->
         assert answer.status == 200, answer
         transport = httpx.HTTPTransport(local_address="127.0.0.98")
         with httpx.Client(base_url=plain, transport=transport, timeout=SOON_S) as client:
-            soon(lambda: 'aclog_http_connections{listener="SSL"} 0.0' in client.get("/metrics").text)
+            wait_until(lambda: 'aclog_http_connections{listener="SSL"} 0.0' in client.get("/metrics").text)
     assert '"few_open_files"' in (tmp_path / "stderr").read_text()

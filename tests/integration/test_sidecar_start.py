@@ -21,7 +21,8 @@ from records.log_batch import LogBatch
 from support.certificates import Authority
 from support.directory_logs import batch_bytes, write_segment
 from support.nodes import SOON_S
-from support.serving_workers import ROOT, serving_workers, until
+from support.serving_workers import ROOT, serving_workers
+from support.waiting import wait_until
 
 BATCHES = 5
 HEALTH = {"/": 200, "/livez": 200, "/readyz": 503, "/v1/state": 200, "/metrics": 200}
@@ -205,7 +206,7 @@ def test_the_same_of_each_worker_until_all_are_ready(tmp_path: Path) -> None:
             def look() -> None:
                 """At each worker, while each waits for its next batch."""
                 for number, pid in pids.items():
-                    until((permits / f"{pid}.{loaded[number]}.asked").exists)
+                    wait_until((permits / f"{pid}.{loaded[number]}.asked").exists)
                 for number in pids:
                     if loaded[number] < BATCHES:
                         check_before_ready(early[number], late[number])

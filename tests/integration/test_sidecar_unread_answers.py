@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from unittest.mock import patch
@@ -23,6 +22,7 @@ from support.node_acls import topic_acl
 from support.nodes import SOON_S, config_of, create
 from support.raw_http import Wire, request
 from support.served_process import memory, served
+from support.waiting import wait_until
 
 ACLS = 20_000
 PER_WRITE = 10_000
@@ -72,13 +72,6 @@ def connected_without_room(url: str) -> Iterator[Wire]:
             yield Wire(connection, reader)
 
 
-def soon(is_so: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + SOON_S
-    while not is_so():
-        assert time.monotonic() < deadline_s
-        time.sleep(0.01)
-
-
 def has_begun(wire: Wire) -> bool:
     """Wait for the first bytes of its answer; whether it is 200."""
     return wire.reader.readline() == b"HTTP/1.1 200 OK\r\n"
@@ -126,7 +119,7 @@ def test_a_listing_in_parts_is_the_whole_listing(node: Node) -> None:
         assert int(few.headers["content-length"]) == len(few.content) < 1000
         head = client.head("/v1/acls")
         assert (head.status_code, head.content) == (200, b"")
-        soon(lambda: load._answer_bytes == 0)
+        wait_until(lambda: load._answer_bytes == 0)
 
 
 def test_what_waits_to_be_read_is_counted_and_one_more_is_refused(node: Node) -> None:
@@ -152,9 +145,9 @@ def test_what_waits_to_be_read_is_counted_and_one_more_is_refused(node: Node) ->
             # What was changed is answered for.
             changed = client.post("/v1/acls", json={"acls": acls(300)})
             assert (changed.status_code, len(changed.json()["results"])) == (200, 300)
-        soon(lambda: load._answer_bytes == 0)
+        wait_until(lambda: load._answer_bytes == 0)
         assert client.get("/v1/acls").status_code == 200
-        soon(lambda: load._answer_bytes == 0)
+        wait_until(lambda: load._answer_bytes == 0)
 
 
 def test_nothing_is_encoded_for_a_client_that_has_gone(node: Node) -> None:
@@ -169,5 +162,5 @@ def test_nothing_is_encoded_for_a_client_that_has_gone(node: Node) -> None:
         with connected_without_room(url) as wire:
             wire.send(LISTING)
             assert has_begun(wire)
-        soon(lambda: load._answer_bytes == 0)
+        wait_until(lambda: load._answer_bytes == 0)
     assert len(encoded) < ACLS / 256

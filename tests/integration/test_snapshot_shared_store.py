@@ -87,7 +87,7 @@ def test_what_killed_writers_left_goes_with_the_next_snapshot(tmp_path: Path) ->
         )
         assert writer.stdout is not None
         assert writer.stdout.readline() == b"writing\n"
-        time.sleep(delay_s)
+        time.sleep(delay_s)  # wherever the writer is then
         writer.send_signal(signal.SIGKILL)
         writer.communicate(timeout=SOON_S)
     assert litter(tmp_path), "no writer was killed in the middle of a snapshot"

@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -50,6 +49,7 @@ from support.plain_counts import Kind, PlainCounts, kind_of
 from support.snapshots import acl, acl_id
 from support.topic_logs import ONE_BROKER
 from support.topic_nodes import unique_topic
+from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -339,15 +339,9 @@ def scraped(port: int) -> dict[str, float]:
     }
 
 
-def wait_for(port: int, holds: Callable[[dict[str, float]], bool], tries: int = 3000) -> dict[str, float]:
-    """Scrape until it holds; a test that waits too long fails with what it saw."""
-    found: dict[str, float] = {}
-    for _ in range(tries):
-        found = scraped(port)
-        if holds(found):
-            return found
-        time.sleep(0.1)
-    raise AssertionError(f"not so after {tries} scrapes: {found}")
+def wait_for(port: int, holds: Callable[[dict[str, float]], bool]) -> dict[str, float]:
+    """Scrape until it holds."""
+    return wait_until(lambda: found if holds(found := scraped(port)) else None, "the metrics", timeout_s=300)
 
 
 def named(name: str, **labels: str) -> str:

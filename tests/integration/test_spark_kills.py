@@ -41,11 +41,11 @@ from snapshot.store.snapshot_store import SnapshotStore
 from support.data import TESTS
 from support.directory_logs import read_path, records_of
 from support.histories import as_record
-from support.kafka_cluster import wait_until
 from support.plain_changes import PlainChange, plain_changes
 from support.plain_counts import Kind, PlainCounts
 from support.snapshots import acl, acl_id
 from support.spark_job import JOBS, POINTS, SHARDS, job_settings, run
+from support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration, pytest.mark.xdist_group("spark")]
 

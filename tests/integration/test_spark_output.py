@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from support.data import real_log
+from support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration, pytest.mark.xdist_group("spark")]
 
@@ -72,15 +73,14 @@ def test_sigterm_ends_a_job_without_a_word(tmp_path: Path, seconds_later: float)
         text=True,
         start_new_session=True,
     )
-    deadline = time.monotonic() + TIMEOUT_S
-    while not (jvms := [pid for pid, command in descendants(process.pid) if "SparkSubmit" in command]):
+
+    def spark_submits() -> list[int]:
         assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    time.sleep(seconds_later)
+        return [pid for pid, command in descendants(process.pid) if "SparkSubmit" in command]
+
+    jvms = wait_until(spark_submits, "Spark's JVM", timeout_s=TIMEOUT_S)
+    time.sleep(seconds_later)  # wherever the job is then
     os.killpg(process.pid, signal.SIGTERM)
     _, stderr = process.communicate(timeout=TIMEOUT_S)
     assert (process.returncode, stderr) == (-signal.SIGTERM, "")
-    while any(Path(f"/proc/{pid}").exists() for pid in jvms):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in jvms), "its end", timeout_s=TIMEOUT_S)

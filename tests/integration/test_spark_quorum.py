@@ -30,8 +30,8 @@ from snapshot.jobs.snapshots.snapshots_job import run_snapshots
 from snapshot.jobs.sources.logs import resolve_logs
 from snapshot.store.snapshot_store import SnapshotStore
 from support.kafka_broker import Broker, jar_broker
-from support.kafka_cluster import wait_until
 from support.nodes import SOON_S
+from support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration, pytest.mark.xdist_group("spark")]
 

@@ -24,11 +24,11 @@ from snapshot.jobs.sources.logs import FollowedLog, bind_checkpoint, resolve_log
 from snapshot.jobs.sources.schema import SOURCE
 from snapshot.jobs.sources.topic_source import read_topic, read_topics_stream
 from support.kafka_broker import Broker, running_jvm
-from support.kafka_cluster import wait_until
 from support.nodes import SOON_S
 from support.topic_logs import ONE_BROKER
 from support.topic_nodes import produced, raw_topic, unique_topic
 from support.topic_operator import create_again, delete_records, transactional
+from support.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -313,7 +313,7 @@ def test_a_topic_deleted_under_a_task_is_not_created_by_it(
             until_s = time.monotonic() + 5
             while time.monotonic() < until_s:
                 assert topic not in client.list_topics(timeout=SOON_S).topics
-                time.sleep(0.2)
+                time.sleep(0.2)  # nothing may happen for five seconds
         finally:
             spark.sparkContext.cancelJobGroup(topic)
         assert type(counting.exception()).__name__ == "Py4JJavaError"

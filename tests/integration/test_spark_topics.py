@@ -46,13 +46,13 @@ from snapshot.store.snapshot_store import SnapshotStore
 from support.digests import digest_of
 from support.histories import as_record
 from support.kafka_broker import Broker
-from support.kafka_cluster import wait_until
 from support.node_acls import topic_acl
 from support.nodes import SOON_S, running_node
 from support.plain_counts import kind_of
 from support.topic_checker import CODEC, TopicHistory, folds, read_raw
 from support.topic_nodes import key_of, produce_raw, produced, raw_topic, record_of, unique_topic
 from support.topic_operator import create_again, delete_records, transactional
+from support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration, pytest.mark.xdist_group("spark")]
 

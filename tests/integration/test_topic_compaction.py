@@ -27,10 +27,10 @@ from snapshot.digest import digest_to_string
 from snapshot.image import AclsImage
 from snapshot.store.snapshot_store import SnapshotStore
 from support.kafka_broker import Broker
-from support.kafka_cluster import wait_until
 from support.node_acls import topic_acl
 from support.topic_checker import TopicHistory, check_whole, folds, read_raw
 from support.topic_nodes import key_of, raw_topic, record_of, unique_topic
+from support.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.xdist_group("broker")]
 
@@ -119,7 +119,7 @@ def test_a_slow_reader_never_shows_what_a_gap_hides(broker: Broker) -> None:
         loaders = [Loader(log, (), [each]) for log, each in zip(logs, watched, strict=True)]
         end = 0
         for _ in range(APPENDS):
-            time.sleep(0.05)
+            time.sleep(0.05)  # so that the cleaner runs between the appends
             batch: list[AclRecord] = []
             for number in rng.sample(range(len(records)), 5):
                 if number in there and rng.random() < 0.5:

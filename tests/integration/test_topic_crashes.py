@@ -34,11 +34,12 @@ from records.log.topic.writer import TopicWriter
 from records.log_batch import LogBatch
 from snapshot.digest import digest_to_string
 from support.kafka_broker import Broker
-from support.kafka_cluster import KafkaCluster, wait_until
+from support.kafka_cluster import KafkaCluster
 from support.node_acls import ANY_ACL, CONTEXT, may, names, topic_acl
 from support.nodes import SOON_S, create, running_node
 from support.topic_checker import TopicChecker, TopicHistory, final_acls, folds
 from support.topic_nodes import Told, produce_raw, raw_topic, record_of, unique_topic, writing
+from support.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.xdist_group("broker")]
 
@@ -316,7 +317,7 @@ def test_a_write_after_an_unclean_election_is_no_success_on_what_was_lost(
         wait_until(lambda: cluster.leader(topic) == 2, "an unclean leader")
         wanted = ["lost-0", "new"]
         futures = [node.authorizer.create_acls(CONTEXT, [topic_acl(name)])[0] for name in wanted]
-        time.sleep(1)
+        time.sleep(1)  # nothing may happen meanwhile
         assert not any(future.done() for future in futures)
         may_read.set()
         failures = [future.result(SOON_S).exception for future in futures]

@@ -11,11 +11,12 @@ from click.testing import CliRunner
 from confluent_kafka import ElectionType, Producer, TopicPartition
 
 from authorizer.cli.main import cli
-from support.kafka_cluster import KafkaCluster, wait_until
+from support.kafka_cluster import KafkaCluster
 from support.node_acls import ANY_ACL, names, topic_acl
 from support.nodes import SOON_S, create, running_node
 from support.topic_checker import CODEC
 from support.topic_nodes import key_of, produced, record_of, unique_topic
+from support.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.xdist_group("broker")]
 

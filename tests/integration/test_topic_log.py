@@ -30,10 +30,10 @@ from records.log.topic.transaction_assembler import HEADER
 from records.log_batch import LogBatch
 from replay.load_image import load_image
 from support.kafka_broker import Broker
-from support.kafka_cluster import wait_until
 from support.nodes import SOON_S
 from support.sim_scenario import acl_named
 from support.topic_operator import delete_topic, set_policy
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.integration
 
@@ -139,7 +139,7 @@ def test_a_wait_ends_with_an_append_and_with_close(log: TopicLog, url: str) -> N
     assert time.monotonic() - began_s < SOON_S / 2
     timer.join()
     end = read_until(reader, 0, 1)[-1].end_offset
-    time.sleep(0.2)
+    time.sleep(0.2)  # a control record may follow
     end = max([end, *(batch.end_offset for batch in reader.read(end))])
     timer = threading.Timer(0.3, reader.close)
     timer.start()
@@ -207,24 +207,27 @@ def test_a_topic_that_was_created_again_is_another_log(log: TopicLog, url: str) 
     with TopicLog.open(url, mode="write") as writer:
         client = admin(log)
         client.delete_topics([log.topic])[log.topic].result()
-        deadline_s = time.monotonic() + SOON_S
-        while True:
+
+        def is_deleted() -> bool:
             try:
                 log.read(0)
             except LogNotFoundError:
-                break
+                return True
             except (LogStorageError, OffsetOutOfRangeError):
                 pass
-            assert time.monotonic() < deadline_s
-            time.sleep(0.2)
+            return False
+
+        wait_until(is_deleted, "the deletion")
         assert create_topic(url, settings=ONE) != before
-        time.sleep(1.1)
+        time.sleep(1.1)  # a writer asks once a second which topic it is
         with pytest.raises(LogNotFoundError, match="nothing was written"):
             writer.append([B])
-        while log.identity == before:
-            assert time.monotonic() < deadline_s
+
+        def is_another() -> bool:
             log.read(0)
-            time.sleep(0.2)
+            return log.identity != before
+
+        wait_until(is_another, "the new topic")
         log.append([C])
         assert records_of(read_until(log, 0, 1)) == [C]
 

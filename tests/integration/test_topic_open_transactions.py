@@ -22,13 +22,13 @@ from confluent_kafka import Producer
 from authorizer.cli.main import cli
 from records.log.topic import TopicLog
 from support.kafka_broker import Broker
-from support.kafka_cluster import wait_until
 from support.kafka_tools import run_java
 from support.node_acls import may, topic_acl
 from support.nodes import SOON_S, running_node, sidecar_of
 from support.topic_checker import CODEC
 from support.topic_nodes import key_of, produced, raw_topic, record_of, unique_topic
 from support.topic_operator import transactional
+from support.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.xdist_group("broker")]
 

@@ -18,12 +18,12 @@ from records.errors import LogOutcomeUnknownError
 from records.ids import Uuid
 from records.log.topic import TopicLog
 from support.kafka_broker import Broker
-from support.kafka_cluster import wait_until
 from support.node_acls import ANY_ACL, may, names, topic_acl
 from support.nodes import SOON_S, create, delete, running_node
 from support.topic_checker import CODEC, TX_HEADER, TopicChecker, TopicHistory
 from support.topic_nodes import key_of, produce_raw, produced, raw_topic, record_of, unique_topic
 from support.topic_operator import create_again, delete_records, set_policy, transactional
+from support.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -155,7 +155,7 @@ def test_a_part_of_a_transaction_is_never_shown(broker: Broker, topic: str, url:
                 )
         # a0 b0 a1 b1, and a is committed: a0 is below the last stable offset, a1 is not.
         first.commit_transaction(SOON_S)
-        time.sleep(0.5)
+        time.sleep(0.5)  # nothing may be shown meanwhile
         assert not may(node.authorizer, "a0")
         # Who starts now has half of a transaction below the log's end, and waits for the rest of it.
         with (

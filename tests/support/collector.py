@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gzip
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -21,7 +20,7 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from support.nodes import SOON_S
+from support.waiting import wait_until
 
 
 class Collector:
@@ -57,10 +56,7 @@ class Collector:
 
     def until(self, has_come: Callable[[Collector], bool]) -> None:
         """Wait for it."""
-        deadline_s = time.monotonic() + SOON_S
-        while not has_come(self):
-            assert time.monotonic() < deadline_s
-            time.sleep(0.02)
+        wait_until(lambda: has_come(self))
 
 
 @contextmanager

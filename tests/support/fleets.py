@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from records.acl import (
     ResourceType,
 )
 from support.nodes import SOON_S, create
+from support.waiting import wait_until
 
 
 def fleet_config(logs: Mapping[str, object], **settings: object) -> Config:
@@ -53,17 +53,9 @@ def running_fleet(config: Config) -> Iterator[tuple[Fleet, str]]:
 def node_of(fleet: Fleet, name: str) -> Node:
     """A cluster's, once it is ready."""
     member = fleet.members[name]
-    until(lambda: member.node is not None and member.node.status().ready)
+    wait_until(lambda: member.node is not None and member.node.status().ready)
     assert member.node is not None
     return member.node
-
-
-def until(holds: Callable[[], bool]) -> None:
-    """Wait until it does."""
-    deadline_s = time.monotonic() + SOON_S
-    while not holds():
-        assert time.monotonic() < deadline_s
-        time.sleep(0.02)
 
 
 @contextmanager

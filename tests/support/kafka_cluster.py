@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -33,6 +32,7 @@ from support.kafka_broker import (
     write_properties,
 )
 from support.kafka_tools import BROKER, STORAGE, java_command, run_java
+from support.waiting import wait_until
 
 HEAP = "320m"
 CONTROLLER = 0
@@ -232,12 +232,3 @@ def kafka_cluster(
                 return
             finally:
                 cluster.stop_all()
-
-
-def wait_until(condition: Callable[[], bool], what: str, *, timeout_s: float = 60) -> None:
-    """Return once it holds; raises TimeoutError."""
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"waited {timeout_s:g} s for {what}")
-        time.sleep(0.05)

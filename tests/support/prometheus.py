@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -18,6 +17,7 @@ import yaml
 
 from support.kafka_broker import HOST, free_ports
 from support.nodes import SOON_S
+from support.waiting import wait_until
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +84,12 @@ def running_prometheus(
 
 
 def _wait_until_ready(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
-    deadline_s = time.monotonic() + SOON_S
-    while True:
+    def is_ready() -> bool:
+        assert process.poll() is None, log.read_text(encoding="utf-8")
         try:
             urllib.request.urlopen(f"{url}/-/ready", timeout=1).close()
         except OSError:
-            if process.poll() is not None or time.monotonic() > deadline_s:
-                raise AssertionError(log.read_text(encoding="utf-8")) from None
-            time.sleep(0.1)
-        else:
-            return
+            return False
+        return True
+
+    wait_until(is_ready, f"Prometheus, whose log is {log}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 import subprocess
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
@@ -14,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from support.kafka_broker import HOST, free_ports
+from support.waiting import wait_until
 
 BUCKET = "acls"
 START_S = 60.0
@@ -52,24 +52,24 @@ class S3Server:
         """Start, and wait until it answers."""
         (self.root / BUCKET).mkdir(parents=True, exist_ok=True)
         address = f"{HOST}:{self.port}"
-        self.process = subprocess.Popen(
+        process = self.process = subprocess.Popen(
             [self.program, "--port", address, "--quiet", "posix", self.root],
             env={"ROOT_ACCESS_KEY_ID": self.key, "ROOT_SECRET_ACCESS_KEY": self.secret},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        deadline_s = time.monotonic() + START_S
-        while True:
+
+        def answers() -> bool:
+            assert process.poll() is None
             try:
                 urllib.request.urlopen(f"http://{address}/", timeout=1).close()
             except urllib.error.HTTPError:
-                return  # it wants to know who asks
+                return True  # it asks for credentials
             except OSError:
-                if self.process.poll() is not None or time.monotonic() > deadline_s:
-                    raise
-                time.sleep(0.05)
-            else:
-                return
+                return False
+            return True
+
+        wait_until(answers, "the S3 server", timeout_s=START_S)
 
     def kill(self) -> None:
         """End it at once, whatever it is doing."""

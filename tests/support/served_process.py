@@ -8,12 +8,11 @@ import re
 import resource
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from support.nodes import SOON_S
+from support.waiting import wait_until
 
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -49,10 +48,7 @@ def served(
             env={**os.environ, **environment},
         )
     try:
-        deadline_s = time.monotonic() + SOON_S
-        while not (found := re.search(r'"urls": (\[[^]]*\])', said.read_text())):
-            assert time.monotonic() < deadline_s, said.read_text()
-            time.sleep(0.05)
+        found = wait_until(lambda: re.search(r'"urls": (\[[^]]*\])', said.read_text()), "the listeners")
         yield process, json.loads(found[1])
         assert "Traceback" not in said.read_text(), said.read_text()
         assert "request_failed" not in said.read_text()

@@ -8,30 +8,19 @@ import re
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import httpx
 
 from support.nodes import SOON_S
+from support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVE = (sys.executable, "-m", "authorizer.cli", "serve")
-
-_T = TypeVar("_T")
-
-
-def until(find: Callable[[], _T | None]) -> _T:
-    """What it finds, as soon as that is something."""
-    give_up_s = time.monotonic() + SOON_S
-    while not (found := find()):
-        assert time.monotonic() < give_up_s, "waited too long"
-        time.sleep(0.02)
-    return found
 
 
 @dataclass
@@ -57,7 +46,7 @@ class Serving:
     @property
     def urls(self) -> list[str]:
         """Where it listens."""
-        urls: list[str] = until(lambda: self.events("listening"))[0]["urls"]
+        urls: list[str] = wait_until(lambda: self.events("listening"))[0]["urls"]
         return urls
 
     def pids(self) -> dict[int, int]:
@@ -67,7 +56,7 @@ class Serving:
             pids = {event["worker"]: event["pid"] for event in self.events("worker_started")}
             return pids if len(pids) == self.workers else None
 
-        return until(find)
+        return wait_until(find)
 
     def console_pid(self, *, other_than: int = 0) -> int:
         """Of the console's process, the one that was started last; another one than this, once there is."""
@@ -76,12 +65,12 @@ class Serving:
             started = [event["pid"] for event in self.events("console_started")]
             return started[-1] if started and started[-1] != other_than else None
 
-        return until(find)
+        return wait_until(find)
 
     def wait_until_ready(self) -> None:
         """All of its workers."""
         with httpx.Client(base_url=self.urls[0], timeout=SOON_S) as client:
-            until(lambda: client.get("/readyz").is_success)
+            wait_until(lambda: client.get("/readyz").is_success)
 
     @contextmanager
     def client_of_each(self, url: str | None = None, **options: Any) -> Iterator[dict[int, httpx.Client]]:
@@ -100,7 +89,7 @@ class Serving:
                 found.setdefault(workers[worker_pid(connected[1], workers)], client)
                 return len(found) == len(workers)
 
-            until(find)
+            wait_until(find)
             yield found
 
 

@@ -17,10 +17,10 @@ from authorizer.node.node import Node
 from records.acl import AclBinding
 from records.entries import AccessControlEntryRecord, AclRecord
 from records.ids import binding_uuid, uuid_to_string
-from support.kafka_cluster import wait_until
 from support.node_acls import may, topic_acl
 from support.nodes import SOON_S, create, delete
 from support.topic_checker import CODEC
+from support.waiting import wait_until
 
 
 def unique_topic(name: str) -> str:

@@ -8,9 +8,9 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from support.kafka_broker import Broker
-from support.kafka_cluster import wait_until
 from support.nodes import SOON_S
 from support.topic_nodes import admin, raw_topic
+from support.waiting import wait_until
 
 
 def transactional(broker: Broker, name: str) -> Producer:

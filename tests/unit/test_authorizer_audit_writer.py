@@ -26,6 +26,7 @@ from records.ids import uuid_to_string
 from records.principal import KafkaPrincipal
 from support.decisions import READ, Fed, allow, deny, topic
 from support.nodes import SOON_S
+from support.waiting import wait_until
 
 PLENTY = 100_000
 WHO = RequestContext(KafkaPrincipal("User", "a"), "10.0.0.1")
@@ -86,18 +87,15 @@ def ask(fed: Fed, *names: str, context: RequestContext = WHO) -> None:
     fed.authorizer.authorize(context, [Action(READ, topic(name)) for name in names])
 
 
-def wait_until(said: str, gate: Gate) -> None:
-    deadline = time.monotonic() + SOON_S
-    while said not in gate.getvalue():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+def wait_for_text(text: str, gate: Gate) -> None:
+    wait_until(lambda: text in gate.getvalue())
 
 
 def test_lines_are_written_soon_without_being_asked_for() -> None:
     gate = Gate()
     with AuditWriter(output(gate), INFO, max_lines=PLENTY) as audit:
         ask(Fed(audit=audit), "orders")
-        wait_until("Topic:LITERAL:orders", gate)
+        wait_for_text("Topic:LITERAL:orders", gate)
 
 
 def test_closing_writes_what_waits_and_keeps_the_order_of_each_thread() -> None:
@@ -178,7 +176,7 @@ def test_losses_are_said_at_intervals_and_at_the_end() -> None:
         for _ in range(5):
             with shut(gate, fed):
                 ask(fed, "kept", "lost")
-            wait_until('"event": "audit_lines_lost"', gate)
+            wait_for_text('"event": "audit_lines_lost"', gate)
         assert gate.getvalue().count("audit_lines_lost") == 1
     said = [event["lines"] for event in gate.events() if event["event"] == "audit_lines_lost"]
     assert (len(said), sum(map(int, map(str, said)))) == (2, audit.lost)
@@ -238,7 +236,7 @@ def test_a_line_has_the_time_of_its_decision(kind: str) -> None:
             before = datetime.now(UTC)
             ask(fed, "orders")
             after = datetime.now(UTC)
-            time.sleep(0.1)
+            time.sleep(0.1)  # the line is written later than it was decided
     line = gate.getvalue().splitlines()[1]
     text = json.loads(line)["timestamp"] if kind == "json" else line.split()[0]
     assert before <= datetime.fromisoformat(text) <= after
@@ -251,10 +249,7 @@ def test_what_a_stream_refuses_is_counted_and_later_lines_are_written() -> None:
         with shut(gate, fed):
             ask(fed, "t0", "t1")
             gate.is_broken = True
-        deadline = time.monotonic() + SOON_S
-        while audit.failures < 3:
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
+        wait_until(lambda: audit.failures >= 3)
         gate.is_broken = False
         ask(fed, "t2")
     assert gate.names() == ["t2"]

@@ -48,9 +48,9 @@ from records.log.base import MetadataLog
 from records.log.cluster_writer import AclFilterContent, Answered, Refusal, Removal
 from records.log.directory import DirectoryLog
 from support.json_acls import acl
-from support.kafka_cluster import wait_until
 from support.node_acls import CONTEXT, may, named, topic_acl
 from support.nodes import SOON_S, create, running_node, sidecar_of
+from support.waiting import wait_until
 
 
 class Cluster:

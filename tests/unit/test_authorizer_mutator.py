@@ -56,6 +56,7 @@ from replay.manifest import LogDeltaManifest, ReloadManifest
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage, Provenance
 from support.nodes import SOON_S
+from support.waiting import wait_until
 
 
 class MemoryLog(LogDefaults):
@@ -166,14 +167,7 @@ class Writing:
 
     def written(self, batches: int) -> None:
         """Wait until the log has so many batches."""
-        until(lambda: len(self.log.batches) == batches)
-
-
-def until(condition: Any) -> None:
-    deadline_s = time.monotonic() + SOON_S
-    while not condition():
-        assert time.monotonic() < deadline_s, "waited too long"
-        time.sleep(0.001)
+        wait_until(lambda: len(self.log.batches) == batches)
 
 
 @pytest.fixture
@@ -250,7 +244,7 @@ def test_a_success_without_a_record_waits_for_what_it_found(writing: Writing) ->
     first = writing.mutator.create_acls([topic("t")])
     again = writing.mutator.create_acls([topic("t")])
     writing.written(1)
-    until(lambda: writing.mutator.purgatory.num_delayed_operations == 2)
+    wait_until(lambda: writing.mutator.purgatory.num_delayed_operations == 2)
     assert not any(future.done() for future in (*first, *again))
     writing.replay()
     assert errors([*first, *again]) == [None, None]
@@ -392,7 +386,7 @@ def test_a_timeout_says_that_the_outcome_is_unknown_or_that_nothing_was_written(
         writing.log.flowing.set()
         writing.written(1)
         (third,) = writing.mutator.create_acls([topic("t")])
-        until(lambda: third.done() or writing.mutator.purgatory.num_delayed_operations == 1)
+        wait_until(lambda: third.done() or writing.mutator.purgatory.num_delayed_operations == 1)
         writing.replay()
         assert [len(records) for _, records in writing.log.batches] == [1]
     finally:
@@ -427,7 +421,7 @@ def test_a_close_during_an_append_waits_for_it() -> None:
     assert writing.log.appending.wait(SOON_S)
     closing = threading.Thread(target=writing.mutator.close)
     closing.start()
-    until(lambda: writing.mutator._closed)
+    wait_until(lambda: writing.mutator._closed)
     writing.log.flowing.set()
     closing.join(SOON_S)
     assert "The records are in the log below offset 1" in str(appending.result(SOON_S).exception)
@@ -472,7 +466,7 @@ def test_a_removal_finds_what_another_node_has_created() -> None:
     try:
         writing.log.append([foreign("t")])
         (removal,) = writing.mutator.delete_acls([named("t")])
-        time.sleep(0.05)
+        time.sleep(0.05)  # nothing may happen meanwhile
         assert not removal.done()
         assert len(writing.log.batches) == 1
         writing.replay()
@@ -605,12 +599,12 @@ def test_a_write_waits_until_replay_has_followed_to_a_new_leader() -> None:
     writing = Writing(log=log)
     try:
         (future,) = writing.mutator.create_acls([topic("t")])
-        time.sleep(0.1)
+        time.sleep(0.1)  # nothing may happen meanwhile
         assert log.batches == []
         log.is_followed = True
         writing.written(1)
         writing.replay()
-        time.sleep(0.1)
+        time.sleep(0.1)  # nothing may happen meanwhile
         assert not future.done()
         log.is_followed = True
         assert errors([future]) == [None]
@@ -627,7 +621,7 @@ def test_a_write_to_a_new_history_is_no_success_before_the_old_one_is_gone() -> 
         writing.publish(AclsDelta(writing.image), 9)
         (future,) = writing.mutator.create_acls([topic("t")])
         writing.written(1)
-        time.sleep(0.1)
+        time.sleep(0.1)  # nothing may happen meanwhile
         assert not future.done()
         writing.mutator.on_not_ready("log was truncated to 1, it had reached 9")
         assert "The outcome is unknown: the log was truncated" in str(future.result(SOON_S).exception)
@@ -669,7 +663,7 @@ def test_a_log_loaded_anew_leaves_nothing_behind(writing: Writing) -> None:
     """I11: what waited for a replay that never comes is told so at once, and does not count any more."""
     (lost,) = writing.mutator.create_acls([topic("t")])
     writing.written(1)
-    until(lambda: writing.mutator._appended_end == 1)
+    wait_until(lambda: writing.mutator._appended_end == 1)
     writing.mutator.on_not_ready("log was truncated to 0, it had reached 1")
     writing.log.batches.clear()
     writing.log.end = 0
@@ -720,7 +714,7 @@ def test_gauges_count_what_waits(writing: Writing) -> None:
     assert (purgatory.num_delayed_operations, purgatory.size) == (2, 2)
     writing.replay()
     assert errors(futures) == [None] * 3
-    until(lambda: (purgatory.num_delayed_operations, purgatory.size) == (0, 0))
+    wait_until(lambda: (purgatory.num_delayed_operations, purgatory.size) == (0, 0))
 
 
 def test_a_flood_is_refused_at_once(writing: Writing) -> None:
@@ -744,7 +738,7 @@ def test_many_callers_get_their_own_answers(writing: Writing) -> None:
         while not stop.is_set():
             if len(writing.log.batches) > writing.replayed_batches:
                 writing.replay()
-            time.sleep(0.0005)
+            time.sleep(0.0005)  # so that several writes are replayed together
 
     counts = {"created": 0, "deleted": 0}
     counting = threading.Lock()
@@ -806,14 +800,14 @@ def test_a_plan_meets_a_write_between_its_check_and_its_append(*, moves: bool) -
             foreign("u") if moves else msgspec.structs.replace(foreign("t"), id=Uuid(bytes(15) + b"x")),
         )
         future = writing.mutator.apply_plan(plan_for(writing, "new"))
-        until(lambda: len(log.batches) == 2)
+        wait_until(lambda: len(log.batches) == 2)
         assert not future.done()
         writing.replay()
         if moves:
             assert "the meaning has moved" in str(future.result(SOON_S).exception)
             assert len(log.batches) == 2
             return
-        until(lambda: len(log.batches) == 3)
+        wait_until(lambda: len(log.batches) == 3)
         writing.replay()
         assert [each.resource_name for each in future.result(SOON_S).added] == ["new"]
     finally:
@@ -839,7 +833,7 @@ def test_a_plan_is_checked_no_longer_than_an_operation_may_take(monkeypatch: pyt
         assert isinstance(result.exception, OperationTimedOutError)
         assert ended.wait(SOON_S)
         (creation,) = writing.mutator.create_acls([topic("t")])
-        until(lambda: len(writing.log.batches) == 1)
+        wait_until(lambda: len(writing.log.batches) == 1)
         writing.replay()
         assert creation.result(SOON_S).exception is None
     finally:
@@ -853,7 +847,7 @@ def test_a_plan_is_checked_with_what_was_appended_before_it() -> None:
         plan = plan_for(writing, "t")
         (creation,) = writing.mutator.create_acls([topic("t")])
         application = writing.mutator.apply_plan(plan)
-        until(lambda: len(writing.log.batches) == 1)
+        wait_until(lambda: len(writing.log.batches) == 1)
         writing.replay()
         assert creation.result(SOON_S).exception is None
         assert application.result(SOON_S) == PlanResult(acl_count=1)

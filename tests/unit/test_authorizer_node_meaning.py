@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -21,6 +20,7 @@ from records.ids import Uuid
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage, Provenance
 from snapshot.restore import restore_image
+from support.waiting import wait_until
 
 TIMEOUT_S = 60
 
@@ -40,11 +40,12 @@ def random_acl(rng: random.Random, number: int) -> AccessControlEntryRecord:
 
 def known_at(meaning: NodeMeaning, end_offset: int) -> KnownMeaning:
     """Asked again until it is known of this state."""
-    give_up = time.monotonic() + TIMEOUT_S
-    while (known := meaning.asked()) is None or known.end_offset != end_offset:
-        assert time.monotonic() < give_up
-        time.sleep(0.001)
-    return known
+
+    def known() -> KnownMeaning | None:
+        found = meaning.asked()
+        return found if found is not None and found.end_offset == end_offset else None
+
+    return wait_until(known)
 
 
 @pytest.mark.parametrize("allow_everyone", [False, True])

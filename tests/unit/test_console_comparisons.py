@@ -29,9 +29,9 @@ from records.entries import AccessControlEntryRecord
 from records.ids import content_uuid
 from records.principal import KafkaPrincipal
 from snapshot.restore import image_of
-from support.fleets import until
 from support.json_acls import acl
 from support.nodes import SOON_S
+from support.waiting import wait_until
 
 
 class Client:
@@ -91,7 +91,7 @@ def first_of(found: int, _: Callable[[], None]) -> int:
 
 
 async def reach(condition: Callable[[], bool]) -> None:
-    await asyncio.to_thread(until, condition)
+    await asyncio.to_thread(wait_until, condition)
 
 
 def test_short_ones_wait_for_no_long_one_which_ends_with_its_client() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import logging
 import threading
-import time
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -30,6 +29,7 @@ from support.cloud_events import cloud_event
 from support.decision_logs import Kept, events_to
 from support.decisions import DESCRIBE, READ, WRITE, Fed, allow, context, deny, group, topic
 from support.nodes import SOON_S
+from support.waiting import wait_until
 
 GATEWAY = parse_kafka_principal("User:gateway")
 ALICE = context("User:alice")
@@ -51,10 +51,7 @@ def ask(fed: Fed, *names: str, who: RequestContext = ALICE) -> None:
 
 
 def wait_for(count: int, kept: Kept) -> None:
-    deadline = time.monotonic() + SOON_S
-    while len(kept.lines) < count:
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+    wait_until(lambda: len(kept.lines) >= count)
 
 
 def test_an_event_says_what_was_asked_by_whom_and_what_decided() -> None:
@@ -326,10 +323,7 @@ def test_a_destination_that_raises_ends_no_decision() -> None:
 
     with events_to(Broken(), max_lines=1000) as audit:
         ask(Fed(audit=audit), "orders")
-        deadline = time.monotonic() + SOON_S
-        while not audit.failures:
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
+        wait_until(lambda: audit.failures)
 
 
 def test_many_threads_have_an_event_for_each_decision() -> None:

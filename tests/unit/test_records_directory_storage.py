@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ import pytest
 from records.errors import LogStorageError
 from records.log.directory import DirectoryLog
 from support.directory_logs import acl, acls, assert_holds_acls, read_path, segment_path, write_segment
+from support.waiting import wait_until
 
 NOBODY = 65534
 
@@ -90,8 +90,7 @@ def test_of_appends_that_share_a_sync_only_the_ones_that_failed_say_so(tmp_path:
             for name, start, end in (("small", 0, 1), ("large", 1, 500)):
                 threads.append(threading.Thread(target=append, args=(name, start, end)))
                 threads[-1].start()
-                while len(writer._requests) < len(threads):
-                    time.sleep(0.001)
+                wait_until(lambda: len(writer._requests) == len(threads))
             writer._commit_waiting()
         for thread in threads:
             thread.join(30)

@@ -468,7 +468,7 @@ def test_a_wait_sees_another_process_writing(tmp_path: Path) -> None:
 
         def write() -> None:
             append_bytes(path, more[:50])
-            time.sleep(0.05)
+            time.sleep(0.05)  # the reader meets the half of a batch
             append_bytes(path, more[50:])
 
         writer = threading.Thread(target=write)
@@ -485,7 +485,7 @@ def test_a_close_ends_a_wait(tmp_path: Path) -> None:
     answers: list[bool] = []
     waiter = threading.Thread(target=lambda: answers.append(log.wait(1, 60)))
     waiter.start()
-    time.sleep(0.02)
+    time.sleep(0.02)  # the thread is waiting then
     log.close()
     waiter.join(30)
     assert answers == [False]

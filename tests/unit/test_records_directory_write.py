@@ -47,6 +47,7 @@ from support.directory_logs import (
     segment_path,
     write_segment,
 )
+from support.waiting import wait_until
 
 MODES = ("write", "create")
 
@@ -416,9 +417,7 @@ def test_a_wait_ends_with_the_append(tmp_path: Path) -> None:
         waiter = threading.Thread(target=wait_twice)
         waiter.start()
         log.append([acl(0)])
-        deadline = time.monotonic() + 30
-        while not answers and time.monotonic() < deadline:
-            time.sleep(0.001)
+        wait_until(lambda: answers)
         assert answers == [True]
         assert not log.wait(1, 0.01)
     waiter.join(30)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shutil
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -25,15 +24,9 @@ from snapshot.store.snapshot_store import SnapshotStore
 from support.directory_logs import acl, acls, batch_bytes, flip_bit, segment_path, write_segment
 from support.sim_history import state_of
 from support.sim_publisher import Witness
+from support.waiting import wait_until
 
 PATIENCE_S = 30.0
-
-
-def eventually(condition: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline_s, "it never came true"
-        time.sleep(0.005)
 
 
 @contextmanager
@@ -85,7 +78,7 @@ def test_a_node_goes_on_from_the_snapshot_that_it_wrote(own: DirectoryLog, tmp_p
     generator = SnapshotGenerator(store, keep=2, bytes_between=1)
     with closing(Loader(own, [StoredSnapshots(store)], [generator])) as loader:
         loader.start()
-        eventually(lambda: generator.metrics.written == 1)
+        wait_until(lambda: generator.metrics.written == 1)
     (ref,) = store.list(own.identity)
     assert store.verify(ref, own.identity) == ()
     own.append(acls(10, 15))
@@ -174,7 +167,7 @@ def test_a_log_that_was_truncated_and_written_on(tmp_path: Path) -> None:
         with following(log, witness) as loader:
             assert loader.wait_for(5, PATIENCE_S)
             segment.write_bytes(batch_bytes(0, 3) + batch_bytes(3, 1, epoch=2))
-            eventually(lambda: loader.status().end_offset == 4)
+            wait_until(lambda: loader.status().end_offset == 4)
             assert loader.wait_until_ready(PATIENCE_S)
             assert loader.status().epoch == 2
             assert loader.metrics.offset_regressions == 1
@@ -191,10 +184,10 @@ def test_a_log_that_is_gone(tmp_path: Path) -> None:
         with following(log, witness) as loader:
             assert loader.wait_until_ready(PATIENCE_S)
             directory.rename(tmp_path / "away")
-            eventually(lambda: not loader.status().ready)
+            wait_until(lambda: not loader.status().ready)
             assert isinstance(loader.status().error, str)
             (tmp_path / "away").rename(directory)
-            eventually(lambda: loader.status().ready)
+            wait_until(lambda: loader.status().ready)
             assert loader.status().phase is Phase.FOLLOWING
 
 
@@ -209,7 +202,7 @@ def test_a_log_that_was_replaced_is_not_followed(tmp_path: Path) -> None:
             shutil.rmtree(tmp_path / "log")
             with DirectoryLog.open(tmp_path / "log", mode="create") as other:
                 other.append(acls(50, 60))
-            eventually(lambda: not loader.status().ready)
+            wait_until(lambda: not loader.status().ready)
             with pytest.raises(LogError):
                 loader.wait_until_ready(PATIENCE_S)
         assert len(witness.image) == 3

@@ -20,6 +20,7 @@ from snapshot.image import AclsImage
 from support.sim_log import SimLog
 from support.sim_publisher import Witness
 from support.sim_scenario import acl_named
+from support.waiting import wait_until
 
 #: Far longer than anything here takes.
 PATIENCE_S = 30.0
@@ -71,7 +72,7 @@ class _SlowToBeReady(Witness):
     """Takes its time over on_ready, as one that takes a lock does."""
 
     def on_ready(self) -> None:
-        time.sleep(0.2)
+        time.sleep(0.2)  # slow by purpose
         super().on_ready()
 
 
@@ -202,8 +203,7 @@ def test_a_publisher_may_close_the_loader() -> None:
     closing.loader.start()
     assert not closing.loader.wait_for(1, PATIENCE_S)
     closing.loader.close()
-    while not closing.closed:
-        time.sleep(0.01)
+    wait_until(lambda: closing.closed)
     assert closing.closed == 1
 
 
@@ -216,7 +216,4 @@ def test_publishers_can_be_added_while_it_runs() -> None:
         late = Witness(lambda: log.history)
         loader.add_publisher(late)
         log.append([acl_named("b")])
-        deadline_s = time.monotonic() + PATIENCE_S
-        while not late.ready and time.monotonic() < deadline_s:
-            time.sleep(0.01)
-        assert late.ready
+        wait_until(lambda: late.ready)

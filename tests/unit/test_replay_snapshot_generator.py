@@ -20,17 +20,11 @@ from support.sim_log import RECORD_BYTES, SimLog, identity
 from support.sim_publisher import Witness
 from support.sim_scenario import acl_named
 from support.sim_store import SimStore
+from support.waiting import wait_until
 
 PATIENCE_S = 30.0
 HOUR_MS = 3_600_000
 MINUTE_MS = 60_000
-
-
-def eventually(condition: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline_s, "it never came true"
-        time.sleep(0.002)
 
 
 class Sim:
@@ -64,7 +58,7 @@ class Sim:
         return [found.image.provenance.end_offset for found in self.store.snapshots]
 
     def written(self, count: int) -> None:
-        eventually(lambda: self.generator.metrics.written + self.generator.metrics.failed == count)
+        wait_until(lambda: self.generator.metrics.written + self.generator.metrics.failed == count)
 
     def settle(self) -> None:
         """Time enough for a write that should not happen."""
@@ -137,8 +131,8 @@ def test_time_alone_makes_one_due() -> None:
     loader = Loader(log, (), [generator])
     while loader.turn() is Turn.MORE:
         pass
-    eventually(lambda: generator.metrics.written == 1)
-    time.sleep(0.2)
+    wait_until(lambda: generator.metrics.written == 1)
+    time.sleep(0.2)  # four intervals
     assert generator.metrics.written == 1, "nothing was new"
     loader.close()
 
@@ -192,7 +186,7 @@ def test_none_is_written_before_the_node_is_ready(sims: Callable[..., Sim]) -> N
     sim.settle()
     assert not store.writing.is_set()
     generator.on_ready()
-    eventually(lambda: generator.metrics.written == 1)
+    wait_until(lambda: generator.metrics.written == 1)
     generator.close()
 
 
@@ -229,7 +223,7 @@ def test_a_full_store_is_tried_and_complained_about_once_a_minute(sims: Callable
             sim.clock.advance(1)
         sim.append(1)
         sim.written(4)
-        eventually(lambda: lines[-1]["event"] == "snapshot_written")
+        wait_until(lambda: lines[-1]["event"] == "snapshot_written")
     assert [line["event"] for line in lines if line["event"].startswith("snapshot_")] == [
         *["snapshot_failed"] * 3,
         "snapshot_written",
@@ -247,7 +241,7 @@ def test_time_alone_makes_a_failed_write_due_again(monkeypatch: pytest.MonkeyPat
     loader = Loader(log, (), [generator])
     while loader.turn() is Turn.MORE:
         pass
-    eventually(lambda: (generator.metrics.failed, generator.metrics.written) == (1, 1))
+    wait_until(lambda: (generator.metrics.failed, generator.metrics.written) == (1, 1))
     loader.close()
 
 
@@ -287,7 +281,7 @@ def test_close_leaves_a_write_that_hangs_behind(sims: Callable[..., Sim]) -> Non
     assert time.monotonic() - began_s < PATIENCE_S / 2
     assert sim.ends == []
     sim.store.allow.set()
-    eventually(lambda: sim.generator.metrics.written == 1)
+    wait_until(lambda: sim.generator.metrics.written == 1)
 
 
 def test_a_generator_without_updates_can_be_closed() -> None:

@@ -33,6 +33,7 @@ from support.issuer import AUDIENCE, ISSUER, key_set, key_set_server, public_jwk
 from support.issuer import token as issued
 from support.nodes import SOON_S
 from support.slow_tokens import slow_token
+from support.waiting import wait_until
 
 GATEWAY = KafkaPrincipal("User", "gateway")
 OF_CERTIFICATE = KafkaPrincipal("User", "CN=proxy")
@@ -226,17 +227,17 @@ def test_a_bad_file_changes_nothing_and_is_warned_of_and_counted(
         tokens = authenticator._tokens
         assert tokens is not None
         path.write_text("User:a\n")
-        wait_for(lambda: tokens.failure is not None)
+        wait_until(lambda: tokens.failure is not None)
         assert running(asked(authenticator, bearer(token))) == GATEWAY
         metrics = exposed(authenticator)
         assert 'aclog_authentication_reload_failures_total{source="tokens"} 1.0' in metrics
         assert 'aclog_authentication_reload_failed{source="tokens"} 1.0' in metrics
         path.unlink()
-        wait_for(lambda: tokens.failures == 2)
+        wait_until(lambda: tokens.failures == 2)
         assert running(asked(authenticator, bearer(token))) == GATEWAY
         path.write_bytes(good)
         path.chmod(0o600)
-        wait_for(lambda: tokens.failure is None)
+        wait_until(lambda: tokens.failure is None)
     assert [entry["event"] for entry in logs] == ["not_reloaded", "not_reloaded", "reloaded"]
     assert "line 1" in logs[0]["reason"]
 
@@ -252,18 +253,11 @@ def test_what_nobody_thought_of_does_not_end_the_following(
         with monkeypatch.context() as patched:
             patched.setattr(module, "StoredTokens", None)
             append_token(path, new_token(GATEWAY)[1])
-            wait_for(lambda: tokens.failure is not None)
+            wait_until(lambda: tokens.failure is not None)
         revoke_token(path, in_file.id)
-        wait_for(lambda: tokens.failure is None)
+        wait_until(lambda: tokens.failure is None)
         assert running(asked(authenticator, bearer(token))) is Reason.UNKNOWN_TOKEN
     assert isinstance(logs[0]["exc_info"], TypeError)
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SOON_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def exposed(authenticator: Authenticator) -> str:

@@ -312,7 +312,7 @@ def dripping_server(head: bytes, tls: ssl.SSLContext | None) -> Iterator[tuple[s
             try:
                 for _ in range(int(SOON_S / 0.02)):
                     connected.sendall(b"x")
-                    time.sleep(0.02)
+                    time.sleep(0.02)  # a slow server
             except OSError:
                 return
             dripped.set()
