@@ -295,7 +295,7 @@ class Node:
         backoff = Backoff()
         while not self._closing.is_set():
             try:
-                self.log.reach()
+                self.log.connect()
             except LogUnreachableError:
                 self._closing.wait(backoff.next_s())
             except LogError:

@@ -155,7 +155,7 @@ class MetadataLog(Protocol):
     def freshness(self) -> Freshness | None:
         """How old what can be read may be; None: each look at the log is one at the cluster. Any thread."""
 
-    def reach(self) -> None:
+    def connect(self) -> None:
         """See that the log's cluster has answered once, and that this is a log. From any thread.
 
         Raises:

@@ -33,7 +33,7 @@ class Removal(NamedTuple):
 _T = TypeVar("_T")
 
 
-class Answered(NamedTuple, Generic[_T]):
+class AclWriteResult(NamedTuple, Generic[_T]):
     """``end_offset``: of the cluster's log once the request was carried out: its records are below it."""
 
     end_offset: int
@@ -43,7 +43,7 @@ class Answered(NamedTuple, Generic[_T]):
 class ClusterWriter(Protocol):
     """Thread-safe."""
 
-    def create(self, acls: Sequence[AclContent]) -> Answered[Refusal | None]:
+    def create(self, acls: Sequence[AclContent]) -> AclWriteResult[Refusal | None]:
         """One result for each ACL; None where it is in force, also where it was before.
 
         One request, whose records the controller writes as one batch.
@@ -55,5 +55,5 @@ class ClusterWriter(Protocol):
             LogOutcomeUnknownError: it was sent, and no answer came, or none to where the log ends.
         """
 
-    def delete(self, filters: Sequence[AclFilterContent]) -> Answered[Refusal | list[Removal]]:
+    def delete(self, filters: Sequence[AclFilterContent]) -> AclWriteResult[Refusal | list[Removal]]:
         """One result for each filter. Raises as ``create``."""

@@ -22,10 +22,10 @@ class LogDefaults(MetadataLog):
     What reads and appends is left to each kind, and so is what it has besides: a directory, checkpoints.
     """
 
-    def reached(self) -> Self:
-        """Itself, when it was reached; closed where it could not be. Raises as ``reach``."""
+    def connected(self) -> Self:
+        """Itself, when it was reached; closed where it could not be. Raises as ``connect``."""
         try:
-            self.reach()
+            self.connect()
         except BaseException:
             self.close()
             raise
@@ -66,7 +66,7 @@ class LogDefaults(MetadataLog):
     def freshness(self) -> Freshness | None:
         return None
 
-    def reach(self) -> None:
+    def connect(self) -> None:
         """It is there since it was opened."""
 
     def verified_high_watermark(self) -> int | None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from records.log_batch import LogBatch
 
 #: Between two reads of what is held back, if the log does not say earlier that there is more.
-_LOOK_S: Final = 0.2
+_POLL_INTERVAL_S: Final = 0.2
 
 
 def read_with_retry(log: MetadataLog, offset: int) -> Sequence[LogBatch]:
@@ -21,5 +21,5 @@ def read_with_retry(log: MetadataLog, offset: int) -> Sequence[LogBatch]:
         LogHeldUpError: the log held it back for too long.
     """
     while not (batches := log.read(offset)) and log.blocks_readers:
-        log.wait(offset, _LOOK_S)
+        log.wait(offset, _POLL_INTERVAL_S)
     return batches

@@ -26,8 +26,8 @@ from records.errors import LogError, LogNotFoundError, LogUnreachableError
 from records.log.base import MetadataLog
 from records.log.open import open_log
 from records.log.protocol import responses
+from records.log.protocol.cluster_errors import ClusterErrors
 from records.log.protocol.connection import Connection
-from records.log.protocol.failure import Failure
 from records.log.protocol.settings import protocol_settings
 from replay.load_image import load_image
 from support.kafka_quorum import BROKER_NUMBER, CONTROLLERS, KafkaQuorum, kafka_quorum
@@ -73,9 +73,9 @@ def write_to_leader_alone(quorum: KafkaQuorum, leader: int, name: str) -> None:
         operation=i8(3), permission_type=i8(3),
     )  # fmt: skip
     settings = protocol_settings({"socket.timeout.ms": "500"})
-    connection = Connection(quorum.address(leader), settings, Failure("kraft", "User:ANONYMOUS"))
+    connection = Connection(quorum.address(leader), settings, ClusterErrors("kraft", "User:ANONYMOUS"))
     with suppress(LogUnreachableError):
-        connection.ask(CreateAclsRequest(creations=(acl,)), responses.describe_acls())
+        connection.send(CreateAclsRequest(creations=(acl,)), responses.describe_acls())
     connection.abort()
 
 

@@ -98,8 +98,8 @@ class Advertising(Brokers):
 
     nodes: Mapping[int, Address]
 
-    def _ask(self, request: Any, answering: Any, doing: str, **limits: Any) -> Any:
-        return self.nodes if doing == "the brokers" else super()._ask(request, answering, doing, **limits)
+    def _send(self, request: Any, decoder: Any, doing: str, **limits: Any) -> Any:
+        return self.nodes if doing == "the brokers" else super()._send(request, decoder, doing, **limits)
 
 
 def test_each_broker_is_asked_for_its_release_where_it_listens(cluster: Broker) -> None:
@@ -241,7 +241,7 @@ def test_the_right_that_it_takes(cluster: Broker, tmp_path: Path) -> None:
         AclOperation.DESCRIBE, AclPermissionType.ALLOW,
     )  # fmt: skip
     admin.create_acls([grant])[grant].result(SOON_S)
-    wait_until(lambda: may_ask(url, client), "the right to be in force")
+    wait_until(lambda: may_send(url, client), "the right to be in force")
     kept = contents(url, client)
     assert kept == in_cluster(cluster) == contents(directory, asked)
     with pytest.raises(LogRefusedError, match="PLAIN: Authentication failed"):
@@ -249,7 +249,7 @@ def test_the_right_that_it_takes(cluster: Broker, tmp_path: Path) -> None:
     # Taken away again: what was kept stays, and why it is not newer is said.
     gone = filter_of(grant)
     admin.delete_acls([gone])[gone].result(SOON_S)
-    wait_until(lambda: not may_ask(f"describe://{cluster.sasl_servers}", client), "the right to be gone")
+    wait_until(lambda: not may_send(f"describe://{cluster.sasl_servers}", client), "the right to be gone")
     with closing(open_log(url, client=client)) as log:
         freshness = freshness_of(log)
         assert (freshness.failures, "--operation Describe" in (freshness.error or "")) == (1, True)
@@ -262,7 +262,7 @@ def freshness_of(log: MetadataLog) -> Freshness:
     return found
 
 
-def may_ask(url: str, client: dict[str, str]) -> bool:
+def may_send(url: str, client: dict[str, str]) -> bool:
     try:
         with closing(open_log(url, client=client)):
             return True
@@ -335,7 +335,7 @@ def test_another_cluster_is_refused(cluster: Broker, broker: Broker, tmp_path: P
         assert log.read(0) == before
     with closing(open_log(str(tmp_path / "own"), mode="create")) as log:
         log.append([AccessControlEntryRecord(log.identity.topic_id, 2, "t", 3, "User:a", "*", 3, 3)])
-    with pytest.raises(LogError, match="no polls are kept in"):
+    with pytest.raises(LogError, match="holds no polls"):
         open_log(f"{other}{tmp_path}/own")
     with pytest.raises(LogError, match="name a directory for it"):
         open_log(other, lazily=True)

@@ -122,7 +122,7 @@ def test_each_release_is_followed(version: str) -> None:
         assert broker.sasl_servers is not None
         url = f"kraft://{broker.controllers}"
         with QuorumLog.open(url) as log:
-            assert log._session.hears_commits == (version >= "4.1")
+            assert log._session.notifies_commits == (version >= "4.1")
         with pytest.raises(LogNotFoundError, match="of another cluster than another"):
             QuorumLog.open(url, client={"cluster.id": "another"})
         agree_through_a_churn(broker.bootstrap_servers, broker.sasl_servers, url)

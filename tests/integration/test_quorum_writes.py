@@ -268,7 +268,7 @@ def test_a_leader_that_hangs_with_a_write_is_not_waited_for(
 ) -> None:
     """The next one is asked to create it, too; a removal is not sent twice, and says what may come to be."""
     hung: list[int] = []
-    ask = Session.ask_once
+    ask = Session.send_once
 
     def hang_first(session: Session, *args: Any, **options: Any) -> Any:
         if not hung:
@@ -279,7 +279,7 @@ def test_a_leader_that_hangs_with_a_write_is_not_waited_for(
 
     with running_node(f"kraft://{quorum.controllers}", acl_update_timeout_ms=int(2000 * SOON_S)) as node:
         create(node, [topic_acl("quorum-there")])
-        monkeypatch.setattr(Session, "ask_once", hang_first)
+        monkeypatch.setattr(Session, "send_once", hang_first)
         create(node, [topic_acl("quorum-hung")])
         assert may(node.authorizer, "quorum-hung")
         assert quorum.leader() != hung[0]

@@ -28,7 +28,7 @@ from authorizer.node.node import Node
 from records.entries import MetadataRecord
 from records.errors import LogOutcomeUnknownError, LogUnreachableError
 from records.log.topic.client import ClientErrors, ClientSettings
-from records.log.topic.failure import Failure
+from records.log.topic.topic_errors import TopicErrors
 from records.log.topic.url import parse_topic_url
 from records.log.topic.writer import TopicWriter
 from records.log_batch import LogBatch
@@ -168,8 +168,8 @@ def test_a_commit_without_an_answer_has_no_known_outcome(
     servers, topic = cluster.bootstrap_servers, unique_topic("unanswered")
     cluster.create_topic(topic, [1, 2, 3], {"cleanup.policy": "compact", "min.insync.replicas": "2"})
     where, errors = parse_topic_url(f"kafka://{servers}/{topic}"), ClientErrors()
-    settings, failure = ClientSettings(where, {}, errors), Failure(where, errors)
-    writer = TopicWriter(where, settings, failure, 1_000_000, lambda: False)
+    settings, topic_errors = ClientSettings(where, {}, errors), TopicErrors(where, errors)
+    writer = TopicWriter(where, settings, topic_errors, 1_000_000, lambda: False)
     acls = [record_of(topic_acl(name)) for name in ("before", "unsure-1", "unsure-2", "after")]
     writer.append(acls[:1], lambda: None)
     commit = writer._commit
@@ -326,8 +326,8 @@ def test_a_write_after_an_unclean_election_is_no_success_on_what_was_lost(
         wait_until(partial(is_created, node, "later"), "a write")
         found = names(node.authorizer.acls(ANY_ACL))
         assert {"both", "later"} <= found <= {"both", "later", *wanted}
-        for name, failure in zip(wanted, failures, strict=True):
-            assert name in found or failure is not None, "a success that is not there"
+        for name, topic_errors in zip(wanted, failures, strict=True):
+            assert name in found or topic_errors is not None, "a success that is not there"
         cluster.start(1)
         wait_until(lambda: cluster.in_sync(topic) == {1, 2}, "both replicas in sync")
 

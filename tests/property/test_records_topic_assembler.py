@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from records.codecs.kraft import encode_frame
 from records.entries import BeginTransactionRecord, MetadataRecord
 from records.log.topic.codec import decode_messages
-from records.log.topic.transaction_assembler import Fetched, TransactionAssembler, transaction_headers
+from records.log.topic.transaction_assembler import FetchedRecords, TransactionAssembler, transaction_headers
 from records.log_batch import LogBatch, LogRecord
 from support.sim_scenario import acl_named
 
@@ -84,7 +84,7 @@ def read(log: Log, looks: tuple[int, ...]) -> list[list[LogBatch]]:
         for entry in log.entries[seen:look]:
             if entry.record and entry.offset not in log.removed:
                 logged = LogRecord(entry.offset, 0, acl_named("a"))
-                made.add(Fetched((logged,), [entry.offset], [0], [0], [1], [entry.header].__getitem__))
+                made.add(FetchedRecords((logged,), [entry.offset], [0], [0], [1], [entry.header].__getitem__))
         seen = look
         given_.append(made.take(look))
     return given_
@@ -125,7 +125,7 @@ def test_many_records_at_once_are_one_after_another(
     bounds = sorted({0, len(kept), *(min(at, len(kept)) for at, _ in parts)})
     by_column = [is_by_column for _, is_by_column in parts] + [False] * len(bounds)
 
-    def fetched(first: int, end: int, columns_from: int) -> Fetched:
+    def fetched(first: int, end: int, columns_from: int) -> FetchedRecords:
         offsets, rows = [entry.offset for entry in kept[first:end]], slice(first, end)
         times = [1000 - offset for offset in offsets]
         found, problem = decode_messages(
@@ -133,7 +133,7 @@ def test_many_records_at_once_are_one_after_another(
         )
         assert problem is None
         headers = [entry.header for entry in kept[rows]]
-        return Fetched(
+        return FetchedRecords(
             found, offsets, times, epochs[rows], [len(value) for value in values[rows]], headers.__getitem__
         )
 

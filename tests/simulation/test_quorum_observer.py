@@ -100,10 +100,10 @@ def follow(monkeypatch: pytest.MonkeyPatch) -> Follow:
     """A node on that quorum, which the test turns itself; nothing waits for a clock."""
     monkeypatch.setattr(session, "_PAUSE_MIN_S", 0.0)
     monkeypatch.setattr(session, "_PAUSE_MAX_S", 0.0)
-    monkeypatch.setattr(session, "PATIENCE_S", 0.02)
-    monkeypatch.setattr("records.log.quorum.log.PATIENCE_S", 0.0)
+    monkeypatch.setattr(session, "LEADER_TIMEOUT_S", 0.02)
+    monkeypatch.setattr("records.log.quorum.log.LEADER_TIMEOUT_S", 0.0)
     monkeypatch.setattr("records.log.quorum.log._FRESH_S", 0.0)
-    monkeypatch.setattr("records.log.quorum.log._LOOK_S", 0.0)
+    monkeypatch.setattr("records.log.quorum.log._POLL_INTERVAL_S", 0.0)
 
     def started(
         quorum: SimQuorum, controllers: Sequence[int] = (0, 1, 2)

@@ -41,14 +41,14 @@ def url_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[SimQuorum, float], str]
     for name in (
         "session._PAUSE_MIN_S",
         "session._PAUSE_MAX_S",
-        "log.PATIENCE_S",
+        "log.LEADER_TIMEOUT_S",
         "log._FRESH_S",
-        "log._LOOK_S",
+        "log._POLL_INTERVAL_S",
     ):
         monkeypatch.setattr(f"records.log.quorum.{name}", 0.0)
 
     def found(quorum: SimQuorum, patience_s: float) -> str:
-        monkeypatch.setattr("records.log.quorum.session.PATIENCE_S", patience_s)
+        monkeypatch.setattr("records.log.quorum.session.LEADER_TIMEOUT_S", patience_s)
         monkeypatch.setattr("records.log.protocol.connection.socket.create_connection", quorum.connect)
         return "kraft://" + ",".join(str(node.address) for node in quorum.nodes)
 

@@ -30,9 +30,9 @@ def writer_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[SimControllers], Quo
     """Nothing waits for a clock."""
     monkeypatch.setattr(session, "_PAUSE_MIN_S", 0.0)
     monkeypatch.setattr(session, "_PAUSE_MAX_S", 0.0)
-    monkeypatch.setattr("records.log.quorum.writer._PAUSE_S", 0.0)
+    monkeypatch.setattr("records.log.quorum.writer._RETRY_INTERVAL_S", 0.0)
     for module in ("session", "writer"):
-        monkeypatch.setattr(f"records.log.quorum.{module}.PATIENCE_S", 0.02)
+        monkeypatch.setattr(f"records.log.quorum.{module}.LEADER_TIMEOUT_S", 0.02)
 
     def opened(quorum: SimControllers) -> QuorumWriter:
         monkeypatch.setattr("records.log.protocol.connection.socket.create_connection", quorum.connect)

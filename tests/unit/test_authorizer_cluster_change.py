@@ -45,7 +45,7 @@ from records.errors import (
 )
 from records.ids import content_uuid
 from records.log.base import MetadataLog
-from records.log.cluster_writer import AclFilterContent, Answered, Refusal, Removal
+from records.log.cluster_writer import AclFilterContent, AclWriteResult, Refusal, Removal
 from records.log.directory import DirectoryLog
 from support.json_acls import acl
 from support.node_acls import CONTEXT, may, named, topic_acl
@@ -67,16 +67,16 @@ class Cluster:
         self.refused: set[str | None] = set()
         self._held: dict[AclContent, AccessControlEntryRecord] = {}
 
-    def create(self, acls: Sequence[AclContent]) -> Answered[Refusal | None]:
+    def create(self, acls: Sequence[AclContent]) -> AclWriteResult[Refusal | None]:
         results = [self._refusal(acl[1]) for acl in acls]
         taken = [acl for acl, refusal in zip(acls, results, strict=True) if refusal is None]
         new = {
             acl: AccessControlEntryRecord(content_uuid(acl), *acl) for acl in taken if acl not in self._held
         }
         self._held |= new
-        return Answered(self._append(list(new.values())), results)
+        return AclWriteResult(self._append(list(new.values())), results)
 
-    def delete(self, filters: Sequence[AclFilterContent]) -> Answered[Refusal | list[Removal]]:
+    def delete(self, filters: Sequence[AclFilterContent]) -> AclWriteResult[Refusal | list[Removal]]:
         results: list[Refusal | list[Removal]] = []
         gone = []
         for wanted in filters:
@@ -84,7 +84,9 @@ class Cluster:
             matching = [acl for acl in self._held if acl[1] == wanted[1]] if refusal is None else []
             gone += [self._held.pop(acl) for acl in matching]
             results.append([Removal(acl) for acl in matching] if refusal is None else refusal)
-        return Answered(self._append([RemoveAccessControlEntryRecord(each.id) for each in gone]), results)
+        return AclWriteResult(
+            self._append([RemoveAccessControlEntryRecord(each.id) for each in gone]), results
+        )
 
     def _refusal(self, name: str | None) -> Refusal | None:
         return Refusal("INVALID_REQUEST", f"not {name}") if name in self.refused else None

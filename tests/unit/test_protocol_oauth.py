@@ -62,11 +62,11 @@ def test_an_endpoint_grants_one_for_id_and_secret(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("answer", "why", "is_refusal"),
     [
-        ((401, b"{}"), "it says 401", True),
-        ((503, b""), "it says 503", False),
-        ((200, b"<html>"), "none of a token endpoint", False),
+        ((401, b"{}"), "HTTP status 401", True),
+        ((503, b""), "HTTP status 503", False),
+        ((200, b"<html>"), "malformed response", False),
         ((200, b"{}"), "access_token", False),
-        ((302, b""), "redirects", False),
+        ((302, b""), "redirect", False),
     ],
 )
 def test_no_token_is_an_error_without_the_secret(
@@ -85,9 +85,9 @@ def test_no_token_is_an_error_without_the_secret(
 @pytest.mark.parametrize(
     ("key", "value", "why"),
     [
-        ("sasl.oauthbearer.token.endpoint.url", "http://issuer.example.org/token", "a secret is sent there"),
-        ("sasl.oauthbearer.token.endpoint.url", "", "endpoint.url is needed"),
-        ("sasl.oauthbearer.client.secret", "", "client.secret is needed"),
+        ("sasl.oauthbearer.token.endpoint.url", "http://issuer.example.org/token", "because a secret is sent there"),
+        ("sasl.oauthbearer.token.endpoint.url", "", "endpoint.url is required"),
+        ("sasl.oauthbearer.client.secret", "", "client.secret is required"),
         ("sasl.oauthbearer.method", "default", "oidc"),
     ],
 )

@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from records.errors import LogError, LogRefusedError, LogUnreachableError
 from records.log.bootstrap_servers import Address
 from records.log.protocol import requests, responses, sasl
+from records.log.protocol.cluster_errors import ClusterErrors
 from records.log.protocol.connection import FRAME_BYTES_MAX, Connection
-from records.log.protocol.failure import Failure
 from records.log.protocol.settings import protocol_settings
 from support.sim_quorum import SimQuorum
 
-FAILURE = Failure("kraft://c:1", "User:a")
+FAILURE = ClusterErrors("kraft://c:1", "User:a")
 QUICK = protocol_settings({"socket.timeout.ms": "200"})
-ANSWERS: list[responses.Answering[Any]] = [
+ANSWERS: list[responses.ResponseDecoder[Any]] = [
     responses.API_VERSIONS,
     responses.DESCRIBE_CLUSTER,
     responses.describe_acls(),
@@ -36,9 +36,9 @@ ANSWERS: list[responses.Answering[Any]] = [
 ]
 
 
-@given(data=st.binary(max_size=200), answering=st.sampled_from(ANSWERS))
+@given(data=st.binary(max_size=200), decoder=st.sampled_from(ANSWERS))
 @settings(max_examples=300, deadline=None)
-def test_any_bytes_are_an_answer_or_malformed(data: bytes, answering: responses.Answering[Any]) -> None:
+def test_any_bytes_are_an_answer_or_malformed(data: bytes, decoder: responses.ResponseDecoder[Any]) -> None:
     """Also such as begin like one, whatever sizes they claim: kio's reader ends the process at some."""
     for frame in (
         data,
@@ -46,8 +46,8 @@ def test_any_bytes_are_an_answer_or_malformed(data: bytes, answering: responses.
         bytes(5) + data,
         bytes(5) + data[:9] + b"\xfe\xff\xff\xff\x7f" + data,
     ):
-        with suppress(responses.MalformedAnswerError):
-            responses.decode_answer(frame, answering, 0)
+        with suppress(responses.MalformedResponseError):
+            responses.decode_response(frame, decoder, 0)
 
 
 @given(flips=st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1, max_size=4))
@@ -57,7 +57,7 @@ def test_a_damaged_answer_is_an_answer_or_malformed(flips: list[tuple[int, int]]
     quorum = SimQuorum(0)
     quorum.settle()
     leader = next(node for node in quorum.nodes if node.leader == node.id)
-    question = requests.FetchQuestion(
+    question = requests.FetchParameters(
         cluster_id=None, leader_epoch=leader.epoch, offset=0, last_epoch=0, high_watermark=None
     )
     frame = quorum.answer(leader, requests.request_bytes(requests.fetch(question, 18), 1))
@@ -65,8 +65,8 @@ def test_a_damaged_answer_is_an_answer_or_malformed(flips: list[tuple[int, int]]
     damaged = bytearray(frame[4:])
     for at, value in flips:
         damaged[at % len(damaged)] = value
-    with suppress(responses.MalformedAnswerError):
-        responses.decode_answer(bytes(damaged), responses.FETCH, 1)
+    with suppress(responses.MalformedResponseError):
+        responses.decode_response(bytes(damaged), responses.FETCH, 1)
 
 
 @contextmanager
@@ -100,11 +100,11 @@ def listener(*answers: bytes, keeps_open: bool = False) -> Iterator[Address]:
         ((b"\0\0\0\x10half",), True, "no answer"),
         ((), False, r"was closed|Connection reset|Broken pipe"),
         ((b"\0\0\0\x10half",), False, r"was closed|Connection reset"),
-        ((b"\x15\x03\x03\0\2\2\x28",), False, r"not an answer of Kafka's .*frame of 352518912 bytes"),
-        ((b"HTTP/1.1 400 Bad Request\r\n",), False, "not an answer of Kafka's"),
+        ((b"\x15\x03\x03\0\2\2\x28",), False, r"malformed response .*frame of 352518912 bytes"),
+        ((b"HTTP/1.1 400 Bad Request\r\n",), False, "malformed response"),
         ((b"\xff\xff\xff\xff",), False, "frame of -1 bytes"),
-        (((FRAME_BYTES_MAX + 1).to_bytes(4, "big"),), False, "not an answer of Kafka's"),
-        ((b"\0\0\0\4\0\0\0\x09",), False, "not an answer of Kafka's"),
+        (((FRAME_BYTES_MAX + 1).to_bytes(4, "big"),), False, "malformed response"),
+        ((b"\0\0\0\4\0\0\0\x09",), False, "malformed response"),
     ],
 )
 def test_what_is_no_controller_is_an_error_in_time(
@@ -127,11 +127,11 @@ def test_a_plain_listener_is_no_tls() -> None:
 @pytest.mark.parametrize(
     ("client", "why"),
     [
-        ({"isolation.level": "x"}, r"aclog\.kafka\.isolation\.level means nothing"),
+        ({"isolation.level": "x"}, r"aclog\.kafka\.isolation\.level is not supported"),
         ({"security.protocol": "tls"}, "plaintext, ssl, sasl_plaintext, sasl_ssl"),
-        ({"security.protocol": "sasl_ssl"}, r"sasl\.mechanisms is needed: PLAIN"),
+        ({"security.protocol": "sasl_ssl"}, r"sasl\.mechanisms is required: PLAIN"),
         ({"security.protocol": "sasl_ssl", "sasl.mechanism": "GSSAPI"}, "PLAIN, SCRAM-SHA-256"),
-        ({"security.protocol": "sasl_ssl", "sasl.mechanism": "PLAIN"}, r"sasl\.username is needed"),
+        ({"security.protocol": "sasl_ssl", "sasl.mechanism": "PLAIN"}, r"sasl\.username is required"),
         ({"socket.timeout.ms": "0"}, "from 1 to"),
     ],
 )
@@ -156,7 +156,7 @@ def test_scram_is_that_of_its_rfc() -> None:
     exchange = sasl.exchange("SCRAM-SHA-256", "user", "pencil", nonce)
     next(exchange)
     exchange.send(first_answer)
-    with pytest.raises(sasl.SaslError, match="does not know the password"):
+    with pytest.raises(sasl.SaslError, match="does not prove that it knows"):
         exchange.send(b"v=AAAA")
 
 

@@ -23,9 +23,9 @@ from records.log.polled import poll_store as kept_module
 from records.log.polled.poll_store import LAST_POLL_FILE, PollStore
 from records.log.polled.url import parse_polled_url
 from records.log.protocol import brokers as brokers_module
-from records.log.protocol.answers import ClusterLevels, DescribedAcls
 from records.log.protocol.brokers import Brokers
-from records.log.protocol.responses import API_VERSIONS, ApiVersions, decode_answer
+from records.log.protocol.response_values import ClusterLevels, DescribedAcls
+from records.log.protocol.responses import API_VERSIONS, ApiVersions, decode_response
 from records.log.protocol.settings import protocol_settings
 from replay.load_image import load_image
 
@@ -50,24 +50,24 @@ def test_each_answer_is_what_is_in_force(answers: list[set[str]]) -> None:
     """And a new opening goes on from there; what did not change is not written."""
     with tempfile.TemporaryDirectory() as home:
         for names in answers:
-            kept = PollStore.make(Path(home, "kept"), "cluster")
+            kept = PollStore.open_or_create(Path(home, "kept"), "cluster")
             with closing(kept):
                 before, was = kept.log.high_watermark(), in_force(kept.log)
                 wanted = {acl(name, 99) for name in names}
-                kept.take(answer(wanted), None, NOW_MS)
-                kept.take(answer(wanted), None, NOW_MS)
-                kept.take(DescribedAcls(kept.digest, None), None, NOW_MS)
+                kept.save(answer(wanted), None, NOW_MS)
+                kept.save(answer(wanted), None, NOW_MS)
+                kept.save(DescribedAcls(kept.digest, None), None, NOW_MS)
                 assert in_force(kept.log) == wanted
                 assert kept.log.high_watermark() - before == len(was ^ wanted)
-                assert kept.answered_at_ms() == NOW_MS
+                assert kept.last_poll_ms() == NOW_MS
 
 
 def test_a_large_answer_counts_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is a transaction; what is written of it by halves does not count, and the next is taken."""
     monkeypatch.setattr(kept_module, "_BATCH_BYTES", 300)
     many = [acl(f"t{number}") for number in range(20)]
-    with closing(PollStore.make(tmp_path / "kept", "cluster")) as kept:
-        kept.take(answer([acl("first")]), None, NOW_MS)
+    with closing(PollStore.open_or_create(tmp_path / "kept", "cluster")) as kept:
+        kept.save(answer([acl("first")]), None, NOW_MS)
         append = Writer.append
 
         def interrupted(self: Writer, batches: object, *, after: int | None = None) -> int:
@@ -78,47 +78,47 @@ def test_a_large_answer_counts_whole_or_not_at_all(tmp_path: Path, monkeypatch: 
         with monkeypatch.context() as patched:
             patched.setattr(Writer, "append", interrupted)
             with pytest.raises(LogStorageError):
-                kept.take(answer(many), None, NOW_MS)
+                kept.save(answer(many), None, NOW_MS)
         records = [logged.record for batch in kept.log.read(0) for logged in batch.records]
         assert any(isinstance(record, BeginTransactionRecord) for record in records)
-    with closing(PollStore.make(tmp_path / "kept", None)) as kept:
+    with closing(PollStore.open_or_create(tmp_path / "kept", None)) as kept:
         assert in_force(kept.log) == {acl("first")}
-        kept.take(answer(many), None, NOW_MS)
+        kept.save(answer(many), None, NOW_MS)
         assert in_force(kept.log) == set(many)
-    with closing(PollStore.make(tmp_path / "kept", None)) as kept:
-        kept.take(answer([]), None, NOW_MS)
+    with closing(PollStore.open_or_create(tmp_path / "kept", None)) as kept:
+        kept.save(answer([]), None, NOW_MS)
         assert in_force(kept.log) == set()
 
 
 def test_one_opening_writes_and_others_read(tmp_path: Path) -> None:
     """And the next one writes when that is closed."""
     directory = tmp_path / "kept"
-    with closing(PollStore.make(directory, "cluster")) as writer:
-        writer.take(answer([acl("t")]), None, NOW_MS)
-        beside = PollStore.find(directory)
+    with closing(PollStore.open_or_create(directory, "cluster")) as writer:
+        writer.save(answer([acl("t")]), None, NOW_MS)
+        beside = PollStore.open_existing(directory)
         assert beside is not None
         with closing(beside):
-            assert not beside.is_written_here
+            assert not beside.is_writable
             assert in_force(beside.log) == {acl("t")}
-            assert beside.answered_at_ms() == writer.answered_at_ms()
-    after = PollStore.find(directory)
+            assert beside.last_poll_ms() == writer.last_poll_ms()
+    after = PollStore.open_existing(directory)
     assert after is not None
     with closing(after):
-        assert after.is_written_here
+        assert after.is_writable
 
 
 def test_a_directory_of_another_kind_is_left_alone(tmp_path: Path) -> None:
     """A log that people write to would lose its ACLs to the first answer."""
     with closing(DirectoryLog.open(tmp_path / "own", mode="create")) as log:
-        PollStore.make(tmp_path / "kept", "cluster").close()
+        PollStore.open_or_create(tmp_path / "kept", "cluster").close()
         log.append([BeginTransactionRecord()])
     with pytest.raises(LogError, match=f"there is no {LAST_POLL_FILE}"):
-        PollStore.find(tmp_path / "own")
+        PollStore.open_existing(tmp_path / "own")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "letter").touch()
     with pytest.raises(LogError, match="not empty and not a log"):
-        PollStore.make(tmp_path / "full", "cluster")
-    assert PollStore.find(tmp_path / "nothing") is None
+        PollStore.open_or_create(tmp_path / "full", "cluster")
+    assert PollStore.open_existing(tmp_path / "nothing") is None
 
 
 def test_what_a_url_says() -> None:
@@ -130,7 +130,7 @@ def test_what_a_url_says() -> None:
         parse_polled_url("describe://nowhere")
     with pytest.raises(LogReadOnlyError, match=r"kafka-acls\.sh"):
         open_log("describe://one:9092", mode="write")
-    with pytest.raises(LogError, match=r"acls\.refresh\.interval\.ms=1: a number from 100"):
+    with pytest.raises(LogError, match=r"acls\.refresh\.interval\.ms=1 is not a number from 100"):
         open_log("describe://one:9092", client={"acls.refresh.interval.ms": "1"})
 
 
@@ -138,22 +138,22 @@ def test_the_release_of_each_broker_is_kept(tmp_path: Path) -> None:
     """As records that tell the release; what did not change is not written, also by a new opening."""
     old, new = SupportedLevels(7, 30), SupportedLevels(7, 33)
     several = ClusterLevels(30, {1: old, 2: new})
-    with closing(PollStore.make(tmp_path / "kept", "cluster")) as kept:
-        kept.take(answer([acl("t")]), several, NOW_MS)
+    with closing(PollStore.open_or_create(tmp_path / "kept", "cluster")) as kept:
+        kept.save(answer([acl("t")]), several, NOW_MS)
         assert load_image(kept.log).image.metadata.brokers == {1: old, 2: new}
         assert load_image(kept.log).image.metadata.metadata_version == 30
         end = kept.log.high_watermark()
-        kept.take(answer([acl("t")]), several, NOW_MS)
-        kept.take(answer([acl("t")]), None, NOW_MS)
+        kept.save(answer([acl("t")]), several, NOW_MS)
+        kept.save(answer([acl("t")]), None, NOW_MS)
         assert kept.log.high_watermark() == end
-    with closing(PollStore.make(tmp_path / "kept", None)) as kept:
+    with closing(PollStore.open_or_create(tmp_path / "kept", None)) as kept:
         assert kept.brokers == {1: old, 2: new}
-        kept.take(answer([acl("t")]), several, NOW_MS)
+        kept.save(answer([acl("t")]), several, NOW_MS)
         assert kept.log.high_watermark() == end
-        kept.take(answer([acl("t")]), ClusterLevels(33, {2: new}), NOW_MS)
+        kept.save(answer([acl("t")]), ClusterLevels(33, {2: new}), NOW_MS)
         assert load_image(kept.log).image.metadata.brokers == {2: new}
         assert in_force(kept.log) == {acl("t")}
-        kept.take(answer([acl("t")]), ClusterLevels(None, {}), NOW_MS)
+        kept.save(answer([acl("t")]), ClusterLevels(None, {}), NOW_MS)
         assert load_image(kept.log).image.metadata.brokers == {}
         assert load_image(kept.log).image.metadata.metadata_version is None
 
@@ -168,7 +168,7 @@ class SilentBrokers(Brokers):
         self.nodes = {each: Address(f"b{each}", 9092) for each in (1, 2, 3)}
         self.supported = {"b1": SupportedLevels(7, 30), "b2": SupportedLevels(7, 33)}
 
-    def _ask(self, request: Any, answering: Any, doing: str, **_: Any) -> Any:
+    def _send(self, request: Any, decoder: Any, doing: str, **_: Any) -> Any:
         if doing == "the brokers":
             return self.nodes
         return ApiVersions({}, self.supported["b2"], 30)
@@ -187,7 +187,7 @@ def test_each_broker_is_asked_and_a_silent_one_is_not_guessed(monkeypatch: pytes
     del brokers.supported["b1"]
     known = {1: old, 2: new, 3: new}
     assert brokers.levels(known) == ClusterLevels(30, known)
-    monkeypatch.setattr(brokers_module, "_SILENT_S", 0.0)
+    monkeypatch.setattr(brokers_module, "_UNREACHABLE_BROKER_TTL_S", 0.0)
     assert brokers.levels(known) == ClusterLevels(30, {})
     # The only one is the one that answers on the connection that there is.
     brokers.nodes = {7: Address("not-reached", 1)}
@@ -200,7 +200,7 @@ def test_api_versions_tell_what_the_binary_supports() -> None:
     supported, finalized = (f"02{name}{levels}00" for levels in ("00070021", "001e001e"))
     tags = "".join(f"{tag:02x}{len(text) // 2:02x}{text}" for tag, text in ((0, supported), (2, finalized)))
     data = bytes.fromhex("00000005000002001200000004000000000002" + tags)
-    found = decode_answer(data, API_VERSIONS, 5)
+    found = decode_response(data, API_VERSIONS, 5)
     assert found == ApiVersions({18: (0, 4)}, SupportedLevels(7, 33), 30)
     without = bytes.fromhex("000000050000010000000000")
-    assert decode_answer(without, API_VERSIONS, 5) == ApiVersions({})
+    assert decode_response(without, API_VERSIONS, 5) == ApiVersions({})

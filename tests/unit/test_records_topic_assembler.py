@@ -8,7 +8,7 @@ from records.entries import BeginTransactionRecord, MetadataRecord
 from records.errors import DecodeError
 from records.log.topic.transaction_assembler import (
     RUN_RECORDS_MAX,
-    Fetched,
+    FetchedRecords,
     TransactionAssembler,
     parse_transaction_header,
     transaction_headers,
@@ -28,7 +28,10 @@ def add(to: TransactionAssembler, offset: int, header: str | None = None, **chan
     epoch = int(str(changed.get("epoch", 0)))
     logged = LogRecord(offset, 100 + offset, record)
     tag = None if header is None else header.encode()
-    assert to.add(Fetched((logged,), [offset], [100 + offset], [epoch], [7], [tag].__getitem__)) == (1, None)
+    assert to.add(FetchedRecords((logged,), [offset], [100 + offset], [epoch], [7], [tag].__getitem__)) == (
+        1,
+        None,
+    )
 
 
 def spans(batches: list[LogBatch]) -> list[tuple[int, int, int]]:
@@ -55,7 +58,9 @@ def test_what_comes_before_a_header_that_makes_no_sense_is_added() -> None:
     made = assembler()
     logged = tuple(LogRecord(offset, 0, acl_named("a")) for offset in range(3))
     headers = [None, b"t:0:1", b"t"]
-    added, problem = made.add(Fetched(logged, range(3), [0] * 3, [0] * 3, [7] * 3, headers.__getitem__))
+    added, problem = made.add(
+        FetchedRecords(logged, range(3), [0] * 3, [0] * 3, [7] * 3, headers.__getitem__)
+    )
     assert (added, isinstance(problem, DecodeError)) == (2, True)
     assert spans(made.take(None)) == [(0, 2, 2)]
 
@@ -73,7 +78,7 @@ def test_few_headers_of_a_long_transaction_are_looked_at() -> None:
 
     logged = tuple(LogRecord(offset, 0, acl_named("a")) for offset in range(count))
     zeros = [0] * count
-    assert made.add(Fetched(logged, range(count), zeros, zeros, zeros, header)) == (count, None)
+    assert made.add(FetchedRecords(logged, range(count), zeros, zeros, zeros, header)) == (count, None)
     assert spans(made.take(count)) == [(0, count, count)]
     assert len(asked) < 15
 

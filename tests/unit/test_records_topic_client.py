@@ -13,8 +13,8 @@ from records.errors import (
     LogUnreachableError,
 )
 from records.log.topic.client import ClientErrors, ClientSettings
-from records.log.topic.failure import Failure, NoLeaderError
 from records.log.topic.topic_admin import TopicDescription, check_topic
+from records.log.topic.topic_errors import NoLeaderError, TopicErrors
 from records.log.topic.url import TopicUrl, parse_topic_url
 
 WHERE = TopicUrl("kafka://h:1/acls", "h:1", "acls")
@@ -94,7 +94,7 @@ def test_what_is_not_the_users(key: str) -> None:
 )
 def test_kafkas_errors_become_ours(code: int, kind: type[LogError], text: str) -> None:
     """By what the reader can do about them; the URL is in all."""
-    error = Failure(WHERE, ClientErrors()).of(KafkaError(code), "reading")
+    error = TopicErrors(WHERE, ClientErrors()).translate(KafkaError(code), "reading")
     assert type(error) is kind
     assert text in str(error)
     assert str(error).startswith(WHERE.text)
@@ -105,7 +105,7 @@ def test_a_timeout_says_why() -> None:
     errors = ClientErrors()
     errors(KafkaError(KafkaError._AUTHENTICATION, "wrong password"))
     errors(KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))
-    error = Failure(WHERE, errors).of(KafkaError(KafkaError._TIMED_OUT, "timed out"), "reading")
+    error = TopicErrors(WHERE, errors).translate(KafkaError(KafkaError._TIMED_OUT, "timed out"), "reading")
     assert isinstance(error, LogRefusedError)
     assert "timed out: wrong password; see aclog.kafka.security.protocol" in str(error)
 
@@ -114,8 +114,8 @@ def test_silence_is_a_cluster_out_of_reach() -> None:
     """Nobody raised anything: no answer came, or there is nobody to give one."""
     errors = ClientErrors()
     errors(KafkaError(KafkaError._TRANSPORT, "connection refused"))
-    failure = Failure(WHERE, errors)
-    silent, headless = failure.no_answer("reading", 10), failure.no_leader("reading")
+    topic_errors = TopicErrors(WHERE, errors)
+    silent, headless = topic_errors.no_answer("reading", 10), topic_errors.no_leader("reading")
     assert (type(silent), type(headless)) == (LogUnreachableError, NoLeaderError)
     assert str(silent).endswith("reading: no answer within 10 s: connection refused")
 

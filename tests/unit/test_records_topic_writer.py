@@ -6,7 +6,7 @@ import pytest
 
 from records.errors import EncodeError, LogUnreachableError
 from records.log.topic.client import ClientErrors, ClientSettings
-from records.log.topic.failure import Failure
+from records.log.topic.topic_errors import TopicErrors
 from records.log.topic.url import TopicUrl
 from records.log.topic.writer import TopicWriter
 from support.snapshots import acl
@@ -17,7 +17,7 @@ WHERE = TopicUrl("kafka://h:1/acls", "h:1", "acls")
 def writer() -> TopicWriter:
     errors = ClientErrors()
     settings = ClientSettings(WHERE, {}, errors)
-    return TopicWriter(WHERE, settings, Failure(WHERE, errors), 1_000, lambda: False)
+    return TopicWriter(WHERE, settings, TopicErrors(WHERE, errors), 1_000, lambda: False)
 
 
 def test_a_cluster_out_of_reach_beforehand_says_that_nothing_was_written() -> None:

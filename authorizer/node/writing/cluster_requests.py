@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from records.entries import AclContent
-    from records.log.cluster_writer import Answered, ClusterWriter
+    from records.log.cluster_writer import AclWriteResult, ClusterWriter
 
 #: ACLs in one request: a controller takes 10,000 records, and goes through all its ACLs for each removal.
 _ITEMS: Final = 1_000
@@ -62,7 +62,7 @@ class WriterRequests:
         """As ``create``."""
         self._require_all(acls, self._writer.delete(acls))
 
-    def _require_all(self, acls: Sequence[AclContent], answered: Answered[Any]) -> None:
+    def _require_all(self, acls: Sequence[AclContent], answered: AclWriteResult[Any]) -> None:
         self.end_offset = answered.end_offset
         for acl, result in zip(acls, answered.results, strict=True):
             if isinstance(result, Refusal):

@@ -165,7 +165,7 @@ class DirectoryLog(LogDefaults):
         """Have the cluster of this broker's directory say what is committed; before anything is read."""
         self._committed = committed
 
-    def reach(self) -> None:
+    def connect(self) -> None:
         """As MetadataLog, where a cluster is asked."""
         if self._committed is not None:
             self.high_watermark()

@@ -1,4 +1,4 @@
-"""PolledLog: what a cluster's brokers answer to DescribeAcls, as a MetadataLog."""
+"""PolledLog: the ACLs that a cluster's brokers return for DescribeAcls, as a MetadataLog."""
 
 from __future__ import annotations
 
@@ -29,41 +29,41 @@ if TYPE_CHECKING:
 
     from records.entries import MetadataRecord
     from records.log.base import LogIdentity
-    from records.log.protocol.answers import ClusterLevels, DescribedAcls
+    from records.log.protocol.response_values import ClusterLevels, DescribedAcls
     from records.log_batch import LogBatch
 
 Mode = Literal["read", "write", "create"]
 
-#: When it was asked for, by the machine's clock (ms) and by one that never jumps (s); all that there is; and
-#: the levels of metadata.version, where they were asked for, too.
+#: Time of the request by the wall clock (ms) and the monotonic clock (s); the ACLs; and the levels of
+#: metadata.version, if they were requested, too.
 _Answer = tuple[tuple[int, float], "DescribedAcls", "ClusterLevels | None"]
 
-#: Between two looks at what another opening keeps, at the longest.
-_LOOK_S: Final = 1.0
-#: Between two questions to every broker, which release it is: each takes a connection of its own.
+#: Between two polls of a store that another process writes, at most.
+_POLL_INTERVAL_S: Final = 1.0
+#: Between two requests for the levels of all brokers: each takes a connection.
 _LEVELS_S: Final = 30.0
-#: Before a failed poll is tried again, at first; never longer than between two polls.
-_RETRY_S: Final = 0.5
+#: Before the first retry of a failed poll; never longer than between two polls.
+_RETRY_INTERVAL_S: Final = 0.5
 _RETRY_DOUBLINGS_MAX: Final = 20
 
 
 class PolledLog(LogDefaults):
-    """A log of polls; made by ``open``. One thread reads and waits, and polls while it does."""
+    """A log of polls; created by ``open``. One thread reads and waits, and polls while it does."""
 
     def __init__(self, where: PolledUrl, settings: ProtocolSettings) -> None:
-        """A log that nobody was asked for yet, which ``reach`` does."""
+        """Send nothing yet: see ``connect``."""
         self._where = where
         self._settings = settings
         self._closing = threading.Event()
         self._brokers = Brokers(where.text, where.brokers, settings, self._closing)
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
-        self._kept: PollStore | None = None
-        # Guards what follows, and the brokers' connection.
+        self._store: PollStore | None = None
+        # Guards the fields below, and the brokers' connection.
         self._polling = threading.RLock()
         self._due_s = self._levels_due_s = 0.0
         self._polls = self._failures = self._failed_in_a_row = 0
         self._error: LogError | None = None
-        # By the machine's clock, as others wrote it, and by one that never jumps, as it was seen here.
+        # Age of the last answer (ms) when it was loaded, and that time by the monotonic clock.
         self._answered: tuple[int, float] | None = None
 
     @classmethod
@@ -75,24 +75,24 @@ class PolledLog(LogDefaults):
         client: Mapping[str, str] | None = None,
         lazily: bool = False,
     ) -> Self:
-        """Ask the cluster for its ACLs.
+        """Open a log of the cluster's ACLs.
 
-        Where another opening polls for the same directory, what that one keeps is read.
+        If another process polls into the same directory, its stored polls are read.
 
         Args:
-            url: ``describe://HOST:PORT[,HOST:PORT...][/DIR]``, of the brokers' listener. Without DIR nothing
-                is kept behind ``close``.
+            url: ``describe://HOST:PORT[,HOST:PORT...][/DIR]``, of the brokers' listener. Without DIR,
+                ``close`` removes the stored polls.
             mode: ``read``.
             client: ``aclog.kafka.*`` without that prefix, see records.log.protocol.settings.
-            lazily: leave the first question to ``reach``, or to whatever is called first; for a node, which
+            lazily: send the first request in ``connect``, or in the first other call; for a node, which
                 needs a directory.
 
         Raises:
-            LogReadOnlyError: another mode: the cluster alone changes its ACLs.
-            LogUnreachableError: no broker answers, and nothing is kept.
-            LogRefusedError: it does not let us in, or not ask, and nothing is kept; the text has the right.
-            LogNotFoundError: it is of another cluster than what is kept.
-            LogError: the URL or a setting makes no sense, or the directory holds something else.
+            LogReadOnlyError: another mode: only the cluster changes its ACLs.
+            LogUnreachableError: no broker answers, and nothing is stored.
+            LogRefusedError: access denied, and nothing is stored; the text names the right.
+            LogNotFoundError: the stored polls are of another cluster.
+            LogError: an invalid URL or setting, or the directory holds something else.
         """
         where, settings = parse_polled_url(url), protocol_settings(client or {})
         log = cls(where, settings)
@@ -103,7 +103,7 @@ class PolledLog(LogDefaults):
                 f"`{url}`: a node keeps what brokers answer, for its offsets and for the time when they are "
                 f"away: name a directory for it, {FORM}"
             )
-        return log if lazily else log.reached()
+        return log if lazily else log.connected()
 
     @property
     def url(self) -> str:
@@ -111,19 +111,19 @@ class PolledLog(LogDefaults):
 
     @property
     def identity(self) -> LogIdentity:
-        """The cluster's id, and the topic id of the kept log; LogUnreachableError before there is one."""
-        if self._kept is None:
+        """Cluster id, and topic id of the store's log; raises LogUnreachableError before there is one."""
+        if self._store is None:
             raise LogUnreachableError(f"{self.url}: the cluster has not answered yet")
-        return self._kept.log.identity
+        return self._store.log.identity
 
     @property
     def is_cluster_metadata_log(self) -> bool:
-        """As MetadataLog: the cluster alone changes the ACLs."""
+        """True: only the cluster changes the ACLs."""
         return True
 
     @property
     def is_read_only(self) -> bool:
-        """Always."""
+        """Always true."""
         return True
 
     def freshness(self) -> Freshness:
@@ -136,69 +136,69 @@ class PolledLog(LogDefaults):
             error=None if self._error is None else str(self._error),
         )
 
-    def reach(self) -> None:
-        """See that there is something to read: what is kept, or a first answer. Raises as ``open``."""
+    def connect(self) -> None:
+        """Open the stored polls, or poll for the first time. Raises as ``open``."""
         with self._polling:
-            if self._kept is not None:
+            if self._store is not None:
                 return
             directory = self._directory()
-            found = PollStore.find(directory)
+            found = PollStore.open_existing(directory)
             if found is None:
                 answer = self._first_answer()
-                made = PollStore.make(directory, self._brokers.cluster_id)
-                self._kept = self._keep(made, answer)
+                made = PollStore.open_or_create(directory, self._brokers.cluster_id)
+                self._store = self._save(made, answer)
                 return
             try:
-                self._begin_with(found)
+                self._resume(found)
             except BaseException:
-                self._kept = None
+                self._store = None
                 found.close()
                 raise
 
     def start_offset(self) -> int:
-        return self._reached().log.start_offset()
+        return self._connected_store().log.start_offset()
 
     def high_watermark(self) -> int:
-        return self._reached().log.high_watermark()
+        return self._connected_store().log.high_watermark()
 
     def read(self, offset: int, *, max_bytes: int = READ_BYTES_MAX) -> Sequence[LogBatch]:
-        return self._reached().log.read(offset, max_bytes=max_bytes)
+        return self._connected_store().log.read(offset, max_bytes=max_bytes)
 
     def is_history(self, end_offset: int, epoch: int, *, empty_tail: int = 0) -> bool | None:
-        return self._reached().log.is_history(end_offset, epoch, empty_tail=empty_tail)
+        return self._connected_store().log.is_history(end_offset, epoch, empty_tail=empty_tail)
 
     def wait(self, offset: int, timeout_s: float) -> bool:
-        """As MetadataLog, and ask the brokers when it is time. Raises as ``open``."""
+        """As MetadataLog, and poll the brokers when it is due. Raises as ``open``."""
         deadline_s = time.monotonic() + timeout_s
         while not self._closing.is_set():
             with self._polling:
-                kept = self._reached()
+                store = self._connected_store()
                 if time.monotonic() >= self._due_s:
-                    kept = self._poll(kept)
+                    store = self._poll(store)
             left_s = min(deadline_s, self._due_s) - time.monotonic()
-            if kept.log.wait(offset, max(0.0, left_s)):
+            if store.log.wait(offset, max(0.0, left_s)):
                 return True
             if time.monotonic() >= deadline_s:
                 return False
         return False
 
     def append(self, records: Sequence[MetadataRecord], *, after: int | None = None) -> int:
-        """LogReadOnlyError, always: it names the way."""
+        """Always raises LogReadOnlyError."""
         raise self._read_only()
 
     def close(self) -> None:
-        """End the connection, whatever waits for an answer, and the kept log. Idempotent, from any thread."""
+        """Close the connection, pending requests and the store. Idempotent, from any thread."""
         self._closing.set()
         self._brokers.abort()
         with self._polling:
-            if self._kept is not None:
-                self._kept.close()
+            if self._store is not None:
+                self._store.close()
             if self._temporary is not None:
                 self._temporary.cleanup()
 
     def _read_only(self) -> LogReadOnlyError:
         return LogReadOnlyError(
-            f"{self.url}: what a cluster's brokers answer is only read: change its ACLs on the cluster, with "
+            f"{self.url}: a describe:// log is read-only. Change the ACLs on the cluster, with "
             "kafka-acls.sh --bootstrap-server HOST:PORT or any AdminClient"
         )
 
@@ -209,12 +209,12 @@ class PolledLog(LogDefaults):
             self._temporary = tempfile.TemporaryDirectory(prefix="aclog-describe-")
         return Path(self._temporary.name)
 
-    def _reached(self) -> PollStore:
-        if self._kept is None:
-            self.reach()
-        if self._kept is None:
+    def _connected_store(self) -> PollStore:
+        if self._store is None:
+            self.connect()
+        if self._store is None:
             raise LogUnreachableError(f"{self.url}: the cluster has not answered yet")
-        return self._kept
+        return self._store
 
     def _age_ms(self) -> int | None:
         if self._answered is None:
@@ -226,90 +226,90 @@ class PolledLog(LogDefaults):
         try:
             return self._answer()
         except LogError as error:
-            self._failed(error)
+            self._record_failure(error)
             raise
 
-    def _answer(self, kept: PollStore | None = None) -> _Answer:
-        """What a broker answers, with the time of the question: the answer is not newer."""
-        asked = now_ms(), time.monotonic()
-        acls = self._brokers.acls(b"" if kept is None else kept.digest)
-        if asked[1] < self._levels_due_s:
-            return asked, acls, None
-        levels = self._brokers.levels({} if kept is None else kept.brokers)
-        self._levels_due_s = asked[1] + _LEVELS_S
-        return asked, acls, levels
+    def _answer(self, store: PollStore | None = None) -> _Answer:
+        """Poll a broker; the time is that of the request, so that the answer is not older than it."""
+        requested = now_ms(), time.monotonic()
+        acls = self._brokers.acls(b"" if store is None else store.digest)
+        if requested[1] < self._levels_due_s:
+            return requested, acls, None
+        levels = self._brokers.levels({} if store is None else store.brokers)
+        self._levels_due_s = requested[1] + _LEVELS_S
+        return requested, acls, levels
 
-    def _begin_with(self, found: PollStore) -> None:
-        """Go on from what is kept, after a poll if one goes well."""
-        kept_id, meant_id = found.log.identity.cluster_id, self._settings.cluster_id
-        if meant_id not in (None, kept_id):
+    def _resume(self, found: PollStore) -> None:
+        """Continue from the stored polls, after one attempt to poll."""
+        stored_id, expected_id = found.log.identity.cluster_id, self._settings.cluster_id
+        if expected_id not in (None, stored_id):
             raise LogNotFoundError(
-                f"{self.url}: the ACLs of cluster {kept_id} are kept there, not those of {meant_id}"
+                f"{self.url}: the directory stores ACLs of cluster {stored_id}, not of {expected_id}"
             )
-        self._brokers.cluster_id = kept_id
-        self._kept = found
+        self._brokers.cluster_id = stored_id
+        self._store = found
         self._poll(found)
         if isinstance(self._error, LogNotFoundError):
             raise self._error
 
-    def _poll(self, kept: PollStore) -> PollStore:
-        """Ask, and keep the answer; or see what another opening keeps. What fails is counted, not raised.
+    def _poll(self, store: PollStore) -> PollStore:
+        """Poll and store the answer, or read another process's store. A failed poll is counted.
 
         Raises:
-            LogError: the kept log cannot be had any more.
+            LogError: the store cannot be written or read.
         """
-        if not kept.is_written_here:
-            kept = self._taken_over(kept)
-        if not kept.is_written_here:
-            self._look_at(kept)
-            self._due_s = time.monotonic() + min(self._settings.refresh_s, _LOOK_S)
-            return kept
+        if not store.is_writable:
+            store = self._take_over(store)
+        if not store.is_writable:
+            self._load_age(store)
+            self._due_s = time.monotonic() + min(self._settings.refresh_s, _POLL_INTERVAL_S)
+            return store
         try:
-            answer = self._answer(kept)
+            answer = self._answer(store)
         except LogError as error:
             if self._closing.is_set():
                 raise
-            self._failed(error)
+            self._record_failure(error)
             if self._answered is None:
-                self._look_at(kept)
-            return kept
-        return self._keep(kept, answer)
+                self._load_age(store)
+            return store
+        return self._save(store, answer)
 
-    def _keep(self, kept: PollStore, answer: _Answer) -> PollStore:
-        (at_ms, asked_s), acls, levels = answer
+    def _save(self, store: PollStore, answer: _Answer) -> PollStore:
+        (at_ms, requested_s), acls, levels = answer
         try:
-            kept.take(acls, levels, at_ms)
+            store.save(acls, levels, at_ms)
         except LogError as error:
-            self._failed(error)
-            kept.close()
-            self._kept = None  # to be opened anew: what of it is there shows then
+            self._record_failure(error)
+            store.close()
+            self._store = None  # a new opening recovers it
             self._levels_due_s = 0.0
             raise
-        self._answered = 0, asked_s
+        self._answered = 0, requested_s
         self._polls += 1
         self._failed_in_a_row, self._error = 0, None
         self._due_s = time.monotonic() + self._settings.refresh_s
-        return kept
+        return store
 
-    def _failed(self, error: LogError) -> None:
-        """Count it, and try again sooner than planned, and less and less soon."""
+    def _record_failure(self, error: LogError) -> None:
+        """Count a failed poll, and schedule the retry, with growing pauses."""
         self._failures += 1
         self._failed_in_a_row += 1
         self._error = error
-        pause_s = _RETRY_S * 2 ** min(self._failed_in_a_row - 1, _RETRY_DOUBLINGS_MAX)
+        pause_s = _RETRY_INTERVAL_S * 2 ** min(self._failed_in_a_row - 1, _RETRY_DOUBLINGS_MAX)
         self._due_s = time.monotonic() + min(self._settings.refresh_s, pause_s)
 
-    def _look_at(self, kept: PollStore) -> None:
-        """When was the answer given that another opening keeps, or an earlier one kept."""
-        at_ms = kept.answered_at_ms()
+    def _load_age(self, store: PollStore) -> None:
+        """Read the time of the last stored poll."""
+        at_ms = store.last_poll_ms()
         self._answered = None if at_ms is None else (max(0, now_ms() - at_ms), time.monotonic())
 
-    def _taken_over(self, kept: PollStore) -> PollStore:
-        """The same log to write it, if the opening that did is gone; else as it is."""
+    def _take_over(self, store: PollStore) -> PollStore:
+        """Open the store to write it, if the process that wrote it has ended."""
         try:
-            mine = PollStore.make(self._directory(), kept.log.identity.cluster_id)
+            own_store = PollStore.open_or_create(self._directory(), store.log.identity.cluster_id)
         except (LogLockedError, LogStorageError):
-            return kept
-        self._kept = mine
-        kept.close()
-        return mine
+            return store
+        self._store = own_store
+        store.close()
+        return own_store

@@ -1,11 +1,11 @@
-"""PollStore: the log of aclog's own that holds what brokers answered, and when they last did.
+"""PollStore: the aclog-managed log of polled ACLs, and the time of the last poll.
 
-A directory log, and beside its segments the file ``last-poll``: when the last answer was asked for, in
-milliseconds since the epoch of Unix. One opening writes it; the others read what that one keeps.
+A directory log with one more file, ``last-poll``: when the last answer was requested, in milliseconds since
+the Unix epoch. One process writes it; the others read.
 
-Ids are UUIDv5 of the content, as brokers do not say theirs. The cluster's metadata.version, and what the
-binaries of its brokers support of it, are kept as the records that a cluster's own log has of them: so the
-release whose rules are followed is known after a restart.
+Ids are UUIDv5 of the content, as brokers do not report their own. The cluster's metadata.version, and the
+levels that the binaries of its brokers support, are stored as the records of a cluster's metadata log. So the
+release whose rules apply is known after a restart.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from records.ids import content_uuid
 from records.log.directory import DirectoryLog
 from records.log.directory.files import storage_errors, write_file
 from records.log.directory.identity import is_own
-from records.log.protocol.answers import ClusterLevels
+from records.log.protocol.response_values import ClusterLevels
 from records.transactions import Marker, Transaction
 
 if TYPE_CHECKING:
@@ -39,101 +39,101 @@ if TYPE_CHECKING:
 
     from records.entries import AclContent, MetadataRecord, SupportedLevels
     from records.ids import Uuid
-    from records.log.protocol.answers import DescribedAcls
+    from records.log.protocol.response_values import DescribedAcls
 
 LAST_POLL_FILE: Final = "last-poll"
 
-#: Above this the changes of one poll are a transaction of several batches; a batch has 8 MiB at most.
+#: Above this the changes of one poll are a metadata transaction; a batch has 8 MiB at most.
 _BATCH_BYTES: Final = 4 * 1024 * 1024
-#: What a record takes in a batch besides its value.
+#: Overhead of a record in a batch.
 _RECORD_BYTES: Final = 32
 
 
 class PollStore:
-    """One thread takes answers; the rest is for all.
+    """One thread saves; the other methods are thread-safe.
 
     Attributes:
-        log: to read.
-        is_written_here: whether this opening is the one that takes answers.
-        digest: of the answer that was taken last.
+        log: the stored polls.
+        is_writable: whether this process saves the polls.
+        digest: of the answer that was saved last.
     """
 
-    def __init__(self, directory: Path, log: DirectoryLog, *, is_written_here: bool) -> None:
-        """An open log; one to be written is read once, for what is in force."""
+    def __init__(self, directory: Path, log: DirectoryLog, *, is_writable: bool) -> None:
+        """Take an open log; a writable one is replayed once."""
         self.log = log
-        self.is_written_here = is_written_here
+        self.is_writable = is_writable
         self.digest = b""
         self._directory = directory
         self._acls: set[AclContent] = set()
         self._metadata = ClusterLevels(None, {})
-        if is_written_here:
+        if is_writable:
             self._replay()
 
     @classmethod
-    def find(cls, directory: Path) -> PollStore | None:
-        """What is kept there, to write it if nobody else does; None if nothing is.
+    def open_existing(cls, directory: Path) -> PollStore | None:
+        """Open the store there, writable unless another process writes it; None if there is none.
 
         Raises:
-            LogError: something else is there, it is damaged, or the operating system refused.
+            LogError: something else is there, it is damaged, or the operating system denied access.
         """
         with storage_errors(directory):
             if not is_own(directory):
                 return None
         try:
-            return cls.make(directory, None)
-        except (LogLockedError, LogStorageError):  # another opening writes it, or this user may not
+            return cls.open_or_create(directory, None)
+        except (LogLockedError, LogStorageError):  # another process writes it, or this user may not
             log = DirectoryLog.open(directory)
             _require_polls(directory, log)
-            return cls(directory, log, is_written_here=False)
+            return cls(directory, log, is_writable=False)
 
     @classmethod
-    def make(cls, directory: Path, cluster_id: str | None) -> PollStore:
-        """The log there, new or not, to write it; ``cluster_id``: of the cluster that is asked.
+    def open_or_create(cls, directory: Path, cluster_id: str | None) -> PollStore:
+        """Open the store there to write it, or create one, for this cluster.
 
         Raises:
-            LogLockedError: another opening writes it.
-            LogError: it is another cluster's, or another kind of log.
+            LogLockedError: another process writes it.
+            LogError: it belongs to another cluster, or is another kind of log.
         """
         log = DirectoryLog.open(directory, mode="create", cluster_id=cluster_id)
         try:
             _require_polls(directory, log)
-            kept = cls(directory, log, is_written_here=True)
-            if kept.answered_at_ms() is None:
-                kept._say(0)  # by this file a log of polls is known
+            store = cls(directory, log, is_writable=True)
+            if store.last_poll_ms() is None:
+                store._write_poll_time(0)  # this file identifies a log of polls
         except BaseException:
             log.close()
             raise
-        return kept
+        return store
 
     @property
     def brokers(self) -> Mapping[int, SupportedLevels]:
-        """What the brokers' binaries support, by broker id."""
+        """Levels that the brokers' binaries support, by broker id."""
         return self._metadata.brokers
 
-    def take(self, answer: DescribedAcls, levels: ClusterLevels | None, asked_ms: int) -> None:
-        """A broker's whole answer: append what differs from what is kept, and when it was asked for it.
+    def save(self, answer: DescribedAcls, levels: ClusterLevels | None, requested_ms: int) -> None:
+        """Append the differences to the stored ACLs, and record when they were requested.
 
-        ``levels``: of the cluster's metadata.version; None: they were not asked for this time.
+        ``levels``: of the cluster's metadata.version; None: not requested this time.
 
         Raises:
-            LogError: it could not be written; the log is to be opened anew, and shows nothing or all of it.
+            LogError: the write failed. Open the store again: it has all of the poll, or nothing.
         """
         acls = self._acls if answer.acls is None else set(answer.acls)
-        gone, new = self._acls - acls, acls - self._acls
-        removed = [RemoveAccessControlEntryRecord(content_uuid(acl)) for acl in sorted(gone)]
-        added = [AccessControlEntryRecord(content_uuid(acl), *acl) for acl in sorted(new)]
+        removed_acls, added_acls = self._acls - acls, acls - self._acls
+        removed = [RemoveAccessControlEntryRecord(content_uuid(acl)) for acl in sorted(removed_acls)]
+        added = [AccessControlEntryRecord(content_uuid(acl), *acl) for acl in sorted(added_acls)]
         metadata = self._metadata if levels is None else levels
         differing = list(_level_records(self._metadata, metadata))
         if differing or removed or added:
             self.log.append_batches((batch, None) for batch in _batches([*differing, *removed, *added]))
         self._acls, self._metadata, self.digest = acls, metadata, answer.digest
-        self._say(asked_ms)
+        self._write_poll_time(requested_ms)
 
-    def answered_at_ms(self) -> int | None:
-        """When a broker was asked that answered last, by the machine's clock; None: never.
+    def last_poll_ms(self) -> int | None:
+        """Time of the last answered request, by the wall clock; None: never.
 
         Raises:
-            LogStorageError: that cannot be read.
+            LogStorageError: the file cannot be read.
         """
         path = self._directory / LAST_POLL_FILE
         with storage_errors(path):
@@ -147,12 +147,12 @@ class PollStore:
         """Idempotent."""
         self.log.close()
 
-    def _say(self, at_ms: int) -> None:
+    def _write_poll_time(self, at_ms: int) -> None:
         with storage_errors(self._directory):
             write_file(self._directory / LAST_POLL_FILE, f"{at_ms}\n")
 
     def _replay(self) -> None:
-        """Know which ACLs are in force; a transaction that a crash left open is ended."""
+        """Compute the ACLs in force; abort a transaction that a crash left open."""
         log, offset = self.log, self.log.start_offset()
         there = _Replayed()
         transaction: Transaction[object] = Transaction()
@@ -171,11 +171,11 @@ class PollStore:
         self._acls = set(there.acls.values())
         self._metadata = ClusterLevels(there.metadata_version, there.brokers)
         if transaction.is_open:
-            log.append([AbortTransactionRecord("the answer was not written whole")])
+            log.append([AbortTransactionRecord("the poll was not written completely")])
 
 
 class _Replayed:
-    """What the records of a kept log add up to."""
+    """State of a store, from its records."""
 
     def __init__(self) -> None:
         self.acls: dict[Uuid, AclContent] = {}
@@ -197,7 +197,7 @@ class _Replayed:
 
 
 def _level_records(before: ClusterLevels, after: ClusterLevels) -> Iterator[MetadataRecord]:
-    """What leads from the one to the other."""
+    """Records that lead from one state to the other."""
     if before.metadata_version != after.metadata_version:
         yield FeatureLevelRecord(METADATA_VERSION_FEATURE, after.metadata_version or 0)
     for broker_id in sorted(before.brokers.keys() | after.brokers.keys()):
@@ -210,13 +210,13 @@ def _level_records(before: ClusterLevels, after: ClusterLevels) -> Iterator[Meta
 def _require_polls(directory: Path, log: DirectoryLog) -> None:
     if log.high_watermark() and not (directory / LAST_POLL_FILE).exists():
         raise LogError(
-            f"{directory}: a log that no polls are kept in (there is no {LAST_POLL_FILE}); name another "
+            f"{directory}: the log there holds no polls ({LAST_POLL_FILE} is missing): name another "
             "directory"
         )
 
 
 def _batches(records: Sequence[MetadataRecord]) -> Iterator[Sequence[MetadataRecord]]:
-    """One batch, or a transaction of as many as it takes."""
+    """One batch, or a metadata transaction of several."""
     sizes = [len(encode_frame(record)) + _RECORD_BYTES for record in records]
     if sum(sizes) <= _BATCH_BYTES:
         yield records

@@ -1,4 +1,4 @@
-"""describe://HOST:PORT[,HOST:PORT...][/DIR]: where brokers listen, and where their answers are kept."""
+"""describe://HOST:PORT[,HOST:PORT...][/DIR]: addresses of brokers and the directory of stored polls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FORM: Final = "describe://HOST:PORT[,HOST:PORT...][/DIR], of the brokers' listen
 
 @dataclass(frozen=True, slots=True)
 class PolledUrl:
-    """``directory``: absolute; None: nothing is kept for longer than the log is open."""
+    """``directory``: absolute; None: a temporary one, removed by ``close``."""
 
     text: str
     brokers: tuple[Address, ...]
@@ -23,10 +23,10 @@ class PolledUrl:
 
 
 def parse_polled_url(url: str) -> PolledUrl:
-    """Take a URL apart.
+    """Parse a URL.
 
     Raises:
-        LogError: what is wrong with it, and the form that it must have.
+        LogError: the text has what is wrong, and the form of a valid URL.
     """
     if url[: len(SCHEME)].lower() != SCHEME:
         raise LogError(f"`{url}` is not a cluster's brokers: write {FORM}")

@@ -2,7 +2,7 @@
 
 settings      security and timeouts              sasl, oauth   client side of authentication
 requests      encoded requests                   responses     decoded responses
-answers       their values                       failure       Kafka's errors -> LogError
+answers       their values                       errors       Kafka's errors -> LogError
 connection    one controller or broker, over TCP or TLS
 brokers       any broker of a cluster
 """

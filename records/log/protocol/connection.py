@@ -1,4 +1,4 @@
-"""One connection to a controller or broker: TCP or TLS, SASL, frames; one question at a time."""
+"""Connection to a controller or broker: TCP or TLS, SASL, frames; one request at a time."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from records.errors import LogUnreachableError
 from records.log.protocol import requests, responses, sasl
-from records.log.protocol.answers import NO_ERROR
 from records.log.protocol.oauth import TokenError
+from records.log.protocol.response_values import NO_ERROR
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from records.log.bootstrap_servers import Address
-    from records.log.protocol.failure import Failure
-    from records.log.protocol.responses import Answering
+    from records.log.protocol.cluster_errors import ClusterErrors
+    from records.log.protocol.responses import ResponseDecoder
     from records.log.protocol.settings import ProtocolSettings
 
 _LENGTH_BYTES: Final = 4
-#: A leader sends one batch more than asked for at most; more than this is no answer of its.
+#: A leader exceeds the requested size by one batch at most; a longer frame is malformed.
 FRAME_BYTES_MAX: Final = 4 * requests.FETCH_BYTES_MAX
 _CHUNK_BYTES: Final = 1 << 20
 
@@ -34,31 +34,31 @@ class Connection:
     """Open from the start; ``abort`` may be called from any thread, the rest from one.
 
     Attributes:
-        address: of the other side.
-        api: what the other side speaks, and what its binary supports.
+        address: of the server.
+        api: versions of each API, and the levels of metadata.version that its binary supports.
     """
 
-    def __init__(self, address: Address, settings: ProtocolSettings, failure: Failure) -> None:
-        """Connect, say who we are, and see what it speaks.
+    def __init__(self, address: Address, settings: ProtocolSettings, errors: ClusterErrors) -> None:
+        """Connect, authenticate, and request the API versions.
 
         Raises:
-            LogUnreachableError: nothing, or nothing like Kafka, answers there.
-            LogRefusedError: it does not let us in.
+            LogUnreachableError: nothing answers there, or not in Kafka's protocol.
+            LogRefusedError: TLS or authentication failed.
         """
         self.address = address
         self._settings = settings
-        self._failure = failure
-        self._asked = 0
+        self._errors = errors
+        self._correlation_id = 0
         self._socket = self._connected()
         try:
             if settings.mechanism is not None:
                 self._authenticate(settings.mechanism)
-            self.api = self.ask(requests.api_versions(), responses.API_VERSIONS)
+            self.api = self.send(requests.api_versions(), responses.API_VERSIONS)
         except LogUnreachableError as error:
             self.abort()
-            # Not after a timeout: who does not answer in time would not answer the probe either.
+            # Not after a timeout: the probe would time out, too.
             if not (settings.has_tls or isinstance(error.__cause__, TimeoutError)):
-                mismatch = failure.tls_mismatch(address, has_tls=False)
+                mismatch = errors.tls_mismatch(address, has_tls=False)
                 if mismatch is not None:
                     raise mismatch from error
             raise
@@ -68,45 +68,50 @@ class Connection:
 
     @property
     def versions(self) -> Mapping[int, tuple[int, int]]:
-        """First and last that the other side speaks, by API key."""
+        """First and last version of each API, by API key."""
         return self.api.ranges
 
-    def ask(
+    def send(
         self,
         request: Any,
-        answering: Answering[_T],
+        decoder: ResponseDecoder[_T],
         *,
         wait_s: float = 0,
         bytes_max: int = FRAME_BYTES_MAX,
     ) -> _T:
-        """Its answer, of ``bytes_max`` at most, which it may take ``wait_s`` for on purpose.
+        """Send a request, for whose response the server may wait ``wait_s``.
+
+        A response of more than ``bytes_max`` is malformed.
+
 
         Raises:
-            LogUnreachableError: none came, or something else.
-            LogRefusedError: it ended TLS.
+            LogUnreachableError: no response, or a malformed one.
+            LogRefusedError: the server ended TLS.
         """
-        doing = answering.name
+        doing = decoder.name
         deadline_s = time.monotonic() + wait_s + self._settings.timeout_s
-        self._asked = (self._asked + 1) & 0x7FFFFFFF
-        sent = requests.request_bytes(request, self._asked)
+        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
+        sent = requests.request_bytes(request, self._correlation_id)
         try:
             self._socket.settimeout(self._settings.timeout_s)
             self._socket.sendall(len(sent).to_bytes(_LENGTH_BYTES, "big") + sent)
-            return responses.decode_answer(self._frame(deadline_s, bytes_max), answering, self._asked)
+            return responses.decode_response(
+                self._frame(deadline_s, bytes_max), decoder, self._correlation_id
+            )
         except TimeoutError as error:
             why = f"no answer to {doing} within {wait_s + self._settings.timeout_s:g} s"
-            raise self._failure.unreachable(self.address, why) from error
+            raise self._errors.unreachable(self.address, why) from error
         except (EOFError, ssl.SSLEOFError, ssl.SSLZeroReturnError) as error:
-            raise self._failure.hung_up(self.address, f"it was asked {doing}") from error
-        except ssl.SSLError as error:  # it does not take our certificate, say, which TLS 1.3 says late
-            raise self._failure.tls(self.address, error.reason or str(error)) from error
+            raise self._errors.connection_closed(self.address, f"{doing} was pending") from error
+        except ssl.SSLError as error:  # TLS 1.3 reports a rejected client certificate only now
+            raise self._errors.tls_failed(self.address, error.reason or str(error)) from error
         except OSError as error:
-            raise self._failure.unreachable(self.address, f"{doing}: {error.strerror or error}") from error
-        except responses.MalformedAnswerError as error:
-            raise self._failure.not_kafka(self.address, str(error)) from error
+            raise self._errors.unreachable(self.address, f"{doing}: {error.strerror or error}") from error
+        except responses.MalformedResponseError as error:
+            raise self._errors.malformed_response(self.address, str(error)) from error
 
     def abort(self) -> None:
-        """End it, and whatever waits for an answer. Idempotent."""
+        """Close it, and end a pending request. Idempotent."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         with suppress(OSError):
@@ -115,41 +120,41 @@ class Connection:
     def _connected(self) -> socket.socket:
         address, settings = self.address, self._settings
         try:
-            plain = socket.create_connection((address.host, address.port), settings.timeout_s)
-        except (OSError, ValueError) as error:  # a name that an answer gave may be none (UnicodeError)
+            unencrypted = socket.create_connection((address.host, address.port), settings.timeout_s)
+        except (OSError, ValueError) as error:  # a host of a response may be no valid name (UnicodeError)
             why = getattr(error, "strerror", None) or str(error)
-            raise self._failure.unreachable(address, f"cannot connect: {why}") from error
-        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            raise self._errors.unreachable(address, f"cannot connect: {why}") from error
+        unencrypted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if not settings.has_tls:
-            return plain
+            return unencrypted
         try:
-            return _tls(settings).wrap_socket(plain, server_hostname=address.host)
+            return _tls(settings).wrap_socket(unencrypted, server_hostname=address.host)
         except TimeoutError as error:
-            plain.close()
-            raise self._failure.unreachable(address, "no answer to the beginning of TLS") from error
+            unencrypted.close()
+            raise self._errors.unreachable(address, "no answer to the TLS handshake") from error
         except (ssl.SSLError, OSError) as error:
-            plain.close()
-            mismatch = self._failure.tls_mismatch(address, has_tls=True)
+            unencrypted.close()
+            mismatch = self._errors.tls_mismatch(address, has_tls=True)
             why = getattr(error, "reason", None) or str(error)
-            raise (mismatch or self._failure.tls(address, why)) from error
+            raise (mismatch or self._errors.tls_failed(address, why)) from error
 
     def _authenticate(self, mechanism: str) -> None:
-        handshake = self.ask(requests.sasl_handshake(mechanism), responses.SASL_HANDSHAKE)
+        handshake = self.send(requests.sasl_handshake(mechanism), responses.SASL_HANDSHAKE)
         if handshake.error != NO_ERROR:
-            why = f"it does not take {mechanism}, but {handshake.message}"
-            raise self._failure.not_authenticated(self.address, why)
+            why = f"{mechanism} is not supported there, but {handshake.message}"
+            raise self._errors.not_authenticated(self.address, why)
         try:
             exchange = self._exchange(mechanism)
             message = next(exchange)
             while True:
-                answer = self.ask(requests.sasl_authenticate(message), responses.SASL_AUTHENTICATE)
+                answer = self.send(requests.sasl_authenticate(message), responses.SASL_AUTHENTICATE)
                 if answer.error != NO_ERROR:
-                    raise self._failure.not_authenticated(self.address, f"{mechanism}: {answer.message}")
+                    raise self._errors.not_authenticated(self.address, f"{mechanism}: {answer.message}")
                 message = exchange.send(answer.token)
         except StopIteration:
             return
         except sasl.SaslError as error:
-            raise self._failure.not_authenticated(self.address, f"{mechanism}: {error}") from error
+            raise self._errors.not_authenticated(self.address, f"{mechanism}: {error}") from error
 
     def _exchange(self, mechanism: str) -> sasl.Exchange:
         settings = self._settings
@@ -161,17 +166,17 @@ class Connection:
         except TokenError as error:
             why = f"{mechanism}: {error}"
             if error.is_refusal:
-                raise self._failure.not_authenticated(self.address, why) from error
-            raise self._failure.unreachable(self.address, why) from error
+                raise self._errors.not_authenticated(self.address, why) from error
+            raise self._errors.unreachable(self.address, why) from error
 
     def _frame(self, deadline_s: float, bytes_max: int) -> bytes:
         size_bytes = int.from_bytes(self._received(_LENGTH_BYTES, deadline_s), "big", signed=True)
         if not 0 < size_bytes <= bytes_max:
-            raise responses.MalformedAnswerError(f"a frame of {size_bytes} bytes")
+            raise responses.MalformedResponseError(f"a frame of {size_bytes} bytes")
         return self._received(size_bytes, deadline_s)
 
     def _received(self, size_bytes: int, deadline_s: float) -> bytes:
-        """``size_bytes`` bytes; memory is taken for those that have come, not for those announced."""
+        """``size_bytes`` bytes; memory grows with what has arrived, not with the announced size."""
         data = bytearray()
         while len(data) < size_bytes:
             left_s = deadline_s - time.monotonic()

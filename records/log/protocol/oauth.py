@@ -1,7 +1,7 @@
-"""Tokens for OAUTHBEARER: from a file, or from an issuer's token endpoint by our client's id and secret.
+"""Tokens for OAUTHBEARER: from a file, or from an issuer's token endpoint by client id and secret.
 
-The grant is that of RFC 6749, section 4.4, asked for as Kafka's own clients do: id and secret by HTTP's basic
-authentication, unencoded. A file is read anew for each connection, because a rotation replaces it.
+The grant is that of RFC 6749, section 4.4, requested as Kafka's own clients do: id and secret by HTTP basic
+authentication, unencoded. A token file is read for each connection, because a rotation replaces it.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from urllib.parse import unquote, urlencode, urlsplit
 import msgspec
 
 _ANSWER_BYTES_MAX: Final = 64 * 1024
-#: Of a token's life: then the next connection asks for another one.
-_KEPT: Final = 0.8
+#: Fraction of a token's lifetime after which the next connection requests a new one.
+_REUSED_FRACTION: Final = 0.8
 _LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
-#: The issuer says no: asking again makes it no better.
+#: The issuer rejects the client: a retry cannot succeed.
 _REFUSALS: Final = (400, 401, 403)
 
 
 class TokenError(Exception):
-    """No token can be had; nothing of a secret is in the text.
+    """No token is available; the text has no secret.
 
     Attributes:
-        is_refusal: it will not be otherwise later.
+        is_refusal: whether a retry cannot succeed.
     """
 
     def __init__(self, message: str, *, is_refusal: bool) -> None:
@@ -44,7 +44,7 @@ class _Granted(msgspec.Struct):
 
 
 class FileTokens:
-    """A file holds the token and nothing else."""
+    """Reads the token from a file that holds nothing else."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -58,32 +58,32 @@ class FileTokens:
 
 
 class GrantedTokens:
-    """An issuer's, kept for most of their life. Not thread-safe."""
+    """Requests tokens from an issuer, and reuses each for most of its lifetime. Not thread-safe."""
 
     def __init__(
         self, url: str, client_id: str, secret: str, *, scope: str | None, ca: str | None, timeout_s: float
     ) -> None:
-        """Ask nobody yet; ``ca`` has authorities for the endpoint's certificate, by default the system's."""
+        """Send nothing yet. ``ca``: authorities for the endpoint's certificate; default: the system's."""
         self._url = url
         self._form = {"grant_type": "client_credentials"} | ({} if scope is None else {"scope": scope})
         self._basic = base64.b64encode(f"{client_id}:{secret}".encode()).decode("ascii")
         self._ca = ca
         self._timeout_s = timeout_s
         self._token = ""
-        self._kept_until_s = 0.0
+        self._reused_until_s = 0.0
 
     def __call__(self) -> str:
         """Raises TokenError."""
-        if time.monotonic() >= self._kept_until_s:
-            asked_at_s = time.monotonic()
+        if time.monotonic() >= self._reused_until_s:
+            requested_s = time.monotonic()
             granted = self._grant()
             self._token = granted.access_token
-            self._kept_until_s = asked_at_s + _KEPT * granted.expires_in
+            self._reused_until_s = requested_s + _REUSED_FRACTION * granted.expires_in
         return self._token
 
     def _grant(self) -> _Granted:
         headers = {"authorization": f"Basic {self._basic}", "accept": "application/json"}
-        request = urllib.request.Request(  # noqa: S310 - `endpoint_problem` has seen it
+        request = urllib.request.Request(  # noqa: S310 - `endpoint_problem` has checked the scheme
             self._url, data=urlencode(self._form).encode("ascii"), headers=headers
         )
         try:
@@ -91,9 +91,11 @@ class GrantedTokens:
                 return msgspec.json.decode(answer.read(_ANSWER_BYTES_MAX), type=_Granted)
         except urllib.error.HTTPError as error:
             with error:
-                raise self._no_token(f"it says {error.code}", is_refusal=error.code in _REFUSALS) from error
+                raise self._no_token(
+                    f"HTTP status {error.code}", is_refusal=error.code in _REFUSALS
+                ) from error
         except msgspec.DecodeError as error:
-            raise self._no_token(f"its answer is none of a token endpoint: {error}") from error
+            raise self._no_token(f"malformed response: {error}") from error
         except (OSError, HTTPException) as error:
             reason = error.reason if isinstance(error, urllib.error.URLError) else error
             raise self._no_token(str(reason)) from error
@@ -101,7 +103,7 @@ class GrantedTokens:
     def _opener(self) -> urllib.request.OpenerDirector:
         handlers: list[urllib.request.BaseHandler] = [_NoRedirects()]
         if self._url.startswith("http:"):
-            handlers.append(urllib.request.ProxyHandler({}))  # what is on this machine must not leave it
+            handlers.append(urllib.request.ProxyHandler({}))  # a secret for this machine must not leave it
         else:
             context = ssl.create_default_context(cafile=self._ca)
             handlers.append(urllib.request.HTTPSHandler(context=context))
@@ -111,25 +113,25 @@ class GrantedTokens:
         return TokenError(f"no token from {self._url}: {why}", is_refusal=is_refusal)
 
 
-def file_of(url: str) -> Path | None:
-    """The file that a ``file:`` URL names; None for another one."""
+def token_file(url: str) -> Path | None:
+    """The path of a ``file:`` URL; None for other URLs."""
     parts = urlsplit(url)
     return Path(unquote(parts.path)) if parts.scheme == "file" else None
 
 
 def endpoint_problem(url: str) -> str | None:
-    """Why no secret is sent there; None: it may be."""
+    """Why a secret must not be sent to this URL; None if it may."""
     parts = urlsplit(url)
     if parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK):
         return None
-    return "https://..., file:///..., or http:// on this machine alone: a secret is sent there"
+    return "use https://..., file:///..., or http:// of this machine, because a secret is sent there"
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A secret is sent where the configuration says, and nowhere else."""
+    """Refuses redirects: a secret is sent only to the configured URL."""
 
     def redirect_request(
         self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
     ) -> NoReturn:
         fp.close()
-        raise urllib.error.URLError(f"it redirects ({code}), which is not followed")
+        raise urllib.error.URLError(f"redirect ({code}) refused")

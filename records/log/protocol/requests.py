@@ -1,9 +1,9 @@
-"""What controllers and brokers are asked, as bytes: the codecs are kio's.
+"""Requests to controllers and brokers, encoded by kio.
 
-Fetch 17 (Kafka 3.9) or 18 (KIP-1166: it carries the high watermark that we know, and is answered when that
-moves), FetchSnapshot 1, DescribeCluster 1, CreateAcls 3, DeleteAcls 3, DescribeAcls 3, DescribeQuorum 2,
+Fetch 17 (Kafka 3.9) or 18 (KIP-1166: it carries our high watermark, and the leader responds when that moves),
+FetchSnapshot 1, DescribeCluster 1, CreateAcls 3, DeleteAcls 3, DescribeAcls 3, DescribeQuorum 2,
 ApiVersions 3, SaslHandshake 1, SaslAuthenticate 2. The log is partition 0 of the metadata topic. We are
-replica -1, without a directory id: nothing of us is kept by the quorum.
+replica -1, without a directory id, of which the quorum stores nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from kio.serial import entity_writer
 from kio.static.primitive import i8, i32, i32Timedelta, i64
 
 from records.ids import METADATA_TOPIC_ID
-from records.log.protocol.answers import SnapshotId
+from records.log.protocol.response_values import SnapshotId
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,23 +44,23 @@ CLIENT_VERSION: Final = "0.1"
 FETCH_KEY: Final = 1
 FETCH_SNAPSHOT_KEY: Final = 59
 
-#: The version of Fetch from which on a leader answers when only the high watermark moves.
-FETCH_HEARS_COMMITS: Final = 18
+#: From this version of Fetch on a leader also responds when only the high watermark moves.
+FETCH_COMMIT_NOTICE_VERSION: Final = 18
 
-#: More than any batch has (KafkaRaftClient.MAX_BATCH_SIZE_BYTES), so that none is ever cut for good.
+#: Above the size of any batch (KafkaRaftClient.MAX_BATCH_SIZE_BYTES), so that each fits into a response.
 FETCH_BYTES_MAX: Final = 8 * 1024 * 1024 + 1024
 _TOPIC: Final = "__cluster_metadata"
 _TOPIC_UUID: Final = uuid.UUID(bytes=bytes(METADATA_TOPIC_ID))
 _ANY: Final = i8(1)  # resource type, pattern type, operation and permission type of a filter
 
 #: DescribeCluster's endpoint types.
-BROKERS: Final = 1
-CONTROLLERS: Final = 2
+BROKER_ENDPOINTS: Final = 1
+CONTROLLER_ENDPOINTS: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FetchQuestion:
-    """Attributes: as KIP-595 has them; ``high_watermark`` None: none is known."""
+class FetchParameters:
+    """Parameters of a Fetch (KIP-595); ``high_watermark`` None: unknown."""
 
     cluster_id: str | None
     leader_epoch: int
@@ -72,7 +72,7 @@ class FetchQuestion:
 
 
 def request_bytes(request: Any, correlation_id: int) -> bytes:
-    """A request with its header, without the length before it."""
+    """Encode a request with its header, without the length before it."""
     header_schema = request.__header_schema__
     header = header_schema(
         request_api_key=request.__api_key__,
@@ -87,19 +87,19 @@ def request_bytes(request: Any, correlation_id: int) -> bytes:
 
 
 def api_versions() -> ApiVersionsRequest:
-    """Asked first on each connection."""
+    """The first request of each connection."""
     return ApiVersionsRequest(client_software_name=CLIENT_ID, client_software_version=CLIENT_VERSION)
 
 
 def describe_cluster(endpoint_type: int) -> DescribeClusterRequest:
-    """Which cluster, asked of one of `BROKERS` or `CONTROLLERS` (KIP-919)."""
+    """Cluster id and nodes, for `BROKER_ENDPOINTS` or `CONTROLLER_ENDPOINTS` (KIP-919)."""
     return DescribeClusterRequest(
         include_cluster_authorized_operations=False, endpoint_type=i8(endpoint_type)
     )
 
 
 def describe_acls() -> DescribeAclsRequest:
-    """All that there are."""
+    """All ACLs."""
     return DescribeAclsRequest(
         resource_type_filter=_ANY,
         resource_name_filter=None,
@@ -112,46 +112,46 @@ def describe_acls() -> DescribeAclsRequest:
 
 
 def describe_quorum() -> quorum_request.DescribeQuorumRequest:
-    """How far the metadata log is committed (KIP-595); a broker asks the quorum's leader."""
+    """Epoch and high watermark of the metadata log (KIP-595); a broker asks the quorum's leader."""
     partition = quorum_request.PartitionData(partition_index=i32(0))
     topic = quorum_request.TopicData(topic_name=TopicName(_TOPIC), partitions=(partition,))
     return quorum_request.DescribeQuorumRequest(topics=(topic,))
 
 
-def fetch(question: FetchQuestion, version: int) -> Any:
-    """Of version 17 or 18."""
-    if version >= FETCH_HEARS_COMMITS:
-        known = -1 if question.high_watermark is None else question.high_watermark
+def fetch(parameters: FetchParameters, version: int) -> Any:
+    """Fetch of version 17 or 18."""
+    if version >= FETCH_COMMIT_NOTICE_VERSION:
+        known = -1 if parameters.high_watermark is None else parameters.high_watermark
         partition: Any = fetch_request_18.FetchPartition(
             partition=i32(0),
-            current_leader_epoch=i32(question.leader_epoch),
-            fetch_offset=i64(question.offset),
-            last_fetched_epoch=i32(question.last_epoch),
-            partition_max_bytes=i32(question.bytes_max),
+            current_leader_epoch=i32(parameters.leader_epoch),
+            fetch_offset=i64(parameters.offset),
+            last_fetched_epoch=i32(parameters.last_epoch),
+            partition_max_bytes=i32(parameters.bytes_max),
             high_watermark=i64(known),
         )
         schema: Any = fetch_request_18
     else:
         partition = fetch_request_17.FetchPartition(
             partition=i32(0),
-            current_leader_epoch=i32(question.leader_epoch),
-            fetch_offset=i64(question.offset),
-            last_fetched_epoch=i32(question.last_epoch),
-            partition_max_bytes=i32(question.bytes_max),
+            current_leader_epoch=i32(parameters.leader_epoch),
+            fetch_offset=i64(parameters.offset),
+            last_fetched_epoch=i32(parameters.last_epoch),
+            partition_max_bytes=i32(parameters.bytes_max),
         )
         schema = fetch_request_17
     return schema.FetchRequest(
-        cluster_id=question.cluster_id,
-        max_wait=i32Timedelta.parse(dt.timedelta(milliseconds=question.wait_ms)),
-        min_bytes=i32(1 if question.wait_ms else 0),
-        max_bytes=i32(question.bytes_max),
+        cluster_id=parameters.cluster_id,
+        max_wait=i32Timedelta.parse(dt.timedelta(milliseconds=parameters.wait_ms)),
+        min_bytes=i32(1 if parameters.wait_ms else 0),
+        max_bytes=i32(parameters.bytes_max),
         topics=(schema.FetchTopic(topic_id=_TOPIC_UUID, partitions=(partition,)),),
         forgotten_topics_data=(),
     )
 
 
 def fetch_snapshot(cluster_id: str | None, leader_epoch: int, snapshot: SnapshotId, position: int) -> Any:
-    """The part of a snapshot from ``position`` on."""
+    """Part of a snapshot, from ``position`` on."""
     partition = snapshot_request.PartitionSnapshot(
         partition=i32(0),
         current_leader_epoch=i32(leader_epoch),
@@ -168,7 +168,7 @@ def fetch_snapshot(cluster_id: str | None, leader_epoch: int, snapshot: Snapshot
 
 
 def create_acls(acls: Sequence[AclContent]) -> create_request.CreateAclsRequest:
-    """These ACLs are to be in force."""
+    """Create these ACLs."""
     return create_request.CreateAclsRequest(
         creations=tuple(
             create_request.AclCreation(
@@ -186,7 +186,7 @@ def create_acls(acls: Sequence[AclContent]) -> create_request.CreateAclsRequest:
 
 
 def delete_acls(filters: Sequence[AclFilterContent]) -> delete_request.DeleteAclsRequest:
-    """What these match is to go."""
+    """Delete the ACLs that match one of the filters."""
     return delete_request.DeleteAclsRequest(
         filters=tuple(
             delete_request.DeleteAclsFilter(
@@ -204,7 +204,7 @@ def delete_acls(filters: Sequence[AclFilterContent]) -> delete_request.DeleteAcl
 
 
 def sasl_handshake(mechanism: str) -> SaslHandshakeRequest:
-    """By which mechanism we say who we are."""
+    """Choose the SASL mechanism."""
     return SaslHandshakeRequest(mechanism=mechanism)
 
 

@@ -19,17 +19,24 @@ from records.errors import DecodeError
 from records.flexible import MessageReader
 from records.log.bootstrap_servers import Address
 from records.log.cluster_writer import Refusal, Removal
-from records.log.protocol.answers import NO_ERROR, DescribedAcls, Fetched, Leader, SnapshotId, SnapshotPart
+from records.log.protocol.response_values import (
+    NO_ERROR,
+    DescribedAcls,
+    FetchResponse,
+    Leader,
+    SnapshotId,
+    SnapshotPart,
+)
 
 _T = TypeVar("_T")
 
 
-class MalformedAnswerError(Exception):
+class MalformedResponseError(Exception):
     """Bytes that are no answer to what was asked."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answering(Generic[_T]):
+class ResponseDecoder(Generic[_T]):
     """How an answer is read.
 
     Attributes:
@@ -45,30 +52,30 @@ class Answering(Generic[_T]):
 
 @dataclass(frozen=True, slots=True)
 class Authenticated:
-    """Answer to SaslHandshake and SaslAuthenticate."""
+    """LeaderResponse to SaslHandshake and SaslAuthenticate."""
 
     error: str
     message: str
     token: bytes = b""
 
 
-def decode_answer(data: bytes, answering: Answering[_T], correlation_id: int) -> _T:
+def decode_response(data: bytes, decoder: ResponseDecoder[_T], correlation_id: int) -> _T:
     """The answer in a frame's bytes.
 
     Raises:
-        MalformedAnswerError: they are not one, or not that to this request.
+        MalformedResponseError: they are not one, or not that to this request.
     """
     reader = MessageReader(data)
     try:
         found_id = reader.signed(4, "correlation id")
         if found_id != correlation_id:
-            raise MalformedAnswerError(f"an answer to request {found_id}, not {correlation_id}")
-        if answering.has_tagged_header:
+            raise MalformedResponseError(f"an answer to request {found_id}, not {correlation_id}")
+        if decoder.has_tagged_header:
             reader.skip_tagged_fields()
-        answer = answering.read(reader)
+        answer = decoder.read(reader)
         reader.finish()
     except DecodeError as error:
-        raise MalformedAnswerError(f"no answer to {answering.name}: {error}") from error
+        raise MalformedResponseError(f"no answer to {decoder.name}: {error}") from error
     return answer
 
 
@@ -82,7 +89,7 @@ def _error(reader: MessageReader) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ApiVersions:
-    """Answer to ApiVersions.
+    """LeaderResponse to ApiVersions.
 
     Attributes:
         ranges: first and last version by API key.
@@ -115,7 +122,7 @@ def _api_versions(reader: MessageReader) -> ApiVersions:
         elif tag == _FINALIZED_FEATURES and (found := _metadata_version_in(field)) is not None:
             level, _ = found  # the highest comes first here
     if error != NO_ERROR:
-        raise MalformedAnswerError(f"ApiVersions: {error.upper()}")
+        raise MalformedResponseError(f"ApiVersions: {error.upper()}")
     return ApiVersions(ranges, supported, level)
 
 
@@ -137,7 +144,7 @@ def _api_versions_again(reader: MessageReader) -> tuple[str, ApiVersions]:
 
 @dataclass(frozen=True, slots=True)
 class DescribedCluster:
-    """Answer to DescribeCluster; ``nodes`` by id: all controllers, or of a broker all brokers."""
+    """LeaderResponse to DescribeCluster; ``nodes`` by id: all controllers, or of a broker all brokers."""
 
     error: str
     cluster_id: str
@@ -284,13 +291,13 @@ def _snapshot_id(reader: MessageReader) -> SnapshotId | None:
     return None if end_offset < 0 or epoch < 0 else SnapshotId(end_offset, epoch)
 
 
-def _fetched(reader: MessageReader) -> Fetched:
+def _fetched(reader: MessageReader) -> FetchResponse:
     """Of version 17 or 18, which are the same."""
     reader.signed(4, "throttle time")
     error = _error(reader)
     reader.signed(4, "session id")
     known = _Known()
-    found: list[Fetched] = []
+    found: list[FetchResponse] = []
     for _ in reader.array("topics"):
         reader.uuid("topic id")
         found += [_fetched_partition(reader, known) for _ in reader.array("partitions")]
@@ -299,9 +306,9 @@ def _fetched(reader: MessageReader) -> Fetched:
         if tag == 0:
             known.read_addresses(field, of_fetch=True)
     if error != NO_ERROR:
-        return Fetched(error=error, leader=_UNKNOWN)
+        return FetchResponse(error=error, leader=_UNKNOWN)
     fetched = _only(found)
-    return Fetched(
+    return FetchResponse(
         error=fetched.error,
         leader=known.leader,
         high_watermark=fetched.high_watermark,
@@ -311,7 +318,7 @@ def _fetched(reader: MessageReader) -> Fetched:
     )
 
 
-def _fetched_partition(reader: MessageReader, known: _Known) -> Fetched:
+def _fetched_partition(reader: MessageReader, known: _Known) -> FetchResponse:
     reader.signed(4, "partition")
     error = _error(reader)
     high_watermark = reader.signed(8, "high watermark")
@@ -332,7 +339,7 @@ def _fetched_partition(reader: MessageReader, known: _Known) -> Fetched:
             known.read_leader(field)
         elif tag == 2:
             snapshot = _snapshot_id(field)
-    return Fetched(
+    return FetchResponse(
         error=error,
         leader=_UNKNOWN,
         high_watermark=None if high_watermark < 0 else high_watermark,
@@ -374,7 +381,7 @@ def _snapshot_partition(reader: MessageReader, known: _Known) -> tuple[str, int,
 
 def _only(partitions: list[_T]) -> _T:
     if len(partitions) != 1:
-        raise MalformedAnswerError(f"an answer about {len(partitions)} partitions, not one")
+        raise MalformedResponseError(f"an answer about {len(partitions)} partitions, not one")
     return partitions[0]
 
 
@@ -446,19 +453,21 @@ def _sasl_authenticate(reader: MessageReader) -> Authenticated:
 
 
 # ApiVersions' header is never flexible, so that any version of it can be answered (KIP-511).
-API_VERSIONS: Final = Answering("ApiVersions", has_tagged_header=False, read=_api_versions)
-DESCRIBE_CLUSTER: Final = Answering("DescribeCluster", has_tagged_header=True, read=_described_cluster)
-DESCRIBE_BROKERS: Final = Answering("DescribeCluster", has_tagged_header=True, read=_described_brokers)
-API_VERSIONS_AGAIN: Final = Answering("ApiVersions", has_tagged_header=False, read=_api_versions_again)
-DESCRIBE_QUORUM: Final = Answering("DescribeQuorum", has_tagged_header=True, read=_described_quorum)
-CREATE_ACLS: Final = Answering("CreateAcls", has_tagged_header=True, read=_created)
-DELETE_ACLS: Final = Answering("DeleteAcls", has_tagged_header=True, read=_deleted)
-FETCH: Final = Answering("Fetch", has_tagged_header=True, read=_fetched)
-FETCH_SNAPSHOT: Final = Answering("FetchSnapshot", has_tagged_header=True, read=_snapshot_part)
-SASL_HANDSHAKE: Final = Answering("SaslHandshake", has_tagged_header=False, read=_sasl_handshake)
-SASL_AUTHENTICATE: Final = Answering("SaslAuthenticate", has_tagged_header=True, read=_sasl_authenticate)
+API_VERSIONS: Final = ResponseDecoder("ApiVersions", has_tagged_header=False, read=_api_versions)
+DESCRIBE_CLUSTER: Final = ResponseDecoder("DescribeCluster", has_tagged_header=True, read=_described_cluster)
+DESCRIBE_BROKERS: Final = ResponseDecoder("DescribeCluster", has_tagged_header=True, read=_described_brokers)
+API_VERSIONS_AGAIN: Final = ResponseDecoder("ApiVersions", has_tagged_header=False, read=_api_versions_again)
+DESCRIBE_QUORUM: Final = ResponseDecoder("DescribeQuorum", has_tagged_header=True, read=_described_quorum)
+CREATE_ACLS: Final = ResponseDecoder("CreateAcls", has_tagged_header=True, read=_created)
+DELETE_ACLS: Final = ResponseDecoder("DeleteAcls", has_tagged_header=True, read=_deleted)
+FETCH: Final = ResponseDecoder("Fetch", has_tagged_header=True, read=_fetched)
+FETCH_SNAPSHOT: Final = ResponseDecoder("FetchSnapshot", has_tagged_header=True, read=_snapshot_part)
+SASL_HANDSHAKE: Final = ResponseDecoder("SaslHandshake", has_tagged_header=False, read=_sasl_handshake)
+SASL_AUTHENTICATE: Final = ResponseDecoder(
+    "SaslAuthenticate", has_tagged_header=True, read=_sasl_authenticate
+)
 
 
-def describe_acls(known: bytes = b"") -> Answering[tuple[str, DescribedAcls]]:
+def describe_acls(known: bytes = b"") -> ResponseDecoder[tuple[str, DescribedAcls]]:
     """DescribeAcls; an answer of this digest is not read, for it was before."""
-    return Answering("DescribeAcls", has_tagged_header=True, read=partial(_described_acls, known))
+    return ResponseDecoder("DescribeAcls", has_tagged_header=True, read=partial(_described_acls, known))

@@ -1,7 +1,7 @@
-"""What is said to prove who we are: PLAIN (RFC 4616), SCRAM (RFC 5802, KIP-84), OAUTHBEARER (RFC 7628).
+"""Client side of SASL: PLAIN (RFC 4616), SCRAM (RFC 5802, KIP-84), OAUTHBEARER (RFC 7628).
 
-An exchange is a generator of messages to be sent; it is sent the answers, and ends when it is content. It
-does no I/O, and reads no random source: the nonce is given.
+An exchange is a generator: it yields messages to send, receives the responses, and ends on success. It does
+no I/O, and reads no random source: the nonce is an argument.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from typing import Final
 
 Exchange = Generator[bytes, bytes, None]
 
-#: What a server may make us compute at most; Kafka's own limit is far below.
+#: Limit of what a server can make us compute; Kafka's own limit is far below.
 _ITERATIONS_MAX: Final = 1_000_000
 _ITERATIONS_MIN: Final = 4096
 
 
 class SaslError(Exception):
-    """The other side does not prove who it is, or says what makes no sense."""
+    """The server does not authenticate itself, or its message is malformed."""
 
 
 def exchange(mechanism: str, username: str, password: str, nonce: str) -> Exchange:
-    """Our side of ``PLAIN``, ``SCRAM-SHA-256`` or ``SCRAM-SHA-512``; raises SaslError on the way."""
+    """Client side of ``PLAIN``, ``SCRAM-SHA-256`` or ``SCRAM-SHA-512``. Raises SaslError."""
     if mechanism == "PLAIN":
         return _plain(username, password)
     return _scram(mechanism.removeprefix("SCRAM-").replace("-", "").lower(), username, password, nonce)
 
 
 def oauthbearer(token: str) -> Exchange:
-    """Our side of ``OAUTHBEARER``; raises SaslError with what the other side says of the token."""
+    """Client side of ``OAUTHBEARER``. Raises SaslError with the server's reason."""
     problem = yield f"n,,\x01auth=Bearer {token}\x01\x01".encode("ascii", "replace")
     if problem:
-        yield b"\x01"  # so that it ends with an error, which mostly says more
+        yield b"\x01"  # the server then ends with an error, which mostly has a better reason
         raise SaslError(problem.decode("utf-8", "replace"))
 
 
@@ -50,11 +50,13 @@ def _scram(digest: str, username: str, password: str, nonce: str) -> Exchange:
     fields = _fields(first)
     salt, server_nonce = _decoded(fields.get("s", "")), fields.get("r", "")
     if not server_nonce.startswith(nonce) or server_nonce == nonce:
-        raise SaslError("its nonce is not an answer to ours")
+        raise SaslError("the server's nonce does not extend ours")
     count = fields.get("i", "")
     iterations = int(count) if count.isascii() and count.isdigit() and len(count) <= 7 else 0
     if not _ITERATIONS_MIN <= iterations <= _ITERATIONS_MAX:
-        raise SaslError(f"it asks for {count} iterations, {_ITERATIONS_MIN} to {_ITERATIONS_MAX} are taken")
+        raise SaslError(
+            f"the server requires {count} iterations; accepted are {_ITERATIONS_MIN} to {_ITERATIONS_MAX}"
+        )
     salted = hashlib.pbkdf2_hmac(digest, password.encode(), salt, iterations)
     client_key = hmac.digest(salted, b"Client Key", digest)
     final = f"c=biws,r={server_nonce}"
@@ -64,7 +66,7 @@ def _scram(digest: str, username: str, password: str, nonce: str) -> Exchange:
     answer = (yield f"{final},p={base64.b64encode(proof).decode()}".encode()).decode("utf-8", "replace")
     expected = hmac.digest(hmac.digest(salted, b"Server Key", digest), signed, digest)
     if not hmac.compare_digest(_decoded(_fields(answer).get("v", "")), expected):
-        raise SaslError("it does not know the password that it asks for")
+        raise SaslError("the server does not prove that it knows the password")
 
 
 def _fields(message: str) -> dict[str, str]:
@@ -75,4 +77,4 @@ def _decoded(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise SaslError("it sends no base64 where that must be") from error
+        raise SaslError("the server's message is not base64") from error

@@ -1,6 +1,6 @@
-"""How controllers and brokers are reached: the user's ``aclog.kafka.*``, by librdkafka's names, and our own.
+"""Connection settings of controllers and brokers: the user's ``aclog.kafka.*``, by librdkafka's names.
 
-Only what is listed here means something; another key is refused, lest it be taken for obeyed.
+Unknown keys are errors, so that no user relies on a setting that has no effect.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from records.errors import LogError
-from records.log.protocol.oauth import FileTokens, GrantedTokens, endpoint_problem, file_of
+from records.log.protocol.oauth import FileTokens, GrantedTokens, endpoint_problem, token_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -53,9 +53,9 @@ _KEYS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtocolSettings:
-    """Attributes: as their keys; ``password`` and ``key_password`` are never shown.
+    """Attributes have the names of their keys; ``password`` and ``key_password`` are never shown.
 
-    ``tokens`` gives one for each connection that is made by OAUTHBEARER.
+    ``tokens`` provides a token for each connection with OAUTHBEARER.
     """
 
     cluster_id: str | None
@@ -78,12 +78,12 @@ class ProtocolSettings:
 
     @property
     def has_tls(self) -> bool:
-        """Whether the connection is encrypted."""
+        """Whether connections are encrypted."""
         return self.protocol in ("ssl", "sasl_ssl")
 
     @property
     def principal(self) -> str:
-        """As the cluster's ACLs name us, as far as that can be known here."""
+        """The principal in the cluster's ACLs, as far as the settings determine it."""
         if self.username is not None:
             return f"User:{self.username}"
         if self.tokens is not None:
@@ -92,16 +92,15 @@ class ProtocolSettings:
 
 
 def protocol_settings(client: Mapping[str, str]) -> ProtocolSettings:
-    """The settings, checked.
+    """Parse and check the settings.
 
     Raises:
-        LogError: the key, and what is allowed.
+        LogError: an unknown key or an invalid value; the text has what is allowed.
     """
     for key in client:
         if key not in _KEYS:
             raise LogError(
-                f"{PREFIX}{key} means nothing where a cluster is asked in Kafka's own protocol (kraft://, "
-                f"describe://); there are {', '.join(_KEYS)}"
+                f"{PREFIX}{key} is not supported by kraft:// and describe://. Supported: {', '.join(_KEYS)}"
             )
     protocol = _one_of(client, "security.protocol", "plaintext", PROTOCOLS, str.lower)
     timeout_s = _ms(client, "socket.timeout.ms", _REQUEST_TIMEOUT_MS, 1, _TIMEOUT_MS_MAX) / 1000
@@ -143,7 +142,7 @@ def _tokens(client: Mapping[str, str], timeout_s: float) -> FileTokens | Granted
     _one_of(client, "sasl.oauthbearer.method", "oidc", ("oidc",), str.lower)
     _need(client, "OAUTHBEARER", _ENDPOINT)
     url = client[_ENDPOINT]
-    path = file_of(url)
+    path = token_file(url)
     if path is not None:
         return FileTokens(path)
     problem = endpoint_problem(url)
@@ -163,7 +162,7 @@ def _tokens(client: Mapping[str, str], timeout_s: float) -> FileTokens | Granted
 def _need(client: Mapping[str, str], mechanism: str, *keys: str) -> None:
     for key in keys:
         if not client.get(key):
-            raise LogError(f"{PREFIX}{key} is needed, with {PREFIX}sasl.mechanism={mechanism}")
+            raise LogError(f"{PREFIX}{key} is required by {PREFIX}sasl.mechanism={mechanism}")
 
 
 def _one_of(
@@ -175,14 +174,14 @@ def _one_of(
 ) -> str:
     value = client.get(key, default)
     if value is None:
-        raise LogError(f"{PREFIX}{key} is needed: {', '.join(allowed)}")
+        raise LogError(f"{PREFIX}{key} is required: {', '.join(allowed)}")
     if normal(value) not in allowed:
-        raise LogError(f"{PREFIX}{key}={value}: kraft:// and describe:// take {', '.join(allowed)}")
+        raise LogError(f"{PREFIX}{key}={value}: kraft:// and describe:// support {', '.join(allowed)}")
     return normal(value)
 
 
 def _ms(client: Mapping[str, str], key: str, default: int, least: int, most: int) -> int:
     text = client.get(key, str(default))
     if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
-        raise LogError(f"{PREFIX}{key}={text}: a number from {least} to {most}")
+        raise LogError(f"{PREFIX}{key}={text} is not a number from {least} to {most}")
     return int(text)

@@ -1,10 +1,10 @@
-"""What an observer holds of the log: batches from where its reader stands on, and up to where they count.
+"""Replica: the batches that an observer has buffered, from the reader's position on.
 
-A leader also sends what is not committed yet. It is kept, so that the next fetch asks behind it, and is never
-given out above the high watermark (I3). Where the leader's log has another history than what is kept, all of
-it is dropped and fetched again; where nothing is kept, the reader's own place is not in the log any more
-(I11). A metadata log has no gaps and no producers, and its epochs never go back: batches that say otherwise
-are refused.
+A leader also sends batches that are not committed yet. They are buffered, so that the next fetch continues
+after them, and are never returned above the high watermark (I3). If the leader's log has another history than
+the buffer, the buffer is dropped and fetched again; without a buffer, the reader's position is no longer in
+the log (I11). A metadata log has no gaps and no producers, and its epochs never decrease: other batches are
+rejected.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from records.errors import DecodeError, OffsetOutOfRangeError, TruncatedRecordEr
 
 if TYPE_CHECKING:
     from records.batch import RecordBatch
-    from records.log.protocol.answers import Fetched, SnapshotId
+    from records.log.protocol.response_values import FetchResponse, SnapshotId
 
-#: Above this, what is kept must be read, or committed, before more is fetched.
-KEPT_BYTES_MAX: Final = 32 * 1024 * 1024
+#: Limit of the buffer: above it, batches must be read, or committed, before more are fetched.
+BUFFER_BYTES_MAX: Final = 32 * 1024 * 1024
 
 _NO_PRODUCER: Final = -1
 
 
 class Replica:
-    """Fed with answers to fetches at ``fetch_offset``. Not thread-safe.
+    """Takes responses to fetches at ``fetch_offset``. Not thread-safe.
 
     Attributes:
-        position: the reader's: where the next batch to be given out begins, or an offset within it.
-        high_watermark: as the leader said last; None: it has not said.
-        snapshot: what the leader last said its log begins with; None: with offset 0.
+        position: of the reader: the offset at which the next batch begins, or one within it.
+        high_watermark: last reported by the leader; None: not yet.
+        snapshot: the one that the leader's log begins with; None: it begins with offset 0.
     """
 
     def __init__(self) -> None:
@@ -39,70 +39,70 @@ class Replica:
         self.high_watermark: int | None = None
         self.snapshot: SnapshotId | None = None
         self._epoch: int | None = None
-        self._kept: deque[RecordBatch] = deque()
-        self._kept_bytes = 0
+        self._batches: deque[RecordBatch] = deque()
+        self._buffered_bytes = 0
 
     @property
     def fetch_offset(self) -> int:
-        """Where the next fetch is to begin."""
-        return self._kept[-1].end_offset if self._kept else self.position
+        """Offset of the next fetch."""
+        return self._batches[-1].end_offset if self._batches else self.position
 
     @property
     def fetch_epoch(self) -> int | None:
-        """Epoch of the batch before that; None: not known, as the reader has just come there."""
-        return self._kept[-1].epoch if self._kept else self._epoch
+        """Epoch of the batch before that; None: unknown, as after ``seek``."""
+        return self._batches[-1].epoch if self._batches else self._epoch
 
     @property
     def is_full(self) -> bool:
-        """Whether no more is to be fetched now."""
-        return self._kept_bytes >= KEPT_BYTES_MAX
+        """Whether the buffer is full."""
+        return self._buffered_bytes >= BUFFER_BYTES_MAX
 
     @property
-    def has_news(self) -> bool:
-        """Whether there is something committed to be read."""
-        return bool(self._kept) and self._kept[0].end_offset <= self._committed
+    def has_committed(self) -> bool:
+        """Whether a committed batch can be read."""
+        return bool(self._batches) and self._batches[0].end_offset <= self._committed
 
     def seek(self, offset: int) -> None:
-        """The reader is there now, which is where it read to, or anywhere else."""
+        """Move the reader: to the end of what it read, or to any other offset."""
         if not self.position <= offset <= self.fetch_offset:
             self._drop()
             self._epoch = None
-        while self._kept and self._kept[0].end_offset <= offset:
-            batch = self._kept.popleft()
-            self._kept_bytes -= batch.size_bytes
+        while self._batches and self._batches[0].end_offset <= offset:
+            batch = self._batches.popleft()
+            self._buffered_bytes -= batch.size_bytes
             self._epoch = batch.epoch
         self.position = offset
         if self._epoch is None and self.snapshot is not None and self.snapshot.end_offset == offset:
             self._epoch = self.snapshot.epoch
 
-    def look(self, fetched: Fetched) -> None:
-        """Take a leader's answer to a fetch anywhere: what it says of the log's start and of its end.
+    def observe(self, fetched: FetchResponse) -> None:
+        """Take the log's start and end from a leader's response to a fetch at any offset.
 
-        It does not say whether what is kept and was not committed is in its log: that is dropped.
+        It does not show whether the buffered, uncommitted batches are in the leader's log: they are dropped.
         """
-        while self._kept and self._kept[-1].end_offset > self._committed:
-            self._kept_bytes -= self._kept.pop().size_bytes
-        self._learn(fetched)
+        while self._batches and self._batches[-1].end_offset > self._committed:
+            self._buffered_bytes -= self._batches.pop().size_bytes
+        self._update(fetched)
 
-    def step(self, fetched: Fetched) -> None:
-        """Take a leader's answer to a fetch at ``fetch_offset``.
+    def apply(self, fetched: FetchResponse) -> None:
+        """Take a leader's response to a fetch at ``fetch_offset``.
 
         Raises:
-            OffsetOutOfRangeError: the reader's place is not in the log: it was trimmed, or truncated and
+            OffsetOutOfRangeError: the reader's position is not in the log: it was trimmed, or truncated and
                 written on; then ``end`` is at most where the new history begins.
             DecodeError: the first batch cannot be decoded, or does not follow.
         """
         if fetched.diverges_at is not None or fetched.snapshot is not None:
-            self._lose(fetched)
+            self._discard(fetched)
         else:
-            self._learn(fetched)  # it follows what is kept, so that is in its log
-            self._keep(fetched.records)
+            self._update(fetched)  # it continues the buffer, which is therefore in the leader's log
+            self._buffer(fetched.records)
 
     def committed(self, max_bytes: int) -> list[RecordBatch]:
-        """Batches from the reader's position on that are committed; one at least if there is one."""
+        """Committed batches from the reader's position on; at least one if there is one."""
         found: list[RecordBatch] = []
         size_bytes = 0
-        for batch in self._kept:
+        for batch in self._batches:
             size_bytes += batch.size_bytes
             if batch.end_offset > self._committed or (found and size_bytes > max_bytes):
                 break
@@ -113,34 +113,34 @@ class Replica:
     def _committed(self) -> int:
         return -1 if self.high_watermark is None else self.high_watermark
 
-    def _learn(self, fetched: Fetched) -> None:
+    def _update(self, fetched: FetchResponse) -> None:
         if fetched.snapshot is not None:
             self.snapshot = fetched.snapshot
         if fetched.high_watermark is not None:
-            # A new leader says it only when it has committed something itself: it never goes back.
+            # A new leader reports it only after its own first commit: it never decreases.
             self.high_watermark = max(self._committed, fetched.high_watermark)
 
-    def _lose(self, fetched: Fetched) -> None:
-        """What is kept, or else the reader's place, is not in the leader's log."""
+    def _discard(self, fetched: FetchResponse) -> None:
+        """The buffer, or else the reader's position, is not in the leader's log."""
         self.snapshot = fetched.snapshot or self.snapshot
-        if self._kept:
+        if self._batches:
             self._drop()
             return
         start = 0 if self.snapshot is None else self.snapshot.end_offset
         end = max(start, self._committed)
         if fetched.diverges_at is not None:
             end = min(end, fetched.diverges_at)
-        # What counted in that history says nothing about this one.
+        # The high watermark of that history does not apply to this one.
         self.high_watermark = fetched.high_watermark
         raise OffsetOutOfRangeError(self.position, start=min(start, end), end=end)
 
     def _drop(self) -> None:
-        if self._kept and self._kept[0].base_offset < self.position:
-            self._epoch = None  # that of the batch before is not that of the record before
-        self._kept.clear()
-        self._kept_bytes = 0
+        if self._batches and self._batches[0].base_offset < self.position:
+            self._epoch = None  # the reader is within a batch, so the epoch before it is unknown
+        self._batches.clear()
+        self._buffered_bytes = 0
 
-    def _keep(self, records: bytes) -> None:
+    def _buffer(self, records: bytes) -> None:
         at = 0
         while at < len(records):
             try:
@@ -148,31 +148,33 @@ class Replica:
                 self._check(batch)
             except TruncatedRecordError as error:
                 if at:
-                    return  # cut by the fetch's size: the next one begins with it
-                raise DecodeError(f"a batch arrived cut: {error.reason}", offset=self.fetch_offset) from error
+                    return  # truncated by the fetch's size: the next one begins with it
+                raise DecodeError(
+                    f"the first batch is truncated: {error.reason}", offset=self.fetch_offset
+                ) from error
             except DecodeError:
                 if at:
                     return  # the next fetch begins with it
                 raise
             at += batch.size_bytes
             if batch.end_offset > self.fetch_offset:
-                self._kept.append(batch)
-                self._kept_bytes += batch.size_bytes
+                self._batches.append(batch)
+                self._buffered_bytes += batch.size_bytes
 
     def _check(self, batch: RecordBatch) -> None:
         problem = None
         if batch.producer_id != _NO_PRODUCER or batch.is_transactional:
-            problem = "is a producer's, which no metadata log has"
+            problem = "is a producer's; metadata logs have none"
         elif batch.base_offset > self.fetch_offset:
-            problem = f"leaves out offsets from {self.fetch_offset} on"
-        elif self._kept and batch.base_offset < self.fetch_offset:
-            problem = f"begins before {self.fetch_offset}, where the one before ends"
+            problem = f"skips offsets from {self.fetch_offset} on"
+        elif self._batches and batch.base_offset < self.fetch_offset:
+            problem = f"begins before {self.fetch_offset}, where the previous one ends"
         elif self.fetch_epoch is not None and batch.epoch < self._epoch_before(batch):
-            problem = f"is of epoch {batch.epoch}, and the one before it of {self.fetch_epoch}"
+            problem = f"has epoch {batch.epoch}, and the previous one {self.fetch_epoch}"
         if problem is not None:
             raise DecodeError(f"the batch {problem}", offset=batch.base_offset, position=batch.position)
 
     def _epoch_before(self, batch: RecordBatch) -> int:
-        """The least epoch that it may have: one that reaches below the reader's place may be any."""
+        """The least epoch that the batch may have; -1 if it reaches below the reader's position."""
         follows = batch.base_offset == self.fetch_offset
         return self.fetch_epoch if follows and self.fetch_epoch is not None else -1

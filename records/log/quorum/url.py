@@ -1,4 +1,4 @@
-"""kraft://HOST:PORT[,HOST:PORT...]: where the controllers of a cluster listen."""
+"""kraft://HOST:PORT[,HOST:PORT...]: addresses of a cluster's controllers."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _FORM: Final = "kraft://HOST:PORT[,HOST:PORT...], of the controllers' listener"
 
 @dataclass(frozen=True, slots=True)
 class QuorumUrl:
-    """``controllers`` are asked first; the others are learned from their answers."""
+    """``controllers`` are asked first; their responses name the others."""
 
     text: str
     controllers: tuple[Address, ...]
 
 
 def parse_quorum_url(url: str) -> QuorumUrl:
-    """Take a URL apart.
+    """Parse a URL.
 
     Raises:
-        LogError: what is wrong with it, and the form that it must have.
+        LogError: the text has what is wrong, and the form of a valid URL.
     """
     if url[: len(SCHEME)].lower() != SCHEME:
         raise LogError(f"`{url}` is not a quorum: write {_FORM}")

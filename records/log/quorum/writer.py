@@ -1,78 +1,98 @@
-"""QuorumWriter: asks the active controller to change ACLs, which is the leader of the quorum.
+"""QuorumWriter: sends ACL changes to the active controller, which is the leader of the quorum.
 
-Whether it still leads is seen by a fetch just before each request, on the same connection, which is then not
-one that ended long ago. NOT_CONTROLLER has two meanings, by QuorumController: a new leader that is not active
-yet, which has written nothing; or one that ceased to lead when its records were appended, which the next
-leader may keep (`renounce`). It is the first where the fetch after it is answered in the same epoch, as no
-epoch has two leaders, and none that renounced is active in it again.
+A fetch just before each request, on the same connection, checks that the controller still leads and that the
+connection is alive. NOT_CONTROLLER has two meanings, by QuorumController: a new leader is not active yet and
+has written nothing; or a leader lost the leadership when its records were appended, which the next one may
+keep (`renounce`). It is the first if the fetch after it is answered in the same epoch: no epoch has two
+leaders, and no controller that renounced becomes active in it again.
 
-A leader that hangs with a request is waited for until another one is seen to lead. A creation of unknown
-outcome is sent again, as an ACL that is there already is no second record; a removal is not, as what it would
-find then may be newer.
+The writer waits for a leader that hangs with a request until another one leads. It sends a creation of
+unknown outcome again, as an ACL that exists makes no second record. It does not resend a removal, as it could
+then match newer ACLs.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from records.errors import LogError, LogUnreachableError
-from records.log.cluster_writer import Answered, Refusal
+from records.log.cluster_writer import AclWriteResult, Refusal
 from records.log.protocol import requests, responses
-from records.log.protocol.answers import NOT_ALLOWED
-from records.log.quorum.session import PATIENCE_S
+from records.log.protocol.response_values import NOT_ALLOWED
+from records.log.quorum.session import LEADER_TIMEOUT_S
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from records.entries import AclContent
     from records.log.cluster_writer import AclFilterContent, Removal
-    from records.log.protocol.failure import Failure
-    from records.log.protocol.responses import Answering
+    from records.log.protocol.cluster_errors import ClusterErrors
+    from records.log.protocol.responses import ResponseDecoder
     from records.log.quorum.session import Session
 
 #: A controller may take this long for the largest request.
-_ANSWER_S: Final = 30.0
-_PAUSE_S: Final = 0.05
+_RESPONSE_TIMEOUT_S: Final = 30.0
+_RETRY_INTERVAL_S: Final = 0.05
 _NOT_CONTROLLER: Final = "NOT_CONTROLLER"
+_NO_ERROR: Final = LogError("")
 
 _T = TypeVar("_T")
+
+
+class _Outcome(Enum):
+    """What one attempt did to the cluster."""
+
+    NOT_SENT = auto()  # nothing was written: the controller is not active yet
+    UNKNOWN = auto()  # it may be in force, or come into force later
+    DONE = auto()
+
+
+class _Attempt(NamedTuple, Generic[_T]):
+    """``results`` where it is done, and else ``error``."""
+
+    outcome: _Outcome
+    results: list[_T]
+    error: LogError
 
 
 class QuorumWriter:
     """Implements ClusterWriter."""
 
-    def __init__(self, session: Session, failure: Failure, closing: threading.Event) -> None:
-        """Ask nobody yet; ``session`` is used by this alone."""
+    def __init__(self, session: Session, errors: ClusterErrors, closing: threading.Event) -> None:
+        """Send nothing yet. ``session`` is for this writer alone."""
         self._session = session
-        self._failure = failure
+        self._errors = errors
         self._closing = closing
-        self._asking = threading.Lock()
+        self._lock = threading.Lock()
         self._known_end = 0
-        self._waits_in: int | None = None  # the epoch of the leader that has a request
+        self._pending_epoch: int | None = None  # epoch of the leader that has a request
 
-    def expect(self, cluster_id: str | None) -> None:
-        """Controllers of another cluster are refused."""
+    def require_cluster(self, cluster_id: str | None) -> None:
+        """Refuse controllers of another cluster."""
         self._session.cluster_id = cluster_id
 
     def end_offset(self) -> int:
-        """One past the last committed offset, as the leader says now. LogError: it cannot be asked."""
-        with self._asking:
+        """One past the last committed offset, asked from the leader now. Raises LogError."""
+        with self._lock:
             return self._end_offset()
 
-    def create(self, acls: Sequence[AclContent]) -> Answered[Refusal | None]:
-        return self._carry_out(requests.create_acls(acls), responses.CREATE_ACLS, len(acls), again=True)
-
-    def delete(self, filters: Sequence[AclFilterContent]) -> Answered[Refusal | list[Removal]]:
+    def create(self, acls: Sequence[AclContent]) -> AclWriteResult[Refusal | None]:
         return self._carry_out(
-            requests.delete_acls(filters), responses.DELETE_ACLS, len(filters), again=False
+            requests.create_acls(acls), responses.CREATE_ACLS, len(acls), is_idempotent=True
         )
 
-    def seen_to_lead(self, epoch: int) -> None:
-        """There is a leader in ``epoch``: an earlier one's answer is not waited for. From any thread."""
-        waits_in = self._waits_in
-        if waits_in is not None and waits_in < epoch:
+    def delete(self, filters: Sequence[AclFilterContent]) -> AclWriteResult[Refusal | list[Removal]]:
+        return self._carry_out(
+            requests.delete_acls(filters), responses.DELETE_ACLS, len(filters), is_idempotent=False
+        )
+
+    def confirm_leader(self, epoch: int) -> None:
+        """Stop waiting for the response of an earlier leader: there is one in ``epoch``. From any thread."""
+        pending_epoch = self._pending_epoch
+        if pending_epoch is not None and pending_epoch < epoch:
             self._session.abort()
 
     def abort(self) -> None:
@@ -80,64 +100,76 @@ class QuorumWriter:
         self._session.abort()
 
     def _end_offset(self) -> int:
-        give_up_s = time.monotonic() + PATIENCE_S
+        give_up_s = time.monotonic() + LEADER_TIMEOUT_S
         while True:
-            self._session.reach()
-            # Behind what is known there is little to send; the first batch may have megabytes.
+            self._session.connect()
+            # From the known end on there is little to send; the first batch of the log may have megabytes.
             end_offset = self._session.fetch(self._known_end, None, None, bytes_max=1).high_watermark
             if end_offset is not None:
                 self._known_end = end_offset
                 return end_offset
-            if time.monotonic() > give_up_s or self._closing.wait(_PAUSE_S):
-                raise self._failure.uncommitted()
+            if time.monotonic() > give_up_s or self._closing.wait(_RETRY_INTERVAL_S):
+                raise self._errors.no_committed_end()
 
     def _carry_out(
-        self, request: Any, answering: Answering[list[_T]], items: int, *, again: bool
-    ) -> Answered[_T]:
-        with self._asking:
-            give_up_s = time.monotonic() + PATIENCE_S
-            doubt: LogError | None = None  # of an earlier try, which may be in force or come to be
+        self, request: Any, decoder: ResponseDecoder[list[_T]], items: int, *, is_idempotent: bool
+    ) -> AclWriteResult[_T]:
+        with self._lock:
+            deadline_s = time.monotonic() + LEADER_TIMEOUT_S
+            # Of an earlier attempt, whose records may be in the log or still get there.
+            outcome_unknown_error: LogError | None = None
             while True:
-                trouble: LogError
                 try:
                     self._end_offset()
+                    attempt = self._attempt(request, decoder, items)
                 except LogError as error:
-                    raise doubt or error from error
-                epoch = self._session.epoch
-                try:
-                    results = self._answer(request, answering)
-                except LogUnreachableError as error:
-                    if doubt is None:  # so long nobody looked for a leader
-                        give_up_s = time.monotonic() + PATIENCE_S
-                    trouble = doubt = self._failure.unanswered(error, answering.name)
-                else:
-                    if len(results) != items:
-                        why = f"{len(results)} results for {items} items"
-                        raise self._failure.unanswered(
-                            self._failure.not_kafka(self._session.address, why), answering.name
-                        )
-                    codes = {result.code for result in results if isinstance(result, Refusal)}
-                    if NOT_ALLOWED.upper() in codes:
-                        raise doubt or self._failure.may_not_write(self._session.address)
-                    if _NOT_CONTROLLER not in codes:
-                        return Answered(self._end_after(answering.name), results)
-                    moving = self._failure.moving(self._session.address, answering.name)
-                    if not self._leads_still(epoch):
-                        doubt = self._failure.unanswered(moving, answering.name)
-                    trouble = doubt or moving
-                is_over = time.monotonic() > give_up_s or self._closing.wait(_PAUSE_S)
-                if is_over or (doubt is not None and not again):
-                    raise trouble
+                    raise outcome_unknown_error or error from error
+                if attempt.outcome is _Outcome.DONE:
+                    return AclWriteResult(self._end_after(decoder.name), attempt.results)
+                if attempt.outcome is _Outcome.UNKNOWN:
+                    if outcome_unknown_error is None:  # the attempt itself may have taken long
+                        deadline_s = time.monotonic() + LEADER_TIMEOUT_S
+                    outcome_unknown_error = attempt.error
+                is_over = time.monotonic() > deadline_s or self._closing.wait(_RETRY_INTERVAL_S)
+                if is_over or (outcome_unknown_error is not None and not is_idempotent):
+                    raise outcome_unknown_error or attempt.error
 
-    def _answer(self, request: Any, answering: Answering[_T]) -> _T:
-        self._waits_in = self._session.epoch
+    def _attempt(self, request: Any, decoder: ResponseDecoder[list[_T]], items: int) -> _Attempt[_T]:
+        """Send the request once.
+
+        Raises:
+            LogRefusedError: the right to change ACLs is missing; nothing was written.
+            LogOutcomeUnknownError: the response does not fit the request.
+            LogError: as Session.send_once, but for LogUnreachableError.
+        """
+        epoch = self._session.epoch
         try:
-            return self._session.ask_once(request, answering, wait_s=_ANSWER_S)
-        finally:
-            self._waits_in = None
+            results = self._answer(request, decoder)
+        except LogUnreachableError as error:
+            return _Attempt(_Outcome.UNKNOWN, [], self._errors.outcome_unknown(error, decoder.name))
+        address = self._session.address
+        if len(results) != items:
+            malformed = self._errors.malformed_response(address, f"{len(results)} results for {items} items")
+            raise self._errors.outcome_unknown(malformed, decoder.name)
+        codes = {result.code for result in results if isinstance(result, Refusal)}
+        if NOT_ALLOWED.upper() in codes:
+            raise self._errors.alter_not_allowed(address)
+        if _NOT_CONTROLLER not in codes:
+            return _Attempt(_Outcome.DONE, results, _NO_ERROR)
+        not_active = self._errors.not_active_controller(address, decoder.name)
+        if self._is_leader_in(epoch):
+            return _Attempt(_Outcome.NOT_SENT, [], not_active)
+        return _Attempt(_Outcome.UNKNOWN, [], self._errors.outcome_unknown(not_active, decoder.name))
 
-    def _leads_still(self, epoch: int) -> bool:
-        """Whether who led in this epoch does so now."""
+    def _answer(self, request: Any, decoder: ResponseDecoder[_T]) -> _T:
+        self._pending_epoch = self._session.epoch
+        try:
+            return self._session.send_once(request, decoder, wait_s=_RESPONSE_TIMEOUT_S)
+        finally:
+            self._pending_epoch = None
+
+    def _is_leader_in(self, epoch: int) -> bool:
+        """Whether the leader of this epoch still leads."""
         try:
             self._end_offset()
         except LogError:
@@ -148,4 +180,4 @@ class QuorumWriter:
         try:
             return self._end_offset()
         except LogUnreachableError as error:
-            raise self._failure.unseen(error, doing) from error
+            raise self._errors.end_offset_unknown(error, doing) from error

@@ -1,7 +1,7 @@
 """kafka://HOST:PORT[,...]/TOPIC: a log in a compacted topic, read and written by many nodes.
 
     url                     address of a topic            client        settings of the Kafka clients
-    codec                   a record as a message         failure       Kafka's errors -> LogError
+    codec                   a record as a message         topic_errors       Kafka's errors -> LogError
     topic_admin             requests about topics, creation, required settings
     transaction_assembler   which messages become visible together
     reader                  complete batches in offset order

@@ -16,8 +16,8 @@ from records.acl import AclOperation, ResourceType
 from records.errors import EncodeError, LogOutcomeUnknownError, LogUnreachableError
 from records.log.bootstrap_servers import parse_bootstrap_servers
 from records.log.topic.client import ClientErrors, ClientSettings
-from records.log.topic.failure import Failure
 from records.log.topic.topic_admin import REQUEST_TIMEOUT_S
+from records.log.topic.topic_errors import TopicErrors
 from records.log.topic.url import FORM, TopicUrl
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class ClusterAcls:
         client: settings for the Kafka client: ``aclog.kafka.*`` without that prefix.
 
     Raises:
-        LogError: as Failure says; from every method too.
+        LogError: as TopicErrors says; from every method too.
     """
 
     def __init__(self, bootstrap_servers: str, client: Mapping[str, str]) -> None:
@@ -45,8 +45,8 @@ class ClusterAcls:
         parse_bootstrap_servers(self.url, bootstrap_servers, FORM)
         errors = ClientErrors(client)
         where = TopicUrl(self.url, bootstrap_servers, "")
-        self._failure = Failure(where, errors)
-        with self._failure.translated("making a client"):
+        self._topic_errors = TopicErrors(where, errors)
+        with self._topic_errors.translated("making a client"):
             self._client = kafka.AdminClient(dict(ClientSettings(where, client, errors).admin()))
 
     def cluster_id(self) -> str:
@@ -86,10 +86,10 @@ class ClusterAcls:
         try:
             return future.result(2 * REQUEST_TIMEOUT_S)
         except TimeoutError as error:
-            raise self._failure.no_answer(doing, 2 * REQUEST_TIMEOUT_S) from error
+            raise self._topic_errors.no_answer(doing, 2 * REQUEST_TIMEOUT_S) from error
         except KafkaException as exception:
             self._client.poll(0)  # what went wrong with the connections comes here
-            raise self._failure.of(exception.args[0], doing) from exception
+            raise self._topic_errors.translate(exception.args[0], doing) from exception
 
 
 def _client_binding(kind: type[_T], acl: _Content) -> _T:

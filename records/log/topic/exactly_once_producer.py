@@ -20,7 +20,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 
 from records.errors import LogNotFoundError
 from records.log.topic.client import ClientErrors, ClientSettings
-from records.log.topic.failure import Failure
+from records.log.topic.topic_errors import TopicErrors
 from records.log.topic.url import parse_topic_url
 
 #: The most messages in one transaction, which must be written well within its timeout.
@@ -50,7 +50,7 @@ class ExactlyOnceProducer:
     def __init__(self, url: str, *, name: str, client: Mapping[str, str]) -> None:
         self._where = parse_topic_url(url)
         self._errors = ClientErrors(client)
-        self._failure = Failure(self._where, self._errors, remedy=_REMEDY)
+        self._topic_errors = TopicErrors(self._where, self._errors, remedy=_REMEDY)
         self._name = f"aclog-feed-{sha256(name.encode()).hexdigest()[:32]}"
         settings = ClientSettings(self._where, client, self._errors)
         # Java's clients put a key into the same partition.
@@ -60,13 +60,13 @@ class ExactlyOnceProducer:
 
     def append(self, messages: Iterable[tuple[int, bytes, bytes]]) -> int:
         """Append (position, key, value), in order of position; returns how many were not there yet."""
-        with self._failure.translated("starting a transactional producer"):
+        with self._topic_errors.translated("starting a transactional producer"):
             producer = Producer(self._producer_settings)
         # This completes or ends what an earlier writer left open, so that its position can be asked for.
         self._retried(
             lambda: producer.init_transactions(_CALL_TIMEOUT_S), "starting a transactional producer"
         )
-        with self._failure.translated("asking for the position"):
+        with self._topic_errors.translated("asking for the position"):
             consumer = Consumer(self._consumer_settings)
         try:
             place = TopicPartition(self._where.topic, 0)
@@ -86,7 +86,7 @@ class ExactlyOnceProducer:
 
     def _check_topic(self) -> None:
         # All topics are listed: asking for one would make a broker with auto.create.topics.enable create it.
-        with self._failure.translated("looking for the topic"):
+        with self._topic_errors.translated("looking for the topic"):
             consumer = Consumer(self._consumer_settings)
             try:
                 topics = consumer.list_topics(timeout=_TIMEOUT_S).topics
@@ -102,7 +102,7 @@ class ExactlyOnceProducer:
         self, producer: Producer, messages: list[tuple[int, bytes, bytes]], place: TopicPartition, group: Any
     ) -> None:
         doing = "writing"
-        with self._failure.translated(doing):
+        with self._topic_errors.translated(doing):
             producer.begin_transaction()
         try:
             for _, key, value in messages:
@@ -124,9 +124,9 @@ class ExactlyOnceProducer:
             except BufferError as error:
                 producer.poll(_CALL_TIMEOUT_S)
                 if time.monotonic() > deadline_s:
-                    raise self._failure.no_answer("writing", _TIMEOUT_S) from error
+                    raise self._topic_errors.no_answer("writing", _TIMEOUT_S) from error
             except KafkaException as error:
-                raise self._failure.of(error.args[0], "writing") from error
+                raise self._topic_errors.translate(error.args[0], "writing") from error
             else:
                 return
 
@@ -139,7 +139,7 @@ class ExactlyOnceProducer:
                 error: KafkaError = exception.args[0]
                 may_pass = error.retriable() or error.code() == KafkaError._TIMED_OUT
                 if error.fatal() or not may_pass or time.monotonic() > deadline_s:
-                    raise self._failure.of(error, doing) from exception
+                    raise self._topic_errors.translate(error, doing) from exception
 
 
 def _transactions(messages: Iterable[tuple[int, bytes, bytes]]) -> Iterable[list[tuple[int, bytes, bytes]]]:

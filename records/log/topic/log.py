@@ -21,7 +21,6 @@ from records.ids import uuid_to_string
 from records.log.base import READ_BYTES_MAX, LogIdentity
 from records.log.defaults import LogDefaults
 from records.log.topic.client import ClientErrors, ClientSettings
-from records.log.topic.failure import Failure
 from records.log.topic.open_transaction import OpenTransactions
 from records.log.topic.reader import TopicReader
 from records.log.topic.topic_admin import (
@@ -32,6 +31,7 @@ from records.log.topic.topic_admin import (
     make_topic,
     topic_exists,
 )
+from records.log.topic.topic_errors import TopicErrors
 from records.log.topic.url import TopicUrl, parse_topic_url
 from records.log.topic.writer import TopicWriter
 
@@ -58,7 +58,7 @@ class TopicLog(LogDefaults):
     append; the rest is for all.
     """
 
-    # Known from ``reach`` on.
+    # Known from ``connect`` on.
     _identity: LogIdentity
     _asked_at_s: float
     _retention_ms: int
@@ -67,7 +67,7 @@ class TopicLog(LogDefaults):
     def __init__(
         self, where: TopicUrl, client: Mapping[str, str] | None, settings: TopicSettings | None, *, mode: Mode
     ) -> None:
-        """Clients for the topic; nothing was looked at, which ``reach`` does."""
+        """Clients for the topic; nothing was looked at, which ``connect`` does."""
         self._where = where
         self._mode = mode
         self._topic_settings = settings or TopicSettings()
@@ -76,11 +76,13 @@ class TopicLog(LogDefaults):
         self._closing = threading.Event()
         errors = ClientErrors(client)
         is_closed = self._closing.is_set
-        self._failure = Failure(where, errors)
+        self._topic_errors = TopicErrors(where, errors)
         self._settings = ClientSettings(where, client or {}, errors)
-        self._admin = TopicAdmin(self._settings.admin(), where.topic, self._failure, is_closed)
-        self._reader = TopicReader(where, self._settings, self._admin, self._failure, is_closed)
-        self._transactions = OpenTransactions(where, self._settings, self._admin, self._failure, is_closed)
+        self._admin = TopicAdmin(self._settings.admin(), where.topic, self._topic_errors, is_closed)
+        self._reader = TopicReader(where, self._settings, self._admin, self._topic_errors, is_closed)
+        self._transactions = OpenTransactions(
+            where, self._settings, self._admin, self._topic_errors, is_closed
+        )
         # Since when reads return nothing because something is held back.
         self._held_back_since_s: float | None = None
         self._reading = threading.Lock()
@@ -104,7 +106,7 @@ class TopicLog(LogDefaults):
             mode: ``read``; ``write``; or ``create``, which is ``write`` where there is a topic already.
             client: settings for the Kafka clients: ``aclog.kafka.*`` without that prefix.
             settings: what ``create`` gives a new topic.
-            lazily: leave the look to ``reach``, or to whatever is called first; then ``identity`` and
+            lazily: leave the look to ``connect``, or to whatever is called first; then ``identity`` and
                 ``removal_retention_ms`` raise LogUnreachableError until it went well.
 
         Raises:
@@ -114,9 +116,9 @@ class TopicLog(LogDefaults):
             LogUnreachableError, LogRefusedError: the cluster is out of reach, or does not let us in.
         """
         log = cls(parse_topic_url(url), client, settings, mode=mode)
-        return log if lazily else log.reached()
+        return log if lazily else log.connected()
 
-    def reach(self) -> None:
+    def connect(self) -> None:
         """Look at the topic, unless that went well before; from any thread. Raises as ``open``."""
         with self._reaching:
             if not self._is_reached:
@@ -133,7 +135,7 @@ class TopicLog(LogDefaults):
         self._identity = LogIdentity(self._admin.cluster_id(), self._admin.topic_id())
         self._asked_at_s = time.monotonic()
         self._writer = TopicWriter(
-            self._where, self._settings, self._failure, topic.message_bytes_max, self._closing.is_set
+            self._where, self._settings, self._topic_errors, topic.message_bytes_max, self._closing.is_set
         )
 
     @property
@@ -349,4 +351,4 @@ class TopicLog(LogDefaults):
         if self._closing.is_set():
             raise LogError(f"{self.url}: the log is closed")
         if not self._is_reached:
-            self.reach()
+            self.connect()

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from confluent_kafka import Message
 
     from records.log.topic.client import ClientSettings
-    from records.log.topic.failure import Failure
     from records.log.topic.topic_admin import TopicAdmin
+    from records.log.topic.topic_errors import TopicErrors
     from records.log.topic.url import TopicUrl
 
 #: So long the look at the first record may take.
@@ -87,7 +87,7 @@ class OpenTransactions:
         where: the topic.
         settings: of the clients.
         admin: asked who leads, and for the brokers.
-        failure: makes the errors.
+        topic_errors: makes the errors.
         is_closed: asked while waiting.
     """
 
@@ -96,13 +96,13 @@ class OpenTransactions:
         where: TopicUrl,
         settings: ClientSettings,
         admin: TopicAdmin,
-        failure: Failure,
+        topic_errors: TopicErrors,
         is_closed: Callable[[], bool],
     ) -> None:
         self._where = where
         self._settings = settings
         self._admin = admin
-        self._failure = failure
+        self._topic_errors = topic_errors
         self._is_closed = is_closed
         self._seen: OpenTransaction | None = None
 
@@ -128,7 +128,7 @@ class OpenTransactions:
     def _first_message(self, offset: int) -> Message | None:
         """The first message at an offset or later, committed or not."""
         doing = "looking at the open transaction"
-        with self._failure.translated(doing):
+        with self._topic_errors.translated(doing):
             consumer = Consumer(self._settings.looker())
             try:
                 consumer.assign([TopicPartition(self._where.topic, 0, offset)])
@@ -149,5 +149,5 @@ class OpenTransactions:
                 return message
             if error.code() == KafkaError._PARTITION_EOF:
                 return None
-            raise self._failure.of(error, doing)
-        raise self._failure.no_answer(doing, _ANSWER_TIMEOUT_S)
+            raise self._topic_errors.translate(error, doing)
+        raise self._topic_errors.no_answer(doing, _ANSWER_TIMEOUT_S)

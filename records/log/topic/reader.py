@@ -29,9 +29,9 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from records.errors import DecodeError, LogError, OffsetOutOfRangeError
 from records.log.topic.client import ClientSettings
 from records.log.topic.codec import decode_messages
-from records.log.topic.failure import Failure
 from records.log.topic.topic_admin import LogEnd, TopicAdmin
-from records.log.topic.transaction_assembler import HEADER, Fetched, TransactionAssembler
+from records.log.topic.topic_errors import TopicErrors
+from records.log.topic.transaction_assembler import HEADER, FetchedRecords, TransactionAssembler
 from records.log.topic.url import TopicUrl
 from records.log_batch import LogBatch
 
@@ -72,7 +72,7 @@ class TopicReader:
         where: for errors.
         settings: of the clients.
         admin: asked for the log's start and end.
-        failure: makes the errors.
+        topic_errors: makes the errors.
         is_closed: asked while waiting.
 
     Attributes:
@@ -94,13 +94,13 @@ class TopicReader:
         where: TopicUrl,
         settings: ClientSettings,
         admin: TopicAdmin,
-        failure: Failure,
+        topic_errors: TopicErrors,
         is_closed: Callable[[], bool],
     ) -> None:
         self._where = where
         self._settings = settings
         self._admin = admin
-        self._failure = failure
+        self._topic_errors = topic_errors
         self._is_closed = is_closed
         self._drainer: Consumer | None = None
         # Of the leader, when the drainer was made.
@@ -227,7 +227,7 @@ class TopicReader:
             elif self._is_closed():
                 raise LogError(f"{self._where.text}: the log is closed")
             elif time.monotonic() > answer_by_s:
-                raise self._failure.no_answer("reading", _ANSWER_TIMEOUT_S)
+                raise self._topic_errors.no_answer("reading", _ANSWER_TIMEOUT_S)
         if self._end is not None or self._problem is not None:
             self._stop_draining()
 
@@ -268,7 +268,7 @@ class TopicReader:
         sizes_bytes = [len(key or b"") + len(value or b"") for key, value in zip(keys, values, strict=True)]
         count = len(records)
         added, tag_problem = self._assembler.add(
-            Fetched(
+            FetchedRecords(
                 records, offsets[:count], timestamps_ms, epochs, sizes_bytes, lambda at: _tag(messages[at])
             )
         )
@@ -295,7 +295,7 @@ class TopicReader:
 
     def _read_error(self, error: KafkaError) -> LogError:
         if error.code() not in _OUT_OF_RANGE:
-            return self._failure.of(error, "reading")
+            return self._topic_errors.translate(error, "reading")
         offset = self._next or 0
         start, end = self._admin.start(), self._admin.end().offset
         if _DIVERGED.search(error.str()):
@@ -318,7 +318,7 @@ class TopicReader:
         partition = self._partition(anchor.offset)
         if anchor.is_known:
             partition = TopicPartition(self._where.topic, 0, anchor.offset, leader_epoch=anchor.epoch)
-        with self._failure.translated("reading"):
+        with self._topic_errors.translated("reading"):
             consumer.assign([partition])
 
     def _start_draining(self) -> Consumer:
@@ -331,7 +331,7 @@ class TopicReader:
             if self._leader_epoch != self._drainer_epoch:
                 self._close_drainer()
         if self._drainer is None:
-            with self._failure.translated("making a consumer"):
+            with self._topic_errors.translated("making a consumer"):
                 self._drainer = Consumer(self._settings.drainer())
             self._drainer_epoch = self._leader_epoch
         if not self._is_draining:
@@ -348,7 +348,7 @@ class TopicReader:
     def _stop_draining(self) -> None:
         if self._is_draining and self._drainer is not None:
             self._is_draining = False
-            with self._failure.translated("reading"):
+            with self._topic_errors.translated("reading"):
                 self._drainer.unassign()
 
     def _partition(self, offset: int = 0) -> TopicPartition:
@@ -389,7 +389,7 @@ class TopicReader:
 
     def _wake_from(self, since: int) -> Consumer:
         if self._waker is None:
-            with self._failure.translated("making a consumer"):
+            with self._topic_errors.translated("making a consumer"):
                 self._waker = Consumer(self._settings.waker())
         at = self._waker_at
         # Assigning anew waits for the long fetch to end: rather drop some messages.

@@ -17,7 +17,7 @@ from records.ids import Uuid, uuid_from_string
 from records.log.base import LogIdentity
 from records.log.bootstrap_servers import parse_bootstrap_servers
 from records.log.topic.client import ClientErrors, ClientSettings
-from records.log.topic.failure import Failure, NoLeaderError
+from records.log.topic.topic_errors import NoLeaderError, TopicErrors
 from records.log.topic.url import FORM, SCHEME, TopicUrl, parse_topic_url
 
 if TYPE_CHECKING:
@@ -50,21 +50,25 @@ class TopicAdmin:
     Args:
         settings: of the client.
         topic: its name.
-        failure: makes the errors.
+        topic_errors: makes the errors.
         is_closed: asked while waiting for an answer.
 
     Raises:
-        LogError: as Failure says; from every method too.
+        LogError: as TopicErrors says; from every method too.
     """
 
     def __init__(
-        self, settings: Mapping[str, Any], topic: str, failure: Failure, is_closed: Callable[[], bool]
+        self,
+        settings: Mapping[str, Any],
+        topic: str,
+        topic_errors: TopicErrors,
+        is_closed: Callable[[], bool],
     ) -> None:
         self._topic = topic
         self._partition = TopicPartition(topic, 0)
-        self._failure = failure
+        self._topic_errors = topic_errors
         self._is_closed = is_closed
-        with failure.translated("making a client"):
+        with topic_errors.translated("making a client"):
             self._client = AdminClient(dict(settings))
 
     def cluster_id(self) -> str:
@@ -85,7 +89,7 @@ class TopicAdmin:
         """Host and port of the topic's leader."""
         leader = self._description().partitions[0].leader
         if leader is None:
-            raise self._failure.no_leader("looking at the topic")
+            raise self._topic_errors.no_leader("looking at the topic")
         return leader.host, leader.port
 
     def topic_id(self) -> Uuid:
@@ -139,7 +143,7 @@ class TopicAdmin:
             result = self._result(found[self._partition], doing)
             if result.offset < 0:
                 # While the partition has no leader that can be reached, the client may answer so, too.
-                raise self._failure.no_leader(doing)
+                raise self._topic_errors.no_leader(doing)
         except NoLeaderError:
             # So it says of a topic that is gone, as well, once it has heard that; the cluster knows.
             self._description()
@@ -155,10 +159,10 @@ class TopicAdmin:
                 if self._is_closed():
                     raise LogError("the log is closed") from None
                 if time.monotonic() > deadline_s:
-                    raise self._failure.no_answer(doing, 2 * REQUEST_TIMEOUT_S) from None
+                    raise self._topic_errors.no_answer(doing, 2 * REQUEST_TIMEOUT_S) from None
             except KafkaException as exception:
                 self._client.poll(0)  # what went wrong with the connections comes here
-                raise self._failure.of(exception.args[0], doing) from exception
+                raise self._topic_errors.translate(exception.args[0], doing) from exception
 
 
 _COMPACT: Final = "compact"
@@ -337,7 +341,7 @@ def create_topic(
     """
     where, errors = parse_topic_url(url), ClientErrors(client)
     clients = ClientSettings(where, client or {}, errors)
-    admin = TopicAdmin(clients.admin(), where.topic, Failure(where, errors), lambda: False)
+    admin = TopicAdmin(clients.admin(), where.topic, TopicErrors(where, errors), lambda: False)
     if topic_exists(admin):
         raise LogError(f"{url}: there is a topic `{where.topic}` already; nothing was changed")
     topic_id = make_topic(where, admin, settings or TopicSettings())
@@ -360,9 +364,9 @@ def matching_topics(bootstrap_servers: str, pattern: JavaPattern, client: Mappin
     parse_bootstrap_servers(url, bootstrap_servers, FORM)
     errors = ClientErrors(client)
     where = TopicUrl(url, bootstrap_servers, "")
-    failure = Failure(where, errors)
+    topic_errors = TopicErrors(where, errors)
     settings = ClientSettings(where, client, errors).admin()
-    with failure.translated("listing the topics"):
+    with topic_errors.translated("listing the topics"):
         admin = AdminClient(settings)
         try:
             names = sorted(filter(pattern.fullmatch, admin.list_topics(timeout=REQUEST_TIMEOUT_S).topics))

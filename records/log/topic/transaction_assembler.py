@@ -62,7 +62,7 @@ def parse_transaction_header(value: bytes | None) -> tuple[bytes, int, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
+class FetchedRecords:
     """Consecutive records that were fetched and decoded; each list has an element for each of them.
 
     Attributes:
@@ -117,7 +117,7 @@ class TransactionAssembler:
                 return batch.record_offsets[0]
         return self._run.first_offset if self._run.count else None
 
-    def add(self, fetched: Fetched) -> tuple[int, DecodeError | None]:
+    def add(self, fetched: FetchedRecords) -> tuple[int, DecodeError | None]:
         """Add the next records; how many were, and what is wrong with the header of the one behind them.
 
         Those that nothing happens between are added at once. Few headers are looked at: to look at all takes
@@ -153,7 +153,7 @@ class TransactionAssembler:
             at = end
         return count, None
 
-    def _whole_end(self, fetched: Fetched, at: int, limit: int) -> int:
+    def _whole_end(self, fetched: FetchedRecords, at: int, limit: int) -> int:
         """The end of the records from ``at`` on that need nothing of what follows them, for one run."""
         end = at
         while end < limit:
@@ -163,7 +163,9 @@ class TransactionAssembler:
             end = next_end
         return end
 
-    def _part_end(self, fetched: Fetched, at: int, limit: int, parsed: tuple[bytes, int, int] | None) -> int:
+    def _part_end(
+        self, fetched: FetchedRecords, at: int, limit: int, parsed: tuple[bytes, int, int] | None
+    ) -> int:
         """The end of the records from ``at`` on of one transaction, of which more is to come, or was."""
         incomplete, offsets = self._incomplete, fetched.offsets
         if parsed is None:
@@ -228,7 +230,7 @@ class _Run:
         self.count = self.size_bytes = 0
         self.first_offset = self.last_offset = self.timestamp_ms = 0
 
-    def add(self, fetched: Fetched, first: int, end: int) -> None:
+    def add(self, fetched: FetchedRecords, first: int, end: int) -> None:
         rows = slice(first, end)
         newest_ms = max(fetched.timestamps_ms[rows])
         if not self.count:
@@ -245,7 +247,7 @@ def _parsed(header: bytes | None) -> tuple[bytes, int, int] | None:
     return None if header is None else parse_transaction_header(header)
 
 
-def _transaction_end(fetched: Fetched, at: int, limit: int) -> int:
+def _transaction_end(fetched: FetchedRecords, at: int, limit: int) -> int:
     """The end of the transaction that begins at ``at``; ``at`` if its last record is not below ``limit``."""
     try:
         parsed = _parsed(fetched.header(at))
@@ -257,7 +259,7 @@ def _transaction_end(fetched: Fetched, at: int, limit: int) -> int:
     return last + 1 if last < limit and _is_same(fetched, at, last, parsed) else at
 
 
-def _is_same(fetched: Fetched, at: int, place: int, parsed: tuple[bytes, int, int]) -> bool:
+def _is_same(fetched: FetchedRecords, at: int, place: int, parsed: tuple[bytes, int, int]) -> bool:
     """Whether the records from ``at``, which has this header, to ``place`` are all of one transaction.
 
     They are if these two are, with as many offsets between them as it has records there: it was written in

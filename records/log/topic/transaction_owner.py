@@ -63,7 +63,7 @@ def _owner_of(admin: TopicAdmin, topic: str, first_offset: int) -> TransactionOw
 
     asked = TopicRequest(name=TopicName(topic), partition_indexes=(i32(0),))
     request = DescribeProducersRequest(topics=(asked,))
-    found = _asked(admin.leader_address(), request, DescribeProducersResponse)
+    found = _send(admin.leader_address(), request, DescribeProducersResponse)
     for each in found.topics:
         for partition in each.partitions:
             for producer in partition.active_producers:
@@ -84,14 +84,14 @@ def _known_to_a_coordinator(admin: TopicAdmin, producer_id: int) -> tuple[str, i
 
     for address in admin.broker_addresses():
         listing = ListTransactionsRequest(producer_id_filters=(ProducerId(producer_id),))
-        for listed in _asked(address, listing, ListTransactionsResponse).transaction_states:
+        for listed in _send(address, listing, ListTransactionsResponse).transaction_states:
             request = DescribeTransactionsRequest(transactional_ids=(listed.transactional_id,))
-            (state,) = _asked(address, request, DescribeTransactionsResponse).transaction_states
+            (state,) = _send(address, request, DescribeTransactionsResponse).transaction_states
             return listed.transactional_id, round(state.transaction_timeout.total_seconds() * 1000)
     return None
 
 
-def _asked(address: tuple[str, int], request: Any, response_type: type[Any]) -> Any:
+def _send(address: tuple[str, int], request: Any, response_type: type[Any]) -> Any:
     """One question on a connection of its own: size, header and body, both ways."""
     from kio.schema.request_header.v2.header import RequestHeader  # noqa: PLC0415
     from kio.serial import entity_reader, entity_writer  # noqa: PLC0415

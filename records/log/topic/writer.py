@@ -27,7 +27,7 @@ from records.errors import (
 )
 from records.log.topic.client import ClientSettings
 from records.log.topic.codec import encode_messages
-from records.log.topic.failure import Failure
+from records.log.topic.topic_errors import TopicErrors
 from records.log.topic.transaction_assembler import HEADER, transaction_headers
 from records.log.topic.url import TopicUrl
 
@@ -50,7 +50,7 @@ class TopicWriter:
     Args:
         where: for errors.
         settings: of the client.
-        failure: makes the errors.
+        topic_errors: makes the errors.
         message_bytes_max: what the topic takes.
         is_closed: asked while waiting.
     """
@@ -59,13 +59,13 @@ class TopicWriter:
         self,
         where: TopicUrl,
         settings: ClientSettings,
-        failure: Failure,
+        topic_errors: TopicErrors,
         message_bytes_max: int,
         is_closed: Callable[[], bool],
     ) -> None:
         self._where = where
         self._settings = settings
-        self._failure = failure
+        self._topic_errors = topic_errors
         self._message_bytes_max = message_bytes_max
         self._is_closed = is_closed
         self._transactional_id = f"aclog-{uuid.uuid4()}"
@@ -131,7 +131,7 @@ class TopicWriter:
     def _started(self) -> Producer:
         if self._producer is None:
             doing = f"starting a transactional producer; {_NOTHING}"
-            with self._failure.translated(doing):
+            with self._topic_errors.translated(doing):
                 producer = Producer(self._settings.producer(self._transactional_id))
             deadline_s = time.monotonic() + INIT_TIMEOUT_S
             while True:
@@ -142,7 +142,7 @@ class TopicWriter:
                     error: KafkaError = exception.args[0]
                     producer.poll(0)  # what went wrong with the connections comes here
                     if not error.retriable() or self._is_closed() or time.monotonic() > deadline_s:
-                        raise self._failure.of(error, doing) from exception
+                        raise self._topic_errors.translate(error, doing) from exception
             self._producer = producer
         return self._producer
 
@@ -192,8 +192,8 @@ class TopicWriter:
                 is_over = self._is_closed() or time.monotonic() > deadline_s
                 if error.fatal() or not error.retriable() or is_over:
                     self._producer = None
-                    failure = self._failure.of(error, f"committing; {_UNKNOWN}")
-                    raise LogOutcomeUnknownError(str(failure)) from exception
+                    topic_errors = self._topic_errors.translate(error, f"committing; {_UNKNOWN}")
+                    raise LogOutcomeUnknownError(str(topic_errors)) from exception
             else:
                 return
 
@@ -206,5 +206,5 @@ class TopicWriter:
 
     def _wrapped(self, error: Exception, doing: str) -> Exception:
         if isinstance(error, KafkaException):
-            return self._failure.of(error.args[0], doing)
+            return self._topic_errors.translate(error.args[0], doing)
         return LogUnreachableError(f"{self._where.text}: {doing}: the client's queue is full")

@@ -73,7 +73,7 @@ class NoLeaderError(LogUnreachableError):
     """The client knows no leader of the topic."""
 
 
-class Failure:
+class TopicErrors:
     """Translates errors about one topic.
 
     Args:
@@ -90,7 +90,7 @@ class Failure:
         self._remedy = remedy
         self._is_probed = False
 
-    def of(self, error: KafkaError, doing: str) -> LogError:
+    def translate(self, error: KafkaError, doing: str) -> LogError:
         """The error to be raised; ``doing`` says what was tried, as in `reading`."""
         url, code, text = self._where.text, error.code(), error.str()
         if code in _NO_TOPIC:
@@ -142,4 +142,4 @@ class Failure:
         try:
             yield
         except KafkaException as exception:
-            raise self.of(exception.args[0], doing) from exception
+            raise self.translate(exception.args[0], doing) from exception

@@ -1,8 +1,7 @@
-"""Errors of controllers, brokers and connections in this project's terms, with the way out.
+"""Errors of controllers, brokers and connections as LogError, with the way out.
 
-What a user must mend is a LogError (a broker's listener, a Kafka that is too old), another cluster than
-before a LogNotFoundError, not being let in a LogRefusedError. All else is a LogUnreachableError: it may go
-well later.
+A LogError needs a user's correction (wrong listener, Kafka too old); LogNotFoundError: another cluster than
+before; LogRefusedError: access denied. All else is a LogUnreachableError: a later attempt may succeed.
 """
 
 from __future__ import annotations
@@ -20,89 +19,89 @@ from records.errors import (
 )
 from records.log.bootstrap_servers import Address
 from records.log.listener_probe import tls_mismatch
-from records.log.protocol.answers import NOT_ALLOWED
+from records.log.protocol.response_values import NOT_ALLOWED
 from records.log.protocol.settings import PREFIX
 
 _SECURITY: Final = f"see {PREFIX}security.protocol, {PREFIX}sasl.* and {PREFIX}ssl.*"
 
 
-class Failure:
-    """Makes the errors about one cluster.
+class ClusterErrors:
+    """Factory of the errors about one cluster.
 
     Args:
         url: of the log.
-        principal: as which it is asked.
+        principal: of the connections.
     """
 
     def __init__(self, url: str, principal: str) -> None:
         self._url = url
         self._principal = principal
 
-    def closed(self) -> LogError:
-        """The callers that wait are to stop."""
+    def log_closed(self) -> LogError:
+        """Ends the calls that wait."""
         return LogError(f"{self._url}: the log is closed")
 
     def unreachable(self, address: Address, why: str) -> LogUnreachableError:
-        """It may answer later."""
+        """A later attempt may succeed."""
         return LogUnreachableError(f"{self._url}: {address}: {why}")
 
-    def hung_up(self, address: Address, doing: str) -> LogUnreachableError:
-        """The other side ended the connection."""
+    def connection_closed(self, address: Address, doing: str) -> LogUnreachableError:
+        """The server closed the connection."""
         return self.unreachable(
-            address, f"the connection was closed while {doing}; if that is always so, {_SECURITY}"
+            address, f"the connection was closed while {doing}; if this repeats, {_SECURITY}"
         )
 
-    def not_kafka(self, address: Address, why: str) -> LogUnreachableError:
-        """What came is no answer."""
-        return self.unreachable(address, f"what it sends is not an answer of Kafka's ({why}); {_SECURITY}")
+    def malformed_response(self, address: Address, why: str) -> LogUnreachableError:
+        """The response is not one of Kafka's protocol."""
+        return self.unreachable(address, f"malformed response ({why}); {_SECURITY}")
 
-    def tls(self, address: Address, why: str) -> LogAuthenticationError:
-        """No TLS between us."""
+    def tls_failed(self, address: Address, why: str) -> LogAuthenticationError:
+        """The TLS handshake failed."""
         return LogAuthenticationError(f"{self._url}: {address}: TLS: {why}; {_SECURITY}")
 
     def tls_mismatch(self, address: Address, *, has_tls: bool) -> LogAuthenticationError | None:
-        """Where one side has TLS and the other has not; None where that is not the reason."""
+        """The error if only one side uses TLS; None if that is not the reason."""
         why = tls_mismatch(address, has_tls=has_tls, setting=f"{PREFIX}security.protocol")
         return None if why is None else LogAuthenticationError(f"{self._url}: {why}")
 
     def not_authenticated(self, address: Address, why: str) -> LogAuthenticationError:
-        """It does not believe who we are, or we do not believe it."""
+        """Authentication failed, on either side."""
         return LogAuthenticationError(f"{self._url}: {address}: {why}; {_SECURITY}")
 
     def not_a_controller(self, address: Address) -> LogError:
-        """A broker's listener."""
+        """The address is a broker's listener."""
         return LogError(
             f"{self._url}: {address} is not a controller's listener, where alone the metadata log can be "
             "followed: name the controllers' (controller.listener.names, controller.quorum.bootstrap.servers)"
         )
 
     def too_old(self, address: Address) -> LogError:
-        """Older than 3.9."""
+        """Kafka is older than 3.9."""
         return LogError(f"{self._url}: {address} runs a Kafka older than 3.9, which cannot be followed")
 
     def not_a_broker(self, address: Address) -> LogError:
-        """A controllers' listener."""
+        """The address is a controller's listener."""
         return LogError(
             f"{self._url}: {address} is not a broker's listener, where alone the cluster can be asked for "
             "this: name the brokers' (bootstrap.servers)"
         )
 
-    def unspoken(self, address: Address, what: str) -> LogError:
-        """A Kafka that is too old, or has no quorum."""
+    def unsupported_version(self, address: Address, what: str) -> LogError:
+        """Kafka is too old, or runs with ZooKeeper."""
         return LogError(
             f"{self._url}: {address} does not speak {what}: it runs a Kafka older than 3.9, or one with "
             "ZooKeeper. What `kafka-acls.sh --list` prints is a set of ACLs, too"
         )
 
-    def uncommitted(self) -> LogUnreachableError:
-        """A leader without a majority, or none."""
+    def no_committed_end(self) -> LogUnreachableError:
+        """The quorum has no leader, or one without a majority."""
         return LogUnreachableError(
             f"{self._url}: the quorum has no leader that knows what is committed: most of the controllers "
             "are away, or have just started"
         )
 
-    def of_broker(self, error: str, address: Address, doing: str) -> LogError:
-        """An error that a broker answers with, by its name in Kafka's protocol, to ``doing``."""
+    def broker_error(self, error: str, address: Address, doing: str) -> LogError:
+        """A broker's error, by its name in Kafka's protocol, while requesting ``doing``."""
         if error == NOT_ALLOWED:
             return LogRefusedError(
                 f"{self._url}: {address}: {self._principal} is not allowed to ask for {doing}, which takes "
@@ -113,8 +112,8 @@ class Failure:
             return LogError(f"{self._url}: {address}: the cluster has no authorizer, and no ACLs")
         return LogUnreachableError(f"{self._url}: {address}: {doing}: {error.upper()}")
 
-    def nameless(self, address: Address) -> LogRefusedError:
-        """It lets us follow, and does not say which cluster it is of."""
+    def cluster_id_not_allowed(self, address: Address) -> LogRefusedError:
+        """The principal may follow the log, but not read the cluster id."""
         return LogRefusedError(
             f"{self._url}: {address}: {self._principal} may follow the metadata log, but not ask which "
             f"cluster's it is, which takes Alter on the cluster. Say it: {PREFIX}cluster.id=ID, as "
@@ -122,8 +121,8 @@ class Failure:
             "cluster are then refused"
         )
 
-    def no_name_now(self, address: Address, error: str) -> LogUnreachableError:
-        """It cannot say which cluster it is of, as none can that has just started."""
+    def cluster_id_unavailable(self, address: Address, error: str) -> LogUnreachableError:
+        """The controller does not know the cluster id yet: it has just started."""
         return self.unreachable(
             address,
             f"it does not say which cluster's it is ({error.upper()}): it has just started, or the cluster's "
@@ -131,18 +130,18 @@ class Failure:
         )
 
     def another_cluster(self, address: Address, cluster_id: str | None) -> LogNotFoundError:
-        """Not the one that was followed."""
+        """The address belongs to another cluster than the expected one."""
         return LogNotFoundError(
             f"{self._url}: {address} is of another cluster than {cluster_id}, which was found first, or "
             f"named by {PREFIX}cluster.id"
         )
 
     def no_leader(self, address: Address, error: str) -> LogUnreachableError:
-        """It may have one soon."""
+        """No leader now; an election may follow."""
         return self.unreachable(address, f"it does not lead, and no leader could be asked ({error.upper()})")
 
-    def of_error(self, error: str, address: Address) -> LogError:
-        """An error that a controller answers with, by its name in Kafka's protocol."""
+    def controller_error(self, error: str, address: Address) -> LogError:
+        """A controller's error, by its name in Kafka's protocol."""
         if error == NOT_ALLOWED:
             return LogRefusedError(
                 f"{self._url}: {address}: {self._principal} is not allowed to follow the metadata log, which "
@@ -153,28 +152,28 @@ class Failure:
             )
         return LogUnreachableError(f"{self._url}: {address}: {error.upper()}")
 
-    def may_not_write(self, address: Address) -> LogRefusedError:
-        """It lets us follow, and not change its ACLs."""
+    def alter_not_allowed(self, address: Address) -> LogRefusedError:
+        """The principal may follow the log, but not change ACLs."""
         return LogRefusedError(
             f"{self._url}: {address}: {self._principal} is not allowed to change ACLs, which takes Alter on "
             "the cluster; nothing of the request was done. Grant it: kafka-acls.sh --bootstrap-server "
             f"HOST:PORT --add --allow-principal '{self._principal}' --operation Alter --cluster"
         )
 
-    def unanswered(self, error: LogUnreachableError, doing: str) -> LogOutcomeUnknownError:
-        """A change was sent, and no answer to it came."""
+    def outcome_unknown(self, error: LogUnreachableError, doing: str) -> LogOutcomeUnknownError:
+        """A change was sent, and its response is missing."""
         return LogOutcomeUnknownError(f"{error}; {doing} was sent, and it may be in force or come to be")
 
-    def unseen(self, error: LogUnreachableError, doing: str) -> LogOutcomeUnknownError:
-        """A change was answered, and then no controller could be asked."""
+    def end_offset_unknown(self, error: LogUnreachableError, doing: str) -> LogOutcomeUnknownError:
+        """A change was carried out, and then no controller reported the log's end."""
         return LogOutcomeUnknownError(f"{error}; {doing} was carried out, and cannot be seen here yet")
 
-    def moving(self, address: Address, doing: str) -> LogUnreachableError:
-        """A change was passed on."""
+    def not_active_controller(self, address: Address, doing: str) -> LogUnreachableError:
+        """The controller is not active."""
         return self.unreachable(address, f"it does not take {doing}, as it is not the active controller")
 
     def read_only(self) -> LogReadOnlyError:
-        """Records are appended by the quorum's leader alone."""
+        """Only the quorum's leader appends records."""
         return LogReadOnlyError(
             f"{self._url}: a cluster's metadata log is written by its controllers alone. They are asked to "
             "change ACLs by `aclog acls --add` and `--remove`, `aclog apply` and `aclog log copy`"

@@ -1,6 +1,6 @@
-"""What is answered to Fetch, FetchSnapshot and DescribeAcls, in this project's terms.
+"""Values of the responses to Fetch, FetchSnapshot, DescribeAcls and DescribeCluster.
 
-Errors are named as in Kafka's protocol, in small letters.
+Errors have their names in Kafka's protocol, in lower case.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from records.log.bootstrap_servers import Address
 
 NO_ERROR: Final = "none"
 NOT_ALLOWED: Final = "cluster_authorization_failed"
-#: The asked one does not lead, or we and it do not agree on the epoch: `leader` says what it knows.
+#: The node does not lead, or the epochs differ; `leader` has what the node knows.
 LEADER_ERRORS: Final = frozenset(
     {
         "not_leader_or_follower",
@@ -28,11 +28,11 @@ LEADER_ERRORS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class DescribedAcls:
-    """Answer to DescribeAcls.
+    """Response to DescribeAcls.
 
     Attributes:
-        digest: of its bytes.
-        acls: None: those of the answer before, which had this digest.
+        digest: of the response's bytes.
+        acls: None: unchanged since the response with this digest.
     """
 
     digest: bytes
@@ -41,11 +41,11 @@ class DescribedAcls:
 
 @dataclass(frozen=True, slots=True)
 class ClusterLevels:
-    """Which metadata.version a cluster has, and which ones the binaries of its brokers support.
+    """Level of metadata.version of a cluster, and the levels that the binaries of its brokers support.
 
     Attributes:
-        metadata_version: None if the cluster has none, or does not say.
-        brokers: by broker id; empty if that is not known of all brokers.
+        metadata_version: None if the cluster has none, or does not report it.
+        brokers: by broker id; empty unless they are known of all brokers.
     """
 
     metadata_version: int | None
@@ -54,12 +54,12 @@ class ClusterLevels:
 
 @dataclass(frozen=True, slots=True)
 class Leader:
-    """Whom a controller knows as leader.
+    """The leader that a controller knows.
 
     Attributes:
-        epoch: -1 where it does not say.
-        node_id: None: it knows of none in that epoch.
-        address: None where it does not say.
+        epoch: -1: not reported.
+        node_id: None: it knows no leader of that epoch.
+        address: None: not reported.
     """
 
     epoch: int
@@ -76,16 +76,16 @@ class SnapshotId:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fetched:
-    """Answer to Fetch.
+class FetchResponse:
+    """Response to Fetch.
 
     Attributes:
-        error: `NO_ERROR`, or which.
-        leader: as the asked one knows it.
-        high_watermark: None: a leader that does not know it yet.
-        diverges_at: the asked one's log has another history from this offset on, at the latest.
-        snapshot: what is to be fetched instead: its log does not lead on from there.
-        records: batches, the last of which may be cut short.
+        error: `NO_ERROR`, or the error's name.
+        leader: as the node knows it.
+        high_watermark: None: the leader does not know it yet.
+        diverges_at: the leader's log has another history from this offset on, at the latest.
+        snapshot: fetch this first: the leader's log does not continue from the requested offset.
+        records: batches; the last one may be truncated.
     """
 
     error: str = NO_ERROR
@@ -98,7 +98,7 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotPart:
-    """Answer to FetchSnapshot: ``data`` are the bytes from ``position`` on, of ``size_bytes`` in all."""
+    """Response to FetchSnapshot: ``data`` starts at ``position`` of a snapshot of ``size_bytes``."""
 
     error: str = NO_ERROR
     leader: Leader
@@ -107,4 +107,4 @@ class SnapshotPart:
     data: bytes = b""
 
 
-Answer = Fetched | SnapshotPart
+LeaderResponse = FetchResponse | SnapshotPart
