@@ -1,10 +1,10 @@
-"""Metadata transactions (KIP-868): what an open one hides, and from where on that counts.
+"""Metadata transactions (KIP-868): which records an open one hides, and when they become visible.
 
-    BeginTransactionRecord    what follows is hidden
-    EndTransactionRecord      it counts from here on
-    AbortTransactionRecord    it never counts
+    BeginTransactionRecord    hides what follows
+    EndTransactionRecord      makes it visible
+    AbortTransactionRecord    drops it
 
-What is outside of a transaction counts from its own place; they do not nest.
+A record outside of a transaction is visible from its own offset on. Transactions do not nest.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from records.entries import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from records.log_batch import LogRecord
 
@@ -29,20 +29,20 @@ Marker = BeginTransactionRecord | EndTransactionRecord | AbortTransactionRecord
 _T = TypeVar("_T")
 
 
-def misplaced(marker: Marker, *, is_open: bool) -> str | None:
-    """Why no sound log has the marker there, to follow "a transaction"; None if it may stand there.
+class MisplacedMarkerError(Exception):
+    """A marker where no sound log has one.
 
-    Args:
-        marker: in question.
-        is_open: whether a transaction is open before it.
+    Attributes:
+        offset: of the marker, if it is known.
     """
-    if isinstance(marker, BeginTransactionRecord):
-        return "begins within another" if is_open else None
-    return None if is_open else "ends that never began"
+
+    def __init__(self, message: str, offset: int | None = None) -> None:
+        super().__init__(message)
+        self.offset = offset
 
 
 def is_open_after(record: object, *, is_open: bool) -> bool:
-    """Whether a transaction is open behind a record, which may be any; ``is_open``: before it."""
+    """Whether a transaction is open after a record, which may be any. ``is_open``: before it."""
     if type(record) not in TRANSACTION_MARKERS:
         return is_open
     return isinstance(record, BeginTransactionRecord)
@@ -54,10 +54,12 @@ def beginnings(records: Iterable[LogRecord]) -> list[int]:
 
 
 class Transaction(Generic[_T]):
-    """What the transactions of one log hide, in the caller's units: a record each, or rows of many.
+    """State machine of the transactions of one log: hides the items of an open one until it ends.
+
+    An item is the caller's unit: a record, with or without its offset.
 
     Attributes:
-        is_open: whether one is open: then what comes is to be hidden.
+        is_open: whether a transaction is open.
     """
 
     __slots__ = ("_hidden", "is_open")
@@ -66,12 +68,40 @@ class Transaction(Generic[_T]):
         self.is_open = False
         self._hidden: list[_T] = []
 
+    def take(self, item: _T, record: object) -> Sequence[_T]:
+        """Take the next record of the log, and return the items that become visible with it, in log order.
+
+        Raises:
+            MisplacedMarkerError: the record is a marker where none can be; nothing was changed.
+        """
+        if type(record) in TRANSACTION_MARKERS:
+            self._check(record, is_open=self.is_open)
+            hidden, self._hidden = self._hidden, []
+            self.is_open = isinstance(record, BeginTransactionRecord)
+            return hidden if isinstance(record, EndTransactionRecord) else ()
+        if self.is_open:
+            self._hidden.append(item)
+            return ()
+        return (item,)
+
     def hide(self, items: Iterable[_T]) -> None:
-        """What comes next in the log; a transaction is open."""
+        """Take the items of many records without markers, while a transaction is open."""
         self._hidden += items
 
-    def mark(self, marker: Marker) -> list[_T]:
-        """Pass a marker, which is not misplaced; returns what counts from there on, in the log's order."""
-        hidden, self._hidden = self._hidden, []
-        self.is_open = isinstance(marker, BeginTransactionRecord)
-        return hidden if isinstance(marker, EndTransactionRecord) else []
+    def check(self, records: Iterable[LogRecord]) -> None:
+        """Check the markers among the next records, without taking them.
+
+        Raises:
+            MisplacedMarkerError: as ``take``, with the marker's offset.
+        """
+        is_open = self.is_open
+        for logged in records:
+            self._check(logged.record, is_open=is_open, offset=logged.offset)
+            is_open = is_open_after(logged.record, is_open=is_open)
+
+    @staticmethod
+    def _check(record: object, *, is_open: bool, offset: int | None = None) -> None:
+        if isinstance(record, BeginTransactionRecord) and is_open:
+            raise MisplacedMarkerError("transaction begins within another", offset)
+        if isinstance(record, EndTransactionRecord | AbortTransactionRecord) and not is_open:
+            raise MisplacedMarkerError("transaction ends that never began", offset)

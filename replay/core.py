@@ -34,7 +34,6 @@ overwritten later, at the latest just below the high watermark as it stands once
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from enum import Enum
 from typing import Final, assert_never
 
@@ -43,7 +42,7 @@ from msgspec.structs import replace
 from records.errors import LogStorageError, OffsetOutOfRangeError
 from records.log.base import LogIdentity
 from records.log_batch import LogBatch, LogRecord
-from records.transactions import Marker, Transaction, is_open_after, misplaced
+from records.transactions import MisplacedMarkerError, Transaction
 from replay.errors import InvariantError, LogDivergedError, LogGapError
 from replay.events import (
     BatchesRead,
@@ -304,33 +303,19 @@ class Core:
                 f"batch [{batch.base_offset}, {end_offset}) holds records outside of itself",
                 offset=batch.base_offset,
             )
+        transaction = self._transaction
         if batch.has_markers:
-            self._check_transactions(batch.records)
-            self._collect(batch.records)
-        elif self._transaction.is_open:
-            self._transaction.hide(batch.records)
+            try:
+                transaction.check(batch.records)
+            except MisplacedMarkerError as error:
+                raise InvariantError(f"a {error}", offset=error.offset) from error
+            for logged in batch.records:
+                self._waiting += transaction.take(logged, logged.record)
+        elif transaction.is_open:
+            transaction.hide(batch.records)
         else:
             self._delta.replay_batch(batch)
         return count
-
-    def _check_transactions(self, records: Iterable[LogRecord]) -> None:
-        is_open = self._transaction.is_open
-        for logged in records:
-            record = logged.record
-            if isinstance(record, Marker) and (problem := misplaced(record, is_open=is_open)) is not None:
-                raise InvariantError(f"a transaction {problem}", offset=logged.offset)
-            is_open = is_open_after(record, is_open=is_open)
-
-    def _collect(self, records: Iterable[LogRecord]) -> None:
-        """Sort the records of a batch that begins, ends or aborts transactions."""
-        transaction = self._transaction
-        for logged in records:
-            if isinstance(logged.record, Marker):
-                self._waiting += transaction.mark(logged.record)
-            elif transaction.is_open:
-                transaction.hide((logged,))
-            else:
-                self._waiting.append(logged)
 
     # --- what that makes visible -------------------------------------------------------------------------
 

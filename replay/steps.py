@@ -23,7 +23,7 @@ from records.entries import (
 from records.errors import OffsetOutOfRangeError
 from records.log.read_with_retry import read_with_retry
 from records.log_batch import LogRecord
-from records.transactions import Marker, Transaction, misplaced
+from records.transactions import MisplacedMarkerError, Transaction
 from replay.core import LOG_START
 from replay.errors import InvariantError, LogChangedError, LogGapError, ReplayError
 from replay.recovery import recover
@@ -180,12 +180,10 @@ class _Walk:
         for logged in self._chosen(batch):
             if logged.offset < self.position:
                 continue
-            if isinstance(logged.record, Marker):
-                self._mark(logged.record, logged.offset)
-            elif self._transaction.is_open:
-                self._transaction.hide((logged,))
-            else:
-                self._waiting.append(logged)
+            try:
+                self._waiting += self._transaction.take(logged, logged.record)
+            except MisplacedMarkerError as error:
+                raise InvariantError(f"a {error}", offset=logged.offset) from error
         self.position = batch.end_offset
         if self._transaction.is_open or (self.unknown_from is not None and self.position < self._end):
             return None
@@ -200,11 +198,6 @@ class _Walk:
         if batch.base_offset >= self.position:
             return len(batch.records)
         return sum(logged.offset >= self.position for logged in batch.records)
-
-    def _mark(self, marker: Marker, offset: int) -> None:
-        if (problem := misplaced(marker, is_open=self._transaction.is_open)) is not None:
-            raise InvariantError(f"a transaction {problem}", offset=offset)
-        self._waiting += self._transaction.mark(marker)
 
     def _chosen(self, batch: LogBatch) -> Iterable[LogRecord]:
         """Its records that have to do with what is wanted, and markers of transactions."""

@@ -85,7 +85,11 @@ def test_no_token_is_an_error_without_the_secret(
 @pytest.mark.parametrize(
     ("key", "value", "why"),
     [
-        ("sasl.oauthbearer.token.endpoint.url", "http://issuer.example.org/token", "because a secret is sent there"),
+        (
+            "sasl.oauthbearer.token.endpoint.url",
+            "http://issuer.example.org/token",
+            "because a secret is sent",
+        ),
         ("sasl.oauthbearer.token.endpoint.url", "", "endpoint.url is required"),
         ("sasl.oauthbearer.client.secret", "", "client.secret is required"),
         ("sasl.oauthbearer.method", "default", "oidc"),

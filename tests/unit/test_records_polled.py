@@ -112,7 +112,7 @@ def test_a_directory_of_another_kind_is_left_alone(tmp_path: Path) -> None:
     with closing(DirectoryLog.open(tmp_path / "own", mode="create")) as log:
         PollStore.open_or_create(tmp_path / "kept", "cluster").close()
         log.append([BeginTransactionRecord()])
-    with pytest.raises(LogError, match=f"there is no {LAST_POLL_FILE}"):
+    with pytest.raises(LogError, match=f"{LAST_POLL_FILE} is missing"):
         PollStore.open_existing(tmp_path / "own")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "letter").touch()

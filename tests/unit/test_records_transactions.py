@@ -11,7 +11,7 @@ from records.entries import (
     FeatureLevelRecord,
 )
 from records.log_batch import LogRecord
-from records.transactions import Marker, Transaction, beginnings, is_open_after, misplaced
+from records.transactions import Marker, MisplacedMarkerError, Transaction, beginnings, is_open_after
 
 BEGIN, END, ABORT = BeginTransactionRecord(None), EndTransactionRecord(), AbortTransactionRecord(None)
 
@@ -21,12 +21,7 @@ def counted(log: list[Marker | str]) -> tuple[list[tuple[int, str]], bool]:
     transaction = Transaction[str]()
     found: list[tuple[int, str]] = []
     for place, item in enumerate(log):
-        if not isinstance(item, str):
-            found += [(place, hidden) for hidden in transaction.mark(item)]
-        elif transaction.is_open:
-            transaction.hide([item])
-        else:
-            found.append((place, item))
+        found += [(place, visible) for visible in transaction.take(str(item), item)]
     return found, transaction.is_open
 
 
@@ -48,18 +43,30 @@ def test_what_a_transaction_holds_counts_from_its_end(
     assert counted(log) == (expected, is_open)
 
 
-def test_transactions_do_not_nest_and_end_once() -> None:
-    """Which markers no sound log has."""
-    assert [misplaced(marker, is_open=False) for marker in (BEGIN, END, ABORT)] == [
-        None,
-        "ends that never began",
-        "ends that never began",
-    ]
-    assert [misplaced(marker, is_open=True) for marker in (BEGIN, END, ABORT)] == [
-        "begins within another",
-        None,
-        None,
-    ]
+@pytest.mark.parametrize(
+    ("log", "problem"),
+    [
+        ([END], "ends that never began"),
+        ([ABORT], "ends that never began"),
+        ([BEGIN, BEGIN], "begins within another"),
+        ([BEGIN, END, ABORT], "ends that never began"),
+    ],
+)
+def test_transactions_do_not_nest_and_end_once(log: list[Marker], problem: str) -> None:
+    """The last marker is an error, found before the records are taken and when they are."""
+    with pytest.raises(MisplacedMarkerError, match=problem):
+        counted([*log])
+    records = [LogRecord(offset, 0, marker) for offset, marker in enumerate(log, 7)]
+    with pytest.raises(MisplacedMarkerError, match=problem) as caught:
+        Transaction[LogRecord]().check(records)
+    assert caught.value.offset == records[-1].offset
+
+
+def test_a_check_takes_nothing() -> None:
+    """A sound batch that ends within a transaction."""
+    transaction = Transaction[LogRecord]()
+    transaction.check([LogRecord(7, 0, BEGIN)])
+    assert not transaction.is_open
 
 
 @pytest.mark.parametrize("is_open", [False, True])

@@ -19,7 +19,7 @@ from records.codecs.kraft import encode_frame
 from records.entries import AclRecord, MetadataRecord, OtherRecord
 from records.errors import DecodeError, EncodeError
 from records.log.open import QUORUM, TOPIC, kind_of
-from records.transactions import Marker, Transaction, misplaced
+from records.transactions import MisplacedMarkerError, Transaction
 
 if TYPE_CHECKING:
     from records.log.directory.log import Mode
@@ -188,23 +188,21 @@ class _Plan:
             return
         key = None if payload.get("batch") is None else json.dumps(payload["batch"])
         at_ms = _timestamp_ms(payload)
-        transaction = self._transaction
-        ended: list[MetadataRecord] = []
-        if isinstance(record, Marker):
-            if problem := misplaced(record, is_open=transaction.is_open):
-                raise DecodeError(f"a transaction {problem}")
-            ended = transaction.mark(record)
+        try:
+            visible = self._transaction.take(record, record)
+        except MisplacedMarkerError as error:
+            raise DecodeError(f"a {error}") from error
         if self._to_topic:
             if self._skip_others and not isinstance(record, AclRecord):
-                for each in ended:
-                    # Not JSON, so that no line has this key.
-                    self._add(each, None, f"transaction to line {self._line_count}")
+                for each in visible:
+                    if isinstance(each, AclRecord):
+                        # Not JSON, so that no line has this key.
+                        self._add(each, None, f"transaction to line {self._line_count}")
                 return
             from records.log.topic.codec import encode_messages
 
             encode_messages([record])
-            if transaction.is_open:
-                transaction.hide([record])
+            if not visible:
                 return
         self._add(record, at_ms, key)
 

@@ -31,7 +31,7 @@ from records.log.directory import DirectoryLog
 from records.log.directory.files import storage_errors, write_file
 from records.log.directory.identity import is_own
 from records.log.protocol.response_values import ClusterLevels
-from records.transactions import Marker, Transaction
+from records.transactions import Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -159,13 +159,7 @@ class PollStore:
         while batches := log.read(offset):
             for batch in batches:
                 for logged in batch.records:
-                    record = logged.record
-                    if isinstance(record, Marker):
-                        for hidden in transaction.mark(record):
-                            there.apply(hidden)
-                    elif transaction.is_open:
-                        transaction.hide([record])
-                    else:
+                    for record in transaction.take(logged.record, logged.record):
                         there.apply(record)
             offset = batches[-1].end_offset
         self._acls = set(there.acls.values())
@@ -210,8 +204,7 @@ def _level_records(before: ClusterLevels, after: ClusterLevels) -> Iterator[Meta
 def _require_polls(directory: Path, log: DirectoryLog) -> None:
     if log.high_watermark() and not (directory / LAST_POLL_FILE).exists():
         raise LogError(
-            f"{directory}: the log there holds no polls ({LAST_POLL_FILE} is missing): name another "
-            "directory"
+            f"{directory}: the log there holds no polls ({LAST_POLL_FILE} is missing): name another directory"
         )
 
 

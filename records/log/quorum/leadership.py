@@ -2,8 +2,8 @@
 
 A controller that does not lead names the leader that it knows. An epoch never goes back, and has at most one
 leader. If a controller cannot be reached, the next known one is asked: it may name another leader, or the
-same at an address that can be reached (KAFKA-20514). Known are the given controllers, and those that responses
-named.
+same at an address that can be reached (KAFKA-20514). Known are the given controllers and those named in
+responses.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from records.entries import (
 )
 from records.errors import DecodeError
 from records.log_batch import LazyRecords, LogRecord
-from records.transactions import Marker, Transaction, misplaced
+from records.transactions import Marker, MisplacedMarkerError, Transaction
 from snapshot.columns import heads_of
 from snapshot.delta import AclsDelta
 from snapshot.digest import DIGEST_MASK, digest_to_string
@@ -129,12 +129,17 @@ class LogFold:
             self._count(records)
             return
         for logged in records:
+            try:
+                visible = self._transaction.take(logged, logged.record)
+            except MisplacedMarkerError as error:
+                raise self._misplaced(str(error), logged.offset) from error
             if isinstance(logged.record, Marker):
-                self._mark(logged.offset, logged.record)
-            elif self._transaction.is_open:
-                self._transaction.hide((logged,))
-            else:
-                self._count((logged,))
+                self._marker = logged.offset
+                if self._plan.wants_changes:
+                    # A history has the offset from which an ACL was in force.
+                    visible = [LogRecord(logged.offset, each.timestamp_ms, each.record) for each in visible]
+            if visible:
+                self._count(tuple(visible))
 
     def _check_order(self, records: tuple[LogRecord, ...] | LazyRecords) -> None:
         first, last = (
@@ -147,17 +152,8 @@ class LogFold:
             )
         self._last = last
 
-    def _mark(self, offset: int, marker: Marker) -> None:
-        if (problem := misplaced(marker, is_open=self._transaction.is_open)) is not None:
-            raise self._misplaced(problem, offset)
-        self._marker = offset
-        for logged in self._transaction.mark(marker):
-            # A history says of an ACL from which offset on it was in force.
-            at = offset if self._plan.wants_changes else logged.offset
-            self._count((LogRecord(at, logged.timestamp_ms, logged.record),))
-
     def _misplaced(self, problem: str, offset: int) -> DecodeError:
-        return DecodeError(f"a metadata transaction {problem}", source=self._plan.source, offset=offset)
+        return DecodeError(f"a metadata {problem}", source=self._plan.source, offset=offset)
 
     def _count(self, records: tuple[LogRecord, ...] | LazyRecords) -> None:
         """What counts next."""
@@ -221,7 +217,9 @@ class LogFold:
         """
         plan, state = self._plan, self._state
         if self._transaction.is_open:
-            raise self._misplaced("begins here that has no end in this batch of the query", self._marker)
+            raise self._misplaced(
+                "transaction begins here that has no end in this batch of the query", self._marker
+            )
         if self._waiting:
             self._fold_and_record()
         self._fold.settle()
