@@ -70,13 +70,13 @@ _SHELLS: Final = {
 
 @click.command("completion", cls=Command)
 @click.argument("shell", type=click.Choice(list(_SHELLS)))
-@click.option("--install", is_flag=True, help="Put it where the shell looks for it, for this user.")
+@click.option("--install", is_flag=True, help="Install it for this user.")
 @click.pass_context
 def completion_command(ctx: click.Context, *, shell: str, install: bool) -> None:
-    """Complete commands, flags and operations with the Tab key.
+    """Print or install completion with the Tab key for a shell.
 
-    Prints the shell's script, or with --install writes it to where the shell finds it, and says what else is
-    needed, if anything is.
+    Prints the shell's script. With --install writes it to where the shell finds it, and prints further steps
+    if there are any.
 
     \b
     Examples:

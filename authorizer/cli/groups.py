@@ -8,7 +8,7 @@ from authorizer.cli.command import LazyGroup
 
 log_command: Final = LazyGroup(
     "log",
-    help="Make a metadata log, look into one, append to it, copy its ACLs, or verify it.",
+    help="Create, dump, append to, copy or verify a metadata log.",
     modules={
         "append": "log.append",
         "copy": "log.copy",

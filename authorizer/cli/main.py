@@ -34,30 +34,40 @@ class _Command(NamedTuple):
 #: In the order of ``aclog --help``. The summary is the first line of the command's own help (a test compares
 #: them), so that listing the commands imports none of them.
 _COMMANDS: Final = {
-    "quickstart": _Command("quickstart.command", "Run everything here and now, on an example log."),
-    "check": _Command("check.command", "May this principal do this? Answer as the broker would."),
-    "acls": _Command("acls.command", "Add, remove or list ACLs, with the flags and output of kafka-acls."),
-    "log": _Command(
-        "groups", "Make a metadata log, look into one, append to it, copy its ACLs, or verify it."
+    "quickstart": _Command(
+        "quickstart.command", "Run a node, its console and the Spark jobs on an example log."
     ),
+    "check": _Command(
+        "check.command", "Decide whether a principal may do an operation, as the broker would."
+    ),
+    "acls": _Command("acls.command", "Add, remove or list ACLs, with the flags and output of kafka-acls."),
+    "log": _Command("groups", "Create, dump, append to, copy or verify a metadata log."),
     "snapshot": _Command("groups", "List, create, verify, import or export snapshots."),
-    "serve": _Command("serve.command", "Answer over HTTP, beside a gateway, registry or proxy."),
-    "token": _Command("tokens", "Make bearer tokens for the sidecar, list or revoke them."),
-    "diff": _Command("sets.diff", "How do two sets of ACLs differ, and what does that mean?"),
-    "plan": _Command("plans.plan", "What would a file of ACLs change, and what does that mean?"),
-    "apply": _Command("plans.apply", "Carry out a plan of `aclog plan --output`."),
-    "who-can": _Command("sets.allowed", "Who may do this on a name, or on any name that begins so?"),
-    "what-can": _Command("sets.allowed", "What may this principal do?"),
+    "serve": _Command(
+        "serve.command", "Run a node that answers over HTTP, for a gateway, registry or proxy."
+    ),
+    "token": _Command("tokens", "Create, list or revoke bearer tokens for the sidecar."),
+    "diff": _Command("sets.diff", "Compare two sets of ACLs and the permissions that they give."),
+    "plan": _Command(
+        "plans.plan", "Show what a file of ACLs would change, and which permissions change with it."
+    ),
+    "apply": _Command("plans.apply", "Apply a plan of `aclog plan --output`."),
+    "who-can": _Command(
+        "sets.allowed", "Show who may do an operation on a name, or on all names with a prefix."
+    ),
+    "what-can": _Command("sets.allowed", "Show what a principal may do."),
     "blame": _Command("blame.command", "Show which records changed an answer, and when."),
-    "lint": _Command("sets.lint", "Which ACLs are needless, without effect, or doubtful?"),
-    "test": _Command("sets.test", "Is access as it is expected to be?"),
-    "review": _Command("reviews.command", "Which ACLs did the requests of an authorizer's log need?"),
+    "lint": _Command("sets.lint", "Find redundant, ineffective and suspicious ACLs."),
+    "test": _Command("sets.test", "Check that access is as a file of expectations says."),
+    "review": _Command(
+        "reviews.command", "Find the ACLs that the requests of an authorizer's log did not need."
+    ),
     "report": _Command(
         "report.command", "Write who may do what, and what changed, as one file for an audit."
     ),
-    "shell": _Command("shell.command", "Walk through a state like a file system: ls, cd, cat, tree, find."),
+    "shell": _Command("shell.command", "Browse a state like a file system: ls, cd, cat, tree, find."),
     "spark": _Command("groups", "Build snapshots, counts and the history of changes with Spark."),
-    "completion": _Command("completion", "Complete commands, flags and operations with the Tab key."),
+    "completion": _Command("completion", "Print or install completion with the Tab key for a shell."),
 }
 
 

@@ -64,8 +64,8 @@ log_option: Final = click.option(
     callback=remember,
     shell_complete=completes("dir"),
     help="The metadata log: file:DIR, the directory itself, kafka://HOST:PORT[,HOST:PORT...]/TOPIC, a "
-    "cluster's own: kraft://HOST:PORT[,HOST:PORT...], of its controllers, or what its brokers say again and "
-    "again: describe://HOST:PORT[,HOST:PORT...][/DIR], kept in DIR.  "
+    "cluster's metadata log: kraft://HOST:PORT[,HOST:PORT...], of its controllers, or polls of its brokers: "
+    "describe://HOST:PORT[,HOST:PORT...][/DIR], stored in DIR.  "
     "[default: aclog.log.url of --config, else what the log.dirs of a broker's own file name]",
 )
 snapshots_option: Final = click.option(
@@ -92,7 +92,7 @@ release_option: Final = click.option(
     type=click.Choice([version.value for version in KafkaVersion]),
     expose_value=False,
     callback=remember,
-    help=f"The Kafka release whose rules are followed: one of {', '.join(KafkaVersion)}.  [default: "
+    help=f"The Kafka release whose rules apply: one of {', '.join(KafkaVersion)}.  [default: "
     "aclog.kafka.version of --config, else that of the log's brokers; if neither is known, ALLOWED is what "
     "each release allows]",
 )
@@ -102,7 +102,7 @@ quiet_option: Final = click.option(
     is_flag=True,
     expose_value=False,
     callback=remember,
-    help="No notes on stderr, and no progress; errors are still said.",
+    help="Print no notes and no progress on stderr, only errors.",
 )
 # What works on a log or a store has notes to give, so that --quiet goes along.
 config_option: Final = shared(
@@ -138,21 +138,21 @@ keep_option: Final = click.option(
     "--keep",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Whole snapshots of each log that stay, the newest ones.  [default: aclog.snapshot.keep, 3]",
+    help="Number of complete snapshots of each log to keep.  [default: aclog.snapshot.keep, 3]",
 )
 json_option: Final = click.option("--json", "as_json", is_flag=True, help="Answer in JSON, on one line.")
 raw_cells_option: Final = click.option(
     "--raw-cells",
     is_flag=True,
-    help="With CSV: write each text as it is. By default one that a spreadsheet would take for a formula, or "
-    "that holds control characters, gets a ' before it.",
+    help="With CSV: write each text unchanged. By default a text that a spreadsheet would read as a "
+    "formula, or that holds control characters, gets a ' before it.",
 )
 progress_option: Final = click.option(
     "--progress/--no-progress",
     default=None,
     expose_value=False,
     callback=remember,
-    help="Show on stderr how far the work is.  [default: on a terminal]",
+    help="Show progress on stderr.  [default: on a terminal]",
 )
 
 

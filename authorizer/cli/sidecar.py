@@ -1,7 +1,4 @@
-"""A sidecar as commands name it: the flags that say who asks, and the client that they make.
-
-Every command that asks a sidecar takes these flags and no others.
-"""
+"""Options that name a sidecar and the caller's credentials, and the client that uses them."""
 
 from __future__ import annotations
 
@@ -45,8 +42,11 @@ def _file(flag: str, text: str) -> Any:
 
 credentials_options: Final = shared(
     _file("--token-file", "The bearer token for a node, alone in a file.  [default: ACLOG_SIDECAR_TOKEN]"),
-    _file("--ca-file", "PEM: who may have signed a node's certificate.  [default: the system's authorities]"),
-    _file("--certificate-file", "PEM: a certificate to show to a node, with its key (mutual TLS)."),
+    _file(
+        "--ca-file",
+        "PEM: certificate authorities of a node's certificate.  [default: the system's authorities]",
+    ),
+    _file("--certificate-file", "PEM: the client certificate with its key (mutual TLS)."),
 )
 sidecar_options: Final = shared(
     click.option(
@@ -62,11 +62,13 @@ _CREDENTIALS: Final = ("--token-file", "--ca-file", "--certificate-file")
 
 
 def require_one_source(sidecar: str | None, *of_a_log: str) -> None:
-    """click.UsageError where flags say both a node and a log, or who asks no node."""
+    """click.UsageError if options name a node and a log, or have credentials without a node."""
     if sidecar is not None and words(*of_a_log):
-        raise click.UsageError("--sidecar names a node, which has a log and a store of its own")
+        raise click.UsageError(
+            "--sidecar cannot be used with --log or --snapshots: the node has its own log and store"
+        )
     if sidecar is None and (flags := words(*_CREDENTIALS)):
-        raise click.UsageError(f"{flags[0]} says who asks a node: name it by --sidecar")
+        raise click.UsageError(f"{flags[0]} is for a node: name it with --sidecar")
 
 
 @contextmanager
@@ -89,7 +91,7 @@ def asked_sidecar(
 
     credentials = _credentials() if names_caller else None
     try:
-        # A wrong address is said at once.
+        # Without retries a wrong address is reported immediately.
         client = Client(url, credentials=credentials, timeout_s=timeout_s, retries_unanswered=False)
     except ssl.SSLError as error:
         raise Failure(

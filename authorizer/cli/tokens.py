@@ -29,7 +29,7 @@ _file_option = click.option(
 
 @click.group("token", cls=Group)
 def token_command() -> None:
-    """Make bearer tokens for the sidecar, list or revoke them.
+    """Create, list or revoke bearer tokens for the sidecar.
 
     A caller of `aclog serve` that sends `Authorization: Bearer TOKEN` is the token's principal. The file has
     a hash of each token, never the token; a running sidecar takes up a change within about a second.
@@ -54,7 +54,7 @@ class _PrincipalType(click.ParamType[KafkaPrincipal]):
     type=_PrincipalType(),
     metavar="TYPE:NAME",
     required=True,
-    help="Whose token it is, such as User:gateway.",
+    help="The token's principal, such as User:gateway.",
 )
 @click.option(
     "--file",
@@ -66,10 +66,10 @@ class _PrincipalType(click.ParamType[KafkaPrincipal]):
 )
 @json_option
 def create_command(*, principal: KafkaPrincipal, file: Path | None, as_json: bool) -> None:
-    """Make a token and print it: this once, for it is kept nowhere.
+    """Create a token and print it; it is not stored and cannot be shown again.
 
-    It has 256 random bits. With --file stdout has the token alone, else the token and, below it, its line for
-    the file. A principal may have several tokens: to change one, make another, then revoke the first.
+    It has 256 random bits. With --file stdout has the token only, else the token and, below it, its line for
+    the file. A principal may have several tokens: to replace one, create another, then revoke the first.
 
     \b
     Examples:
@@ -91,14 +91,14 @@ def create_command(*, principal: KafkaPrincipal, file: Path | None, as_json: boo
     click.echo(token)
     if file is None:
         click.echo(stored.line())
-    note("note: the token is shown this once; keep it where only its user can read it")
+    note("note: the token is shown only once; store it where only its user can read it")
 
 
 @token_command.command("list")
 @_file_option
 @json_option
 def list_command(*, file: Path, as_json: bool) -> None:
-    """Show whose tokens a file has: id and principal of each.
+    """List the tokens of a file: id and principal of each.
 
     \b
     Examples:
@@ -121,10 +121,11 @@ def list_command(*, file: Path, as_json: bool) -> None:
 @click.argument("token_id", metavar="ID")
 @_file_option
 def revoke_command(*, token_id: str, file: Path) -> None:
-    """Take a token out of the file: a running sidecar refuses it within about a second.
+    """Remove a token from the file; a running sidecar refuses it within about a second.
 
-    ID is what `aclog token list` shows, the part of a token between its underscores. The exit code is 1 where
-    there is no such token.
+    ID is what `aclog token list` shows, the part of a token between its underscores.
+
+    Exit code 0: removed; 1: there is no such token.
 
     \b
     Examples:

@@ -309,7 +309,7 @@ def test_sidecar_and_log_at_once() -> None:
     """Which one is meant is not guessed."""
     refused = aclog("acls", "--sidecar", "http://127.0.0.1:1", "--log", "x", "--list")
     assert refused.returncode == 2
-    assert "--sidecar names a node" in refused.stderr
+    assert "--sidecar cannot be used with --log" in refused.stderr
 
 
 @pytest.mark.parametrize(

@@ -245,7 +245,7 @@ def test_a_bad_file_is_said_with_its_line(
 
 def test_nothing_there() -> None:
     assert "is no log, snapshot store, node, cluster or file" in diff(SMALL, "/nowhere", code=2).stderr
-    assert "cannot both be stdin" in diff("-", "-", code=2).stderr
+    assert "cannot both read stdin" in diff("-", "-", code=2).stderr
 
 
 @pytest.mark.long

@@ -200,7 +200,7 @@ def test_nothing_outside_of_the_scope_is_touched(tmp_path: Path) -> None:
     assert removed("--principal", "User:alice", "--group", "*") >= {("User:alice", "pii-y")}
     assert "without --principal" in aclog("plan", wanted, "--all", "--cluster", "--log", log, code=2).stderr
     changes = json_lines(tmp_path / "changes", {"acl": "added", **acl("new")})
-    assert "no scope" in aclog("plan", changes, "--all", "--log", log, code=2).stderr
+    assert "cannot be used with a scope" in aclog("plan", changes, "--all", "--log", log, code=2).stderr
 
 
 SCRIPT = """

@@ -135,10 +135,16 @@ def test_who_may_not_ask_is_no_denied(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("--log", "x", "--sidecar", "http://127.0.0.1:1", *ALLOWED), "--sidecar names a node"),
-        (("--config", "x", "--sidecar", "http://127.0.0.1:1", *ALLOWED), "--sidecar names a node"),
+        (("--log", "x", "--sidecar", "http://127.0.0.1:1", *ALLOWED), "--sidecar cannot be used with --log"),
+        (
+            ("--config", "x", "--sidecar", "http://127.0.0.1:1", *ALLOWED),
+            "--sidecar cannot be used with --log",
+        ),
         (("--log", "x", "--ca-file", __file__, *ALLOWED), "--ca-file says who asks a node"),
-        (("--sidecar", "http://127.0.0.1:1", "--batch", "-", "--records", "x"), "without --sidecar"),
+        (
+            ("--sidecar", "http://127.0.0.1:1", "--batch", "-", "--records", "x"),
+            "cannot be used with --sidecar",
+        ),
         (("--sidecar", "https://localhost:1", "--ca-file", __file__, *ALLOWED), "certificate"),
     ],
 )

@@ -32,7 +32,7 @@ def test_a_token_is_printed_once_and_its_hash_kept(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens"
     made = aclog_token("create", "--principal", "User:gateway", "--file", tokens)
     assert made.returncode == 0
-    assert "shown this once" in made.stderr
+    assert "shown only once" in made.stderr
     token = made.stdout.strip()
     assert stat.S_IMODE(tokens.stat().st_mode) == 0o600
     assert token.rpartition("_")[2] not in tokens.read_text()

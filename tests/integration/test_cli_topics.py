@@ -65,7 +65,7 @@ def test_create_makes_a_topic_once(broker: Broker) -> None:
     assert configs["segment.bytes"] == "1048576"
     again = aclog("log", "create", "--log", url, *flags)
     assert again.exit_code == 2
-    assert "there is a log already" in again.stderr
+    assert "already exists" in again.stderr
     assert answer("log", "create", "--log", url, *flags, "--if-not-exists") == made | {"created": False}
 
 

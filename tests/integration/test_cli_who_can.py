@@ -65,7 +65,7 @@ def test_who_can_on_a_name(acls: Path) -> None:
     assert found.splitlines()[0] == "User:team: Write on TOPIC pii-keys from any host"
     nobody = aclog("who-can", "--acls", acls, "--operation", "Write", "--topic", "orders", code=1)
     assert nobody.stdout == ""
-    assert "no question of these is allowed" in nobody.stderr
+    assert "no such request is allowed" in nobody.stderr
 
 
 def test_what_can(acls: Path) -> None:

@@ -221,7 +221,7 @@ def test_wrong_usage(spark: SparkSession, acls: Path, tmp_path: Path) -> None:
     log.write_text("nothing\n")
     for code, said, args in (
         (2, "two ways", ("--acls", acls, "--cluster-column", "a", "--cluster-pattern", "b")),
-        (2, "several sets are for a fleet", ("--acls", acls, "--acls", acls)),
+        (2, "several --acls need", ("--acls", acls, "--acls", acls)),
         (2, "a fleet needs CLUSTER=SET", ("--cluster-pattern", "(log)")),
         (2, "has a lookahead", ("--acls", f"x={acls}", "--cluster-pattern", "(?=log)(.*)")),
         (2, "may never be done with a text", ("--acls", f"x={acls}", "--cluster-pattern", "((a+)+)/")),

@@ -123,7 +123,7 @@ def test_the_command_chooses_features(tmp_path: Path) -> None:
         assert (image.metadata.features, len(image)) == (expected, said["count"])
     for args, why in (
         (("--bootstrap", "--metadata-version", "5.9"), "`5.9` is no metadata.version"),
-        (("--metadata-version", "4.0"), "is of --bootstrap"),
+        (("--metadata-version", "4.0"), "needs --bootstrap"),
         (("--bootstrap", "--output", formatted(tmp_path), "--metadata-version", "4.0"), "--release-version"),
     ):
         done = export(*args)

@@ -1,9 +1,9 @@
-"""``aclog check --batch``: a file of questions, one JSON line each, in order (tests/data/oracle/README.md).
+"""``aclog check --batch``: a file of requests, one JSON line each, in order (tests/data/oracle/README.md).
 
-A question may say at which state it is to be asked. ``atOffset`` n: after the first n records of the
---records file, or of the log. ``logOffset``: after the record at that offset of the log, where it wins.
+A request may name its state. ``atOffset`` n: after the first n records of the --records file, or of the log.
+``logOffset``: after the record at that offset of the log; it has precedence.
 
-A sidecar is asked the questions of one state together, and has the states that its node holds.
+Requests for one state of a sidecar are sent together; a sidecar has the states that its node holds.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from records.log.base import MetadataLog
 
 
-#: Questions that are held at once: those of one state are answered together, in whatever order they come.
+#: Requests in memory at a time: those of one state are answered together, in any order.
 _CHUNK: Final = 50_000
 _BAD_RECORD: Final = "A line of --records is one JSON object, as `aclog log dump` prints it."
 
@@ -70,7 +70,7 @@ def answer_batch_of_sidecar(url: str, queries: str) -> None:
 
 
 def _print_answers(queries: str, states: _States) -> None:
-    """A line that is no question gets its error, and exit code 4."""
+    """Print an answer or an error for each line; Failure if a line is not a valid request."""
     bad: list[str] = []
     with ExitStack() as opened:
         lines = (line for line in opened.enter_context(lines_of(queries)) if line.strip())
@@ -83,7 +83,9 @@ def _print_answers(queries: str, states: _States) -> None:
             done += len(chunk)
             shown_progress.at(done)
     if bad:
-        raise Failure(f"{len(bad)} of {done} lines were no questions; the first: {bad[0]}", ExitCode.BAD_DATA)
+        raise Failure(
+            f"{len(bad)} of {done} lines are not valid requests; the first: {bad[0]}", ExitCode.BAD_DATA
+        )
 
 
 class _States(ABC):
@@ -148,7 +150,7 @@ class _SidecarStates(_States):
         authorizer = SidecarAuthorizer(self._client, None if end_offset is None else end_offset - 1)
         asked = []
         for query in queries:
-            # Its own line says what is wrong with a question.
+            # The answer to this line reports the error.
             with suppress(KeyError, ValueError, DecodeError):
                 if query.get("kind", "authorize") == "authorize":
                     asked.append(question(query))
@@ -203,7 +205,7 @@ class _LogStates(_States):
 def _offset(query: dict[str, Any], key: str) -> int:
     value = query[key]
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise DecodeError(f"{key} is a whole number from 0 on, not `{value}`")
+        raise DecodeError(f"{key} must be an integer from 0 on, not `{value}`")
     return value
 
 

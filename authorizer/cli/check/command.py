@@ -1,4 +1,4 @@
-"""``aclog check``: one question, or a file of them, on the state of a log at one offset."""
+"""``aclog check``: decide one request, or a file of requests, on a state of a log."""
 
 from __future__ import annotations
 
@@ -73,24 +73,30 @@ _resource_options = shared(
 @snapshots_option
 @config_option
 @release_option
-@click.option("--principal", type=PRINCIPAL, help="Whose right is asked about.")
-@click.option("--operation", type=OPERATION, help="For what: Read, Write, DescribeConfigs, ... in any case.")
+@click.option("--principal", type=PRINCIPAL, help="The principal that makes the request.")
+@click.option(
+    "--operation", type=OPERATION, help="The operation: Read, Write, DescribeConfigs, ... in any case."
+)
 @_resource_options
 @click.option(
     "--host",
     default="127.0.0.1",
     show_default=True,
     metavar="ADDRESS",
-    help="From where: an IP address, as the broker sees it.",
+    help="The client's IP address, as the broker sees it.",
 )
 @at_offset_option
-@click.option("--explain", is_flag=True, help="Also say why, what nearly matched, and what would allow it.")
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Also print the reason, ACLs that nearly match, and commands that would allow it.",
+)
 @click.option(
     "--batch",
     "queries",
     type=click.Path(allow_dash=True, dir_okay=False),
     metavar="QUERIES.jsonl",
-    help="Many questions, one JSON object a line (.gz too, - is stdin): one JSON line for each, in order.",
+    help="A file of requests, one JSON object a line (.gz too, - is stdin). Prints one JSON line for each.",
 )
 @click.option(
     "--records",
@@ -113,19 +119,21 @@ def check_command(
     as_json: bool,
     **resource: Any,
 ) -> None:
-    """May this principal do this? Answer as the broker would.
+    """Decide whether a principal may do an operation, as the broker would.
 
-    Prints ALLOWED or DENIED, the rule, the offset that it was decided at, and the question. Exit code 0 for
-    ALLOWED, 1 for DENIED. Super users and allow.everyone.if.no.acl.found come from --config.
-    Without --host it says from which hosts the result would be the other one, if there are any.
+    Prints ALLOWED or DENIED, the rule, the end offset of the state, and the request. Super users and
+    allow.everyone.if.no.acl.found come from --config. Without --host it also prints from which hosts the
+    result would differ, if there are any.
 
-    With --batch the questions are those of the file: kind authorize (the default), authorizedOperations,
+    With --batch the requests come from a file: kind authorize (the default), authorizedOperations,
     authorizeByResourceType, acls or aclCount, each with an optional atOffset (after the first n records) or
-    logOffset (after that offset of the log). Exit code 0 once all are answered.
+    logOffset (after the record at this offset of the log).
 
-    --sidecar asks a running node, wherever its log is, with the node's own super users and settings. It has
-    the last states that it published (--at-offset), and its ACLs say who may ask about others: Describe on
-    the cluster, or aclog.describe.principals. Who you are there, a token or a certificate says.
+    With --sidecar a running node decides, with its own super users and settings. It has the states that it
+    published last (--at-offset). A caller needs Describe on the cluster, or an entry in
+    aclog.describe.principals, to ask about other principals. A token or a certificate identifies you.
+
+    Exit code 0: ALLOWED, or all requests of --batch are answered; 1: DENIED.
 
     \b
     Examples:
@@ -138,10 +146,10 @@ def check_command(
     if queries is not None:
         _refuse_beside_batch(principal, operation, resource, at_offset, explain=explain)
         if queries == records == "-":
-            raise click.UsageError("--batch and --records cannot both be stdin")
+            raise click.UsageError("--batch and --records cannot both read stdin")
         if sidecar is not None:
             if records is not None:
-                raise click.UsageError("--records goes with --batch, and without --sidecar")
+                raise click.UsageError("--records cannot be used with --sidecar")
             from authorizer.cli.check.batch import answer_batch_of_sidecar
 
             answer_batch_of_sidecar(sidecar, queries)
@@ -152,7 +160,7 @@ def check_command(
         answer_batch(workspace, queries, records)
         return
     if records is not None:
-        raise click.UsageError("--records goes with --batch")
+        raise click.UsageError("--records needs --batch")
     context, action = _question(principal, operation, resource, host)
     if sidecar is None:
         explanation, standing = _explained_by_log(context, action, at_offset)
@@ -290,4 +298,4 @@ def _refuse_beside_batch(
     }
     for flag, value in given.items():
         if value is not None:
-            raise click.UsageError(f"{flag} is for a single question; with --batch the lines say it")
+            raise click.UsageError(f"{flag} cannot be used with --batch: set it in the lines of the file")

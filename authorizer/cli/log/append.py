@@ -35,7 +35,7 @@ _BAD_LINE: Final = (
 @click.command("append", cls=Command)
 @log_option
 @click.argument("payloads", type=click.Path(allow_dash=True), default="-", metavar="[FILE]")
-@click.option("--create", is_flag=True, help="Make the log if there is none.")
+@click.option("--create", is_flag=True, help="Create the log if there is none.")
 @click.option(
     "--cluster-id", type=CLUSTER_ID, help="With --create: cluster id of the new log.  [default: a random one]"
 )
@@ -49,7 +49,7 @@ _BAD_LINE: Final = (
 @click.option(
     "--skip-others",
     is_flag=True,
-    help="Pass by what only a broker can write: control records, topics and so on.",
+    help="Skip records that only a broker can write: control records, topics and so on.",
 )
 @config_option
 @json_option
@@ -64,9 +64,9 @@ def append_command(
     the same "batch" value are one atomic batch. A directory keeps each "timestamp", for each batch the
     greatest; in a topic the time of writing counts.
 
-    Every line is checked before the first one is written. A topic holds ACLs and their removals only: with
-    --skip-others, a dump's other records stay away, and each of its transactions becomes one batch, or none
-    if it was aborted.
+    All lines are checked before the first one is written. A topic holds ACLs and removals of ACLs only:
+    --skip-others skips the other records of a dump, and makes each of its transactions one batch, or none if
+    it was aborted.
 
     \b
     Examples:
@@ -74,7 +74,7 @@ def append_command(
       aclog log dump --log /var/kafka/__cluster_metadata-0 | aclog log append --log DIR --create --skip-others
     """
     if cluster_id is not None and not create:
-        raise click.UsageError("--cluster-id goes with --create: a log keeps the id that it was made with")
+        raise click.UsageError("--cluster-id needs --create: an existing log keeps its id")
     workspace = Workspace.given()
     with write_attempt() as attempt:
         with Progress("lines checked") as checked:
@@ -92,7 +92,7 @@ def append_command(
                 except (DecodeError, EncodeError) as error:
                     raise bad_line(error, _BAD_LINE) from error
         if plan.passed_by:
-            note(f"{plan.passed_by} records of other types were passed by (--skip-others)")
+            note(f"{plan.passed_by} records of other types were skipped (--skip-others)")
         mode: Mode = "create" if create else "write"
         if to_topic:
             start, end = _to_topic(workspace, plan, mode, cluster_id, attempt)
@@ -124,7 +124,7 @@ def _to_topic(
 ) -> tuple[int, int]:
     """One transaction for each batch, until all of it can be read; start and end offset."""
     if cluster_id is not None:
-        raise click.UsageError("--cluster-id is for a directory: a topic is of the cluster that it is on")
+        raise click.UsageError("--cluster-id is for a directory: a topic has the id of its Kafka cluster")
     with workspace.log(mode) as log, Waiting("appending"):
         start = end = log.high_watermark()
         attempt.appends = True
@@ -226,7 +226,7 @@ def _record(payload: Mapping[str, Any], *, skip_others: bool) -> MetadataRecord 
     if "control" in payload:
         if skip_others:
             return None
-        raise DecodeError("a control record belongs to the log that it is in; --skip-others passes it by")
+        raise DecodeError("a control record cannot be copied to another log; --skip-others skips it")
     record = from_json(payload)
     if isinstance(record, OtherRecord) and skip_others:
         return None

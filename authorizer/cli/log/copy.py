@@ -31,14 +31,14 @@ Others = Literal["keep", "remove"]
 @click.option(
     "--others",
     type=click.Choice(["keep", "remove"]),
-    help="What becomes of ACLs that only TO has: they stay, or go, so that TO is equal to FROM.  [default: "
-    "a TO that has some is refused]",
+    help="Keep or remove ACLs that only TO has; remove makes TO equal to FROM.  [default: refuse a TO that "
+    "has such ACLs]",
 )
 @click.option("--create", is_flag=True, help="Make the directory TO if there is none.")
 @click.option(
     "--cluster-id", type=CLUSTER_ID, help="With --create: cluster id of the new log.  [default: a random one]"
 )
-@click.option("-n", "--dry-run", is_flag=True, help="Say what would be written, and write nothing.")
+@click.option("-n", "--dry-run", is_flag=True, help="Print what would be written, and write nothing.")
 @click.option(
     "--to-config",
     metavar="FILE",
@@ -60,7 +60,7 @@ def copy_command(
     to_config: str | None,
     as_json: bool,
 ) -> None:
-    """Write the ACLs of FROM that TO has not, in batches that are atomic each.
+    """Copy the ACLs of FROM that TO lacks, in atomic batches.
 
     FROM is a log (file:DIR, DIR, kafka://HOST:PORT/TOPIC, kraft://HOST:PORT), also after one of its records
     (LOG@OFFSET), a snapshot store or one of Kafka's .checkpoint files, a running node, a live cluster
@@ -68,14 +68,14 @@ def copy_command(
     (`aclog log create` makes it), or a cluster by its controllers (kraft://HOST:PORT), which are asked by
     Kafka's own requests; that takes Alter on the cluster.
 
-    The state is copied and not its history, and ACLs only: no metadata.version, no brokers. Ids are kept in a
-    directory and a topic, but where TO has another ACL under one; a cluster makes ids of its own. An ACL that
-    TO has under another id is there already.
+    Only ACLs of the current state are copied: no history, no metadata.version, no brokers. A directory and a
+    topic keep the ids, unless TO has another ACL with the same id; a cluster assigns new ids. An ACL that TO
+    has with another id is not copied again.
 
-    A run that was stopped, however it ended, is run again and writes what is missing. DENYs come before
-    ALLOWs and go after them, so that nothing is allowed on the way that neither side allows.
+    If a run was interrupted, run it again: it writes the missing ACLs. DENYs are added before ALLOWs, and
+    removed after them, so that no intermediate state allows more than FROM or TO.
 
-    Exit code 1: TO has other ACLs, and --others does not say what is to become of them.
+    Exit code 0: done; 1: TO has other ACLs, and --others is not given.
 
     \b
     Examples:
@@ -89,7 +89,7 @@ def copy_command(
     from authorizer.configuration.load import load_config
 
     if cluster_id is not None and not create:
-        raise click.UsageError("--cluster-id goes with --create: a log keeps the id that it was made with")
+        raise click.UsageError("--cluster-id needs --create: an existing log keeps its id")
     workspace = Workspace.given()
     client = workspace.config.kafka if to_config is None else load_config(to_config).kafka
     wanted = [acl.record for acl in load_set(source, workspace).image]
@@ -100,10 +100,10 @@ def copy_command(
         copy = AclCopy.between(wanted, there, keeps_ids=log is None or not log.is_cluster_metadata_log)
         if copy.others and others is None:
             raise Failure(
-                f"{shown(target)} has {len(copy.others)} ACLs that {shown(source)} has not, such as "
+                f"{shown(target)} has {len(copy.others)} ACLs that {shown(source)} lacks, such as "
                 f"{acl_line(copy.others[0])}",
                 ExitCode.NO,
-                "--others keep leaves them, --others remove makes it equal; --dry-run shows which.",
+                "Use --others keep or --others remove; --dry-run shows the ACLs.",
             )
         removed = copy.others if others == "remove" else []
         if log is not None and not dry_run:

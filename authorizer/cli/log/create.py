@@ -27,20 +27,20 @@ if TYPE_CHECKING:
     "--replication-factor",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Of a topic: on how many brokers it is kept.  [default: 3]",
+    help="Of a topic: number of replicas.  [default: 3]",
 )
 @click.option(
     "--min-insync-replicas",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Of a topic: how many of them must have a write before it counts.  [default: 2]",
+    help="Of a topic: number of replicas that must have a write before it is committed.  [default: 2]",
 )
 @click.option(
     "--delete-retention",
     "delete_retention_ms",
     type=DURATION,
-    help="Of a topic: for how long a removal can be seen. Nodes and snapshots that are older than half of it "
-    "begin at the log's start again.  [default: 7d]",
+    help="Of a topic: how long a removal is retained. Nodes and snapshots that are behind by more than half "
+    "of it start from the log's start again.  [default: 7d]",
 )
 @click.option(
     "--topic-config",
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 @click.option(
     "--cluster-id", type=CLUSTER_ID, help="Of a directory: its cluster id.  [default: a random one]"
 )
-@click.option("--if-not-exists", is_flag=True, help="Leave a log that is there as it is; exit code 0.")
+@click.option("--if-not-exists", is_flag=True, help="Accept an existing log, without changing it.")
 @config_option
 @json_option
 def create_command(
@@ -64,10 +64,11 @@ def create_command(
     if_not_exists: bool,
     as_json: bool,
 ) -> None:
-    """Make a new, empty log: a directory, or a topic of Kafka's.
+    """Create an empty log: a directory or a Kafka topic.
 
-    A topic gets one partition, is compacted, and is kept on several brokers. Further nodes need nothing but
-    its URL.
+    A topic has one partition, compaction and several replicas. Other nodes need only its URL.
+
+    Exit code 0: created, or it exists and --if-not-exists is given; 2: it exists.
 
     \b
     Examples:
@@ -86,13 +87,11 @@ def create_command(
     settings = {name: value for name, value in for_topics.items() if value is not None}
     kind = kind_of(url)
     if kind == QUORUM:
-        raise click.UsageError(f"{url}: a cluster makes its own metadata log")
+        raise click.UsageError(f"Cannot create {url}: a cluster creates its metadata log itself")
     if kind == POLLED:
-        raise click.UsageError(f"{url}: what brokers describe is not made: `aclog serve` keeps it by itself")
+        raise click.UsageError("describe:// logs cannot be created; `aclog serve` creates them.")
     if kind == TOPIC and cluster_id is not None:
-        raise click.UsageError(
-            "--cluster-id is for a directory: a topic belongs to the cluster that it is on"
-        )
+        raise click.UsageError("--cluster-id is for a directory: a topic has the id of its Kafka cluster")
     if kind != TOPIC and settings:
         flags = "--replication-factor, --min-insync-replicas, --delete-retention and --topic-config"
         raise click.UsageError(f"{flags} are for a topic: kafka://HOST:PORT/TOPIC")
@@ -109,7 +108,7 @@ def create_command(
                 raise
             is_new = False
     elif not if_not_exists:
-        raise LogError(f"{url}: there is a log already; --if-not-exists leaves it as it is")
+        raise LogError(f"Log {url} already exists. Use --if-not-exists to accept that.")
     topic_id = uuid_to_string(identity.topic_id)
     if as_json:
         report = {"log": url, "clusterId": identity.cluster_id, "topicId": topic_id}

@@ -41,7 +41,9 @@ if TYPE_CHECKING:
     metavar="OFFSET",
     help="Last offset, inclusive.  [default: the last committed one]",
 )
-@click.option("--skip-others", is_flag=True, help="Leave out control records and what only passes by.")
+@click.option(
+    "--skip-others", is_flag=True, help="Skip control records and records that aclog does not understand."
+)
 @config_option
 @progress_option
 # Always on; a script may say so.
@@ -50,7 +52,7 @@ def dump_command(*, first: int | None, last: int | None, skip_others: bool) -> N
     """Print the committed records of a log, one JSON line each.
 
     {"file","offset","timestamp","type","version","data"} for the records that aclog understands, the same
-    without "data" for those that it passes by, {"file","offset","timestamp","control","value"} for control
+    without "data" for other records, {"file","offset","timestamp","control","value"} for control
     records.
 
     \b
@@ -59,7 +61,7 @@ def dump_command(*, first: int | None, last: int | None, skip_others: bool) -> N
       aclog log dump --log DIR --skip-others | aclog log append --log COPY --create
     """
     if first is not None and last is not None and first > last:
-        raise click.UsageError(f"--from {first} is after --to {last}: that is no record")
+        raise click.UsageError(f"--from {first} is after --to {last}")
     workspace = Workspace.given()
     with workspace.log() as log, Progress("records") as shown_progress, JsonLines() as lines:
         end = log.high_watermark()

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 _SETTLE_S: Final = 2.0
 
 _TRAILING: Final = (
-    "All before them is whole. A broker cuts them off when it starts, and aclog when it opens a log of its "
-    "own for writing. If this is a copy, make another one."
+    "All data before them is valid. A broker removes them when it starts, and aclog when it opens the log "
+    "for writing. If this is a copy, copy the log again."
 )
 
 # A log whose files change is read anew, but not for ever.
@@ -54,13 +54,13 @@ _WALKS: Final = 10
     "--at-offset",
     type=click.IntRange(min=0),
     metavar="OFFSET",
-    help="Where to compare: the state after this record.  [default: the last offset that both have; the "
+    help="The state to compare: after this record.  [default: the last offset that both have; the "
     "ends of two different logs]",
 )
 @click.option(
     "--per-principal",
     is_flag=True,
-    help="Also the meaning's digest of each principal, and of everybody else: whose rights differ?",
+    help="Also print a digest of the permissions of each principal, and of all other principals.",
 )
 @snapshots_option
 @config_option
@@ -69,16 +69,18 @@ _WALKS: Final = 10
 def verify_command(
     *, others: tuple[str, ...], at_offset: int | None, per_principal: bool, as_json: bool
 ) -> None:
-    """Read every committed batch of a log, and say what it holds.
+    """Check every committed batch of a log, and print a summary of it.
 
     Checks each batch's CRC, that offsets rise, that every record that aclog must understand decodes, and that
-    the state can be built. The meaning's digest is equal for two logs exactly if every question has the same
-    answer, with the super users and allow.everyone.if.no.acl.found of --config. Exit code 4 when the log is
-    damaged, or a directory ends with bytes that are no whole batch and are not being written; 1 when --with
-    differs.
+    the state can be built. "meaning" is a digest of the effective permissions: two logs have the same one
+    exactly if every request has the same answer, with the super users and allow.everyone.if.no.acl.found of
+    --config.
 
-    A log whose beginning was trimmed leads to its state from a snapshot only: one of --snapshots, or else of
-    a store in --with. Such a store's newest snapshot is compared with what the log makes of another one.
+    If the start of the log was trimmed, the state needs a snapshot: one of --snapshots, or else of a store in
+    --with. The newest snapshot of such a store is compared with a state that starts from an older one.
+
+    Exit code 0: the log is valid and equal to each --with; 1: a --with differs; 4: the log is damaged, or a
+    directory ends with an incomplete batch that is not being written.
 
     \b
     Examples:
@@ -88,7 +90,7 @@ def verify_command(
       aclog log verify --log kafka://HOST:9092/acls --with STORE --with http://127.0.0.1:8180
     """
     if at_offset is not None and not others:
-        raise click.UsageError("--at-offset says where to compare: it goes with --with")
+        raise click.UsageError("--at-offset needs --with")
     from authorizer.cli.log.compare import compare, stores_among
 
     workspace = Workspace.given()
@@ -212,7 +214,7 @@ def _meaning(image: AclsImage, workspace: Workspace, *, per_principal: bool) -> 
     from authorizer.engine.decisions.state import AuthorizerSettings
 
     settings = AuthorizerSettings.from_configs(workspace.config.properties).with_version_of(image)
-    with Waiting("working out what the ACLs mean"):
+    with Waiting("computing the effective permissions"):
         found = Meaning.digest_of(image.merged().columns, settings)
     report: dict[str, Any] = {"meaning": found.whole.hex()}
     if per_principal:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.option(
     "--allow-mass-removal",
     is_flag=True,
-    help="Apply it also if it removes a larger share of the ACLs than --max-removed-percent.",
+    help="Apply a plan that removes a larger share of the ACLs than --max-removed-percent.",
 )
 @max_removed_option
 @log_option
@@ -45,26 +45,26 @@ def apply_command(
     bootstrap_servers: str | None,
     as_json: bool,
 ) -> None:
-    """Carry out a plan of `aclog plan --output`.
+    """Apply a plan of `aclog plan --output`.
 
-    To a log that aclog writes, or by the node that holds it, a plan is one atomic batch: all of it, or
-    nothing. It is checked against the state that it is written upon, also while others write.
+    In a log that aclog writes, directly or through the node that holds it, a plan is one atomic batch. It is
+    checked against the state to which the batch is appended, also if other clients write at the same time.
 
-    It is refused, and nothing is written, with exit code 1 if
+    The plan is refused with exit code 1, and nothing is written, if
     - it was made for another log (cluster id, topic id);
-    - some question has another answer than when the plan was made: the effective permissions are others;
-    - they are the same, but by other ACLs, upon which the plan's changes would not lead to the permissions
-      that it shows. So a write that changes no answer can be a reason, too: the plan removes one of two ACLs
-      that allow the same, and the other one was removed meanwhile.
-    Any other write since the plan was made is no reason to refuse it. With exit code 2 it is refused if it
-    removes a larger share of the ACLs than --max-removed-percent, unless --allow-mass-removal is given. If
-    all of its changes are in force already there is nothing to do, with exit code 0.
+    - the effective permissions have changed since it was made: some request has another answer;
+    - the permissions are the same, but the plan's changes would no longer lead to the permissions that it
+      shows. So a write that changes no answer can be a reason, too: the plan removes one of two ACLs that
+      allow the same, and the other one was removed.
+    No other write since then is a reason. A plan that removes a larger share of the ACLs than
+    --max-removed-percent is refused with exit code 2, unless --allow-mass-removal is given. If all of its
+    changes are in force already, nothing is written, with exit code 0.
 
-    A cluster that writes its own ACLs (--bootstrap-server, or --log kraft://HOST:PORT) is changed by Kafka's
-    own requests, which are not atomic: what others write between the check and the end is not noticed before
-    the end. First come DENYs, then ALLOWs; then ALLOWs go, then DENYs: nothing is allowed on the way that is
-    not allowed before or after. Then the ACLs are read again, and exit code 1 says that they do not mean what
-    the plan says. A plan that was carried out in part goes on where it stopped.
+    A Kafka cluster (--bootstrap-server, or --log kraft://HOST:PORT) is changed by Kafka's requests, which are
+    not atomic: writes of other clients in between are noticed at the end only. DENYs are added before ALLOWs,
+    and removed after them, so that no intermediate state allows more than the states before and after. Then
+    the ACLs are read again; exit code 1 means that they do not have the plan's effect. Apply a plan that
+    stopped half way again: it continues.
 
     \b
     Examples:
@@ -107,7 +107,7 @@ def _print(end_offset: int | None, result: PlanResult, *, as_json: bool) -> None
         )
         return
     if not result.removed and not result.added:
-        answer("nothing to do: all of the plan is in force already")
+        answer("nothing to do: all changes of the plan are in force already")
         return
     where = "" if end_offset is None else f"; the log ends at offset {end_offset}"
     share = "" if counts is None else f", {counts.removed_percent:g} % of {counts.acls:,} ACLs removed"

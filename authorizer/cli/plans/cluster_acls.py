@@ -80,8 +80,8 @@ class ClusterAcls:
                 return table
             if time.monotonic() > give_up_s:
                 raise Failure(
-                    "the requests were answered, and the ACLs that can be read are not those of the plan yet",
+                    "the cluster accepted the requests, but its ACLs are not those of the plan yet",
                     ExitCode.NOT_READY,
-                    "Apply it again: it says when there is nothing left to do.",
+                    "Apply the plan again until there is nothing to do.",
                 )
             time.sleep(_LOOK_S)

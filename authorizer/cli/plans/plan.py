@@ -36,25 +36,25 @@ if TYPE_CHECKING:
 
 
 _scope_options = shared(
-    click.option("--all", "everything", is_flag=True, help="FILE is all ACLs that are wanted."),
+    click.option("--all", "everything", is_flag=True, help="FILE has all desired ACLs."),
     click.option(
         "--principal",
         type=PRINCIPAL,
         multiple=True,
-        help="FILE is all that is wanted for this principal. Repeatable.",
+        help="FILE has all desired ACLs of this principal. Repeatable.",
     ),
     *(
         click.option(
             flag_of(parameter),
             metavar="NAME",
             multiple=True,
-            help=f"FILE is all that is wanted on this {kind.name.lower().replace('_', ' ')}; NAME* is every "
-            "pattern that begins so. Repeatable.",
+            help=f"FILE has all desired ACLs of this {kind.name.lower().replace('_', ' ')}; NAME* is every "
+            "pattern with this prefix. Repeatable.",
         )
         for parameter, kind in RESOURCES.items()
         if parameter != "cluster"
     ),
-    click.option("--cluster", is_flag=True, help="FILE is all that is wanted on the cluster."),
+    click.option("--cluster", is_flag=True, help="FILE has all desired ACLs of the cluster."),
 )
 
 
@@ -73,12 +73,12 @@ _scope_options = shared(
     multiple=True,
     metavar="FILE",
     shell_complete=completes("file"),
-    help="Lines of requests, as `aclog review` reads them: which of them would be denied? Repeatable.",
+    help="Recorded requests, as `aclog review` reads them: warn if they would be denied. Repeatable.",
 )
 @click.option(
     "--allow-empty",
     is_flag=True,
-    help="FILE may be empty, or hold no ACL of the scope (--all, ...): all of the scope's are removed then.",
+    help="Accept a FILE without an ACL in the scope (--all, ...): the plan removes all ACLs of the scope.",
 )
 @max_removed_option
 @log_option
@@ -101,30 +101,30 @@ def plan_command(
     as_json: bool,
     **scope: Any,
 ) -> None:
-    """What would a file of ACLs change, and what does that mean?
+    """Show what a file of ACLs would change, and which permissions change with it.
 
-    Prints how many ACLs it removes and adds, and the share of all ACLs that it removes; then these ACLs,
-    every class of questions whose answer flips, with one concrete question each (as `aclog diff`), and what
-    is worth a second look: a DENY for everybody, who may alter the cluster, a principal's last ALLOW, and
-    with --requests whose recorded requests would be denied. Nothing is written but the plan.
+    Prints how many ACLs the plan removes and adds, and the share of all ACLs that it removes. Then it prints
+    these ACLs, every class of requests whose decision changes, with one concrete request each (as `aclog
+    diff`), and warnings: a DENY for User:*, who may alter the cluster, a principal's last ALLOW, and with
+    --requests whose recorded requests would be denied. Nothing but the plan is written.
 
-    FILE is one of changes: command lines of kafka-acls (--add ..., --remove ...), or the JSON lines of `aclog
-    diff --json` ({"acl": "added", ...}). Or it is the set that is wanted, in any form that `aclog diff`
-    takes: then ACLs are added, and removed only where it is said of what FILE speaks: --all, --principal, or
-    resources (--topic 'pii-*'; both: ACLs of these principals on these resources). All else stays as it is.
-    - is stdin.
+    FILE has changes: command lines of kafka-acls (--add ..., --remove ...), or the JSON lines of `aclog diff
+    --json` ({"acl": "added", ...}). Or it is the desired set of ACLs, in any form that `aclog diff` takes.
+    Then missing ACLs are added. ACLs are removed only within a scope: --all, --principal, or resources
+    (--topic 'pii-*'; both: ACLs of these principals on these resources). Other ACLs are not changed. - is
+    stdin.
 
-    A set that holds no ACL of the scope would remove all of the scope's ACLs: it is refused with exit code 2
-    unless --allow-empty is given. Input that ended early (stdin without a byte, JSON or a listing that is cut
-    off) is refused with exit code 4. A plan that removes a larger share of the ACLs than
-    --max-removed-percent is made, and `aclog apply` wants --allow-mass-removal for it.
+    A set without an ACL in the scope would remove all ACLs of the scope. It is refused with exit code 2
+    unless --allow-empty is given. Truncated input (empty stdin, incomplete JSON or listing) is refused with
+    exit code 4. If a plan removes a larger share of the ACLs than --max-removed-percent, `aclog apply` needs
+    --allow-mass-removal.
 
-    A plan holds the log's cluster id, the offset and the meaning that it was made on. `aclog apply` refuses
-    it if the meaning is another one by then. As a set of ACLs (`aclog test --acls PLAN`, `aclog diff`, ...)
-    it is what there will be once it is applied.
+    A plan holds the log's cluster id, the offset and a digest of the effective permissions. `aclog apply`
+    refuses it if the permissions have changed. As a set of ACLs (`aclog test --acls PLAN`, `aclog diff`, ...)
+    a plan is the result of applying it.
 
-    Super users and allow.everyone.if.no.acl.found come from --config. Exit code 0: there is nothing to do;
-    1: there are changes.
+    Super users and allow.everyone.if.no.acl.found come from --config. Exit code 0: there are no changes; 1:
+    there are changes.
 
     \b
     Examples:
@@ -154,7 +154,7 @@ def plan_command(
     with _bad_lines():
         wanted = WantedFile.read(file, may_be_empty=allow_empty)
     if wanted.steps is not None and of_what is not None:
-        raise click.UsageError(f"{file} says itself what it removes: no scope (--all, ...) goes with it")
+        raise click.UsageError(f"{file} is a file of changes: it cannot be used with a scope (--all, ...)")
     origin, image = planned.state()
     settings = settings.with_version_of(image)
     before = AclSet(origin.log, image)
@@ -177,7 +177,7 @@ def plan_command(
     limit = workspace.max_removed_percent(max_removed_percent)
     _print(counts, limit, report, warnings, as_json=as_json)
     if output is not None:
-        with Waiting("working out what all of it means"):
+        with Waiting("computing the effective permissions"):
             plan = AclPlan.of(origin, image, changed, settings)
         write_plan(plan, output)
         consent = " --allow-mass-removal" if counts.is_mass_removal(limit) else ""
@@ -192,7 +192,7 @@ def _bad_lines() -> Iterator[None]:
     try:
         yield
     except RecordError as error:
-        raise bad_line(error, "`aclog plan --help` says what FILE can be.") from error
+        raise bad_line(error, "`aclog plan --help` lists the forms of FILE.") from error
 
 
 def _would_empty(file: str, emptied: int, total: int) -> Failure:
@@ -203,7 +203,7 @@ def _would_empty(file: str, emptied: int, total: int) -> Failure:
         f"{name} holds no ACL of the scope, so the plan would remove all that are in it: {emptied:,} of "
         f"{total:,} ACLs",
         ExitCode.USAGE,
-        "Was it written whole? If all of these are to go: --allow-empty.",
+        "Is the file complete? To remove all of them: --allow-empty.",
     )
 
 
@@ -224,7 +224,7 @@ def _print(counts: PlanCounts, limit: int, report: Report, warnings: list[Warned
         return
     answer(f"{'plan':9}{counts}", 9)
     if counts.is_mass_removal(limit):
-        text = f"this is more than {limit} % of the ACLs: `aclog apply` wants --allow-mass-removal"
+        text = f"this is more than {limit} % of the ACLs: `aclog apply` needs --allow-mass-removal"
         answer(f"{doubtful('warning')}  {text}", 9)
     report.print()
     for _, text, _, acl in warnings:

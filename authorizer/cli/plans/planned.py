@@ -19,8 +19,8 @@ bootstrap_option: Final = shared(
         "--bootstrap-server",
         "bootstrap_servers",
         metavar="HOST:PORT",
-        help="A Kafka cluster whose brokers write its ACLs: by Kafka's own protocol, as kafka-acls does it, "
-        "with aclog.kafka.* of --config (SASL, TLS).",
+        help="A Kafka cluster that is changed with Kafka's protocol, as kafka-acls does it. Client settings "
+        "(SASL, TLS) are aclog.kafka.* of --config.",
     )
 )
 
@@ -29,7 +29,7 @@ max_removed_option: Final = click.option(
     "--max-removed-percent",
     type=click.IntRange(0, 100),
     metavar="PERCENT",
-    help="The largest share of the ACLs that the plan may remove; for more `aclog apply` wants "
+    help="The largest share of the ACLs that the plan may remove; for more `aclog apply` needs "
     "--allow-mass-removal.  [default: aclog.plan.max.removed.percent, 50]",
 )
 
@@ -55,7 +55,7 @@ class Planned(Protocol):
 def given_planned(workspace: Workspace, sidecar: str | None, bootstrap_servers: str | None) -> Planned:
     """What the flags of a command name."""
     if sidecar is not None and bootstrap_servers is not None:
-        raise click.UsageError("--sidecar is a node, --bootstrap-server a cluster: one of the two")
+        raise click.UsageError("--sidecar and --bootstrap-server cannot be used together")
     require_one_source(sidecar, "--log", "--snapshots")
     planned: Any
     if bootstrap_servers is not None:

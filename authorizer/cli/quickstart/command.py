@@ -98,7 +98,7 @@ _SEES_ALL: Final = AclBinding(
     help="Also run the Spark jobs on the log, once, where pyspark and Java are there.",
 )
 def quickstart_command(*, directory: Path, fresh: bool, port: int | None, stay: bool, spark: bool) -> None:
-    """Run everything here and now, on an example log.
+    """Run a node, its console and the Spark jobs on an example log.
 
     Imports a real broker's metadata log into an embedded one, replays it, serves decisions over HTTP, and
     shows how one ACL turns a DENIED into an ALLOWED, with the explanations. The console is a page that has

@@ -20,10 +20,10 @@ from authorizer.cli.rendering.terminal import doubtful, width, wrapped, wrapped_
 if TYPE_CHECKING:
     from types import TracebackType
 
-#: How most notes begin; the others say what goes on.
+#: Prefix of most notes; notes about progress have none.
 _NOTE: Final = "note:"
 #: Where click's context keeps the notes that were printed.
-_SAID: Final = "authorizer.cli.notes"
+_PRINTED_NOTES: Final = "authorizer.cli.notes"
 #: Before each line under a heading.
 MARGIN: Final = "   "
 #: Bytes of JSON lines that are gathered before one write.
@@ -59,12 +59,12 @@ def print_json(value: Any) -> None:
 
 
 def note(message: str) -> None:
-    """Something to know beside the answer: stderr, and once, however often a command comes by it."""
+    """Print a note on stderr; the same note only once for a command."""
     ctx = click.get_current_context(silent=True)
-    said = set() if ctx is None else ctx.meta.setdefault(_SAID, set())
-    if is_quiet() or message in said:
+    printed = set() if ctx is None else ctx.meta.setdefault(_PRINTED_NOTES, set())
+    if is_quiet() or message in printed:
         return
-    said.add(message)
+    printed.add(message)
     text = as_pasted(message)
     if text.startswith(_NOTE):
         text = doubtful(_NOTE) + text.removeprefix(_NOTE)
@@ -82,7 +82,7 @@ def step(title: str) -> None:
 
 
 def say(*lines: str, indent: int = 0) -> None:
-    """What belongs under a heading."""
+    """Print lines below a heading."""
     for line in lines:
         answer(f"{MARGIN}{line}" if line else "", len(MARGIN) + indent)
 
@@ -121,13 +121,13 @@ class JsonLines:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # Also after an error: what was answered before it stays answered.
+        # Also after an error: print the answers that precede it.
         if not isinstance(error, BrokenPipeError):
             self._flush()
 
 
 class Progress:
-    """How far long work is, on stderr: on a terminal, or where ``--progress`` asks for it."""
+    """Progress of long work on stderr: on a terminal, or with ``--progress``."""
 
     def __init__(self, what: str) -> None:
         self._terminal = sys.stderr.isatty()
@@ -138,7 +138,7 @@ class Progress:
         self._open_line = False
 
     def at(self, done: int, total: int | None = None) -> None:
-        """Called as often as one likes; prints a few times a second."""
+        """Report progress; prints at most a few times a second."""
         if not self._on:
             return
         now = time.monotonic()
@@ -163,7 +163,7 @@ class Progress:
 
 
 class Waiting:
-    """For how long work goes on that does not say how far it is: on a terminal, from its second second on."""
+    """Elapsed-time indicator for work without progress, shown on a terminal after one second."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -190,5 +190,5 @@ class Waiting:
 
 
 def _overwrite(line: str) -> None:
-    """Put a text where the last one was, on the terminal that stderr is; without colours, too."""
+    """Replace the current line of the terminal on stderr."""
     click.echo(f"\r\x1b[K{line}", nl=False, err=True, color=True)

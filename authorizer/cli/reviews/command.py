@@ -59,22 +59,24 @@ def review_command(
     source: str | None,
     as_json: bool,
 ) -> None:
-    """Which ACLs did the requests of an authorizer's log need?
+    """Find the ACLs that the requests of an authorizer's log did not need.
 
-    Prints a summary first: the window, how its requests were answered, and how many ACLs can be removed and
-    why. An ALLOW can be removed if all that was allowed in the window is allowed without it, a DENY if it
-    denies nothing that is allowed then. The ACLs to keep are the narrowest that suffice, whichever of them
-    the log names; super users need none. Then come the first --limit requests that are answered otherwise
-    now, ACLs to remove and ACLs to keep, each kind by itself.
+    Prints a summary: the window, how its requests were answered, and how many ACLs can be removed and why. An
+    ALLOW can be removed if all requests that were allowed in the window are allowed without it, and a DENY
+    if it denies none of them. The ACLs to keep are the narrowest that suffice, even if the log names others;
+    super users need none. Then come, --limit of each: requests that have another answer now, ACLs to remove,
+    ACLs to keep.
 
     FILE has lines of Kafka's own kafka-authorizer.log, with anything before them, of `aclog serve`'s audit
     log in JSON, or its decision events. Kafka logs what it allows at DEBUG, and denials alone by default: set
     the level of its logger kafka.authorizer.logger to DEBUG, on every broker and controller, and give the
     lines of all of them. A time without a zone is taken as UTC, and --since and --until by the same clock.
 
-    Super users and allow.everyone.if.no.acl.found come from --config. What is asked once a quarter is in no
-    log of a week: look at the window before anything is removed. --changes writes what `aclog plan` takes,
-    and prints the two commands that carry it out. Exit code 0: all ACLs are needed; 1: some can be removed.
+    Super users and allow.everyone.if.no.acl.found come from --config. The log of a week has no request that
+    is made once a quarter: check the window before you remove ACLs. --changes writes changes for `aclog
+    plan`, and prints the two commands that apply them.
+
+    Exit code 0: all ACLs are needed; 1: some can be removed.
 
     \b
     Examples:

@@ -38,7 +38,7 @@ window_options: Final = shared(
     click.option(
         "--fewest",
         is_flag=True,
-        help="Keep as few ACLs as possible, and not the narrowest that will do.",
+        help="Keep as few ACLs as possible, instead of the narrowest that suffice.",
     ),
 )
 
@@ -49,8 +49,8 @@ limit_option: Final = click.option(
     default=10,
     show_default=True,
     metavar="N",
-    help="Requests that are answered otherwise now, ACLs to remove and ACLs to keep: how many of each are "
-    "shown to people; 0 for all. JSON has all.",
+    help="Maximum number of changed requests, ACLs to remove and ACLs to keep in text output; 0 for all. "
+    "JSON has all.",
 )
 
 
@@ -67,15 +67,15 @@ def changes_of(changes: Path | None, former_changes: Path | None) -> Path | None
     if former_changes is None:
         return changes
     if changes is not None:
-        raise click.UsageError("--plan is the former name of --changes: give --changes alone")
-    note("note: --plan is called --changes now: it writes changes for `aclog plan`, and no plan")
+        raise click.UsageError("--plan is the old name of --changes: use --changes only")
+    note("note: --plan is now called --changes: it writes changes for `aclog plan`, not a plan")
     return former_changes
 
 
 def window_of(since: datetime | None, until: datetime | None) -> Window:
     """The window that the flags name."""
     if since is not None and until is not None and until <= since:
-        raise click.UsageError("--until is not after --since")
+        raise click.UsageError("--until must be after --since")
     return Window(*(None if each is None else int(each.timestamp() * 1000) for each in (since, until)))
 
 
@@ -93,7 +93,7 @@ def reviewed(acls: AclSet, settings: AuthorizerSettings, traffic: Traffic, *, fe
         requests = traffic.coverage.requests
         what = f"all {requests:,} requests were denied" if requests else "there are no requests"
         raise Failure(
-            f"nothing can be said of {acls.name}: {what} in the lines of the window "
+            f"cannot review {acls.name}: {what} in the lines of the window "
             f"({traffic.coverage.lines:,} lines were read)",
             ExitCode.BAD_DATA,
             LOGGED,
@@ -101,7 +101,7 @@ def reviewed(acls: AclSet, settings: AuthorizerSettings, traffic: Traffic, *, fe
     settings = settings.with_version_of(acls.image)
     state = acls.state(settings)
     for why in unknown_release(state):
-        raise Failure(f"nothing can be said of {acls.name}: {why}", ExitCode.USAGE)
+        raise Failure(f"cannot review {acls.name}: {why}", ExitCode.USAGE)
     with Progress("requests") as progress:
         return review(acls.table(), state, traffic, is_fewest=fewest, on_progress=progress.at)
 
@@ -126,6 +126,6 @@ def read_requests(paths: Iterable[str], window: Window) -> Traffic:
                     number += len(some)
                     progress.at(traffic.coverage.lines + number - 1)
             if reader.has_requests and not reader.has_allowed:
-                note(f"note: {shown(path)} has no request that was allowed: Kafka logs those at DEBUG")
+                note(f"note: {shown(path)} has no allowed request: Kafka logs those at DEBUG")
             traffic.add(reader.settle())
     return traffic

@@ -71,12 +71,14 @@ def who_can_command(
     raw_cells: bool,
     **resource: Any,
 ) -> None:
-    """Who may do this on a name, or on any name that begins so?
+    """Show who may do an operation on a name, or on all names with a prefix.
 
-    The answer is exact, for all names that could exist: who, on which of the names, from which hosts, and the
-    ACL that decides. Where several ACLs do, each for some of the names, hosts or operations of a row, the row
-    has one question that the first one decides, and then the others (at most 20). Everybody stands for all
-    principals without ACLs of their own there. Exit code 1 if nobody may.
+    Prints principals, names, hosts and the ACL that decides. The result is exact for all names that could
+    exist. If several ACLs decide, each for a part of a row, the row has one request that the first ACL
+    decides, and then the other ACLs (at most 20). "everybody" stands for all principals without ACLs of
+    their own there.
+
+    Exit code 0: a principal may; 1: no principal may.
 
     \b
     Examples:
@@ -88,22 +90,23 @@ def who_can_command(
 
     resource_type, name = only_resource(resource)
     acls, settings = given_set(source)
-    with Waiting("looking for who can"):
+    with Waiting("searching"):
         found = list(who_can(acls.table(), settings, resource_type, names_of(name), operation))
     _print(found, acls, settings, as_csv=as_csv, as_json=as_json, raw_cells=raw_cells)
 
 
 @click.command("what-can", cls=Command)
-@click.option("--principal", type=PRINCIPAL, required=True, help="Whose rights.")
+@click.option("--principal", type=PRINCIPAL, required=True, help="The principal whose permissions are shown.")
 @_set_options
 def what_can_command(
     *, principal: KafkaPrincipal, source: str | None, as_csv: bool, as_json: bool, raw_cells: bool
 ) -> None:
-    """What may this principal do?
+    """Show what a principal may do.
 
-    Every class of questions that is allowed: operations, on which names, from which hosts, and the ACL that
-    decides, or the ACLs, as `aclog who-can` has them. What is allowed to everybody is among it. Exit code 1
-    if it may do nothing.
+    Prints every class of requests that is allowed: operations, names, hosts and the ACLs that decide, as
+    `aclog who-can` does. It includes what every principal may do.
+
+    Exit code 0: it may do something; 1: it may do nothing.
 
     \b
     Examples:
@@ -113,7 +116,7 @@ def what_can_command(
     from authorizer.analysis.rights_below_prefix import what_can
 
     acls, settings = given_set(source)
-    with Waiting("looking for what it can"):
+    with Waiting("searching"):
         found = list(what_can(acls.table(), settings, str(principal)))
     _print(found, acls, settings, as_csv=as_csv, as_json=as_json, raw_cells=raw_cells)
 
@@ -149,5 +152,5 @@ def _print(
     deciding = DecidingAcls(table, classes)
     print_allowed(classes, deciding, state, as_csv=as_csv, as_json=as_json, raw_cells=raw_cells)
     if not classes:
-        note("note: nobody, and nothing: no question of these is allowed")
+        note("note: no such request is allowed")
         raise click.exceptions.Exit(ExitCode.NO)

@@ -1,7 +1,6 @@
-"""What ``aclog who-can`` and ``aclog what-can`` print: classes of questions, and the ACLs that decide.
+"""Report of ``aclog who-can`` and ``aclog what-can``: allowed classes of requests, and the ACLs that decide.
 
-Where one ACL decides all of a class it is said so. Else the one that decides its witness is named as that,
-and the others beside it.
+If several ACLs decide a class, the report names the one that decides its example, then the other ones.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ def print_allowed(
                 answer(f"    by {decided_by(decision)}", indent=8)
                 continue
             answer(f"    such as {shown(example(questions))}: by {decided_by(decision)}", indent=8)
-            answer(f"    other questions of these by {others.count_text} more ACLs:", indent=8)
+            answer(f"    other requests of the class by {others.count_text} more ACLs:", indent=8)
             for record in others.acls:
                 answer(f"      {acl_line(record)}", indent=8)
 
@@ -88,7 +87,7 @@ def _print_csv(
         decision = decided(state, questions, questions.operations[0])
         others = acls.others(questions, decision, is_allowed=True)
         more = (
-            f" for {example(questions)}; other questions by {others.count_text} more ACLs"
+            f" for {example(questions)}; other requests by {others.count_text} more ACLs"
             if others.acls
             else ""
         )

@@ -28,19 +28,19 @@ if TYPE_CHECKING:
     metavar="RELEASE",
     multiple=True,
     type=click.Choice([version.value for version in KafkaVersion]),
-    help="The Kafka release whose rules are followed, for both sets; twice: for A, then for B. Without B it "
-    "is A by the one and by the other: what an upgrade flips.",
+    help="The Kafka release whose rules apply, for both sets; twice: for A, then for B. Without B it "
+    "compares A under both releases: what an upgrade changes.",
 )
 @credentials_options
 @config_option
 @json_option
 def diff_command(*, before: str, after: str | None, releases: tuple[str, ...], as_json: bool) -> None:
-    """How do two sets of ACLs differ, and what does that mean?
+    """Compare two sets of ACLs and the permissions that they give.
 
-    First the ACLs that only one of them has. Then every class of questions that they answer differently:
-    whose, about which names, from which hosts, for which operations; what B grants and what it revokes apart,
-    each with one concrete question and what decides it on both sides. This is exact: names that no ACL
-    mentions, other hosts and other principals are classes too.
+    Prints the ACLs that only one set has. Then it prints every class of requests that the sets answer
+    differently: principals, names, hosts and operations, with one concrete request and what decides it on
+    both sides. What B grants and what B revokes are separate classes. The result is exact: it includes names
+    that no ACL mentions, and other hosts and principals.
 
     A and B are each a log (file:DIR, DIR, kafka://HOST:PORT/TOPIC, a live cluster's kraft://HOST:PORT of its
     controllers or describe://HOST:PORT of its brokers, with aclog.kafka.* of --config), a log after one of
@@ -48,10 +48,11 @@ def diff_command(*, before: str, after: str | None, releases: tuple[str, ...], a
     files, a running node (http://HOST:PORT of its sidecar), a plan of `aclog plan` (what there will be then),
     or a file: what kafka-acls --list prints, JSON lines, KIP-11's JSON or CSV; - is stdin.
 
-    Super users and allow.everyone.if.no.acl.found come from --config, for both. Each set is followed by the
-    rules of the Kafka release that its brokers have registered as, or --config names, or else of that of the
-    other set; --as says which. If the release of neither is known, what differs in some releases alone is
-    shown as that. Exit code 0: every question has the same answer; 1: some have another one.
+    Super users and allow.everyone.if.no.acl.found come from --config, for both sets. Each set follows the
+    rules of the Kafka release of --as, of --config, or that its brokers registered; else the release of the
+    other set. If neither release is known, differences of single releases are marked with the releases.
+
+    Exit code 0: every request has the same answer; 1: some answers differ.
 
     \b
     Examples:
@@ -71,7 +72,7 @@ def diff_command(*, before: str, after: str | None, releases: tuple[str, ...], a
     from authorizer.engine.decisions.state import AuthorizerSettings
 
     if before == after == "-":
-        raise click.UsageError("A and B cannot both be stdin")
+        raise click.UsageError("A and B cannot both read stdin")
     if len(releases) > len(("A", "B")) or (after is None and len(releases) < len(("A", "B"))):
         raise click.UsageError("name A and B; or A alone, and two releases: --as 4.3 --as 4.4")
     workspace = Workspace.given()
@@ -90,8 +91,7 @@ def diff_command(*, before: str, after: str | None, releases: tuple[str, ...], a
             flips = flips_by(changed, sets[0].table(), by[0])
         else:
             whose = changed.principals | with_networks(sets[0].table())
-            # An ACL for everybody may change what others' ACLs lead to; one for a principal, that principal
-            # only.
+            # An ACL for User:* may change any principal's permissions; another ACL only its principal's.
             chosen = None if EVERYBODY in whose else whose
             meanings = (Meaning.of(each.table(), how, chosen) for each, how in zip(sets, by, strict=True))
             flips = list(flips_between(*meanings)) if whose else []

@@ -1,4 +1,4 @@
-"""What ``aclog diff`` prints: the ACLs that differ, and the classes of questions that flip."""
+"""Report of ``aclog diff`` and ``aclog plan``: the ACLs that differ, and the changed decisions."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Report(NamedTuple):
         answer(f"{'ACLs':{_LABEL}}{len(removed)} removed, {len(added)} added", _LABEL)
         print_changed_acls(removed, added)
         if not self.flips:
-            answer(f"{'meaning':{_LABEL}}{good('the same')}: every question has the same answer", _LABEL)
+            answer(f"{'meaning':{_LABEL}}{good('the same')}: every request has the same answer", _LABEL)
             return
         answer(f"{'meaning':{_LABEL}}{bad('DIFFERENT')}", _LABEL)
         for flip, decisions in self._decided():

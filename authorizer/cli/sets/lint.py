@@ -1,4 +1,4 @@
-"""``aclog lint``: ACLs of a set that are needless, without effect or doubtful, each with the proof."""
+"""``aclog lint``: redundant, ineffective and suspicious ACLs of a set, each with the proof."""
 
 from __future__ import annotations
 
@@ -25,21 +25,20 @@ if TYPE_CHECKING:
     "--rules",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="What to say nothing about, in TOML.  [default: .aclog-lint.toml of the working directory, if it "
-    "is there]",
+    help="Rules to switch off and findings to accept, in TOML.  [default: .aclog-lint.toml of the working "
+    "directory, if it exists]",
 )
 @click.option(
     "--changes",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help='Write the ACLs that can be removed together as changes for `aclog plan`: JSON lines, {"acl": '
-    '"removed", ...}.',
+    help='Write the removable ACLs as changes for `aclog plan`: JSON lines, {"acl": "removed", ...}.',
 )
 @click.option(
     "--keep-by-resource-type",
     "keep_by_type",
     is_flag=True,
-    help="Keep each ACL without which authorize-by-resource-type (KIP-679) may answer otherwise.",
+    help="Keep each ACL whose removal may change an answer of authorize-by-resource-type (KIP-679).",
 )
 @click.option(
     "--limit",
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
     default=10,
     show_default=True,
     metavar="N",
-    help="Findings of each rule that are shown to people; 0 for all. JSON has all.",
+    help="Findings of each rule in text output; 0 for all. JSON has all.",
 )
 @click.option(
     "--junit",
@@ -65,39 +64,41 @@ def lint_command(
     as_json: bool,
     junit: Path | None,
 ) -> None:
-    """Which ACLs are needless, without effect, or doubtful?
+    """Find redundant, ineffective and suspicious ACLs.
 
-    Each finding names the ACLs that prove it, and the command that mends it. The ACLs that can go are proven
-    to go together: without all of them every question has the same answer, and no further one can go. ACLs
-    for parts of a network are added up: two DENYs of half networks shadow an ALLOW of the network. Not added
-    up, so that an ACL may be kept which could go, are names that differ in their last character (all 65 that
-    a topic's name can have there), networks that together are every address against an ACL for every host,
-    and single IPv6 addresses.
+    Prints findings, each with the ACLs that prove it and the command that fixes it. All removable ACLs can be
+    removed together: every request then has the same answer, and no further ACL is removable. ACLs for parts
+    of a network are combined: two DENYs of half networks shadow an ALLOW of the network. Not combined, so
+    that a removable ACL may be kept, are: names that differ in their last character (all 65 that a topic's
+    name can have there), networks that together are every address against an ACL for every host, and single
+    IPv6 addresses.
 
-    --changes writes them down for `aclog plan`, and prints the two commands that carry them out. Each can go
-    by itself, too, but for a DENY of which it is said that ALLOWs must go before it. Exit code 0: nothing was
-    found; 1: something was.
+    --changes writes the removable ACLs for `aclog plan`, and prints the two commands that apply them. Each
+    can also be removed on its own, except DENYs whose finding says that ALLOWs must be removed first.
+
+    Exit code 0: no finding; 1: at least one.
 
     \b
-    duplicate        it is there under several ids, and in force until all are gone
-    unknown-code     its pattern or permission type is none of Kafka's
+    duplicate        the ACL has several ids, and is in force until all of them are removed
+    unknown-code     its pattern or permission type is not one of Kafka's
     principal-type   no principal has its type
-    topic-gone       it is on a topic that does not exist, by the records of the cluster's log;
-                     only to be known, as an ACL may come before its topic: no exit code 1
-    dead             no question can match it: its name or host cannot exist, ...
-    super-user       who it is for is allowed everything anyway
-    shadowed         an ALLOW of what is denied
-    broader-twin     an ALLOW beside the same one for every host, name or operation, or for
-                     everybody: needless, or a sign that the broad one is a mistake
-    redundant        other ACLs say all that it says
-    idle-deny        a DENY of what no ALLOW allows: needless, or a guard against ALLOWs to come
+    topic-gone       its topic does not exist, by the records of the cluster's log; informative,
+                     because an ACL may precede its topic: no exit code 1
+    dead             ineffective: no request can match it, as its name or host cannot exist, ...
+    super-user       its principal is a super user, who may do everything
+    shadowed         an ALLOW of requests that other ACLs deny
+    broader-twin     an ALLOW next to the same one for every host, name, operation or principal:
+                     redundant, or a sign that the broad one is a mistake
+    redundant        other ACLs have the same effect
+    idle-deny        a DENY of requests that no ALLOW allows: redundant, or a guard against future
+                     ALLOWs
 
-    Authorize-by-resource-type goes by other rules (it knows no implied operations, for one): of an ACL
-    without which it may answer otherwise that is said, and --keep-by-resource-type keeps it. Brokers ask it
-    of idempotent producers, for WRITE on topics. Super users and allow.everyone.if.no.acl.found come from
-    --config: where that is true, the last ACL that covers a name stays.
+    Authorize-by-resource-type has other rules: it knows no implied operations, for example. A finding says
+    if its answer may change without the ACL, and --keep-by-resource-type keeps such ACLs. Brokers use it for
+    idempotent producers, with WRITE on topics. Super users and allow.everyone.if.no.acl.found come from
+    --config: if that is true, the last ACL that covers a name is kept.
 
-    Some rules, or some ACLs, can be left out in a file in the repository:
+    A file in the repository can switch off rules and accept findings:
 
     \b
       principal_types = ["User", "Group"]    # that principals have; User alone, if it is left out
@@ -114,7 +115,7 @@ def lint_command(
     Examples:
       aclog lint --log DIR
       aclog lint --acls acls.txt --rules lint.toml --junit report.xml
-      aclog lint --log kafka://HOST:9092/acls --changes needless.jsonl --json
+      aclog lint --log kafka://HOST:9092/acls --changes removable.jsonl --json
     """
     from authorizer.analysis.lint import Lint
     from authorizer.analysis.lint_rules import INFORMATIVE, LintRules
@@ -126,7 +127,7 @@ def lint_command(
         note(f"note: with the rules of {rules}")
     wanted = LintRules() if rules is None else read_rules(rules)
     acls, settings = given_set(source)
-    with Waiting("looking for what is amiss"):
+    with Waiting("searching for findings"):
         lint = Lint(
             acls.table(),
             settings,

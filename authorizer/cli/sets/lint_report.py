@@ -34,7 +34,7 @@ def acls_command(flags: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def commands(finding: Finding, program: Sequence[str]) -> list[str]:
-    """What mends it, as lines of a shell; none for what kafka-acls cannot name."""
+    """The fix as shell commands; none for an ACL that kafka-acls cannot name."""
     removal = removal_flags(finding.acl)
     if removal is None:
         return []
@@ -97,11 +97,11 @@ def print_text(lint: Lint, findings: Iterable[Finding], limit: int, program: Seq
             more = f", {left_out:,} of them not shown (--limit 0 shows all)" if left_out else ""
             answer(f"{rule:16}{counts[rule]:,}{more}", 16)
     if not counts:
-        answer(f"{good('clean')}: nothing was found in {len(lint.acls):,} ACLs")
+        answer(f"{good('clean')}: no findings in {len(lint.acls):,} ACLs")
     if lint.needless:
         answer(
-            f"{len(lint.needless):,} of {len(lint.acls):,} ACLs can go together: every question has the same "
-            "answer as before",
+            f"{len(lint.needless):,} of {len(lint.acls):,} ACLs can be removed together: every request has "
+            "the same answer as before",
             indent=2,
         )
     if lint.accepted:
@@ -115,7 +115,7 @@ def _print(finding: Finding, program: Sequence[str]) -> None:
     for each in finding.by:
         answer(f"{_INDENT * 3}{acl_line(each)}", indent=8)
     if not finding.by_type_stays:
-        answer(f"{_INDENT * 2}authorize-by-resource-type may answer otherwise without it", indent=6)
+        answer(f"{_INDENT * 2}without it authorize-by-resource-type may answer differently", indent=6)
     ids = ", ".join(map(uuid_to_string, finding.ids))
     if len(finding.ids) > 1:
         answer(f"{_INDENT * 2}ids {ids}", indent=6)

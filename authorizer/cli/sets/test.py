@@ -27,11 +27,12 @@ if TYPE_CHECKING:
     help="Also write JUnit's XML, for CI.",
 )
 def test_command(*, file: Path, source: str | None, as_json: bool, junit: Path | None) -> None:
-    """Is access as it is expected to be?
+    """Check that access is as a file of expectations says.
 
-    FILE has expectations in TOML, as below. Each is proven for every name that could exist, every host and
-    every principal, or else shown to be wrong by one concrete question. Super users are no exception to
-    allow and deny, and always one to only. Exit code 1 if one does not hold.
+    FILE has expectations in TOML, as below. Each is proven for every possible name, host and principal, or
+    refuted by one concrete request. allow and deny include super users; only always permits them.
+
+    Exit code 0: all expectations hold; 1: at least one fails.
 
     \b
       [[expect]]
@@ -83,7 +84,7 @@ def test_command(*, file: Path, source: str | None, as_json: bool, junit: Path |
 
 
 def sentence(questions: Questions) -> str:
-    """Whose questions they are, and one of them."""
+    """The principals and the class of requests, with one example."""
     from authorizer.analysis.classes import example, what, who
 
     return f"{who(questions)}: {what(questions)}; such as {example(questions)}"

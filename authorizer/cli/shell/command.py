@@ -13,10 +13,10 @@ from authorizer.cli.sets.allowed import set_source_options
 @click.argument("words", metavar="[COMMAND [PATH]...]", nargs=-1)
 @set_source_options
 def shell_command(*, words: tuple[str, ...], source: str | None, as_json: bool) -> None:
-    """Walk through a state like a file system: ls, cd, cat, tree, find.
+    """Browse a state like a file system: ls, cd, cat, tree, find.
 
-    Without COMMAND it asks for one after the other, on a terminal with completion (Tab) and a history; help
-    says which there are. What is walked through is read once, at the start.
+    Without COMMAND it reads commands, on a terminal with completion (Tab) and a history; help lists them. The
+    state is read once, at the start.
 
     \b
       /acl/id/ID                           /acl/principal/PRINCIPAL/ID
@@ -24,15 +24,15 @@ def shell_command(*, words: tuple[str, ...], source: str | None, as_json: bool) 
       /features/NAME                       /cluster/brokers/ID
       /image: kafka-metadata-shell's own paths
 
-    Any set that `aclog diff` takes will do, as --acls: a log, LOG@OFFSET, a snapshot store, a .checkpoint
-    file, a running node, a cluster. Only logs, stores and checkpoints know more than ACLs. What
-    kafka-metadata-shell has too, looks the same below /image; secrets are neither kept nor shown.
+    --acls takes any set that `aclog diff` takes: a log, LOG@OFFSET, a snapshot store, a .checkpoint file, a
+    running node, a cluster. Only logs, stores and checkpoints hold more than ACLs. /image has the paths and
+    the text of kafka-metadata-shell; secrets are neither stored nor shown.
 
     In paths * ? and {a,b} match names. A name with such a character, a space or a slash is shown with a
     backslash before it, what cannot be printed by its number, and either can be typed like that.
 
-    Exit code 1 if a path was not there. --json: a line for each entry, leaves of cat and tree with their
-    value.
+    --json prints a line for each entry, with the values of leaves for cat and tree. Exit code 1: a path does
+    not exist.
 
     \b
     Examples:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def create_command(*, at_offset: int | None, keep: int | None, as_json: bool) -> None:
     """Store the state of a log, at its high watermark or after the record at --at-offset.
 
-    The ACLs of a snapshot that is there already, whole and equal, are not written again.
+    If the store has an equal, complete snapshot, its ACLs are not written again.
 
     \b
     Examples:
@@ -80,9 +80,9 @@ def create_command(*, at_offset: int | None, keep: int | None, as_json: bool) ->
 @config_option
 @json_option
 def import_command(*, checkpoint: Path, cluster_id: str | None, keep: int | None, as_json: bool) -> None:
-    """Put one of Kafka's own snapshots (a .checkpoint file) into a store.
+    """Import one of Kafka's snapshots (a .checkpoint file) into a store.
 
-    Which offset and epoch it stands at is in its name: <end offset, 20 digits>-<epoch, 10 digits>.checkpoint.
+    The file's name holds its offset and epoch: <end offset, 20 digits>-<epoch, 10 digits>.checkpoint.
 
     \b
     Examples:

@@ -91,14 +91,15 @@ def export_command(
     raw_cells: bool,
     as_json: bool,
 ) -> None:
-    """Write a state as a file for other tools: a log's, or a stored snapshot.
+    """Write the state of a log, or a stored snapshot, as a file for other tools.
 
-    With --log the state of the log, at its high watermark or after --at-offset. Otherwise the newest whole
-    snapshot of the store, or the one that ends at --end-offset. Equal states give equal files.
+    With --log it is the state of the log, at its high watermark or after --at-offset. Otherwise it is the
+    newest complete snapshot of the store, or the one that ends at --end-offset. Equal states give equal
+    files.
 
     With --bootstrap a new cluster starts with these ACLs. Format the directories of its controllers first
-    (kafka-storage format), and name each of them as --output before any controller starts: what is there
-    stays, and the ACLs are added.
+    (kafka-storage format), and name each of them as --output before any controller starts. The ACLs are added
+    to the records that are there.
 
     \b
     Examples:
@@ -108,18 +109,18 @@ def export_command(
       aclog snapshot export --log DIR --at-offset 1000 --format kip11 | jq .resources
     """
     if bootstrap and export_format not in _OF_KAFKA:
-        raise click.UsageError(f"--bootstrap is of --format {_KRAFT}")
+        raise click.UsageError(f"--bootstrap needs --format {_KRAFT}")
     if metadata_version is not None and not bootstrap:
-        raise click.UsageError("--metadata-version is of --bootstrap")
+        raise click.UsageError("--metadata-version needs --bootstrap")
     workspace = Workspace.given()
     if workspace.config.log_url is not None:
         if end_offset is not None:
-            raise click.UsageError("--end-offset chooses a stored snapshot; of a log take --at-offset")
+            raise click.UsageError("--end-offset works with --snapshots. For a log use --at-offset.")
         with workspace.log() as log:
             image = workspace.state(log, at_offset=at_offset).image
     else:
         if at_offset is not None:
-            raise click.UsageError("--at-offset is of a log (--log); a store has --end-offset")
+            raise click.UsageError("--at-offset needs --log. For a store use --end-offset.")
         image = _stored(workspace.store_to_read(), cluster_id, end_offset)
     if bootstrap:
         write_bootstrap_and_print(image, output, metadata_version, as_json=as_json)
@@ -157,9 +158,9 @@ def _stored(store: SnapshotStore, cluster_id: str | None, end_offset: int | None
                     f"once it is continued to {stored.manifest.gap_until}"
                 )
             return stored.image
-        note(f"note: snapshot {status.ref.name} was passed over: {status.problem}")
+        note(f"note: snapshot {status.ref.name} was skipped: {status.problem}")
     at = "" if end_offset is None else f" that ends at {end_offset}"
-    raise SnapshotMissingError(f"{store.url} holds no whole snapshot{at}")
+    raise SnapshotMissingError(f"{store.url} holds no complete snapshot{at}")
 
 
 def _is_stdout(output: str) -> bool:

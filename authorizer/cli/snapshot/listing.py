@@ -39,10 +39,10 @@ _COLUMNS: Final = (
 @config_option
 @json_option
 def list_command(*, cluster_id: str | None, as_json: bool) -> None:
-    """Show what a store holds, the newest last.
+    """List the snapshots of a store, the newest last.
 
-    State is complete, unfinished, corrupt, foreign (of another log) or unsupported. Parts are looked at but
-    not read; `aclog snapshot verify` reads them.
+    The state is complete, unfinished, corrupt, foreign (of another log) or unsupported. The contents are not
+    read; `aclog snapshot verify` checks them.
 
     \b
     Examples:

@@ -45,11 +45,12 @@ _SHOWN: Final = 10
 @config_option
 @json_option
 def verify_command(*, cluster_id: str | None, end_offset: int | None, as_json: bool) -> None:
-    """Read snapshots whole: every part's checksum, the counts and the digest.
+    """Check stored snapshots: every part's checksum, the counts and the digest.
 
-    With --log also compares each with what the log alone gives at its end offset. Exit code 4 when a snapshot
-    is damaged or unfinished, 1 when one is whole and differs from the log. One that a node may be writing
-    just now is named and does not count.
+    With --log each snapshot is also compared with the state that the log alone gives at its end offset. A
+    snapshot that a node may be writing is listed and does not count.
+
+    Exit code 0: all are valid; 1: one differs from the log; 4: one is damaged or unfinished.
 
     \b
     Examples:

@@ -116,11 +116,11 @@ def review_command(
     as_json: bool,
     **spark_flags: Any,
 ) -> None:
-    """Which ACLs did the requests of an authorizer's log need, of a fleet and of any number of lines?
+    """Review the ACLs of a fleet, from any number of lines of authorizers' logs.
 
-    As `aclog review`, with its answer, for more lines than one machine reads: Spark counts equal requests,
-    and what is left of them is judged. Lines of several clusters are told apart by a column or by their
-    files' names, and each cluster has its own answer, with the window and the coverage of its lines.
+    Prints what `aclog review` prints, for more lines than one machine can read: Spark counts equal requests,
+    and aclog reviews the counted ones. A column or a pattern of file names gives the cluster of a line. Each
+    cluster has its own report, with the window and the coverage of its lines.
 
     Exit code 0: all ACLs are needed; 1: some can be removed.
 
@@ -137,7 +137,7 @@ def review_command(
     from snapshot.jobs.requests.counted_lines import LineSource, counted_lines, traffic_of
 
     if cluster_column is not None and cluster_pattern is not None:
-        raise click.UsageError("--cluster-column and --cluster-pattern are two ways to say the same")
+        raise click.UsageError("--cluster-column and --cluster-pattern cannot be used together")
     if cluster_pattern is not None:
         try:
             JavaPattern.compile_for_java(cluster_pattern)
@@ -191,9 +191,7 @@ class Sets:
     def of_one(cls, sources: tuple[str, ...]) -> Sets:
         """What --acls or --log names."""
         if len(sources) > 1:
-            raise click.UsageError(
-                "--acls: several sets are for a fleet (--cluster-column, --cluster-pattern)"
-            )
+            raise click.UsageError("several --acls need --cluster-column or --cluster-pattern")
         workspace = Workspace.given()
         return cls._of(workspace, {"": sources[0] if sources else workspace.log_url})
 
@@ -230,14 +228,12 @@ class Sets:
         return load_set(self.by_cluster[cluster], self.workspace, cluster or None)
 
     def lacks(self, cluster: str, traffic: Traffic) -> str | None:
-        """Why nothing can be said of a cluster."""
+        """Why a cluster cannot be reviewed; None if it can."""
         lines = f"{traffic.coverage.lines:,} lines"
         if not cluster:
-            return f"{lines} are of no cluster, and passed by"
+            return f"{lines} have no cluster: skipped"
         if cluster not in self.by_cluster:
-            return f"{lines} of cluster {shown(cluster)} are passed by: no --acls has its ACLs"
+            return f"{lines} of cluster {shown(cluster)} skipped: no --acls names its ACLs"
         if not traffic.has_allowed:
-            return (
-                f"nothing was allowed in the {lines} of cluster {shown(cluster)}: it is passed by. {LOGGED}"
-            )
+            return f"nothing was allowed in the {lines} of cluster {shown(cluster)}: skipped. {LOGGED}"
         return None
