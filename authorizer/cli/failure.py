@@ -14,7 +14,8 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
-from authorizer.api import errors as api
+# Not `from authorizer.api import errors`: that calls the package's __getattr__, which imports more.
+import authorizer.api.errors as api
 from authorizer.api.control_characters import ESCAPED
 from authorizer.cli.command_name import as_pasted
 from authorizer.cli.invocation import filled
